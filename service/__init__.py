@@ -1,0 +1,1 @@
+"""The front door: API, record, queue. Imports neither torch nor numpy."""

@@ -1,0 +1,1 @@
+"""Client of Prescore, the evaluator that a captioning team shares."""

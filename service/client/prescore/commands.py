@@ -1,0 +1,70 @@
+"""The `prescore` command. Other distributions add theirs by entry points `prescore.commands`."""
+
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Annotated, Any
+
+import typer
+
+GROUP = "prescore.commands"
+
+
+def build() -> typer.Typer:
+    """The whole command; what is installed beside the client decides what it holds."""
+    app = typer.Typer(
+        name="prescore",
+        help="Scores image captioners: pre-gen scores in seconds, post-gen scores as they come.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        _add(app, entry)
+    return app
+
+
+def main() -> None:
+    build()()
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=lambda asked: _print_version(asked=asked), is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Scores image captioners: pre-gen scores in seconds, post-gen scores as they come."""
+
+
+def _print_version(*, asked: bool) -> None:
+    if asked:
+        typer.echo(f"prescore-client {version('prescore-client')}")
+        raise typer.Exit
+
+
+def _add(app: typer.Typer, entry: EntryPoint) -> None:
+    try:
+        command: Any = entry.load()
+    except ImportError as error:
+        app.command(entry.name, help=f"Not installed: {error}.")(_unavailable(entry.name, error))
+        return
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=entry.name)
+    else:
+        app.command(entry.name)(command)
+
+
+def _unavailable(name: str, error: ImportError) -> Callable[[], None]:
+    def stub() -> None:
+        typer.echo(
+            f"prescore {name} needs packages that are not installed ({error}).\n"
+            "Install them from a clone of Prescore: "
+            "pip install -c deploy/constraints.txt ./service/client '.[service,workers]'",
+            err=True,
+        )
+        raise typer.Exit(2)
+
+    return stub

@@ -1,0 +1,1 @@
+"""The language that the front door and the engine room both speak; needs pydantic alone."""

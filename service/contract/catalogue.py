@@ -1,0 +1,101 @@
+"""One row for every metric that Prescore knows: name, direction, range, definition, needs."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+from service.contract.errors import UnknownMetric
+
+Family = Literal["pregen"]
+INFINITY = float("inf")
+
+FILTERS: Mapping[str, str] = {
+    "none": "all tokens of a caption",
+    "filter0": "its tokens of rank 0 (the model's own first choice)",
+    "prefix0": "its longest prefix whose tokens all have rank 0",
+    "miss0": "its tokens of rank other than 0",
+}
+CAPTION_SCORES: Mapping[str, str] = {
+    "prob": "the product of the probabilities",
+    "pplx": "the perplexity 2^(-mean log2 p)",
+    "count": "the number",
+    "normcount": "the number, divided by the caption's length with END,",
+}
+AGGREGATES: Mapping[str, str] = {
+    "sum": "sum",
+    "mean": "mean",
+    "median": "median",
+    "geomean": "geometric mean",
+    "max": "maximum",
+    "min": "minimum",
+}
+JOIN = "join"
+ALIASES: Mapping[str, str] = {"perplexity": "geomean_join_pplx_none"}
+HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
+
+
+@dataclass(frozen=True)
+class MetricSpec:
+    name: str
+    family: Family
+    higher_is_better: bool | None  # None: it says nothing about the model (a caption's length)
+    range: tuple[float, float]
+    definition: str
+    needs: tuple[str, ...]
+
+
+def metric(name: str) -> MetricSpec:
+    """The row of a metric, aliases resolved; UnknownMetric suggests the nearest names."""
+    try:
+        return METRICS[ALIASES.get(name, name)]
+    except KeyError:
+        near = difflib.get_close_matches(name, [*METRICS, *ALIASES], n=3, cutoff=0.6)
+        advice = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UnknownMetric(f"no metric is called {name!r:.100}{advice}") from None
+
+
+def pregen_name(dataset: str, image: str, caption: str, chosen: str) -> str:
+    """A name is read from tier 4 to tier 1."""
+    return f"{dataset}_{image}_{caption}_{chosen}"
+
+
+def _higher_is_better(caption: str, chosen: str) -> bool | None:
+    if caption == "pplx":
+        return False
+    if caption == "prob":
+        return True
+    return {"none": None, "filter0": True, "prefix0": True, "miss0": False}[chosen]
+
+
+def _range(dataset: str, image: str, caption: str) -> tuple[float, float]:
+    low = 1.0 if caption == "pplx" else 0.0
+    bounded = caption in ("prob", "normcount") and "sum" not in (dataset, image)
+    return low, 1.0 if bounded else INFINITY
+
+
+def _definition(dataset: str, image: str, caption: str, chosen: str) -> str:
+    over = (
+        f"{AGGREGATES[dataset]} over all captions"
+        if image == JOIN
+        else f"{AGGREGATES[dataset]} over images of the {AGGREGATES[image]} over their captions"
+    )
+    return f"The {over} of {CAPTION_SCORES[caption]} of {FILTERS[chosen]}."
+
+
+def _pregen() -> Iterable[MetricSpec]:
+    tiers = product(AGGREGATES, (*AGGREGATES, JOIN), CAPTION_SCORES, FILTERS)
+    for dataset, image, caption, chosen in tiers:
+        instant = chosen == "prefix0" and caption in ("count", "normcount")
+        yield MetricSpec(
+            name=pregen_name(dataset, image, caption, chosen),
+            family="pregen",
+            higher_is_better=_higher_is_better(caption, chosen),
+            range=_range(dataset, image, caption),
+            definition=_definition(dataset, image, caption, chosen),
+            needs=("prefix",) if instant else ("columns",),
+        )
+
+
+METRICS: Mapping[str, MetricSpec] = {spec.name: spec for spec in _pregen()}

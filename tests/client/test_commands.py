@@ -1,0 +1,57 @@
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from prescore import commands
+
+
+def _with(monkeypatch, *entries):
+    monkeypatch.setattr(commands, "entry_points", lambda group: entries)
+    return CliRunner().invoke(commands.build(), ["--help"]), CliRunner()
+
+
+def test_commands_of_other_distributions_join_by_entry_point():
+    script = Path(sys.executable).with_name("prescore")
+    result = subprocess.run([script, "--help"], capture_output=True, text=True, check=True)
+    for name in ("check", "convert", "lab"):
+        assert name in result.stdout
+
+
+def test_a_group_of_commands_becomes_a_group(monkeypatch):
+    entry = EntryPoint("lab", "workers.commands:lab", commands.GROUP)
+    monkeypatch.setattr(commands, "entry_points", lambda group: [entry])
+    result = CliRunner().invoke(commands.build(), ["lab", "--help"])
+    assert "train" in result.stdout
+
+
+def test_a_command_whose_packages_are_missing_says_how_to_install_them(monkeypatch):
+    entry = EntryPoint("score", "absent_package.commands:score", commands.GROUP)
+    monkeypatch.setattr(commands, "entry_points", lambda group: [entry])
+    app = commands.build()
+    assert "Not installed" in CliRunner().invoke(app, ["--help"]).stdout
+    result = CliRunner().invoke(app, ["score"])
+    assert result.exit_code == 2
+    assert "pip install" in result.stderr
+
+
+def test_the_version_is_the_distributions():
+    result = CliRunner().invoke(commands.build(), ["--version"])
+    assert result.stdout.startswith("prescore-client ")
+
+
+def test_without_a_command_the_help_is_shown(monkeypatch):
+    monkeypatch.setattr(commands, "entry_points", lambda group: [])
+    assert isinstance(commands.build(), typer.Typer)
+    result = CliRunner().invoke(commands.build(), [])
+    assert "Usage" in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("module", ["httpx", "pydantic", "typer", "rich"])
+def test_the_clients_needs_are_declared(module):
+    declared = (Path(commands.__file__).parents[1] / "pyproject.toml").read_text()
+    assert f'"{module}>=' in declared

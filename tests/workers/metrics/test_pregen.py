@@ -1,0 +1,171 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles import pregen as oracle
+from service.contract import catalogue
+from service.contract.errors import InvalidColumns, UnknownMetric
+from workers.metrics import pregen
+
+
+def _close(found, expected):
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert math.isinf(found[name]) == math.isinf(value), (name, found[name], value)
+        assert (found[name] == 0) == (value == 0), (name, found[name], value)
+        if not math.isinf(value):
+            assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-300), name
+
+
+def _ragged(images, seed, hits=0.5, zeros=0.0):
+    rng = np.random.default_rng(seed)
+    image_offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 8, images))])
+    lengths = rng.integers(1, 16, image_offsets[-1])
+    caption_offsets = np.concatenate([[0], np.cumsum(lengths)])
+    tokens = caption_offsets[-1]
+    logp = -rng.exponential(2.0, tokens).astype(np.float32)
+    logp[rng.random(tokens) < zeros] = -np.inf
+    rank = np.where(rng.random(tokens) < hits, 0, rng.integers(1, 100, tokens))
+    return logp, rank, caption_offsets, image_offsets
+
+
+@pytest.mark.parametrize("hits", [0.0, 0.3, 0.9, 1.0])
+@pytest.mark.parametrize("zeros", [0.0, 0.02, 1.0])
+@pytest.mark.parametrize("images", [1, 2, 31])
+def test_all_672_are_those_of_the_definitions(images, hits, zeros):
+    for seed in range(3):
+        columns = _ragged(images, seed, hits, zeros)
+        _close(pregen.scores(*columns), oracle.scores(*columns))
+
+
+_TOKEN = st.tuples(
+    st.one_of(st.floats(-60, 0, width=32), st.just(-math.inf), st.just(0.0)), st.integers(0, 2)
+)
+_DATASET = st.lists(
+    st.lists(st.lists(_TOKEN, min_size=1, max_size=6), min_size=1, max_size=7),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(_DATASET)
+def test_any_dataset_agrees_with_the_definitions(dataset):
+    captions = [caption for image in dataset for caption in image]
+    tokens = [token for caption in captions for token in caption]
+    columns = (
+        np.array([logp for logp, _ in tokens], np.float32),
+        np.array([rank for _, rank in tokens], np.uint16),
+        np.concatenate([[0], np.cumsum([len(caption) for caption in captions])]),
+        np.concatenate([[0], np.cumsum([len(image) for image in dataset])]),
+    )
+    _close(pregen.scores(*columns), oracle.scores(*columns))
+
+
+def _figure(images):
+    """Columns from (tokens of a caption, length of its prefix), image by image."""
+    captions = [caption for image in images for caption in image]
+    lengths = np.array([length for length, _ in captions])
+    prefixes = np.array([prefix for _, prefix in captions])
+    place = np.concatenate([np.arange(length) for length in lengths])
+    rank = (place >= np.repeat(prefixes, lengths)).astype(np.uint16)
+    return (
+        np.full(len(rank), -1.0, np.float32),
+        rank,
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([[0], np.cumsum([len(image) for image in images])]),
+    )
+
+
+def test_the_papers_figure_2():
+    columns = _figure([[(10, 5), (7, 2)], [(7, 2), (8, 2)]])
+    name = "mean_max_normcount_prefix0"
+    assert pregen.scores(*columns, names=[name])[name] == pytest.approx(11 / 28)
+    assert round(pregen.scores(*columns, names=[name])[name], 3) == 0.393
+    images = pregen.per_image(*columns)["max_normcount_prefix0"]
+    np.testing.assert_allclose(images, [0.5, 2 / 7])
+
+
+def test_the_figure_of_the_proceedings():
+    columns = _figure([[(10, 8), (7, 2)], [(7, 2), (8, 2)]])
+    name = "mean_max_normcount_prefix0"
+    assert round(pregen.scores(*columns, names=[name])[name], 3) == 0.543
+
+
+def test_some_names_give_what_all_names_give():
+    columns = _ragged(9, 0, zeros=0.01)
+    everything = pregen.scores(*columns)
+    assert set(everything) == set(catalogue.METRICS)
+    some = ["median_join_prob_miss0", "max_geomean_pplx_none", "sum_median_count_prefix0"]
+    assert pregen.scores(*columns, names=some) == {name: everything[name] for name in some}
+    assert pregen.scores(*columns, names=[]) == {}
+
+
+def test_perplexity_is_an_alias():
+    columns = _ragged(9, 0)
+    found = pregen.scores(*columns, names=["perplexity", "geomean_join_pplx_none"])
+    assert found["perplexity"] == found["geomean_join_pplx_none"]
+
+
+def test_every_score_lies_in_its_range():
+    for seed in range(3):
+        for name, value in pregen.scores(*_ragged(20, seed, zeros=0.001)).items():
+            low, high = catalogue.metric(name).range
+            assert low * (1 - 1e-12) <= value <= high * (1 + 1e-12), name
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint16, np.uint64])
+def test_offsets_may_have_any_integer_type(dtype):
+    logp, rank, caption_offsets, image_offsets = _ragged(5, 0)
+    expected = pregen.scores(logp, rank, caption_offsets, image_offsets)
+    assert expected == pregen.scores(
+        logp, rank.astype(dtype), caption_offsets.astype(dtype), image_offsets.astype(dtype)
+    )
+
+
+def test_values_of_each_image_lead_to_the_datasets_score():
+    columns = _ragged(12, 1)
+    images = pregen.per_image(*columns)
+    assert len(images) == 96
+    everything = pregen.scores(*columns)
+    for name, values in images.items():
+        assert everything[f"max_{name}"] == values.max(), name
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rank": np.zeros(3)}, "a rank for each of 4 tokens, found 3"),
+        ({"caption_offsets": np.array([0, 2, 5])}, "caption_offsets: .* rising from 0 to 4"),
+        ({"caption_offsets": np.array([0, 2, 2, 4])}, "caption_offsets"),
+        ({"caption_offsets": np.array([1, 4])}, "caption_offsets"),
+        ({"image_offsets": np.array([0, 1])}, "image_offsets: .* rising from 0 to 2"),
+        ({"image_offsets": np.array([0])}, "image_offsets"),
+        ({"image_offsets": np.array([0, 0, 2])}, "image_offsets"),
+        ({"logp": np.array([-1, -1, np.nan, -1])}, "none of them NaN"),
+        ({"logp": np.array([-1, -1, 0.5, -1])}, "at most 0"),
+    ],
+)
+def test_columns_that_contradict_themselves_are_refused(change, message):
+    columns = {
+        "logp": -np.ones(4),
+        "rank": np.zeros(4, np.int64),
+        "caption_offsets": np.array([0, 2, 4]),
+        "image_offsets": np.array([0, 2]),
+    }
+    with pytest.raises(InvalidColumns, match=message):
+        pregen.scores(**(columns | change))
+
+
+def test_no_captions_are_no_dataset():
+    nothing = np.zeros(0)
+    with pytest.raises(InvalidColumns):
+        pregen.scores(nothing, nothing, np.array([0]), np.array([0]))
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    with pytest.raises(UnknownMetric, match="mean_max_normcount_prefix0"):
+        pregen.scores(*_ragged(2, 0), names=["mean_max_normcount_prefix"])

@@ -1,0 +1,1 @@
+"""The engine room: captioners, columns, metrics. Imports of ours: service.contract only."""

@@ -1,0 +1,18 @@
+"""`python -m workers COMMAND`: the workers' commands where the console script is not at hand."""
+
+import typer
+
+from workers import commands
+
+
+def main() -> None:
+    app = typer.Typer(
+        name="python -m workers", no_args_is_help=True, pretty_exceptions_enable=False
+    )
+    app.command("check")(commands.check)
+    app.add_typer(commands.convert, name="convert")
+    app.add_typer(commands.lab, name="lab")
+    app()
+
+
+main()

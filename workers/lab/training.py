@@ -1,0 +1,172 @@
+"""Trains one of the four captioners by the recipe of the pre-gen paper (SCIENCE, section 2)."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from service.contract.checkpoint_header import Architecture, Description, shapes
+from service.contract.errors import Canceled
+from workers import scoring
+from workers.captioners import ARCHITECTURES, Dropout, Recurrent
+from workers.control import Progress, Stop, never, silent
+from workers.metrics import pregen
+from workers.packing import pack
+from workers.vocabulary import Encoded
+
+
+@dataclass(frozen=True)
+class Recipe:
+    batch: int
+    dropout: Dropout
+    weight_decay: float
+    xavier: bool  # else N(0, 1); both clipped
+    clip: float
+    learning_rate: float = 1e-3
+    epochs: int = 100
+    seed: int = 0
+
+
+PAPER: Mapping[Architecture, Recipe] = {
+    "init": Recipe(128, Dropout(0.0, 0.5, 0.5), 0.0, xavier=True, clip=0.01),
+    "pre": Recipe(32, Dropout(0.0, 0.5, 0.5), 0.0, xavier=False, clip=0.1),
+    "par": Recipe(64, Dropout(0.5, 0.5, 0.5), 1e-8, xavier=False, clip=0.1),
+    "merge": Recipe(128, Dropout(0.0, 0.0, 0.5), 0.0, xavier=False, clip=0.1),
+}
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Images and their captions, as ids of the model's vocabulary."""
+
+    features: NDArray[np.float32]
+    captions: Encoded
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The model after `number` epochs (0: untrained)."""
+
+    number: int
+    model: Recurrent
+    loss: float  # mean cross-entropy of the epoch's tokens, nats
+    validation_perplexity: float  # geomean, the first caption of each image
+    seconds: float
+
+
+def train(
+    description: Description,
+    training: Examples,
+    validation: Examples,
+    recipe: Recipe | None = None,
+    device: torch.device = torch.device("cpu"),
+    progress: Progress = silent,
+    stop: Stop = never,
+) -> Iterator[Epoch]:
+    """Yields the untrained model, then one model an epoch; ends at the first that is worse.
+
+    The last model yielded is then the worse one; the best is the one before. `progress` counts
+    the captions of an epoch.
+    """
+    recipe = recipe or PAPER[description.architecture]
+    generator = torch.Generator().manual_seed(recipe.seed)
+    torch.manual_seed(recipe.seed)  # dropout draws from the global generator
+    tensors = _initial(description, recipe, generator, device)
+    optimiser = torch.optim.Adam(
+        list(tensors.values()), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+    )
+    first_captions = replace(validation, captions=_first_captions(validation.captions))
+    best = float("inf")
+    for number in range(recipe.epochs + 1):
+        began = time.perf_counter()
+        batches = _batches(training.captions, recipe.batch, generator) if number else []
+        loss = _epoch(description, tensors, recipe, optimiser, training, batches, progress, stop)
+        model = _frozen(description, tensors)
+        perplexity = _perplexity(model, first_captions)
+        seconds = time.perf_counter() - began
+        yield Epoch(number, model, loss, perplexity, seconds)
+        if number and perplexity > best:
+            return
+        best = min(best, perplexity) if number else best
+
+
+def _epoch(
+    description: Description,
+    tensors: Mapping[str, Tensor],
+    recipe: Recipe,
+    optimiser: torch.optim.Optimizer,
+    training: Examples,
+    batches: list[NDArray[np.int64]],
+    progress: Progress,
+    stop: Stop,
+) -> float:
+    total, tokens, seen = 0.0, 0, 0
+    build = ARCHITECTURES[description.architecture]
+    device = tensors["output.weight"].device
+    for batch in batches:
+        if stop():
+            raise Canceled("the training was stopped")
+        model = build(description, tensors, recipe.dropout)
+        packed = pack(training.captions, batch, device)
+        images, rows = np.unique(packed.image_rows.cpu(), return_inverse=True)
+        packed = replace(packed, image_rows=torch.from_numpy(rows).to(device))
+        targets = torch.from_numpy(training.captions.tokens[packed.places]).to(device)
+        looked = model.look(torch.from_numpy(training.features[images]).to(device))
+        logits = model.output(model.hidden(looked, packed))
+        loss = functional.cross_entropy(logits, targets)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch's own annotation is missing
+        optimiser.step()
+        total += float(loss.detach()) * len(targets)
+        tokens += len(targets)
+        seen += len(batch)
+        progress(seen, len(training.captions.lengths))
+    return total / tokens if tokens else float("nan")
+
+
+def _initial(
+    description: Description, recipe: Recipe, generator: torch.Generator, device: torch.device
+) -> dict[str, Tensor]:
+    """Weights clipped normal, biases 0, the gates' biases 1."""
+    tensors = {}
+    sizes = shapes(description.architecture, description.config, len(description.vocabulary))
+    for name, shape in sizes.items():
+        if name.endswith(".bias"):
+            tensor = torch.full(shape, float(name == "gates.bias"))
+        else:
+            scale = (2 / sum(shape)) ** 0.5 if recipe.xavier else 1.0
+            tensor = torch.randn(shape, generator=generator) * scale
+            tensor = tensor.clamp(-recipe.clip, recipe.clip)
+        tensors[name] = tensor.to(device).requires_grad_()
+    return tensors
+
+
+def _batches(captions: Encoded, size: int, generator: torch.Generator) -> list[NDArray[np.int64]]:
+    order = torch.randperm(len(captions.lengths), generator=generator).numpy()
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def _frozen(description: Description, tensors: Mapping[str, Tensor]) -> Recurrent:
+    frozen = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+    return ARCHITECTURES[description.architecture](description, frozen)
+
+
+def _first_captions(captions: Encoded) -> Encoded:
+    return captions.subset(captions.image_offsets[:-1]).captions
+
+
+def _perplexity(model: Recurrent, examples: Examples) -> float:
+    columns = scoring.columns(model, examples.features, examples.captions)
+    found = pregen.scores(
+        columns.logp,
+        columns.rank,
+        columns.caption_offsets,
+        columns.image_offsets,
+        names=["perplexity"],
+    )
+    return found["perplexity"]

@@ -1,0 +1,197 @@
+"""The 672 pre-gen metrics of SCIENCE section 1, from columns; numpy alone, float64 throughout.
+
+Tier by tier, all sixteen caption scores at once: (16, captions) -> (16, images) -> numbers.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.contract import catalogue
+from service.contract.errors import InvalidColumns
+
+Floats = NDArray[np.float64]
+Offsets = NDArray[np.integer[Any]]
+
+_CAPTION_KEYS = [
+    (score, chosen) for chosen in catalogue.FILTERS for score in catalogue.CAPTION_SCORES
+]
+
+
+def scores(
+    logp: NDArray[np.floating[Any]],
+    rank: NDArray[np.integer[Any]],
+    caption_offsets: Offsets,
+    image_offsets: Offsets,
+    names: Sequence[str] | None = None,
+) -> dict[str, float]:
+    """Scores of a dataset by name; `names=None` means all 672, an alias keeps its own name.
+
+    Offsets have n+1 entries from 0: caption_offsets index tokens (END included), image_offsets
+    index captions. logp are natural logarithms and may be -inf. Raises InvalidColumns where the
+    arrays contradict each other, UnknownMetric for a name that is none.
+    """
+    wanted = {name: catalogue.metric(name).name for name in names or _all(names)}
+    captions = _caption_scores(logp, rank, caption_offsets)
+    image_offsets = _offsets("image_offsets", image_offsets, captions.shape[1])
+    images = {"join": captions}
+    for aggregate in {name.split("_")[1] for name in wanted.values()} - {"join"}:
+        images[aggregate] = _RAGGED[aggregate](captions, image_offsets)
+    needed = {tuple(name.split("_")[:2]) for name in wanted.values()}
+    columns = {(last, first): _WHOLE[last](images[first]) for last, first in needed}
+    return {
+        name: float(columns[last, first][_CAPTION_KEYS.index((score, chosen))])
+        for name, full in wanted.items()
+        for last, first, score, chosen in [full.split("_")]
+    }
+
+
+def per_image(
+    logp: NDArray[np.floating[Any]],
+    rank: NDArray[np.integer[Any]],
+    caption_offsets: Offsets,
+    image_offsets: Offsets,
+) -> dict[str, Floats]:
+    """The 96 tier-3 scores of every image, as `max_normcount_prefix0`: arrays of image values."""
+    captions = _caption_scores(logp, rank, caption_offsets)
+    image_offsets = _offsets("image_offsets", image_offsets, captions.shape[1])
+    return {
+        f"{aggregate}_{score}_{chosen}": values
+        for aggregate, reduce in _RAGGED.items()
+        for (score, chosen), values in zip(
+            _CAPTION_KEYS, reduce(captions, image_offsets), strict=True
+        )
+    }
+
+
+def from_prefixes(
+    prefixes: NDArray[np.integer[Any]],
+    lengths: NDArray[np.integer[Any]],
+    image_offsets: Offsets,
+    names: Sequence[str] | None = None,
+) -> dict[str, float]:
+    """The 84 scores that need no probability, from each caption's prefix and length (with END)."""
+    hits = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    rank = (hits >= np.repeat(prefixes, lengths)).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    chosen = names or [
+        spec.name for spec in catalogue.METRICS.values() if spec.needs == ("prefix",)
+    ]
+    return scores(np.zeros(len(rank)), rank, offsets, image_offsets, chosen)
+
+
+def _all(names: Sequence[str] | None) -> Sequence[str]:
+    return list(catalogue.METRICS) if names is None else names
+
+
+def _offsets(name: str, given: Offsets, items: int) -> NDArray[np.int64]:
+    """Every caption has a token (END) and every image a caption."""
+    if not np.issubdtype(np.asarray(given).dtype, np.integer):
+        raise InvalidColumns(f"{name}: expected integers, found {np.asarray(given).dtype}")
+    offsets = np.asarray(given).astype(np.int64)  # unsigned ones would wrap around in differences
+    if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != items or (np.diff(offsets) < 1).any():
+        raise InvalidColumns(
+            f"{name}: expected at least two entries, strictly rising from 0 to {items}, "
+            f"found {len(offsets)} entries from {offsets[:1]} to {offsets[-1:]}"
+        )
+    return offsets
+
+
+def _caption_scores(
+    logp: NDArray[np.floating[Any]], rank: NDArray[np.integer[Any]], offsets: Offsets
+) -> Floats:
+    """(16, captions) in the order of _CAPTION_KEYS."""
+    if len(logp) != len(rank):
+        raise InvalidColumns(f"expected a rank for each of {len(logp)} tokens, found {len(rank)}")
+    offsets = _offsets("caption_offsets", offsets, len(logp))
+    logs = np.asarray(logp, np.float64)
+    if np.isnan(logs).any() or logs.max() > _ROUNDING:
+        raise InvalidColumns("expected log-probabilities, all at most 0 and none of them NaN")
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    hit = np.asarray(rank) == 0
+    misses = np.cumsum(~hit)
+    missed_before = misses[starts] - ~hit[starts]
+    prefix = hit & (misses == np.repeat(missed_before, lengths))
+    everything = np.ones_like(hit)
+    chosen = {"none": everything, "filter0": hit, "prefix0": prefix, "miss0": ~hit}
+    return np.concatenate(
+        [_chosen_scores(logs, chosen[name], starts, lengths) for name in catalogue.FILTERS]
+    )
+
+
+_ROUNDING = 1e-3  # a probability may exceed 1 by what the softmax was rounded
+
+
+def _chosen_scores(
+    logs: Floats, chosen: NDArray[np.bool_], starts: Offsets, lengths: Offsets
+) -> Floats:
+    """prob, pplx, count, normcount of the chosen tokens; an empty choice is 0, inf, 0, 0."""
+    count = np.add.reduceat(chosen, starts, dtype=np.float64)
+    total = np.add.reduceat(np.where(chosen, logs, 0.0), starts)
+    some = count > 0
+    with np.errstate(over="ignore"):
+        prob = np.where(some, np.exp(total), 0.0)
+        pplx = np.where(some, np.exp(-total / np.where(some, count, 1.0)), np.inf)
+    return np.stack([prob, pplx, count, count / lengths])
+
+
+def _ragged_median(values: Floats, offsets: Offsets) -> Floats:
+    """Images with equally many captions at once: one sort for each number of captions."""
+    lengths = np.diff(offsets)
+    result = np.empty((len(values), len(lengths)))
+    for length in np.unique(lengths):
+        images = np.flatnonzero(lengths == length)
+        places = offsets[images][:, None] + np.arange(length)
+        result[:, images] = _median(values[:, places])
+    return result
+
+
+def _median(values: Floats) -> Floats:
+    """Over the last axis: the mean of the two middle values, inf allowed."""
+    middle = values.shape[-1]
+    ordered = np.partition(values, sorted({(middle - 1) // 2, middle // 2}), axis=-1)
+    low, high = ordered[..., (middle - 1) // 2], ordered[..., middle // 2]
+    return np.asarray((low + high) / 2)
+
+
+def _logs(values: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.log2(values)
+
+
+def _geomean(values: Floats, mean_of_logs: Callable[[Floats], Floats]) -> Floats:
+    """0 if any value is 0, else 2^mean(log2), so that inf propagates."""
+    logs = _logs(values)
+    zero = np.isneginf(logs)
+    means = mean_of_logs(np.where(zero, 0.0, logs))
+    any_zero = mean_of_logs(zero.astype(np.float64)) > 0
+    with np.errstate(over="ignore"):
+        return np.where(any_zero, 0.0, np.exp2(means))
+
+
+def _ragged_mean(values: Floats, offsets: Offsets) -> Floats:
+    return np.add.reduceat(values, offsets[:-1], axis=1) / np.diff(offsets)
+
+
+def _over(reduce: np.ufunc) -> Callable[[Floats, Offsets], Floats]:
+    return lambda values, offsets: np.asarray(reduce.reduceat(values, offsets[:-1], axis=1))
+
+
+_RAGGED: Mapping[str, Callable[[Floats, Offsets], Floats]] = {
+    "sum": _over(np.add),
+    "mean": _ragged_mean,
+    "median": _ragged_median,
+    "geomean": lambda values, offsets: _geomean(values, lambda logs: _ragged_mean(logs, offsets)),
+    "max": _over(np.maximum),
+    "min": _over(np.minimum),
+}
+_WHOLE: Mapping[str, Callable[[Floats], Floats]] = {
+    "sum": lambda values: values.sum(axis=1),
+    "mean": lambda values: values.mean(axis=1),
+    "median": _median,
+    "geomean": lambda values: _geomean(values, lambda logs: logs.mean(axis=1)),
+    "max": lambda values: values.max(axis=1),
+    "min": lambda values: values.min(axis=1),
+}
