@@ -156,7 +156,9 @@ class _Scorer:
             self._chunk, len(model.description.vocabulary)
         )
         self._margin = near_ties.margin(model.output, torch.float32)
-        self._half = _HalfPrecision(model.output) if options.precision == "bf16" else None
+        self._half = (
+            _HalfPrecision(model.output, self._chunk) if options.precision == "bf16" else None
+        )
 
     def block(
         self, features: NDArray[np.floating], encoded: Encoded, rows: _Rows, first: int
@@ -207,18 +209,18 @@ class _Scorer:
 class _HalfPrecision:
     """The projection in bf16; the reference word's own logit is taken in float32 all the same."""
 
-    def __init__(self, output: Product) -> None:
+    def __init__(self, output: Product, rows: int) -> None:
         self._product = Product(output.weight.bfloat16())
-        self._bias = output.bias
+        columns = output.weight.shape[1]
+        self._bias = output.weight.new_zeros(columns) if output.bias is None else output.bias
+        self._logits = output.weight.new_empty(rows, columns)
         self._words = output.weight.t().contiguous()
         self.margin = near_ties.margin(output, torch.bfloat16)
 
     def logits(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        logits = self._product(hidden.bfloat16()).float()
-        own = (hidden * self._words[targets]).sum(1)
-        if self._bias is not None:
-            logits += self._bias
-            own += self._bias[targets]
+        rounded = self._product(hidden.bfloat16())
+        logits = torch.add(rounded, self._bias, out=self._logits[: len(hidden)])  # in float32
+        own = (hidden * self._words[targets]).sum(1) + self._bias[targets]
         return logits.scatter_(1, targets[:, None], own[:, None])
 
 

@@ -28,14 +28,18 @@ class Recurrent:
     """Base of `init`, `pre`, `par` and `merge`; each says what becomes of the image."""
 
     def __init__(
-        self, description: Description, tensors: Tensors, dropout: Dropout | None = None
+        self,
+        description: Description,
+        tensors: Tensors,
+        dropout: Dropout | None = None,
+        output: Product | None = None,
     ) -> None:
         self.description = description
         self.tensors = dict(tensors)
         self.dropout = dropout
         self.inputs, _ = widths(description.architecture, description.config.size)
         self.cell: Cell = CELLS[description.config.cell](tensors, self.inputs)
-        self.output = Product(tensors["output.weight"], tensors["output.bias"])
+        self.output = output or Product(tensors["output.weight"], tensors["output.bias"])
         self._table = self._word_table()
 
     def look(self, features: Tensor) -> Tensor:
@@ -64,11 +68,13 @@ class Recurrent:
         return state[rows]
 
     def exact(self) -> Self:
+        """Words and softmax layer, the large parts, stay shared in float32: their values are."""
+        shared = ("embedding.weight", "output.weight", "output.bias")
         tensors = {
-            name: tensor if name.startswith("output.") else tensor.double()
+            name: tensor if name in shared else tensor.double()
             for name, tensor in self.tensors.items()
         }
-        return type(self)(self.description, tensors)
+        return type(self)(self.description, tensors, output=self.output)
 
     def on(self, device: torch.device) -> Self:
         return type(self)(
@@ -79,8 +85,8 @@ class Recurrent:
         """What the cell reads at these words: embedding times input weight, plus bias."""
         if self._table is not None:
             return self._table[words]
-        embedded = self._drop(self.tensors["embedding.weight"][words], "embedding")
-        return self._into_cell(embedded)
+        embedded = self.tensors["embedding.weight"][words].to(self.cell.input_weight)
+        return self._into_cell(self._drop(embedded, "embedding"))
 
     def _see(self, h: Tensor, images: Tensor) -> Tensor:  # noqa: ARG002  merge looks at it
         """What the softmax layer sees."""
@@ -109,6 +115,7 @@ class Recurrent:
         embedding = self.tensors["embedding.weight"]
         size = embedding.shape[0] * self.cell.input_weight.shape[1] * embedding.element_size()
         trained = embedding.requires_grad or self.dropout is not None
-        if trained or embedding.dtype == torch.float64 or size > MAX_TABLE_BYTES:
+        exact = self.cell.input_weight.dtype == torch.float64
+        if trained or exact or size > MAX_TABLE_BYTES:
             return None
         return self._into_cell(embedding)
