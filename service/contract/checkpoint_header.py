@@ -199,10 +199,20 @@ def _model(model: type[Model], metadata: Mapping[str, str], name: str) -> Model:
 
 
 def _vocabulary(text: str) -> tuple[str, ...]:
-    words = _word_list(text)
+    try:
+        words = safetensors_header.string_list(text, MAX_VOCABULARY)
+    except strict_json.NotJson as error:
+        raise VocabularyInvalid(
+            f"vocabulary: {error}", pointer=f"/__metadata__/vocabulary{error.where}"
+        ) from None
+    except HeaderTooLarge as error:
+        raise HeaderTooLarge(
+            f"vocabulary: {error.detail}", pointer="/__metadata__/vocabulary"
+        ) from None
     if len(words) < 2:
         raise VocabularyInvalid(
-            f"expected at least the edge token and UNK (ids 0 and 1), found {len(words)} entries"
+            f"expected at least the edge token and UNK (ids 0 and 1), found {len(words)} entries",
+            pointer="/__metadata__/vocabulary",
         )
     seen: dict[str, int] = {}
     for index, word in enumerate(words):
@@ -216,18 +226,6 @@ def _vocabulary(text: str) -> tuple[str, ...]:
             )
         seen[word] = index
     return tuple(words)
-
-
-def _word_list(text: str) -> list[str]:
-    """Counted before it is parsed: a list of nothing but strings, and not too many."""
-    structure = safetensors_header.outside_strings(text.encode(), MAX_VOCABULARY)
-    if structure.count(b"[") != 1 or structure.strip(b" \t\r\n[],"):
-        raise VocabularyInvalid("vocabulary: expected a JSON list of words and nothing else")
-    try:
-        words = strict_json.parse(text)
-    except strict_json.NotJson as error:
-        raise VocabularyInvalid(f"vocabulary: {error}") from None
-    return list(words)
 
 
 def _word_problem(word: str) -> str | None:
@@ -245,7 +243,7 @@ def _check_tensors(found: Mapping[str, TensorEntry], expected: Shapes) -> None:
     unknown = sorted(set(found) - set(expected))
     if missing or unknown:
         parts = [f"missing: {', '.join(missing)}"] if missing else []
-        parts += [f"unknown: {', '.join(unknown)[:300]}"] if unknown else []
+        parts += [f"unknown: {', '.join(map(repr, unknown))[:300]}"] if unknown else []
         raise TensorMismatch(
             f"this config needs the tensors {', '.join(sorted(expected))}; {'; '.join(parts)}"
         )
@@ -253,7 +251,7 @@ def _check_tensors(found: Mapping[str, TensorEntry], expected: Shapes) -> None:
         if found[name].shape != shape:
             raise TensorMismatch(
                 f"tensor {name}: config and vocabulary ask for shape {list(shape)}, "
-                f"found {list(found[name].shape)}",
+                f"found {list(found[name].shape)!s:.100}",
                 pointer=f"/{name}",
             )
         if found[name].dtype not in DTYPES:

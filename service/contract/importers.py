@@ -1,13 +1,15 @@
 """Captions as others publish them, read into bundle items: Flickr8k, Karpathy, COCO."""
 
 import gzip
-import json
 import re
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from service.contract import strict_json
 from service.contract.bundles import Item
 from service.contract.errors import InvalidBundle
 
@@ -28,9 +30,11 @@ def flickr8k(tokens: Path, splits: Mapping[str, Path]) -> Iterator[Item]:
 
 def karpathy(path: Path) -> Iterator[Item]:
     """Karpathy's dataset_*.json; the split `restval` is kept as it is."""
-    for index, image in enumerate(_list(_json(path), "images", path)):
+    for index, image in enumerate(_list(_json(path), "images", path.name)):
         where = f"{path.name}, images[{index}]"
         sentences = _list(image, "sentences", where)
+        if not sentences:
+            raise InvalidBundle(f"{where}: expected at least one of 'sentences', found none")
         yield Item(
             image=_text(image, "filename", where),
             split=_text(image, "split", where),
@@ -38,25 +42,24 @@ def karpathy(path: Path) -> Iterator[Item]:
                 _text(sentence, "raw", f"{where}, sentences[{number}]")
                 for number, sentence in enumerate(sentences)
             ),
-            id=str(image["cocoid"]) if "cocoid" in image else None,
+            id=_identity(image, "cocoid", where) if "cocoid" in image else None,
         )
 
 
 def coco(path: Path, split: str) -> Iterator[Item]:
     """COCO's captions_*.json: images and annotations apart, joined by image_id."""
     document = _json(path)
-    captions: dict[Any, list[str]] = defaultdict(list)
-    for index, annotation in enumerate(_list(document, "annotations", path)):
+    captions: dict[str, list[str]] = defaultdict(list)
+    for index, annotation in enumerate(_list(document, "annotations", path.name)):
         where = f"{path.name}, annotations[{index}]"
-        captions[_field(annotation, "image_id", where)].append(_text(annotation, "caption", where))
-    for index, image in enumerate(_list(document, "images", path)):
+        identity = _identity(annotation, "image_id", where)
+        captions[identity].append(_text(annotation, "caption", where))
+    for index, image in enumerate(_list(document, "images", path.name)):
         where = f"{path.name}, images[{index}]"
-        identity = _field(image, "id", where)
+        identity = _identity(image, "id", where)
         if identity not in captions:
             raise InvalidBundle(f"{where}: no annotation has image_id {identity!r:.60}")
-        yield Item(
-            _text(image, "file_name", where), split, tuple(captions[identity]), str(identity)
-        )
+        yield Item(_text(image, "file_name", where), split, tuple(captions[identity]), identity)
 
 
 def _token_file(path: Path) -> dict[str, list[str]]:
@@ -72,10 +75,17 @@ def _token_file(path: Path) -> dict[str, list[str]]:
     return captions
 
 
-def _open(path: Path) -> IO[bytes]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")  # type: ignore[return-value]  # its type is not IO[bytes]
-    return path.open("rb")
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    if path.suffix != ".gz":
+        with path.open("rb") as stream:
+            yield stream
+        return
+    try:
+        with gzip.open(path, "rb") as unpacked:
+            yield unpacked  # type: ignore[misc]  # its type is not IO[bytes]
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InvalidBundle(f"{path.name}: expected a whole gzip file, found {error}") from None
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -89,11 +99,14 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _json(path: Path) -> Any:
+    with _open(path) as stream:
+        raw = stream.read()
     try:
-        with _open(path) as stream:
-            return json.load(stream)
-    except (ValueError, RecursionError) as error:
-        raise InvalidBundle(f"{path.name}: expected JSON: {error}") from None
+        return strict_json.parse(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InvalidBundle(f"{path.name}: not UTF-8 (byte {error.start})") from None
+    except strict_json.NotJson as error:
+        raise InvalidBundle(f"{path.name}{error.where}: {error}", pointer=error.where) from None
 
 
 def _field(value: Any, name: str, where: str) -> Any:
@@ -102,8 +115,8 @@ def _field(value: Any, name: str, where: str) -> Any:
     return value[name]
 
 
-def _list(value: Any, name: str, where: object) -> list[Any]:
-    found = _field(value, name, str(where))
+def _list(value: Any, name: str, where: str) -> list[Any]:
+    found = _field(value, name, where)
     if not isinstance(found, list):
         raise InvalidBundle(f"{where}: expected {name!r} to be a list, found {found!r:.80}")
     return found
@@ -114,3 +127,12 @@ def _text(value: Any, name: str, where: str) -> str:
     if not isinstance(found, str):
         raise InvalidBundle(f"{where}: expected {name!r} to be a text, found {found!r:.80}")
     return found
+
+
+def _identity(value: Any, name: str, where: str) -> str:
+    found = _field(value, name, where)
+    if type(found) is not int and not isinstance(found, str):
+        raise InvalidBundle(
+            f"{where}: expected {name!r} to be a whole number or a text, found {found!r:.80}"
+        )
+    return str(found)

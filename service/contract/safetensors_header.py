@@ -5,7 +5,6 @@ that refusing costs little: under a second and under 64 MB, whatever the file cl
 accepted here is accepted by the official library too; the reverse need not hold.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
@@ -20,6 +19,7 @@ from service.contract.errors import (
 
 MAX_HEADER_BYTES = 4_000_000  # 280,000 words of 9 letters; the official library takes 100 MB
 MAX_STRUCTURE = 20_000  # braces, commas, digits … outside strings: a canonical one has some 700
+MAX_TENSOR_BITS = 2**63  # others count in 64 bits, and multiply before they meet a 0
 DTYPE_BYTES: Mapping[str, int] = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 
 
@@ -45,9 +45,7 @@ def read(
     raw = _header_bytes(stream, file_bytes, max_header_bytes)
     _check_structure(raw)
     text = _decoded(raw)
-    header = _json(text)
-    if not isinstance(header, dict):
-        raise HeaderMalformed("the header must be a JSON object")
+    header = _json_object(text)
     metadata = _metadata(header.pop("__metadata__", {}))
     tensors = {name: _tensor(name, entry) for name, entry in header.items()}
     data_start = 8 + len(raw)
@@ -55,11 +53,20 @@ def read(
     return SafetensorsHeader(metadata, tensors, data_start)
 
 
-def outside_strings(text: bytes, max_strings: int) -> bytes:
-    """What JSON text holds outside its string literals: its structure, numbers and words.
+def string_list(text: str, at_most: int) -> list[str]:
+    """A metadata entry that is a JSON list of strings and nothing else.
 
-    JSON costs memory by structure, not by length, so this is looked at before parsing.
+    JSON costs memory by structure, not by length, so it is counted before it is parsed.
+    Raises NotJson, and HeaderTooLarge where there are more than `at_most`.
     """
+    structure = _outside_strings(text.encode(), at_most)
+    if structure.count(b"[") != 1 or structure.strip(b" \t\r\n[],"):
+        raise strict_json.NotJson("expected a JSON list of strings and nothing else")
+    return list(strict_json.parse(text))
+
+
+def _outside_strings(text: bytes, max_strings: int) -> bytes:
+    """What JSON text holds outside its string literals: its structure, numbers and words."""
     bare = text.replace(rb"\\", b"").replace(rb"\"", b"")
     strings = bare.count(b'"') // 2
     if strings > max_strings:
@@ -92,7 +99,7 @@ def _header_bytes(stream: IO[bytes], file_bytes: int, max_bytes: int) -> bytes:
 
 
 def _check_structure(raw: bytes) -> None:
-    structure = len(outside_strings(raw.rstrip(b" "), MAX_STRUCTURE))
+    structure = len(_outside_strings(raw.rstrip(b" "), MAX_STRUCTURE))
     if structure > MAX_STRUCTURE:
         raise HeaderTooLarge(
             f"the header has {structure} characters of structure, "
@@ -107,16 +114,20 @@ def _decoded(raw: bytes) -> str:
         raise HeaderMalformed(f"the header is not UTF-8 (byte {error.start})") from None
 
 
-def _json(text: str) -> Any:
+def _json_object(text: str) -> dict[str, Any]:
     try:
-        return strict_json.parse(text)
-    except ValueError as error:
-        raise HeaderMalformed(f"header: {error}") from None
+        value: dict[str, Any] = strict_json.parse(text)  # it begins with a brace
+    except strict_json.NotJson as error:
+        raise HeaderMalformed(f"header: {error}", pointer=error.where[:100] or None) from None
+    return value
 
 
 def _metadata(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise HeaderMalformed("__metadata__ must be an object whose values are strings")
+    if not isinstance(value, dict):
+        raise HeaderMalformed(f"__metadata__: expected an object, found {value!r:.60}")
+    for name, text in value.items():
+        if not isinstance(text, str):
+            raise HeaderMalformed(f"__metadata__, {name!r:.100}: expected text, found {text!r:.60}")
     return value
 
 
@@ -125,18 +136,33 @@ def _is_count(value: Any) -> bool:
 
 
 def _tensor(name: str, entry: Any) -> TensorEntry:
+    where = f"tensor {name!r:.100}"
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        raise HeaderMalformed(f"tensor {name!r}: expected exactly dtype, shape and data_offsets")
+        raise HeaderMalformed(
+            f"{where}: expected exactly dtype, shape and data_offsets, found {entry!r:.100}"
+        )
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPE_BYTES:
         raise HeaderMalformed(
-            f"tensor {name!r}: expected a dtype of {', '.join(DTYPE_BYTES)}, found {dtype!r:.40}"
+            f"{where}: expected a dtype of {', '.join(DTYPE_BYTES)}, found {dtype!r:.40}"
         )
     if not isinstance(shape, list) or not all(map(_is_count, shape)):
-        raise HeaderMalformed(f"tensor {name!r}: shape must be a list of counts")
+        raise HeaderMalformed(f"{where}: expected a shape of counts, found {shape!r:.100}")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
-        raise HeaderMalformed(f"tensor {name!r}: data_offsets must be two counts")
+        raise HeaderMalformed(f"{where}: expected two data_offsets, found {offsets!r:.100}")
     return TensorEntry(dtype, tuple(shape), offsets[0], offsets[1])
+
+
+def _bytes_of(name: str, tensor: TensorEntry) -> int:
+    bits = 8 * DTYPE_BYTES[tensor.dtype]
+    for count in tensor.shape:
+        bits *= max(count, 1)
+        if bits > MAX_TENSOR_BITS:
+            raise TensorLayout(
+                f"tensor {name!r:.100}: expected a size that 64 bits can count, "
+                f"found shape {list(tensor.shape)!s:.100}"
+            )
+    return 0 if 0 in tensor.shape else bits // 8
 
 
 def _check_layout(tensors: Mapping[str, TensorEntry], data_bytes: int) -> None:
@@ -144,15 +170,18 @@ def _check_layout(tensors: Mapping[str, TensorEntry], data_bytes: int) -> None:
     position = 0
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].end)):
         if tensor.start != position:
-            problem = "overlaps the tensor before it" if tensor.start < position else "has a hole"
-            raise TensorLayout(
-                f"tensor {name!r} {problem}: expected it at byte {position}, found {tensor.start}"
+            problem = (
+                "overlaps the tensor before it" if tensor.start < position else "comes after a hole"
             )
-        expected = math.prod(tensor.shape) * DTYPE_BYTES[tensor.dtype]
+            raise TensorLayout(
+                f"tensor {name!r:.100} {problem}: "
+                f"expected it at byte {position}, found {tensor.start}"
+            )
+        expected = _bytes_of(name, tensor)
         if tensor.end - tensor.start != expected:
             raise TensorLayout(
-                f"tensor {name!r}: shape {list(tensor.shape)} of {tensor.dtype} takes {expected} "
-                f"bytes, its data_offsets span {tensor.end - tensor.start}"
+                f"tensor {name!r:.100}: shape {list(tensor.shape)!s:.100} of {tensor.dtype} takes "
+                f"{expected} bytes, its data_offsets span {tensor.end - tensor.start}"
             )
         position = tensor.end
     if position != data_bytes:

@@ -1,40 +1,50 @@
 """JSON as the strictest readers take it, so that no two readers see two different things."""
 
 import json
+import math
 import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # nothing else can make a lone one
 
 
 class NotJson(ValueError):
-    pass
+    """`where` is the JSON pointer of what is wrong, as far as that is known."""
+
+    def __init__(self, detail: str, where: str = "") -> None:
+        super().__init__(detail)
+        self.where = where
 
 
 def parse(text: str) -> Any:
-    """No duplicate keys, no NaN, no lone surrogates, no endless nesting; raises NotJson."""
+    """No duplicate keys, no NaN, no infinity, no lone surrogates, no endless nesting; NotJson."""
     try:
         value = json.loads(
             text,
             object_pairs_hook=_unique,
             parse_constant=_refuse_constant,
-            parse_int=_number,
+            parse_int=_integer,
+            parse_float=_finite,
         )
     except NotJson:
         raise
     except json.JSONDecodeError as error:
         raise NotJson(f"expected JSON, found {error.msg} at character {error.pos}") from None
-    except (ValueError, RecursionError) as error:
-        raise NotJson(f"expected JSON, found {_reason(error)}") from None
-    if "\\" in text and _has_surrogate(value):  # only an escape can make a lone one
-        raise NotJson("a lone surrogate is not text")
+    except RecursionError:
+        raise NotJson("expected JSON, found nesting too deep") from None
+    if _ESCAPED_SURROGATE.search(text):
+        _refuse_surrogates(value)
     return value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise NotJson("a key occurs twice")
+        key, times = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise NotJson(f"expected every key once, found {key!r:.60} {times} times")
     return result
 
 
@@ -42,20 +52,45 @@ def _refuse_constant(name: str) -> NoReturn:
     raise NotJson(f"{name} is not JSON")
 
 
-def _number(digits: str) -> int | float:
+def _integer(digits: str) -> int | float:
     """`-0` is a float to other readers, and so is what no 64-bit integer holds."""
-    if digits == "-0" or len(digits) > 18:
-        return float(digits)
-    return int(digits)
+    return _finite(digits) if digits == "-0" or len(digits) > 18 else int(digits)
 
 
-def _reason(error: Exception) -> str:
-    return "nesting too deep" if isinstance(error, RecursionError) else "something else"
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise NotJson(f"expected a number that 64 bits can hold, found {digits:.40}")
+    return number
 
 
-def _has_surrogate(value: Any) -> bool:
-    if isinstance(value, str):
-        return _SURROGATE.search(value) is not None
-    if isinstance(value, dict):
-        return any(_has_surrogate(key) or _has_surrogate(item) for key, item in value.items())
-    return isinstance(value, list) and any(map(_has_surrogate, value))
+def _refuse_surrogates(value: Any) -> None:
+    """Without recursion: the parser goes as deep as the stack allows, and so must this."""
+    stack = [iter([("", value)])]
+    path: list[object] = [""]
+    while stack:
+        for name, item in stack[-1]:
+            path[-1] = name
+            if _is_broken(name):
+                raise NotJson("expected text, found a lone surrogate in a key", _pointer(path[:-1]))
+            if _is_broken(item):
+                raise NotJson("expected text, found a lone surrogate", _pointer(path))
+            if isinstance(item, dict | list):
+                stack.append(_entries(item))
+                path.append("")
+                break
+        else:
+            stack.pop()
+            path.pop()
+
+
+def _is_broken(value: object) -> bool:
+    return isinstance(value, str) and _SURROGATE.search(value) is not None
+
+
+def _entries(value: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
+    return iter(value.items()) if isinstance(value, dict) else enumerate(value)
+
+
+def _pointer(path: list[object]) -> str:
+    return "".join(f"/{name}" for name in path[1:])[:200]

@@ -6,28 +6,32 @@ Bytes are hostile: tar members are never extracted, lengths are capped before th
 
 import json
 import os
-import tarfile
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
 
 from pydantic import ValidationError
 
 from service.contract import safetensors_header, strict_json
+from service.contract.bundles import plain_tar
 from service.contract.checkpoint_header import Encoder
 from service.contract.errors import InvalidBundle, InvalidCheckpoint
 
 CAPTIONS = "captions.jsonl"
 FEATURES = "features.safetensors"
 IMAGES = "images/"
-_TAR_ERRORS = (tarfile.TarError, OSError, ValueError, OverflowError)  # what broken headers raise
 MAX_LINE_BYTES = 1_000_000
 MAX_CAPTION_CHARACTERS = 10_000
 MAX_NAME_CHARACTERS = 500
 MAX_IMAGES = 2_000_000
+MAX_ENCODER_CHARACTERS = 10_000
 MAX_FEATURES_HEADER_BYTES = 64_000_000  # a million image names
+
+_NUMBER = re.compile("0|[1-9][0-9]{0,17}")  # an id that is the same text after a reader of JSON
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class FeaturesHeader:
 def read_items(path: Path) -> Iterator[Item]:
     """The bundle's images in the file's order; raises InvalidBundle at the first wrong line."""
     with open_member(path, CAPTIONS) as stream:
-        yield from _items(stream)
+        yield from _items(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""))
 
 
 def read_split(path: Path, split: str) -> list[Item]:
@@ -74,15 +78,25 @@ def read_features_header(path: Path) -> FeaturesHeader | None:
 
 
 def write_folder(path: Path, items: Iterable[Item]) -> None:
-    """captions.jsonl in a folder, whole or not at all."""
+    """captions.jsonl in a folder: whole or not at all, and nothing that `read_items` refuses."""
     path.mkdir(parents=True, exist_ok=True)
     partial = path / (CAPTIONS + ".partial")
-    with partial.open("w", encoding="utf-8", newline="\n") as stream:
-        for item in items:
-            stream.write(_line(item) + "\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(path / CAPTIONS)
+    try:
+        with partial.open("wb") as stream:
+            for _ in _items(_written(stream, items)):
+                pass
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(path / CAPTIONS)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _written(stream: IO[bytes], items: Iterable[Item]) -> Iterator[bytes]:
+    for item in items:
+        line = _line(item).encode("utf-8", "surrogatepass")
+        stream.write(line)
+        yield line
 
 
 def member_names(path: Path) -> Iterator[str]:
@@ -92,73 +106,48 @@ def member_names(path: Path) -> Iterator[str]:
             if file.is_symlink():
                 raise InvalidBundle(f"{file.name!r:.200} is a link; expected plain files")
             if file.is_file():
-                yield file.relative_to(path).as_posix()
+                yield plain_tar.plain_name(file.relative_to(path).as_posix())
         return
     with _tar(path) as archive:
-        yield from _tar_members(archive)
+        yield from plain_tar.members(archive)
 
 
 @contextmanager
 def open_member(path: Path, name: str) -> Iterator[IO[bytes]]:
+    """A file of the bundle, seekable; there is no way out of the bundle by its name."""
     if path.is_dir():
-        file = path / name
-        if not file.is_file() or file.is_symlink():
-            raise InvalidBundle(f"expected a file {name} in the bundle, found none")
-        with file.open("rb") as stream:
+        with _plain_file(path, plain_tar.plain_name(name)).open("rb") as stream:
             yield stream
         return
     with _tar(path) as archive:
-        member = _tar_members(archive).get(name)
+        member = plain_tar.members(archive).get(name)
         if member is None:
-            raise InvalidBundle(f"expected a file {name} in the bundle, found none")
-        stream_in_tar = archive.extractfile(member)
-        assert stream_in_tar is not None  # a regular file: _tar_members has seen to that
-        with stream_in_tar as stream:
+            raise InvalidBundle(f"expected a file {name!r:.200} in the bundle, found none")
+        with plain_tar.open_member(archive, member) as stream:
             yield stream
 
 
-def _tar(path: Path) -> tarfile.TarFile:
+def _plain_file(folder: Path, name: str) -> Path:
+    file = folder / name
+    try:
+        found = file.is_file() and file.resolve() == folder.resolve() / name
+    except OSError:  # such as a name too long for the file system
+        found = False
+    if not found:
+        raise InvalidBundle(f"expected a file {name!r:.200} in the bundle, found none")
+    return file
+
+
+def _tar(path: Path) -> IO[bytes]:
     if not path.is_file():
         raise InvalidBundle(f"expected a bundle (a folder or a tar file), found nothing at {path}")
-    try:
-        return tarfile.open(path, "r:")
-    except _TAR_ERRORS as error:
-        raise InvalidBundle(f"expected an uncompressed tar or a folder: {error}") from None
+    return path.open("rb")
 
 
-def _tar_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
-    members: dict[str, tarfile.TarInfo] = {}
-    try:
-        for member in archive:
-            if not member.isdir():
-                _add_member(members, member)
-    except _TAR_ERRORS as error:
-        raise InvalidBundle(f"the tar cannot be read: {error}") from None
-    return members
-
-
-def _add_member(members: dict[str, tarfile.TarInfo], member: tarfile.TarInfo) -> None:
-    name = _plain_name(member.name)
-    if not member.isreg() or member.issparse():
-        raise InvalidBundle(f"{name!r:.200} is a link, a device or sparse; expected plain files")
-    if name in members:
-        raise InvalidBundle(f"{name!r:.200} is in the bundle twice")
-    members[name] = member
-
-
-def _plain_name(name: str) -> str:
-    """`./captions.jsonl` is `captions.jsonl`; whatever could leave the folder is refused."""
-    parts = PurePosixPath(name)
-    if parts.is_absolute() or ".." in parts.parts or "\0" in name or "\\" in name:
-        raise InvalidBundle(f"{name!r:.200} is not a name inside the bundle")
-    return parts.as_posix()
-
-
-def _items(stream: IO[bytes]) -> Iterator[Item]:
+def _items(lines: Iterable[bytes]) -> Iterator[Item]:
     known = _Names()
     number = 0
-    while line := stream.readline(MAX_LINE_BYTES + 1):
-        number += 1
+    for number, line in enumerate(lines, start=1):
         if len(line) > MAX_LINE_BYTES:
             raise InvalidBundle(f"line {number}: longer than {MAX_LINE_BYTES} bytes")
         if number > MAX_IMAGES:
@@ -198,7 +187,10 @@ def _item(number: int, line: bytes) -> Item:
     except UnicodeDecodeError as error:
         raise InvalidBundle(f"line {number}: not UTF-8 (byte {error.start})") from None
     except strict_json.NotJson as error:
-        raise InvalidBundle(f"line {number}: {error}") from None
+        field = error.where.replace("/", ", ", 1)
+        raise InvalidBundle(
+            f"line {number}{field}: {error}", pointer=f"/{number}{error.where}"
+        ) from None
     if not isinstance(value, dict):
         raise InvalidBundle(f"line {number}: expected a JSON object, found {value!r:.60}")
     references = value.get("references")
@@ -230,6 +222,8 @@ def _id(number: int, value: Any) -> str | None:
         return None
     if type(value) is int:
         return str(value)
+    if not isinstance(value, str):
+        raise _wrong(number, "id", "a text or a whole number of at most 18 digits", value)
     return _name(number, "id", value)
 
 
@@ -246,9 +240,9 @@ def _wrong(number: int, field: str, expected: str, found: Any) -> InvalidBundle:
 def _line(item: Item) -> str:
     fields: dict[str, object] = {"image": item.image}
     if item.id is not None:
-        fields["id"] = int(item.id) if item.id.isdecimal() and item.id.isascii() else item.id
+        fields["id"] = int(item.id) if _NUMBER.fullmatch(item.id) else item.id
     fields |= {"split": item.split, "references": list(item.references)}
-    return json.dumps(fields, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False) + "\n"
 
 
 def _length(stream: IO[bytes]) -> int:
@@ -260,14 +254,17 @@ def _length(stream: IO[bytes]) -> int:
 def _features_header(stream: IO[bytes], file_bytes: int) -> FeaturesHeader:
     try:
         header = safetensors_header.read(stream, file_bytes, MAX_FEATURES_HEADER_BYTES)
+        ids = _feature_ids(header.metadata)
     except InvalidCheckpoint as error:
         raise InvalidBundle(f"{FEATURES}: {error.detail}") from None
+    shape = {name: tensor.shape for name, tensor in header.tensors.items()}
     tensor = header.tensors.get("features")
-    if list(header.tensors) != ["features"] or tensor is None or len(tensor.shape) != 2:
-        raise InvalidBundle(f"{FEATURES}: expected one tensor `features` (N, D)")
+    if len(shape) != 1 or tensor is None or len(tensor.shape) != 2 or 0 in tensor.shape:
+        raise InvalidBundle(
+            f"{FEATURES}: expected one tensor `features` (N, D), found {shape!s:.100}"
+        )
     if tensor.dtype not in ("F16", "F32"):
         raise InvalidBundle(f"{FEATURES}: expected F16 or F32, found {tensor.dtype}")
-    ids = _feature_ids(header.metadata)
     if len(ids) != tensor.shape[0]:
         raise InvalidBundle(
             f"{FEATURES}: {tensor.shape[0]} rows, but `ids` names {len(ids)} images"
@@ -278,27 +275,28 @@ def _features_header(stream: IO[bytes], file_bytes: int) -> FeaturesHeader:
 
 
 def _feature_ids(metadata: dict[str, str]) -> tuple[str, ...]:
-    ids = _metadata_json(metadata, "ids")
-    if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
-        raise InvalidBundle(f"{FEATURES}: `ids` must be a JSON list of image names")
+    text = _metadata(metadata, "ids")
+    try:
+        ids = safetensors_header.string_list(text, MAX_IMAGES)
+    except strict_json.NotJson as error:
+        raise InvalidBundle(f"{FEATURES}, ids{error.where}: {error}") from None
     if len(set(ids)) < len(ids):
-        raise InvalidBundle(f"{FEATURES}: `ids` names an image twice")
+        twice = next(name for name, times in Counter(ids).items() if times > 1)
+        raise InvalidBundle(f"{FEATURES}: `ids` names an image twice: {twice!r:.100}")
     return tuple(ids)
 
 
 def _encoder(metadata: dict[str, str]) -> Encoder:
-    try:
-        return Encoder.model_validate(_metadata_json(metadata, "encoder"))
-    except ValidationError:
-        raise InvalidBundle(
-            f'{FEATURES}: `encoder` must be {{"name": "…", "digest": "…"}}'
-        ) from None
+    text = _metadata(metadata, "encoder")
+    with suppress(strict_json.NotJson, ValidationError):
+        if len(text) <= MAX_ENCODER_CHARACTERS:
+            return Encoder.model_validate(strict_json.parse(text))
+    raise InvalidBundle(
+        f'{FEATURES}: `encoder` must be {{"name": "…", "digest": "…"}}, found {text!r:.100}'
+    )
 
 
-def _metadata_json(metadata: dict[str, str], name: str) -> Any:
+def _metadata(metadata: dict[str, str], name: str) -> str:
     if name not in metadata:
         raise InvalidBundle(f"{FEATURES}: metadata `{name}` is missing")
-    try:
-        return strict_json.parse(metadata[name])
-    except strict_json.NotJson as error:
-        raise InvalidBundle(f"{FEATURES}, {name}: {error}") from None
+    return metadata[name]

@@ -1,0 +1,180 @@
+"""A tar as a container of plain files, read in place: nothing is extracted, nothing is guessed.
+
+The standard library decodes single header blocks for us and does no more, since the bytes are
+hostile: its reader allocates what a header claims, follows chains of extended headers until the
+stack ends, needs quadratic time for some of them, and takes a damaged header for the tar's end.
+"""
+
+import io
+import os
+import re
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import IO, Any
+
+from service.contract.errors import InvalidBundle
+
+BLOCK = 512
+MAX_EXTENDED_BYTES = 100_000  # a long name, times, attributes: some 100 as a rule
+_PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE)
+_PAX = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE)
+_EXTENDED = (*_PAX, tarfile.GNUTYPE_LONGNAME)
+_SIZE = re.compile(rb" *[0-7]*[ \0]*|\x80.{11}", re.DOTALL)  # octal, or binary where too big
+_DIGITS = re.compile(rb"[0-9]{1,18}")
+_REINTERPRET = (b"GNU.sparse", b"hdrcharset")  # pax records that change what the rest means
+
+Records = Mapping[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class Member:
+    start: int
+    size: int
+
+
+def members(stream: IO[bytes]) -> dict[str, Member]:
+    """Where every file lies; links, devices and all else that is no file are refused."""
+    found: dict[str, Member] = {}
+    for kind, name, member in _entries(stream):
+        if kind == tarfile.DIRTYPE and member.size == 0:
+            continue
+        if kind not in _PLAIN or name == ".":
+            raise InvalidBundle(
+                f"{name!r:.200} is a link, a device or sparse; expected plain files"
+            )
+        if name in found:
+            raise InvalidBundle(f"{name!r:.200} is in the bundle twice")
+        found[name] = member
+    return found
+
+
+def open_member(stream: IO[bytes], member: Member) -> IO[bytes]:
+    """Its bytes, seekable, for as long as `stream` is open."""
+    return io.BufferedReader(_Part(stream, member))
+
+
+def plain_name(name: str) -> str:
+    """`./captions.jsonl` is `captions.jsonl`; whatever could leave the folder is refused."""
+    parts = PurePosixPath(name)
+    if parts.is_absolute() or ".." in parts.parts or "\\" in name or not name.isprintable():
+        raise InvalidBundle(f"{name!r:.200} is not a name inside the bundle")
+    return parts.as_posix()
+
+
+class _Part(io.RawIOBase):
+    def __init__(self, stream: IO[bytes], member: Member) -> None:
+        self._stream = stream
+        self._member = member
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._member.size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        left = max(0, self._member.size - self._at)
+        data = _read(self._stream, self._member.start + self._at, min(len(buffer), left))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def _entries(stream: IO[bytes]) -> Iterator[tuple[bytes, str, Member]]:
+    """Type, name and place, after what the extended header before an entry says of it."""
+    file_bytes = stream.seek(0, os.SEEK_END)
+    records: Records | None = None
+    position = 0
+    while (block := _read(stream, position, BLOCK)) != bytes(BLOCK):
+        header = _header(block, position)
+        member = Member(position + BLOCK, _size(block, records, position))
+        position = member.start + -(-member.size // BLOCK) * BLOCK
+        if position > file_bytes:
+            raise InvalidBundle(
+                f"the tar is cut off: {header.name!r:.200} ends at byte {position}, "
+                f"the file has {file_bytes}"
+            )
+        if header.type in _EXTENDED:
+            records = _extended(stream, header.type, member, behind=records)
+        else:
+            yield header.type, _name(header, records), member
+            records = None
+    if records is not None:
+        raise InvalidBundle("expected a file behind the last extended header, found the tar's end")
+
+
+def _read(stream: IO[bytes], position: int, size: int) -> bytes:
+    stream.seek(position)
+    return stream.read(size)
+
+
+def _header(block: bytes, position: int) -> tarfile.TarInfo:
+    try:
+        return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except tarfile.HeaderError as error:
+        raise InvalidBundle(
+            f"expected an uncompressed tar, whole to its end mark, found {error} at byte {position}"
+        ) from None
+
+
+def _size(block: bytes, records: Records | None, position: int) -> int:
+    field = block[124:136]
+    if records and b"size" in records:
+        field = records[b"size"]
+        if _DIGITS.fullmatch(field):
+            return int(field)
+    elif _SIZE.fullmatch(field):
+        binary = field.startswith(b"\x80")
+        return int.from_bytes(field[1:]) if binary else int(field.strip(b" \0") or b"0", 8)
+    raise InvalidBundle(f"expected the size of the file at byte {position}, found {field!r:.100}")
+
+
+def _name(header: tarfile.TarInfo, records: Records | None) -> str:
+    name = header.name
+    if records and b"path" in records:
+        name = records[b"path"].decode("utf-8", "surrogateescape")
+    return plain_name(name)
+
+
+def _extended(
+    stream: IO[bytes], kind: bytes, member: Member, behind: Records | None
+) -> Records | None:
+    """What it says of the next file; a global one may say nothing that matters."""
+    if behind is not None or member.size > MAX_EXTENDED_BYTES:
+        raise InvalidBundle(
+            f"expected one extended header a file, of at most {MAX_EXTENDED_BYTES} bytes, found "
+            + (f"{member.size} bytes" if behind is None else "a second one")
+        )
+    data = _read(stream, member.start, member.size)
+    if kind == tarfile.GNUTYPE_LONGNAME:
+        return {b"path": data.split(b"\0")[0]}
+    records = _pax_records(data)
+    odd = [key for key in records if key.startswith(_REINTERPRET)]
+    if kind == tarfile.XGLTYPE:
+        odd += [key for key in (b"path", b"size") if key in records]
+    if odd:
+        raise InvalidBundle(f"expected plain files, found the pax record {odd[0]!r:.100}")
+    return None if kind == tarfile.XGLTYPE else records
+
+
+def _pax_records(data: bytes) -> Records:
+    r"""`20 path=some/name\n` and so on; the number counts the bytes of its own record."""
+    records: dict[bytes, bytes] = {}
+    at = 0
+    while at < len(data):
+        digits = data[at : at + 8].partition(b" ")[0]
+        end = at + int(digits) if _DIGITS.fullmatch(digits) else at
+        key, _, value = data[at + len(digits) + 1 : end].partition(b"=")
+        if not key or not value.endswith(b"\n") or end > len(data):
+            raise InvalidBundle(f"expected a pax record, found {data[at : at + 40]!r}")
+        records[key] = value[:-1]
+        at = end
+    return records

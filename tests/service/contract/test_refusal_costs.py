@@ -1,0 +1,174 @@
+"""Refusing costs less than a second and less than 64 MB, whatever a file claims (T42, T43, T45).
+
+Each case runs in a process of its own whose address space may grow by 64 MB and no more, so that
+even memory which is asked for and never touched would be a failure.
+"""
+
+import json
+
+import pytest
+
+from contract_files import (
+    checkpoint,
+    cost_of_reading,
+    features,
+    line,
+    pax_record,
+    safetensors_file,
+    tar,
+    tar_block,
+    tar_entry,
+)
+
+LIMIT = 64 * 10**6
+FULL = 3_990_000  # just under the longest header that is looked at
+
+
+def judged(what, path, error):
+    name, text, seconds, grown = cost_of_reading(what, path, LIMIT)
+    assert name == error, text
+    assert len(text) < 1000
+    assert seconds < 1
+    assert grown < LIMIT
+
+
+def many_tensors(count):
+    entries = (b'"%d":{"dtype":"F32","shape":[],"data_offsets":[0,0]}' % n for n in range(count))
+    return b"{" + b",".join(entries) + b"}"
+
+
+def wide_dtype():
+    return '{"😀":{"dtype":"' + "\U000e0001" * 900_000 + '","shape":[],"data_offsets":[0,0]}}'
+
+
+def long_shape():
+    numbers = b",".join([b"999999999999999999"] * 900)
+    return b'{"a":{"dtype":"F32","shape":[' + numbers + b'],"data_offsets":[0,4]}}'
+
+
+HEADERS = {
+    "500,000 tensors": ("HeaderTooLarge", lambda: many_tensors(500_000)),
+    "as many tensors as fit": ("HeaderTooLarge", lambda: many_tensors(69_000)),
+    "as many keys as fit": ("HeaderTooLarge", lambda: b"{" + b'"":0,' * (FULL // 5) + b"}"),
+    "lists in lists": ("HeaderTooLarge", lambda: b'{"a":' + b"[" * FULL),
+    "empty lists": ("HeaderTooLarge", lambda: b'{"a":[' + b"[]," * (FULL // 3)),
+    "lists after an escape": ("HeaderTooLarge", lambda: b'{"\\\\":[' + b"[]," * (FULL // 3)),
+    "digits": ("HeaderTooLarge", lambda: b'{"a":' + b"1" * FULL + b"}"),
+    "blanks": ("HeaderTooLarge", lambda: b"{" + b" " * FULL + b"x"),
+    "deep": ("HeaderMalformed", lambda: b'{"a":' * 3900 + b"}" * 3900),
+    "a deep surrogate": ("HeaderMalformed", lambda: b'{"a":' * 600 + b'"\\ud800"' + b"}" * 600),
+    "a name of 4 MB": ("HeaderMalformed", lambda: b'{"' + b"n" * FULL + b'":0}'),
+    "backslashes": ("HeaderMalformed", lambda: b'{"' + b"\\\\" * (FULL // 2) + b'":0}'),
+    "a dtype of 4 MB of tags": ("HeaderMalformed", lambda: wide_dtype().encode()),
+    "a shape of 16,000 digits": ("TensorLayout", long_shape),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_a_hostile_header_is_refused_at_little_cost(case, tmp_path):
+    error, raw = HEADERS[case]
+    (tmp_path / "file").write_bytes(safetensors_file(raw(), bytes(4)))
+    judged("checkpoint", tmp_path / "file", error)
+
+
+@pytest.mark.parametrize(
+    ("length", "error"),
+    [
+        *((0, "HeaderMalformed"), (7, "HeaderMalformed"), (4_000_000, "HeaderTruncated")),
+        *((length, "HeaderTooLarge") for length in (4_000_001, 2**31, 2**40, 2**63, 2**64 - 1)),
+    ],
+)
+def test_a_length_costs_nothing_by_being_claimed(length, error, tmp_path):
+    (tmp_path / "file").write_bytes(safetensors_file(b'{"a":1}', length=length))
+    judged("checkpoint", tmp_path / "file", error)
+
+
+def test_a_header_of_10_gb_that_is_really_there_is_refused_unread(tmp_path):
+    path = tmp_path / "sparse"
+    path.write_bytes(safetensors_file(b'{"a":', length=10**10))
+    with path.open("r+b") as stream:
+        stream.truncate(10**10 + 8)
+    judged("checkpoint", path, "HeaderTooLarge")
+
+
+def words(count, *more, ending=""):
+    listed = [*(f"{n:x}{ending}" for n in range(count)), *more]
+    return {"vocabulary": json.dumps(listed, separators=(",", ":"), ensure_ascii=False)}
+
+
+def surrogate_at_the_end():
+    return {"vocabulary": words(240_000)["vocabulary"][:-1] + ',"\\ud800"]'}
+
+
+def notes():
+    return {f"n{n}": "😀" + "x" * 90_000 for n in range(40)}
+
+
+KEYS = '"cell":"gru","size":16384,"feature_size":1048576'
+METADATA = {
+    "250,000 words": ("VocabularyInvalid", lambda: words(249_998, "a", "a")),
+    "250,001 words": ("HeaderTooLarge", lambda: words(250_001)),
+    "wide words": ("VocabularyInvalid", lambda: words(160_000, "a", "a", ending="😀")),
+    "a surrogate at the end": ("VocabularyInvalid", surrogate_at_the_end),
+    "a word of 3 MB": ("VocabularyInvalid", lambda: words(2, "x" * 3 * 10**6)),
+    "lists for words": ("VocabularyInvalid", lambda: {"vocabulary": "[" + "[]," * 10**6 + "[]]"}),
+    "numbers for words": ("VocabularyInvalid", lambda: {"vocabulary": "[" + "1," * 10**6 + "1]"}),
+    "a deep config": ("ConfigInvalid", lambda: {"config": '{"size":' + "[" * 90_000}),
+    "7,000 keys": ("ConfigInvalid", lambda: {"config": json.dumps(dict.fromkeys(range(7000)))}),
+    "a matrix of 64 GB": ("TensorMismatch", lambda: {"config": "{" + KEYS + "}"}),
+    "notes of 3.6 MB": ("MetadataInvalid", lambda: {**notes(), "tokenizer": "none"}),
+}
+
+
+@pytest.mark.parametrize("case", METADATA)
+def test_a_hostile_config_or_vocabulary_is_refused_at_little_cost(case, tmp_path):
+    error, metadata = METADATA[case]
+    (tmp_path / "file").write_bytes(checkpoint(metadata=metadata()))
+    judged("checkpoint", tmp_path / "file", error)
+
+
+LINES = {
+    "no end of line": lambda: b'{"image": "' + b"a" * 5 * 10**7,
+    "empty lists": lambda: b'{"x": [' + b"[]," * 333_000 + b"[]]}",
+    "empty objects": lambda: b'{"x": [' + b"{}," * 333_000 + b'"\\ud800"]}',
+    "numbers": lambda: b'{"x": [' + b"1e9," * 249_000 + b"1]}",
+    "deep lists": lambda: b'{"x": ' + b"[" * 500_000 + b"]" * 400_000 + b"}",
+    "a deep surrogate": lambda: b'{"x":' + b'{"a":' * 900 + b'"\\ud800"' + b"}" * 901,
+    "digits": lambda: b'{"id": ' + b"1" * 900_000 + b"}",
+    "a caption of 900 KB": lambda: line(references=["x" * 900_000]),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_a_hostile_line_is_refused_at_little_cost(case, tmp_path):
+    (tmp_path / "captions.jsonl").write_bytes(LINES[case]())
+    judged("bundle", tmp_path, "InvalidBundle")
+
+
+LISTS = "[" + "[]," * 10**6 + "[]]"
+
+
+@pytest.mark.parametrize("metadata", [{"ids": LISTS}, {"encoder": LISTS}], ids=["ids", "encoder"])
+def test_hostile_metadata_of_features_is_refused_at_little_cost(metadata, tmp_path):
+    (tmp_path / "captions.jsonl").write_bytes(line())
+    (tmp_path / "features.safetensors").write_bytes(features(metadata=metadata))
+    judged("bundle", tmp_path, "InvalidBundle")
+
+
+SPARSE = tar_entry(b"p", pax_record(b"GNU.sparse.major", b"1"), b"x")
+TARS = {
+    "a header that claims a terabyte": lambda: tar_block(b"p", 2**40, b"x"),
+    "a header of 70 MB": lambda: tar_entry(b"p", bytes(7 * 10**7), b"x"),
+    "a name of 70 MB": lambda: tar_entry(b"p", b"x" * 7 * 10**7, b"L"),
+    "a chain of headers": lambda: tar_entry(b"p", pax_record(b"a", b"b"), b"x") * 20_000,
+    "digits for a record": lambda: tar_entry(b"p", b"1" * 90_000, b"x"),
+    "a sparse map of 70 MB": lambda: SPARSE + tar_entry(b"f", b"9\n" * (35 * 10**6)),
+    "a size below zero": lambda: tar_block(b"f", -1024),
+}
+
+
+@pytest.mark.parametrize("case", TARS)
+def test_a_hostile_tar_is_refused_at_little_cost(case, tmp_path):
+    captions = tar_entry(b"captions.jsonl", line())
+    (tmp_path / "bundle.tar").write_bytes(tar(captions, TARS[case]()))
+    judged("bundle", tmp_path / "bundle.tar", "InvalidBundle")

@@ -1,0 +1,86 @@
+"""Settings from the environment: frozen, few, and refused by the variable's name."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pydantic
+import pytest
+
+from contract_files import refused
+from service.contract import settings
+from service.contract.errors import InvalidSetting
+
+
+@pytest.fixture(autouse=True)
+def _nothing_set(monkeypatch):
+    for name in os.environ:
+        if name.upper().startswith("PRESCORE_"):
+            monkeypatch.delenv(name)
+
+
+def test_without_variables_the_defaults_hold(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = settings.load()
+    assert found.home == tmp_path / ".local" / "share" / "prescore"
+    assert found.device == "auto"
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "cuda:0", "cuda:15"])
+def test_variables_are_read(monkeypatch, device):
+    monkeypatch.setenv("PRESCORE_HOME", "/srv/prescore")
+    monkeypatch.setenv("PRESCORE_DEVICE", device)
+    assert (settings.load().home, settings.load().device) == (Path("/srv/prescore"), device)
+
+
+@pytest.mark.parametrize(
+    "device",
+    ["gpu", "cuda", "cuda:", "cuda:-1", "cuda:0,1", "CPU", "cpu ", "cpu\n", "cuda:١", "x" * 99],
+)
+def test_a_device_that_is_none_is_refused_by_the_variables_name(monkeypatch, device):
+    monkeypatch.setenv("PRESCORE_DEVICE", device)
+    refused(
+        settings.load, InvalidSetting,
+        "PRESCORE_DEVICE", "expected auto, cpu or cuda:N", f"found {device!r}",
+    )  # fmt: skip
+
+
+def test_an_empty_variable_is_one_that_is_not_set(monkeypatch, tmp_path):
+    """As compose files write it; an empty PRESCORE_HOME would be the working directory."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PRESCORE_HOME", "")
+    monkeypatch.setenv("PRESCORE_DEVICE", "")
+    assert settings.load().home == tmp_path / ".local" / "share" / "prescore"
+    assert settings.load().device == "auto"
+
+
+def test_variables_that_are_not_settings_are_passed_over(monkeypatch):
+    monkeypatch.setenv("PRESCORE_COLOUR", "red")
+    monkeypatch.setenv("DEVICE", "gpu")
+    assert settings.load().device == "auto"
+
+
+def test_settings_are_frozen():
+    with pytest.raises(pydantic.ValidationError, match="frozen"):
+        settings.load().device = "cpu"
+
+
+def test_every_setting_is_described():
+    for name, field in settings.Settings.model_fields.items():
+        assert field.description, name
+        assert field.description.endswith("."), name
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without a home")
+def test_a_user_without_a_home_is_told_which_variable_to_set():
+    code = (
+        "from service.contract import errors, settings; import os; os.setuid(54321)\n"
+        "try: settings.load()\n"
+        "except errors.InvalidSetting as error: print(error)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "HOME"}
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.startswith("PRESCORE_HOME: expected a folder"), result.stderr
