@@ -8,7 +8,7 @@ from typing import Literal
 
 from service.contract.errors import UnknownMetric
 
-Family = Literal["pregen"]
+Family = Literal["pregen", "postgen"]
 INFINITY = float("inf")
 
 FILTERS: Mapping[str, str] = {
@@ -33,6 +33,7 @@ AGGREGATES: Mapping[str, str] = {
 }
 JOIN = "join"
 ALIASES: Mapping[str, str] = {"perplexity": "geomean_join_pplx_none"}
+GROUPS: Mapping[str, tuple[str, ...]] = {"bleu": ("bleu_1", "bleu_2", "bleu_3", "bleu_4")}
 HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
 
 
@@ -51,9 +52,23 @@ def metric(name: str) -> MetricSpec:
     try:
         return METRICS[ALIASES.get(name, name)]
     except KeyError:
-        near = difflib.get_close_matches(name, [*METRICS, *ALIASES], n=3, cutoff=0.6)
+        near = difflib.get_close_matches(name[:100], [*METRICS, *ALIASES, *GROUPS], n=3, cutoff=0.6)
         advice = f"; did you mean {' or '.join(near)}?" if near else ""
         raise UnknownMetric(f"no metric is called {name!r:.100}{advice}") from None
+
+
+def expand(names: Iterable[str]) -> list[str]:
+    """Each name once, in order, a group (`bleu`) as its metrics; aliases keep their own name."""
+    found = dict.fromkeys(full for name in names for full in GROUPS.get(name, (name,)))
+    for name in found:
+        metric(name)
+    return list(found)
+
+
+def work_of(name: str) -> str:
+    """The kind of work that computes a post-gen metric: all of a group come from one work."""
+    full = metric(name).name
+    return next((group for group, members in GROUPS.items() if full in members), full)
 
 
 def pregen_name(dataset: str, image: str, caption: str, chosen: str) -> str:
@@ -98,4 +113,44 @@ def _pregen() -> Iterable[MetricSpec]:
         )
 
 
-METRICS: Mapping[str, MetricSpec] = {spec.name: spec for spec in _pregen()}
+def _postgen() -> Iterable[MetricSpec]:
+    for n in range(1, 5):
+        yield _captioned(
+            f"bleu_{n}",
+            f"The geometric mean of the 1- to {n}-gram precisions of all captions, clipped by the "
+            "references, times the brevity penalty against the closest reference length.",
+        )
+    yield _captioned(
+        "rouge_l",
+        "The mean over captions of the F-measure (beta 1.2) of the longest common subsequence, "
+        "precision and recall each the best over the references.",
+    )
+    yield _captioned(
+        "cider_d",
+        "Ten times the mean over captions of their clipped tf-idf similarity in 1- to 4-grams to "
+        "the references, with a penalty on length (sigma 6); document frequencies count the images "
+        "of the whole split.",
+        highest=10.0,
+    )
+    yield _captioned(
+        "meteor",
+        "METEOR 1.5 (English, normalised): the harmonic mean of precision and recall of words "
+        "aligned by form, stem, synonym or paraphrase to the best reference, less a penalty on "
+        "fragmentation.",
+    )
+
+
+def _captioned(name: str, definition: str, highest: float = 1.0) -> MetricSpec:
+    return MetricSpec(
+        name=name,
+        family="postgen",
+        higher_is_better=True,
+        range=(0.0, highest),
+        definition=definition,
+        needs=("captions", "references"),
+    )
+
+
+PREGEN: Mapping[str, MetricSpec] = {spec.name: spec for spec in _pregen()}
+POSTGEN: Mapping[str, MetricSpec] = {spec.name: spec for spec in _postgen()}
+METRICS: Mapping[str, MetricSpec] = {**PREGEN, **POSTGEN}

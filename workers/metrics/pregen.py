@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.contract import catalogue
-from service.contract.errors import InvalidColumns
+from service.contract.errors import InvalidColumns, UnknownMetric
 
 Floats = NDArray[np.float64]
 Offsets = NDArray[np.integer[Any]]
@@ -33,7 +33,7 @@ def scores(
     index captions. logp are natural logarithms and may be -inf. Raises InvalidColumns where the
     arrays contradict each other, UnknownMetric for a name that is none.
     """
-    wanted = {name: catalogue.metric(name).name for name in names or _all(names)}
+    wanted = {name: _pregen_name(name) for name in (catalogue.PREGEN if names is None else names)}
     captions = _caption_scores(logp, rank, caption_offsets)
     image_offsets = _offsets("image_offsets", image_offsets, captions.shape[1])
     images = {"join": captions}
@@ -76,14 +76,15 @@ def from_prefixes(
     hits = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     rank = (hits >= np.repeat(prefixes, lengths)).astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    chosen = names or [
-        spec.name for spec in catalogue.METRICS.values() if spec.needs == ("prefix",)
-    ]
+    chosen = names or [spec.name for spec in catalogue.PREGEN.values() if spec.needs == ("prefix",)]
     return scores(np.zeros(len(rank)), rank, offsets, image_offsets, chosen)
 
 
-def _all(names: Sequence[str] | None) -> Sequence[str]:
-    return list(catalogue.METRICS) if names is None else names
+def _pregen_name(name: str) -> str:
+    full = catalogue.metric(name).name
+    if full not in catalogue.PREGEN:
+        raise UnknownMetric(f"{name} is computed from captions, not from columns: see postgen.py")
+    return full
 
 
 def _offsets(name: str, given: Offsets, items: int) -> NDArray[np.int64]:

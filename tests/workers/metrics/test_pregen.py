@@ -98,7 +98,7 @@ def test_the_figure_of_the_proceedings():
 def test_some_names_give_what_all_names_give():
     columns = _ragged(9, 0, zeros=0.01)
     everything = pregen.scores(*columns)
-    assert set(everything) == set(catalogue.METRICS)
+    assert set(everything) == set(catalogue.PREGEN)
     some = ["median_join_prob_miss0", "max_geomean_pplx_none", "sum_median_count_prefix0"]
     assert pregen.scores(*columns, names=some) == {name: everything[name] for name in some}
     assert pregen.scores(*columns, names=[]) == {}

@@ -1,0 +1,305 @@
+"""Oracles: pycocoevalcap's own corpus functions on whole sets, and METEOR's own jar."""
+
+import contextlib
+import io
+
+import numpy as np
+import pytest
+from pycocoevalcap.bleu.bleu import Bleu
+from pycocoevalcap.cider.cider import Cider
+from pycocoevalcap.rouge.rouge import Rouge
+
+from service.contract import catalogue
+from service.contract.errors import Canceled, MetricFailed, UnknownMetric
+from workers.metrics import postgen, references
+from workers.metrics.jvm import Jvm
+
+WORDS = ["a", "the", "man", "dog", "cat", "runs", "running", "sits", "on", "grass", "big", "red"]
+PYTHON = ("bleu", "rouge_l", "cider_d")
+HOSTILE = [
+    "", " ", "a\rb", "a\u2028b", "a\vb\fc\u0085d", "a\nb", "a ||| b", "a\tb", "🐕", "...",
+    "a" * 10_000, "SCORE ||| a ||| b", "*NL*", "\0",
+]  # fmt: skip
+
+
+def _sentence(rng, longest=12):
+    return " ".join(rng.choice(WORDS, rng.integers(1, longest)))
+
+
+def _set(images, seed):
+    """Captions and, for each, 1 to 5 references: some of them the caption itself."""
+    rng = np.random.default_rng(seed)
+    captions = [_sentence(rng) for _ in range(images)]
+    people = [[_sentence(rng) for _ in range(rng.integers(1, 6))] for _ in range(images)]
+    for image in rng.integers(0, images, images // 5):
+        people[image][0] = captions[image]
+    captions[0] = ""
+    return captions, people
+
+
+@pytest.fixture(scope="module")
+def prepared(jvm):
+    captions, people = _set(60, 0)
+    return captions, references.prepare(people, "none", jvm)
+
+
+def _score(family, captions, refs, jvm, rows=None, **options):
+    rows = np.arange(len(captions)) if rows is None else np.asarray(rows)
+    return postgen.score(family, captions, refs, rows, jvm, **options)
+
+
+def _package(captions, people):
+    """Corpus score and scores of each caption, by metric."""
+    gts = dict(enumerate(map(list, people)))
+    res = {index: [caption] for index, caption in enumerate(captions)}
+    with contextlib.redirect_stdout(io.StringIO()):
+        bleu, bleus = Bleu(4).compute_score(gts, res)
+    found = {f"bleu_{n + 1}": (bleu[n], bleus[n]) for n in range(4)}
+    found["rouge_l"] = Rouge().compute_score(gts, res)
+    found["cider_d"] = Cider().compute_score(gts, res)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("images", [1, 2, 9, 700])
+def test_every_score_is_the_packages_to_the_last_digit(images, seed):
+    """700: more than one block."""
+    captions, people = _set(images, seed)
+    with Jvm() as unused:
+        refs = references.prepare(people, "none", unused)
+        expected = _package(captions, people)
+        for family in PYTHON:
+            found = _score(family, captions, refs, unused)
+            for name, value in found.corpus.items():
+                assert value == expected[name][0], name
+                np.testing.assert_array_equal(found.captions[name], expected[name][1])
+
+
+def test_ptb_tokens_are_what_is_scored(jvm):
+    people = [["A man's dog.", "The dog, running!"], ["Two (red) cats"]]
+    refs = references.prepare(people, "ptb", jvm)
+    tokens = [["a man 's dog", "the dog running"], ["two -lrb- red -rrb- cats"]]
+    expected = _package(["a man 's dog", "cats"], tokens)
+    for family in PYTHON:
+        for name, value in _score(family, ["A man's dog .", "Cats"], refs, jvm).corpus.items():
+            assert value == expected[name][0], name
+
+
+@pytest.mark.parametrize("family", postgen.FAMILIES)
+def test_a_part_is_scored_as_in_the_whole_and_parts_add_up(prepared, jvm, family):
+    """In any order, several captions of an image, fewer captions than images."""
+    captions, refs = prepared
+    whole = _score(family, captions, refs, jvm)
+    cuts = [np.array([5, 3, 5]), np.array([0]), np.arange(6, 60)[::-1], np.array([1, 2, 4])]
+    parts = [_score(family, [captions[row] for row in cut], refs, jvm, cut) for cut in cuts]
+    for cut, part in zip(cuts, parts, strict=True):
+        for name, values in part.captions.items():
+            np.testing.assert_array_equal(values, whole.captions[name][cut])
+        assert part.signatures == whole.signatures
+        chosen = {name: values[cut] for name, values in whole.statistics.items()}
+        assert postgen.corpus_from_statistics(family, chosen) == part.corpus
+    joined = {
+        name: np.concatenate([part.statistics[name] for part in parts]) for name in whole.statistics
+    }
+    once = {name: values[1:] for name, values in joined.items()}  # 5 stands twice
+    together = postgen.corpus_from_statistics(family, once)
+    assert together == pytest.approx(whole.corpus, rel=1e-14)
+
+
+def test_more_captions_than_images_are_scored_against_the_images_idf():
+    captions, people = _set(7, 3)
+    with Jvm() as unused:
+        refs = references.prepare(people, "none", unused)
+        once = _score("cider_d", captions, refs, unused)
+        rows = np.tile(np.arange(7), 4)
+        often = _score("cider_d", captions * 4, refs, unused, rows)
+    np.testing.assert_array_equal(often.captions["cider_d"], np.tile(once.captions["cider_d"], 4))
+
+
+def test_cider_of_a_subset_is_not_what_the_subset_alone_would_get(prepared, jvm):
+    captions, refs = prepared
+    part = _score("cider_d", captions[:3], refs, jvm, np.arange(3))
+    alone = _package(captions[:3], refs.captions[:3])["cider_d"][0]
+    assert part.corpus["cider_d"] != pytest.approx(alone, rel=0.01)
+
+
+def test_cider_of_one_image_is_0_by_construction(jvm):
+    refs = references.prepare([["a cat", "the cat"]], "ptb", jvm)
+    assert _score("cider_d", ["a cat"], refs, jvm).corpus == {"cider_d": 0.0}
+
+
+@pytest.mark.parametrize("family", postgen.FAMILIES)
+def test_hostile_captions_move_no_other_captions_score(jvm, family):
+    people = [["A man runs.", "a big man"], ["the dog", "A brown dog sits"]] * len(HOSTILE)
+    refs = references.prepare(people, "ptb", jvm)
+    plain = [text for _ in HOSTILE for text in ("a man", "the dog sits on grass")]
+    mixed = [text for odd in HOSTILE for text in (odd, "the dog sits on grass")]
+    expected, found = (_score(family, texts, refs, jvm) for texts in (plain, mixed))
+    for name in expected.captions:
+        np.testing.assert_array_equal(found.captions[name][1::2], expected.captions[name][1::2])
+        assert np.isfinite(found.captions[name]).all()
+        assert np.isfinite(found.corpus[name])
+
+
+@pytest.mark.parametrize("family", postgen.FAMILIES)
+def test_hostile_references_move_no_other_captions_score(jvm, family):
+    people = [[text, "a man"] for odd in HOSTILE for text in (odd, "A brown dog sits")]
+    captions = ["a man", "the dog sits"] * len(HOSTILE)
+    for tokenizer in ("ptb", "none"):
+        refs = references.prepare(people, tokenizer, jvm)
+        found = _score(family, captions, refs, jvm)
+        for values in found.captions.values():
+            assert len(set(values[1::2].tolist())) == 1
+
+
+@pytest.mark.parametrize("family", postgen.FAMILIES)
+def test_a_caption_that_is_a_reference_scores_high_and_an_empty_one_0(prepared, jvm, family):
+    _, refs = prepared
+    copied = [image[0] for image in refs.captions]
+    rows = [row for row, image in enumerate(refs.captions) if len(image[0].split()) > 3]
+    perfect = _score(family, [copied[row] for row in rows], refs, jvm, rows)
+    nothing = _score(family, [""] * 5, refs, jvm, range(5))
+    for name, value in perfect.corpus.items():
+        low, high = catalogue.metric(name).range
+        assert value > 0.99 * high if name != "cider_d" else value > 2
+        assert low <= nothing.corpus[name] <= 1e-5
+        values = perfect.captions[name]
+        assert low <= values.min() <= values.max() <= high * (1 + 1e-12)
+
+
+def test_meteors_statistics_give_the_jars_own_score_of_every_caption(prepared, jvm):
+    captions, refs = prepared
+    found = _score("meteor", captions, refs, jvm)
+    for place, score in enumerate(found.captions["meteor"].tolist()):
+        one = {name: values[[place]] for name, values in found.statistics.items()}
+        assert postgen.corpus_from_statistics("meteor", one) == {"meteor": score}
+    assert 0 < found.captions["meteor"].max() == 1.0
+
+
+# What `java -jar meteor-1.5.jar - - -stdio -l en -norm` answers (pycocoevalcap's own command), and
+# for all of them together.
+METEOR = [
+    ("A Dog's life, isn't it?", ["The dogs' lives were hard!", "It is a dog's life."],
+     0.38829419655430053),
+    ("two kids (boys) are running.", ["Two boys run .", "Children are running in the U.S."],
+     0.3479832497916978),
+    ("a man rides a bicycle", ["a person riding a bike"], 0.7272727272727273),
+    ("the the the", ["the cat"], 0.10389610389610389),
+    ("nothing alike", ["quite different words"], 0.0),
+    ("a man on a ladder cleans a window", ["a man on a ladder cleans a window"], 1.0),
+]  # fmt: skip
+
+
+def test_meteor_is_what_the_jars_own_command_answers(jvm):
+    captions, people, expected = zip(*METEOR, strict=True)
+    found = _score("meteor", captions, references.prepare(people, "none", jvm), jvm)
+    assert found.captions["meteor"].tolist() == list(expected)
+    # One bit apart: Java's own power function, where everything else is done as the jar does it.
+    assert found.corpus == pytest.approx({"meteor": 0.3709810958370465}, rel=1e-15)
+
+
+@pytest.mark.parametrize("family", postgen.FAMILIES)
+def test_what_is_written_is_read(prepared, jvm, family, tmp_path):
+    captions, refs = prepared
+    scores = _score(family, captions, refs, jvm)
+    postgen.write(tmp_path / "result", scores)
+    found = postgen.read(tmp_path / "result")
+    assert [path.name for path in tmp_path.iterdir()] == ["result"]
+    assert (found.family, found.corpus, found.signatures) == (
+        family,
+        scores.corpus,
+        scores.signatures,
+    )
+    for part in ("captions", "statistics"):
+        read, written = getattr(found, part), getattr(scores, part)
+        assert read.keys() == written.keys()
+        for name, values in written.items():
+            assert read[name].dtype == values.dtype == np.float64
+            np.testing.assert_array_equal(read[name], values)
+    assert postgen.corpus_from_statistics(family, found.statistics) == found.corpus
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\x02\0\0\0\0\0\0\0{}", b"\xff" * 64])
+def test_another_file_is_refused(tmp_path, content):
+    (tmp_path / "result").write_bytes(content)
+    with pytest.raises(MetricFailed, match="result"):
+        postgen.read(tmp_path / "result")
+
+
+def test_a_signature_says_how_a_score_was_computed(prepared, jvm):
+    captions, _ = prepared
+    refs = references.prepare([["a", "b c"]] * len(captions), "ptb", jvm)
+    said = {}
+    for family in postgen.FAMILIES:
+        said |= _score(family, captions, refs, jvm).signatures
+    assert said == {
+        "bleu_1": "bleu_1|refs:2|tok:ptb3.4.1|reflen:closest|v:1",
+        "bleu_2": "bleu_2|refs:2|tok:ptb3.4.1|reflen:closest|v:1",
+        "bleu_3": "bleu_3|refs:2|tok:ptb3.4.1|reflen:closest|v:1",
+        "bleu_4": "bleu_4|refs:2|tok:ptb3.4.1|reflen:closest|v:1",
+        "rouge_l": "rouge_l|refs:2|tok:ptb3.4.1|beta:1.2|v:1",
+        "cider_d": "cider_d|refs:2|tok:ptb3.4.1|df:corpus(n=60)|v:1",
+        "meteor": "meteor|refs:2|tok:ptb3.4.1|jar:1.5|lang:en|norm:yes|v:1",
+    }
+
+
+def test_nothing_is_printed(prepared, jvm, capfd):
+    captions, refs = prepared
+    for family in postgen.FAMILIES:
+        _score(family, captions, refs, jvm)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("family", postgen.FAMILIES)
+def test_progress_is_told_and_stop_is_heeded(jvm, family):
+    captions, people = _set(600, 0)
+    refs = references.prepare(people, "none", jvm)
+    told = []
+    _score(family, captions, refs, jvm, progress=lambda *at: told.append(at))
+    assert told[-1] == (600, 600)
+    assert len(told) > 1
+    with Jvm() as cold, pytest.raises(Canceled):
+        _score(family, captions, refs, cold, stop=lambda: True)
+
+
+@pytest.mark.parametrize(
+    ("captions", "rows", "complaint"),
+    [
+        ([], np.arange(0), "at least one caption"),
+        (["a", "b"], np.arange(1), r"each of 2 captions, found int64 \(1,\)"),
+        (["a"], np.array([0.0]), "found float64"),
+        (["a"], np.array([[0]]), r"\(1, 1\)"),
+        (["a"], np.array([60]), "rows of 60 images, found 60 to 60"),
+        (["a"], np.array([-1]), "rows of 60 images, found -1 to -1"),
+    ],
+)
+def test_captions_and_rows_that_do_not_fit_are_refused(prepared, jvm, captions, rows, complaint):
+    with pytest.raises(MetricFailed, match=complaint):
+        postgen.score("bleu", captions, prepared[1], rows, jvm)
+
+
+def test_the_catalogue_and_the_families_name_the_same_metrics(prepared, jvm):
+    captions, refs = prepared
+    found = {family: _score(family, captions, refs, jvm) for family in postgen.FAMILIES}
+    computed = {name: family for family, scores in found.items() for name in scores.corpus}
+    assert list(computed) == list(catalogue.POSTGEN)
+    for name, family in computed.items():
+        assert catalogue.work_of(name) == family
+        assert catalogue.metric(name).family == "postgen"
+        assert name in found[family].captions
+    with pytest.raises(UnknownMetric, match="bleu, rouge_l, cider_d, meteor"):
+        _score("spice", captions, refs, jvm)
+
+
+def test_bleu_stands_for_four_metrics_and_nothing_is_named_twice():
+    four = ["bleu_1", "bleu_2", "bleu_3", "bleu_4"]
+    assert catalogue.expand(["bleu"]) == four
+    assert catalogue.expand(["bleu_2", "cider_d", "bleu", "cider_d"]) == [
+        *("bleu_2", "cider_d", "bleu_1", "bleu_3", "bleu_4")
+    ]
+    assert catalogue.expand(["perplexity"]) == ["perplexity"]
+    assert catalogue.expand([]) == []
+    with pytest.raises(UnknownMetric, match="did you mean cider_d"):
+        catalogue.expand(["bleu", "ciderd"])
+    with pytest.raises(UnknownMetric, match=r"did you mean .*bleu"):
+        catalogue.metric("bleu_5")

@@ -1,0 +1,141 @@
+"""The post-gen metrics that need captions and references alone, in two steps: statistics of every
+caption, then the corpus score from them. Shards, subsets and resamples take the second step again.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from service.contract.errors import MetricFailed, UnknownMetric
+from service.contract.works import KINDS
+from workers.control import Progress, Stop, never, silent
+from workers.metrics import bleu, cider_d, files, meteor, rouge_l
+from workers.metrics.family import Floats, Measured, Statistics, Task
+from workers.metrics.jvm import Jvm
+from workers.metrics.references import References
+from workers.metrics.tokens import tokenize
+
+
+@dataclass(frozen=True)
+class Family:
+    """`recipe` is what a signature says beyond references, tokens and version."""
+
+    measure: Callable[[Task], Measured]
+    corpus: Callable[[Statistics], dict[str, float]]
+    recipe: str
+
+
+FAMILIES: Mapping[str, Family] = {
+    "bleu": Family(bleu.measure, bleu.corpus, "reflen:closest"),
+    "rouge_l": Family(rouge_l.measure, rouge_l.corpus, "beta:1.2"),
+    "cider_d": Family(cider_d.measure, cider_d.corpus, "df:corpus(n={images})"),
+    "meteor": Family(meteor.measure, meteor.corpus, "jar:1.5|lang:en|norm:yes"),
+}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Fractions (BLEU .33, CIDEr-D .95). The arrays' first axis is that of the captions given."""
+
+    family: str
+    corpus: dict[str, float]
+    captions: dict[str, Floats]
+    statistics: Statistics
+    signatures: dict[str, str]
+
+
+def score(
+    family: str,
+    captions: Sequence[str],
+    references: References,
+    rows: NDArray[np.integer[Any]],
+    jvm: Jvm,
+    *,
+    stop: Stop = never,
+    progress: Progress = silent,
+) -> Scores:
+    """Captions are tokenised here, as the references were; rows[i] is the image that caption i
+    answers. MetricFailed where they do not fit together, JavaFailed where Java fails us.
+    """
+    chosen = _family(family)
+    _check(captions, references, rows)
+    tokens = tokenize(captions, references.tokenizer, jvm, stop=stop)
+    found = chosen.measure(Task(tokens, rows.tolist(), references, jvm, stop, progress))
+    recipe = chosen.recipe.format(images=references.images)
+    version = KINDS[family].version
+    return Scores(
+        family=family,
+        corpus=chosen.corpus(found.statistics),
+        captions=found.captions,
+        statistics=found.statistics,
+        signatures={
+            name: f"{name}|{references.signature}|{recipe}|v:{version}" for name in found.captions
+        },
+    )
+
+
+def corpus_from_statistics(family: str, statistics: Statistics) -> dict[str, float]:
+    """The corpus scores of any choice of captions: the same rows taken from every array."""
+    return _family(family).corpus(statistics)
+
+
+def write(path: Path, scores: Scores) -> None:
+    """One safetensors file: captions/…, statistics/…; the rest as JSON in its metadata."""
+    tensors = {
+        f"{part}/{name}": np.ascontiguousarray(values)
+        for part in ("captions", "statistics")
+        for name, values in getattr(scores, part).items()
+    }
+    metadata = {
+        "prescore_scores": "1",
+        "family": scores.family,
+        "corpus": json.dumps(scores.corpus),
+        "signatures": json.dumps(scores.signatures),
+    }
+    files.write(path, lambda partial: save_file(tensors, partial, metadata))
+
+
+def read(path: Path) -> Scores:
+    """What `write` wrote; MetricFailed where the file is something else."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("prescore_scores") != "1":
+                raise MetricFailed(f"expected scores of format 1 in {path.name}")
+            parts: dict[str, dict[str, Floats]] = {"captions": {}, "statistics": {}}
+            for key in file.keys():  # noqa: SIM118  a file, not a dict
+                part, name = key.split("/")
+                parts[part][name] = file.get_tensor(key)
+            corpus, signatures = (json.loads(metadata[key]) for key in ("corpus", "signatures"))
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise MetricFailed(f"{path.name} is no file of scores: {error}") from None
+    return Scores(metadata["family"], corpus, parts["captions"], parts["statistics"], signatures)
+
+
+def _family(name: str) -> Family:
+    try:
+        return FAMILIES[name]
+    except KeyError:
+        known = ", ".join(FAMILIES)
+        raise UnknownMetric(f"expected one of the families {known}, found {name!r:.60}") from None
+
+
+def _check(captions: Sequence[str], references: References, rows: NDArray[np.integer[Any]]) -> None:
+    if not captions:
+        raise MetricFailed("expected at least one caption, found none")
+    if rows.shape != (len(captions),) or not np.issubdtype(rows.dtype, np.integer):
+        raise MetricFailed(
+            f"expected a row number for each of {len(captions)} captions, "
+            f"found {rows.dtype} {rows.shape}"
+        )
+    if rows.min() < 0 or rows.max() >= references.images:
+        raise MetricFailed(
+            f"expected rows of {references.images} images, found {rows.min()} to {rows.max()}"
+        )
