@@ -1,1 +1,35 @@
-"""Client of Prescore, the evaluator that a captioning team shares."""
+"""Client of Prescore, the evaluator that a captioning team shares.
+
+with prescore.Client() as client:
+    digest = client.upload_checkpoint("epoch-08.safetensors")
+    evaluation = client.submit("flickr8k/test", checkpoint=digest)
+    print(client.wait(evaluation.id).scores)
+"""
+
+from prescore.client import Client
+from prescore.errors import (
+    InvalidArgument,
+    PrescoreClientError,
+    Refused,
+    ServiceError,
+    TimedOut,
+    Unreachable,
+)
+from prescore.models import Checkpoint, Dataset, Evaluation, Event, Problem, Score, Work
+
+__all__ = [
+    "Checkpoint",
+    "Client",
+    "Dataset",
+    "Evaluation",
+    "Event",
+    "InvalidArgument",
+    "PrescoreClientError",
+    "Problem",
+    "Refused",
+    "Score",
+    "ServiceError",
+    "TimedOut",
+    "Unreachable",
+    "Work",
+]

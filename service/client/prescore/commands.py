@@ -6,6 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from prescore.cli.datasets import datasets
+from prescore.cli.runs import cancel, scores, status, watch
+from prescore.cli.submitting import submit
+
 GROUP = "prescore.commands"
 
 
@@ -19,6 +23,9 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
+    for command in (submit, status, watch, cancel, scores):
+        app.command()(command)
+    app.add_typer(datasets, name="datasets")
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         _add(app, entry)
     return app

@@ -1,0 +1,91 @@
+"""A dataset bundle as the bytes of a tar.
+
+The same folder gives the same bytes on any machine, so that the service knows it again: names in
+order, no times, no owners.
+"""
+
+import logging
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prescore.errors import InvalidArgument
+from prescore.uploads import Body, file_body, read_exactly, readable
+
+CAPTIONS = "captions.jsonl"
+FEATURES = "features.safetensors"
+IMAGES = "images"
+END = bytes(2 * tarfile.BLOCKSIZE)
+
+_log = logging.getLogger("prescore")
+
+
+@dataclass(frozen=True)
+class _Member:
+    path: Path
+    header: bytes
+    size: int
+
+    @property
+    def padding(self) -> int:
+        return -self.size % tarfile.BLOCKSIZE
+
+    @property
+    def bytes_in_all(self) -> int:
+        return len(self.header) + self.size + self.padding
+
+
+def body(bundle: Path) -> Body:
+    return folder_body(bundle) if bundle.is_dir() else file_body(bundle)
+
+
+def folder_body(folder: Path) -> Body:
+    with readable(folder):
+        members = [_member(folder, name) for name in _names(folder)]
+    size = sum(member.bytes_in_all for member in members) + len(END)
+    return Body(size, lambda: _chunks(members))
+
+
+def _chunks(members: Sequence[_Member]) -> Iterator[bytes]:
+    for member in members:
+        yield member.header
+        yield from read_exactly(member.path, member.size)
+        yield bytes(member.padding)
+    yield END
+
+
+def _member(folder: Path, name: str) -> _Member:
+    path = folder / name
+    if path.is_symlink() or not path.is_file():
+        # As `prescore check`: a link in somebody's bundle could send any file of this machine.
+        raise InvalidArgument(f"{path} is a link or a device; expected plain files")
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidArgument(f"{name!r} is not a name in Unicode") from None
+    info = tarfile.TarInfo(name)  # its times and owners are zero
+    info.size = path.stat().st_size
+    return _Member(path, info.tobuf(tarfile.PAX_FORMAT, "utf-8"), info.size)
+
+
+def _names(folder: Path) -> list[str]:
+    """What a bundle is made of and no more: whatever else lies there is nobody's business."""
+    top = {path.name for path in folder.iterdir()}
+    if CAPTIONS not in top:
+        raise InvalidArgument(f"expected {CAPTIONS} in {folder}, found none")
+    if others := top - {CAPTIONS, FEATURES, IMAGES}:
+        _log.warning("left out of the bundle: %s", ", ".join(sorted(others)[:5]))
+    names = [name for name in (CAPTIONS, FEATURES) if name in top]
+    return sorted(names + (_images(folder) if IMAGES in top else []))
+
+
+def _images(folder: Path) -> list[str]:
+    images = folder / IMAGES
+    if images.is_symlink() or not images.is_dir():
+        return [IMAGES]  # which is refused
+    return [
+        path.relative_to(folder).as_posix()
+        for path in images.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    ]

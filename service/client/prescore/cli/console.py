@@ -1,0 +1,143 @@
+"""What all commands share: options, exit codes, and how they speak to people and programs.
+
+Results go to stdout, all else to stderr: bars where that is a terminal, plain lines where not.
+"""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import filesize
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from prescore import uploads
+from prescore.client import DEFAULT_URL, PATIENCE_SECONDS, Client
+from prescore.errors import (
+    InvalidArgument,
+    PrescoreClientError,
+    Refused,
+    ServiceError,
+    Unreachable,
+)
+from prescore.models import Answer
+
+REFUSED = 1
+USAGE = 2
+FAILED = 3  # the run failed, was canceled or has not ended in time
+UNREACHABLE = 4
+INTERRUPTED = 130
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url", envvar="PRESCORE_URL", show_default=DEFAULT_URL, help="Where the service is."
+    ),
+]
+KeyFile = Annotated[
+    Path | None, typer.Option("--key-file", help="A file with the key, instead of PRESCORE_KEY.")
+]
+Patience = Annotated[
+    float,
+    typer.Option("--patience", min=0, help="Seconds to go on trying while there is no answer."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+PATIENCE = PATIENCE_SECONDS
+
+
+@contextmanager
+def connected(url: str | None, key_file: Path | None, patience: float) -> Iterator[Client]:
+    """A client whose errors end the command: a sentence on stderr and an exit code."""
+    try:
+        key = None if key_file is None else _key(key_file)
+        with _warnings_said(), Client(url, key, patience=patience) as client:
+            yield client
+    except PrescoreClientError as error:
+        say(str(error))
+        raise typer.Exit(_code(error)) from None
+
+
+def say(text: str) -> None:
+    for line in text.splitlines():
+        typer.echo(plain(line), err=True)
+
+
+def show(lines: Sequence[str]) -> None:
+    for line in lines:
+        typer.echo(line)
+
+
+def show_json(*answers: Answer, many: bool = False) -> None:
+    """One object, or a list of them."""
+    found = [answer.model_dump(mode="json") for answer in answers]
+    typer.echo(json.dumps(found if many else found[0]))
+
+
+def plain(text: str) -> str:
+    """Others' words (names, labels, errors) cannot steer the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+@contextmanager
+def upload_shown(name: str) -> Iterator[uploads.Progress]:
+    """How far an upload is. Nothing is shown of one that is not needed."""
+    if not sys.stderr.isatty():
+        yield _told(name)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, TransferSpeedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task(f"uploading {plain(name)}", total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+def _told(name: str) -> uploads.Progress:
+    def tell(done: int, total: int) -> None:
+        if done == 0:
+            say(f"uploading {name}: {filesize.decimal(total)}")
+        if done == total:
+            say(f"uploaded {name}")
+
+    return tell
+
+
+@contextmanager
+def _warnings_said() -> Iterator[None]:
+    """The library tells its retries to the log; here they are for people."""
+    handler = _Said(logging.WARNING)
+    log = logging.getLogger("prescore")
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+class _Said(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+def _key(path: Path) -> str:
+    with uploads.readable(path):
+        key = path.read_text(encoding="ascii", errors="replace").strip()
+    if not key:
+        raise InvalidArgument(f"{path} holds no key")
+    return key
+
+
+def _code(error: PrescoreClientError) -> int:
+    match error:
+        case InvalidArgument():
+            return USAGE
+        case Refused():
+            return REFUSED
+        case Unreachable() | ServiceError():
+            return UNREACHABLE
+        case _:
+            return FAILED

@@ -1,0 +1,58 @@
+"""prescore datasets add, list"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prescore.cli import console, text
+
+datasets = typer.Typer(help="Add datasets to the service, list those it has.", no_args_is_help=True)
+
+
+@datasets.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As runs will name it.")],
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A folder or a tar.")],
+    as_json: console.AsJson = False,
+    url: console.Url = None,
+    key_file: console.KeyFile = None,
+    patience: console.Patience = console.PATIENCE,
+) -> None:
+    """Add a dataset bundle as a new version of NAME; the same bytes are the same version.
+
+    A bundle has captions.jsonl and, if wanted, features.safetensors and images/.
+    Nothing else that is in a folder is sent.
+
+        prescore datasets add flickr8k flickr8k/
+        prescore datasets add flickr8k flickr8k.tar --json
+    """
+    with (
+        console.connected(url, key_file, patience) as client,
+        console.upload_shown(bundle.name) as progress,
+    ):
+        dataset = client.add_dataset(name, bundle, progress)
+    if as_json:
+        console.show_json(dataset)
+    else:
+        console.show(text.aligned(text.dataset_rows([dataset])))
+
+
+@datasets.command(name="list")
+def list_(
+    as_json: console.AsJson = False,
+    url: console.Url = None,
+    key_file: console.KeyFile = None,
+    patience: console.Patience = console.PATIENCE,
+) -> None:
+    """List the datasets that the service has.
+
+    prescore datasets list
+    prescore datasets list --json | jq -r '.[].name'
+    """
+    with console.connected(url, key_file, patience) as client:
+        found = list(client.datasets())
+    if as_json:
+        console.show_json(*found, many=True)
+    else:
+        console.show(text.aligned(text.dataset_rows(found)))

@@ -1,0 +1,75 @@
+"""A run as it goes: a live table on a terminal, a line for each piece of news elsewhere."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from prescore.cli import console, text
+from prescore.client import Client
+from prescore.errors import TimedOut
+from prescore.models import Evaluation
+from prescore.polling import OnChange
+
+
+def follow(client: Client, id_: str, timeout: float | None = None) -> Evaluation:
+    """The run at its end, or as it is when `timeout` is over."""
+    try:
+        with _display() as show:
+            return client.wait(id_, timeout, show)
+    except TimedOut as error:
+        console.say(f"{error}; watch it: prescore watch {id_}")
+        return error.evaluation
+    except KeyboardInterrupt:
+        console.say(
+            f"{id_} goes on without us; "
+            f"watch it again: prescore watch {id_}; stop it: prescore cancel {id_}"
+        )
+        raise typer.Exit(console.INTERRUPTED) from None
+
+
+@contextmanager
+def _display() -> Iterator[OnChange]:
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    with Live(console=Console(stderr=True), transient=True) as live:
+        yield lambda evaluation: live.update(_table(evaluation), refresh=True)
+
+
+class _Lines:
+    """States and scores, each once; how far a work is would fill a CI's log."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, ...]] = set()
+
+    def __call__(self, evaluation: Evaluation) -> None:
+        for work in evaluation.works:
+            name, status, _, seconds, remarks = text.work_row(work)
+            self._tell((name, status), (seconds, remarks))
+        for name, value, interval, _ in text.score_rows(evaluation.scores):
+            self._tell((name, value), (interval,))
+        self._tell((evaluation.id, evaluation.status), ())
+
+    def _tell(self, news: tuple[str, ...], more: tuple[str, ...]) -> None:
+        if news not in self._told:
+            self._told.add(news)
+            console.say("  ".join(filter(None, news + more)))
+
+
+def _table(evaluation: Evaluation) -> Group:
+    heading = Text(console.plain(f"{evaluation.id}  {evaluation.status}  {evaluation.dataset}"))
+    works = _grid(text.work_row(work) for work in evaluation.works)
+    return Group(heading, works, _grid(text.score_rows(evaluation.scores)))
+
+
+def _grid(rows: Iterator[tuple[str, ...]] | list[tuple[str, str, str, str]]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=True)
+    for row in rows:
+        table.add_row(*(Text(console.plain(cell)) for cell in row))
+    return table

@@ -1,0 +1,134 @@
+"""prescore status, watch, cancel, scores: what becomes of a run."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prescore.cli import console, text
+from prescore.cli.follow import follow
+from prescore.errors import InvalidArgument
+from prescore.models import Evaluation, PregenScores, Score
+
+Id = Annotated[str, typer.Argument(metavar="EV", help="The run's id, ev_...")]
+COLUMNS = ("name", "value", "low", "high", "family", "higher_is_better", "signature")
+
+
+def status(
+    id_: Id,
+    as_json: console.AsJson = False,
+    url: console.Url = None,
+    key_file: console.KeyFile = None,
+    patience: console.Patience = console.PATIENCE,
+) -> None:
+    """Say how a run is at this moment: its works, its scores, what went wrong.
+
+        prescore status ev_2f9c
+        prescore status ev_2f9c --json | jq .scores.cider_d.value
+
+    Exit 0: it is queued, running or has succeeded. 3: it failed or was canceled.
+    """
+    with console.connected(url, key_file, patience) as client:
+        _end_with(client.evaluation(id_), as_json=as_json)
+
+
+def watch(
+    id_: Id,
+    as_json: console.AsJson = False,
+    url: console.Url = None,
+    key_file: console.KeyFile = None,
+    patience: console.Patience = console.PATIENCE,
+) -> None:
+    """Follow a run until its end, then print its scores.
+
+    Ctrl-C ends the watching only: the run goes on, and can be watched again.
+
+        prescore watch ev_2f9c
+
+    Exit 0: it has succeeded. 3: it failed or was canceled. 130: Ctrl-C.
+    """
+    with console.connected(url, key_file, patience) as client:
+        _end_with(follow(client, id_), as_json=as_json)
+
+
+def cancel(
+    id_: Id,
+    as_json: console.AsJson = False,
+    url: console.Url = None,
+    key_file: console.KeyFile = None,
+    patience: console.Patience = console.PATIENCE,
+) -> None:
+    """Stop a run. What it has computed stays; work that other runs need goes on.
+
+    prescore cancel ev_2f9c
+    """
+    with console.connected(url, key_file, patience) as client:
+        evaluation = client.cancel(id_)
+    if as_json:
+        console.show_json(evaluation)
+    else:
+        console.show(text.aligned([(evaluation.id, evaluation.status)]))
+
+
+def scores(
+    id_: Id,
+    pregen: Annotated[
+        bool, typer.Option("--pregen", help="All the pre-gen scores instead of the chief ones.")
+    ] = False,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", metavar="F", help="Write them to a CSV file too.")
+    ] = None,
+    as_json: console.AsJson = False,
+    url: console.Url = None,
+    key_file: console.KeyFile = None,
+    patience: console.Patience = console.PATIENCE,
+) -> None:
+    """Print the scores that a run has by now.
+
+        prescore scores ev_2f9c
+        prescore scores ev_2f9c --pregen --csv pregen.csv
+
+    Exit 0: there they are. 3: the run failed or was canceled; so much is there.
+    """
+    with console.connected(url, key_file, patience) as client:
+        evaluation = client.evaluation(id_)
+        found = client.pregen(id_) if pregen else evaluation.scores
+        if csv_file is not None:
+            _write_csv(csv_file, found)
+    if not evaluation.ended:
+        console.say(f"{evaluation.id} is {evaluation.status}: more may follow")
+    if as_json:
+        console.show_json(PregenScores(scores=found))
+    else:
+        console.show(text.aligned(text.score_rows(found)))
+    _exit_as(evaluation)
+
+
+def _end_with(evaluation: Evaluation, *, as_json: bool) -> None:
+    if as_json:
+        console.show_json(evaluation)
+    else:
+        console.show(text.summary(evaluation))
+    _exit_as(evaluation)
+
+
+def _exit_as(evaluation: Evaluation) -> None:
+    if evaluation.ended and evaluation.status != "succeeded":
+        raise typer.Exit(console.FAILED)
+
+
+def _write_csv(path: Path, scores: Mapping[str, Score]) -> None:
+    try:
+        with path.open("w", newline="", encoding="utf-8") as stream:
+            table = csv.writer(stream)
+            table.writerow(COLUMNS)
+            table.writerows(_csv_row(name, score) for name, score in scores.items())
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _csv_row(name: str, score: Score) -> tuple[object, ...]:
+    low, high = score.interval or (None, None)
+    return name, score.value, low, high, score.family, score.higher_is_better, score.signature

@@ -1,0 +1,260 @@
+"""The client: one short method for each thing that the service can do."""
+# ruff: noqa: A002  `id` is the contract's word
+
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel
+
+from prescore import bundles, captions, events, paging, polling, uploads
+from prescore.errors import InvalidArgument
+from prescore.models import (
+    Caption,
+    Checkpoint,
+    CocoResults,
+    Dataset,
+    Evaluation,
+    Event,
+    Metric,
+    PregenScores,
+    Score,
+    Tokens,
+)
+from prescore.polling import OnChange
+from prescore.retries import PASSING
+from prescore.transport import Request, Transport, segment
+from prescore.uploads import Progress
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+PATIENCE_SECONDS = 30.0  # a service that is started anew is back by then
+IN_FLIGHT = 409  # the first attempt, whose answer was lost, is still being answered
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Client:
+    """Talks to a Prescore service.
+
+        with prescore.Client() as client:
+            digest = client.upload_checkpoint("epoch-08.safetensors")
+            evaluation = client.submit("flickr8k/test", checkpoint=digest)
+            print(client.wait(evaluation.id).scores["cider_d"].value)
+
+    `url` is PRESCORE_URL or http://127.0.0.1:8000 if not given, `key` is PRESCORE_KEY. Every
+    request may be repeated without harm, and is, for at most `patience` seconds, while the service
+    cannot be reached or asks to come back later. Safe to share between threads.
+    """
+
+    def __init__(
+        self, url: str | None = None, key: str | None = None, *, patience: float = PATIENCE_SECONDS
+    ) -> None:
+        url = os.environ.get("PRESCORE_URL") or DEFAULT_URL if url is None else url
+        key = os.environ.get("PRESCORE_KEY") if key is None else key
+        self._transport = Transport(url, key, patience)
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    @property
+    def url(self) -> str:
+        return self._transport.url
+
+    # Checkpoints
+
+    def upload_checkpoint(self, path: str | Path, progress: Progress | None = None) -> str:
+        """Its digest. A file that the service has is not sent: then `progress` is never called."""
+        return uploads.store_checkpoint(self._transport, Path(path), progress)
+
+    def has_checkpoint(self, digest: str) -> bool:
+        place = _checkpoint(digest)
+        return self._transport.persist(lambda: uploads.is_there(self._transport, place))
+
+    def checkpoint(self, digest: str) -> Checkpoint:
+        return self._get(Checkpoint, _checkpoint(digest))
+
+    # Datasets
+
+    def add_dataset(
+        self, name: str, bundle: str | Path, progress: Progress | None = None
+    ) -> Dataset:
+        """A new version, or the one that has the same bytes. A folder goes as a tar made here."""
+        body = bundles.body(Path(bundle))
+        place = f"/v1/datasets/{segment(name)}"
+        request = uploads.put(place, body, "application/x-tar", progress)
+        return self._transport.parsed(Dataset, self._transport.send(request))
+
+    def datasets(self) -> Iterator[Dataset]:
+        return paging.items(self._transport, Dataset, "/v1/datasets")
+
+    def dataset(self, name: str) -> Dataset:
+        """By `name`, or `name@version`."""
+        return self._get(Dataset, f"/v1/datasets/{segment(name)}")
+
+    # Evaluations
+
+    def submit(
+        self,
+        dataset: str,
+        *,
+        checkpoint: str | None = None,
+        captions: Iterable[Mapping[str, Any]] | None = None,
+        pregen: Literal["all"] | Sequence[str] | None = None,
+        postgen: Sequence[str] | None = None,
+        tokenizer: str | None = None,
+        decoding: Mapping[str, Any] | None = None,
+        subset: bool | None = None,
+        gates: Sequence[str] | None = None,
+        baseline: str | None = None,
+        until: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        deadline: int | None = None,
+        wait: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Evaluation:
+        """Start an evaluation of a `checkpoint` (its digest) or of `captions`, one of the two.
+
+        `captions` are {"image" or "image_id", "caption"}. What is not given is as the service
+        has it by default. `wait` asks it to hold its answer so many seconds for the first scores.
+        However often this has to be sent, one evaluation is started; with an `idempotency_key`
+        of your own (a CI run's id, say) so it is when your program is run again.
+        """
+        fields = {
+            "checkpoint": checkpoint,
+            "captions": _captions(captions),
+            "dataset": dataset,
+            "pregen": _names("pregen", pregen),
+            "postgen": _names("postgen", postgen),
+            "tokenizer": tokenizer,
+            "decoding": decoding,
+            "subset": subset,
+            "gates": _names("gates", gates),
+            "baseline": baseline,
+            "until": until,
+            "labels": labels,
+            "deadline": deadline,
+        }
+        if (checkpoint is None) == (captions is None):
+            raise InvalidArgument("expected a checkpoint or captions, one of the two")
+        request = _submission(fields, wait or 0, idempotency_key or uuid.uuid4().hex)
+        statuses = PASSING | {IN_FLIGHT}
+        return self._transport.parsed(Evaluation, self._transport.send(request, statuses=statuses))
+
+    def evaluation(self, id: str) -> Evaluation:
+        return self._get(Evaluation, _evaluation(id))
+
+    def evaluations(
+        self,
+        *,
+        dataset: str | None = None,
+        status: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        page_size: int | None = None,
+    ) -> Iterator[Evaluation]:
+        """Those that match, fetched page by page as you go on."""
+        wanted = {"dataset": dataset, "status": status}
+        wanted |= {f"label.{name}": value for name, value in (labels or {}).items()}
+        wanted |= {"limit": None if page_size is None else str(page_size)}
+        params = {name: value for name, value in wanted.items() if value is not None}
+        return paging.items(self._transport, Evaluation, "/v1/evaluations", params)
+
+    def cancel(self, id: str) -> Evaluation:
+        """Ask it to stop; one that has ended stays as it is."""
+        response = self._transport.send(Request("POST", f"{_evaluation(id)}/cancel"))
+        return self._transport.parsed(Evaluation, response)
+
+    def wait(
+        self,
+        id: str,
+        timeout: float | None = None,
+        on_change: OnChange | None = None,
+    ) -> Evaluation:
+        """The evaluation at its end, whatever that is; `TimedOut` after `timeout` seconds.
+
+        `on_change` is called with the first state that is seen, and with every other one after it.
+        """
+        return polling.wait(self._transport, _evaluation(id), timeout, on_change)
+
+    def events(self, id: str, last_event_id: str | None = None) -> Iterator[Event]:
+        """What happens to it, each event once, until the end; or what came after an event."""
+        return events.listen(self._transport, f"{_evaluation(id)}/events", last_event_id)
+
+    def pregen(self, id: str) -> dict[str, Score]:
+        """All its pre-gen scores."""
+        return self._get(PregenScores, f"{_evaluation(id)}/pregen").scores
+
+    def captions(self, id: str) -> Iterator[Caption]:
+        """Every image's caption with its own scores."""
+        return paging.items(self._transport, Caption, f"{_evaluation(id)}/captions")
+
+    def captions_csv(self, id: str) -> str:
+        request = Request("GET", f"{_evaluation(id)}/captions", headers={"Accept": "text/csv"})
+        return self._transport.send(request).content.decode("utf-8")
+
+    def captions_coco(self, id: str) -> list[dict[str, Any]]:
+        """In the format of COCO's results files."""
+        request = Request("GET", f"{_evaluation(id)}/captions", params={"format": "coco"})
+        return self._transport.parsed(CocoResults, self._transport.send(request)).root
+
+    def tokens(self, id: str, image: str) -> Tokens:
+        """How likely the model found each word of an image's references."""
+        return self._get(Tokens, f"{_evaluation(id)}/tokens/{segment(image)}")
+
+    def metrics(self) -> list[Metric]:
+        """The service's catalogue."""
+        return list(paging.items(self._transport, Metric, "/v1/metrics"))
+
+    def _get(self, model: type[M], path: str) -> M:
+        return self._transport.parsed(model, self._transport.send(Request("GET", path)))
+
+
+def _evaluation(id_: str) -> str:
+    return f"/v1/evaluations/{segment(id_)}"
+
+
+def _checkpoint(digest: str) -> str:
+    return f"/v1/checkpoints/{segment(digest)}"
+
+
+def _captions(given: Iterable[Mapping[str, Any]] | None) -> list[dict[str, str]] | None:
+    return None if given is None else captions.normalized(given)
+
+
+def _names(field: str, names: str | Sequence[str] | None) -> str | list[str] | None:
+    if isinstance(names, str) and names != "all":  # a text is a sequence of letters
+        raise InvalidArgument(f"{field}: expected a list of names, found the text {names!r:.60}")
+    return names if names is None or isinstance(names, str) else list(names)
+
+
+def _submission(fields: Mapping[str, Any], wait: int, key: str) -> Request:
+    if not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
+        raise InvalidArgument("an idempotency key has 1 to 255 visible ASCII characters")
+    quoted = key.replace("\\", r"\\").replace('"', r"\"")
+    headers = {"Content-Type": "application/json", "Idempotency-Key": f'"{quoted}"'}
+    if wait:
+        headers["Prefer"] = f"wait={wait}"
+    given = {name: value for name, value in fields.items() if value is not None}
+    try:
+        # In ASCII: half a character in a caption reaches the service, which names its place.
+        body = json.dumps(given, allow_nan=False).encode("ascii")
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"the request cannot be written as JSON: {error}") from None
+    return Request("POST", "/v1/evaluations", headers=headers, body=body, hold=wait)

@@ -1,0 +1,108 @@
+"""Every error of the client, by what its reader can do about it.
+
+    PrescoreClientError
+    ├── InvalidArgument   wrong on this side, nothing was sent: change the call (a ValueError too)
+    ├── Unreachable       no answer: look at the URL, the network, the service
+    ├── Refused           4xx: change the request; `errors` point at what in it
+    ├── ServiceError      5xx, or an answer that is none of Prescore's: tell the operator
+    └── TimedOut          the caller's patience is over; the run itself goes on
+
+A run that fails is none of these: it is an evaluation whose status says so. All of them can be
+pickled, since a training loop hands them from process to process.
+"""
+
+from prescore.models import Evaluation, FieldError, Problem
+
+_SHOWN = 20  # pointers in a message; all of them are in `errors`
+
+
+class PrescoreClientError(Exception):
+    pass
+
+
+class InvalidArgument(PrescoreClientError, ValueError):
+    pass
+
+
+class Unreachable(PrescoreClientError):
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(url, reason)
+        self.url = url
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"no answer from {self.url} ({self.reason})\n"
+            "Is the service running there (`prescore serve`), is PRESCORE_URL or --url right, "
+            "does a proxy or a firewall stand between?"
+        )
+
+
+class _Answered(PrescoreClientError):
+    """An answer that is an error; `retry_after` in seconds, where the service gave one."""
+
+    def __init__(self, problem: Problem, retry_after: float | None = None) -> None:
+        super().__init__(problem, retry_after)
+        self.problem = problem
+        self.retry_after = retry_after
+
+    @property
+    def status(self) -> int:
+        return self.problem.status or 0
+
+    @property
+    def type(self) -> str:
+        return self.problem.type
+
+    @property
+    def title(self) -> str:
+        return self.problem.title
+
+    @property
+    def code(self) -> str:
+        return self.problem.code
+
+    @property
+    def detail(self) -> str:
+        return self.problem.detail
+
+    @property
+    def request_id(self) -> str:
+        return self.problem.request_id
+
+    @property
+    def errors(self) -> tuple[FieldError, ...]:
+        return self.problem.errors
+
+    def __str__(self) -> str:
+        said = " ".join(filter(None, (str(self.status or ""), self.title)))
+        lines = [": ".join(filter(None, (said, self.detail)))]
+        lines += [f"  {one.pointer}: {one.detail}" for one in self.errors[:_SHOWN]]
+        if len(self.errors) > _SHOWN:
+            lines.append(f"  and {len(self.errors) - _SHOWN} more")
+        if self.request_id:
+            lines.append(f"  (request {self.request_id})")
+        return "\n".join(lines)
+
+
+class Refused(_Answered):
+    pass
+
+
+class ServiceError(_Answered):
+    pass
+
+
+class TimedOut(PrescoreClientError):
+    """`evaluation` is as it was last seen."""
+
+    def __init__(self, evaluation: Evaluation, seconds: float) -> None:
+        super().__init__(evaluation, seconds)
+        self.evaluation = evaluation
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return (
+            f"{self.evaluation.id} is still {self.evaluation.status} after {self.seconds:g} s; "
+            "it goes on without us"
+        )

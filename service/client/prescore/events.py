@@ -1,0 +1,120 @@
+"""Server-sent events: read after the standard, resumed where a connection broke."""
+
+import json
+import re
+from collections.abc import Generator, Iterator
+from contextlib import closing
+
+from prescore.errors import PrescoreClientError, Unreachable
+from prescore.models import Event
+from prescore.retries import passes
+from prescore.transport import Request, Transport
+
+LAST = "end"  # the event after which a run has nothing to say
+RECONNECT_SECONDS = 1.0  # until the service says `retry`
+QUIET_SECONDS = 60.0  # without so much as a comment: then the connection is taken for dead
+
+
+class Parser:
+    """Bytes to events. Lines end at CR, LF or CRLF and nowhere else: a caption may hold U+2028.
+
+    An event without the empty line behind it never happened.
+    """
+
+    def __init__(self, retry: float = RECONNECT_SECONDS) -> None:
+        self.retry = retry
+        self.heard = False
+        self._rest = b""
+        self._after_cr = False
+        self._begin()
+
+    def feed(self, chunk: bytes) -> Iterator[tuple[str, str, str]]:
+        """Every event that is now complete: its id, its name, its data."""
+        self.heard = True
+        if self._after_cr:
+            chunk = chunk.removeprefix(b"\n")
+        self._after_cr = chunk.endswith(b"\r")
+        *lines, self._rest = re.split(rb"\r\n|\n|\r", self._rest + chunk)
+        for line in lines:
+            if line:
+                self._field(line.decode("utf-8", "replace"))
+                continue
+            if self._data:
+                yield self._id, self._name, "\n".join(self._data)
+            self._begin()
+
+    def _begin(self) -> None:
+        self._id = ""
+        self._name = "message"
+        self._data: list[str] = []
+
+    def _field(self, line: str) -> None:
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._name = value
+        elif name == "id" and "\0" not in value:
+            self._id = value
+        elif name == "retry" and re.fullmatch("[0-9]{1,9}", value):
+            self.retry = int(value) / 1000
+
+
+def listen(transport: Transport, path: str, last: str | None) -> Iterator[Event]:
+    """Each event once and in order, until `end`, over as many connections as it takes."""
+    backoff = transport.backoff()
+    parser = Parser()
+    ended = False
+    while not ended:
+        parser = Parser(parser.retry)
+        try:
+            with closing(_connection(transport, path, last, parser)) as events:
+                for event in events:
+                    if not _seen(event.id, last):
+                        last = event.id or last
+                        yield event
+                    if event.name == LAST:
+                        break
+            ended = True
+        except PrescoreClientError as error:
+            if not passes(error):
+                raise
+            if parser.heard:  # patience is with silence, not with a long run
+                backoff = transport.backoff()
+            backoff.after(error, at_least=parser.retry)
+
+
+def _connection(
+    transport: Transport, path: str, last: str | None, parser: Parser
+) -> Generator[Event, None, None]:
+    """Ends by an error, since only `end` ends a run; or where the service has no events (204)."""
+    headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+    if last is not None:
+        headers["Last-Event-ID"] = last
+    request = Request("GET", path, headers=headers, hold=QUIET_SECONDS)
+    with transport.translated(), transport.stream(request) as response:
+        if response.status_code == 204:
+            return
+        found = response.headers.get("Content-Type", "")
+        if not found.startswith("text/event-stream"):
+            raise transport.nonsense(f"expected events, found {found!r:.100}")
+        for chunk in response.iter_bytes():
+            for id_, name, data in parser.feed(chunk):
+                yield Event(id=id_, name=name, data=_json(transport, data))
+    raise Unreachable(transport.url, "the stream of events ended before the run did")
+
+
+def _json(transport: Transport, data: str) -> object:
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise transport.nonsense(f"expected an event's data in JSON, found {data!r:.60}") from None
+
+
+def _seen(id_: str, last: str | None) -> bool:
+    if last is None or not id_:
+        return False
+    if id_.isdecimal() and last.isdecimal():
+        return int(id_) <= int(last)
+    return id_ == last

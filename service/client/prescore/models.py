@@ -1,0 +1,208 @@
+"""What the service answers, as types. Fields that are newer than this client are left aside."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator
+
+ENDED = frozenset({"succeeded", "failed", "canceled"})
+
+
+class Answer(BaseModel):
+    """Words such as a status stay texts: a new one must not break a client that is there."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+
+
+class FieldError(Answer):
+    pointer: str = ""  # a JSON pointer into what was sent
+    detail: str = ""
+
+
+class Problem(Answer):
+    """RFC 9457: why a request was refused, or why a run failed."""
+
+    type: str = "about:blank"
+    title: str = ""
+    status: int | None = None
+    code: str = ""
+    detail: str = ""
+    request_id: str = ""
+    errors: tuple[FieldError, ...] = ()
+
+
+class Progress(Answer):
+    done: int
+    total: int | None = None
+
+
+class Work(Answer):
+    name: str
+    kind: str = ""
+    status: str
+    progress: Progress | None = None
+    attempts: int = 0
+    seconds: float | None = None
+    cached: bool = False
+    error: Problem | None = None
+
+    @field_validator("error", mode="before")
+    @classmethod
+    def _sentence(cls, value: Any) -> Any:
+        return {"detail": value} if isinstance(value, str) else value
+
+
+class Score(Answer):
+    """`value` is a fraction as the toolkits return it (BLEU .33), None where it is not a number."""
+
+    value: float | None
+    family: str = ""
+    higher_is_better: bool | None = None
+    interval: tuple[float, float] | None = None
+    signature: str | None = None
+
+
+class Pinned(Answer):
+    """The version of a dataset, and the split, that an evaluation holds on to."""
+
+    name: str
+    version: str = ""
+    digest: str = ""
+    split: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}/{self.split}"
+
+
+class Oddity(Answer):
+    """Something that can be scored, but that somebody should look at."""
+
+    code: str = ""
+    image: str | None = None
+    detail: str = ""
+
+
+class Gate(Answer):
+    gate: str
+    verdict: str | None = None
+    detail: str | None = None
+
+
+class Evaluation(Answer):
+    id: str
+    status: str
+    dataset: Pinned
+    checkpoint: str | None = None
+    works: tuple[Work, ...] = ()
+    scores: dict[str, Score] = Field(default_factory=dict)
+    warnings: tuple[Oddity, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    verdict: str | None = None
+    forecast: Any = None
+    estimate: Any = None
+    health: Any = None
+    error: Problem | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    created_at: datetime | None = None
+    finished_at: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+
+class PregenScores(Answer):
+    scores: dict[str, Score]
+
+
+class Caption(Answer):
+    image: str
+    caption: str
+    scores: dict[str, float | None] = Field(default_factory=dict)
+
+
+class CocoResults(RootModel[list[dict[str, Any]]]):
+    pass
+
+
+class Token(Answer):
+    word: str
+    logp: float | None = None  # None: the model gives it no probability at all
+    rank: int | None = None
+    top: str | tuple[str, ...] | None = None
+    top_logp: float | tuple[float, ...] | None = None
+
+
+class TokenizedCaption(Answer):
+    text: str
+    tokens: tuple[Token, ...] = ()
+
+
+class Tokens(Answer):
+    image: str
+    captions: tuple[TokenizedCaption, ...] = ()
+
+
+class Encoder(Answer):
+    name: str = ""
+    digest: str = ""
+
+
+class Cached(Answer):
+    dataset: str
+    columns: bool = False
+
+
+class Checkpoint(Answer):
+    digest: str
+    bytes: int | None = None
+    architecture: str = ""
+    config: dict[str, Any] = Field(default_factory=dict)
+    parameters: int | None = None
+    vocabulary_size: int | None = None
+    encoder: Encoder | None = None
+    cached: tuple[Cached, ...] = ()
+    created_at: datetime | None = None
+
+
+class Split(Answer):
+    images: int
+    references: int = 0
+
+
+class Features(Answer):
+    encoder: Encoder | None = None
+    size: int | None = None
+
+
+class Dataset(Answer):
+    name: str
+    version: str
+    digest: str = ""
+    splits: dict[str, Split] = Field(default_factory=dict)
+    features: Features | None = None
+    created_at: datetime | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+class Metric(Answer):
+    """One line of the service's catalogue; `reason` says why it is not available, if so."""
+
+    name: str
+    family: str = ""
+    higher_is_better: bool | None = None
+    range: Any = None
+    definition: str = ""
+    needs: tuple[str, ...] = ()
+    status: str = ""
+    reason: str | None = None
+
+
+class Event(Answer):
+    """One event of a run: `work`, `scores` or `end`. `id` is where a later listener resumes."""
+
+    id: str = ""
+    name: str
+    data: Any = None

@@ -1,0 +1,55 @@
+"""Waiting for a run by long polls: an answer comes when there is news, or after HOLD_SECONDS."""
+
+import time
+from collections.abc import Callable
+
+import httpx
+
+from prescore.errors import TimedOut
+from prescore.models import Evaluation
+from prescore.transport import Request, Transport, retry_after
+
+HOLD_SECONDS = 20  # below the 30 to 60 s after which proxies give up
+NEWS_GAP_SECONDS = 0.1  # polls are no closer than that, whatever the service does
+QUIET_GAP_SECONDS = 1.0  # with nothing new: a service that does not hold its answers
+
+OnChange = Callable[[Evaluation], None]
+
+
+def wait(
+    transport: Transport, path: str, timeout: float | None, on_change: OnChange | None
+) -> Evaluation:
+    until = time.monotonic() + (float("inf") if timeout is None else timeout)
+    last: Evaluation | None = None
+    etag = ""
+    while True:
+        started = time.monotonic()
+        response = _poll(transport, path, etag, until - started)
+        etag = response.headers.get("ETag", etag)
+        evaluation = last
+        if evaluation is None or response.status_code != 304:
+            evaluation = transport.parsed(Evaluation, response)
+        news = evaluation != last
+        if news and on_change is not None:
+            on_change(evaluation)
+        if evaluation.ended:
+            return evaluation
+        last = evaluation
+        now = time.monotonic()
+        if timeout is not None and now >= until:
+            raise TimedOut(evaluation, timeout)
+        time.sleep(min(_pause(response, now - started, news=news), until - now))
+
+
+def _poll(transport: Transport, path: str, etag: str, left: float) -> httpx.Response:
+    """Whatever there is at first; with an ETag, what is other than that."""
+    headers = {"If-None-Match": etag} if etag else {}
+    hold = int(max(0.0, min(HOLD_SECONDS, left))) if etag else 0
+    if hold:
+        headers["Prefer"] = f"wait={hold}"
+    return transport.send(Request("GET", path, headers=headers, hold=hold), patience=max(left, 0.0))
+
+
+def _pause(response: httpx.Response, elapsed: float, *, news: bool) -> float:
+    gap = NEWS_GAP_SECONDS if news else QUIET_GAP_SECONDS
+    return max(0.0, gap - elapsed, retry_after(response) or 0.0)

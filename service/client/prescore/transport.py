@@ -1,0 +1,221 @@
+"""The only place that speaks HTTP: sends, translates errors, tries again what may be repeated."""
+
+import re
+import ssl
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from prescore.errors import InvalidArgument, Refused, ServiceError, Unreachable
+from prescore.models import Problem
+from prescore.retries import PASSING, Backoff, persistently
+
+CONNECT_SECONDS = 10.0
+READ_SECONDS = 30.0
+
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+_KEY = re.compile(r"[!-~]+")
+_HINTS = {  # for answers without a problem of their own, such as to HEAD or from a proxy
+    401: "give a key by PRESCORE_KEY or --key-file",
+    403: "the key does not allow this",
+    404: "there is no such thing here; does the URL lead to a Prescore service?",
+    413: "more than the service, or a proxy before it, takes",
+}
+_CUT = (
+    httpx.TimeoutException,
+    httpx.NetworkError,
+    httpx.RemoteProtocolError,
+    httpx.ProxyError,
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | Callable[[], Iterable[bytes]] = b""  # a stream is made anew for every attempt
+    hold: float = 0.0  # seconds for which the service may hold back its answer
+
+
+class Transport:
+    def __init__(self, url: str, key: str | None, patience: float) -> None:
+        self.url = _plain_url(url)
+        self.patience = patience
+        headers = {"User-Agent": f"prescore-client/{version('prescore-client')}"}
+        if key:
+            headers["Authorization"] = f"Bearer {_plain_key(key)}"
+        self._http = httpx.Client(base_url=self.url, headers=headers, verify=_tls())
+
+    def close(self) -> None:
+        self._http.close()
+
+    def send(
+        self,
+        request: Request,
+        *,
+        patience: float | None = None,
+        statuses: Collection[int] = PASSING,
+    ) -> httpx.Response:
+        """For requests that may be repeated, which all of ours may."""
+        return self.persist(lambda: self.once(request), patience=patience, statuses=statuses)
+
+    def persist(
+        self,
+        attempt: Callable[[], T],
+        *,
+        patience: float | None = None,
+        statuses: Collection[int] = PASSING,
+    ) -> T:
+        allowed = self.patience if patience is None else min(patience, self.patience)
+        return persistently(attempt, allowed, statuses)
+
+    def once(self, request: Request) -> httpx.Response:
+        with self.translated():
+            response = self._http.send(self._built(request))
+        return _judged(response)
+
+    @contextmanager
+    def stream(self, request: Request) -> Iterator[httpx.Response]:
+        """An answer to be read as it comes, by the caller and within `translated`."""
+        response = self._http.send(self._built(request), stream=True)
+        try:
+            if not response.is_success:
+                response.read()
+            yield _judged(response)
+        finally:
+            response.close()
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        try:
+            yield
+        except _CUT as error:
+            raise Unreachable(self.url, _reason(error)) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise self.nonsense(f"{type(error).__name__}: {error}") from error
+
+    def backoff(self) -> Backoff:
+        return Backoff(self.patience)
+
+    def nonsense(self, what: str) -> ServiceError:
+        detail = f"{what}; does {self.url} lead to a Prescore service?"
+        return ServiceError(Problem(title="not an answer of Prescore", detail=detail))
+
+    def parsed(self, model: type[M], response: httpx.Response) -> M:
+        with self.understood(model):
+            return model.model_validate_json(response.content)
+
+    @contextmanager
+    def understood(self, model: type[BaseModel]) -> Iterator[None]:
+        try:
+            yield
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            place = "/".join(map(str, first["loc"])) or "the body"
+            what = f"expected a {model.__name__}, found in {place}: {first['msg']}"
+            raise self.nonsense(what) from None
+
+    def _built(self, request: Request) -> httpx.Request:
+        return self._http.build_request(
+            request.method,
+            request.path,
+            params=dict(request.params) or None,
+            headers=dict(request.headers),
+            content=request.body if isinstance(request.body, bytes) else request.body(),
+            timeout=httpx.Timeout(
+                READ_SECONDS, connect=CONNECT_SECONDS, read=READ_SECONDS + request.hold
+            ),
+        )
+
+
+def segment(text: str) -> str:
+    """A part of a path: whatever it holds, it leads to no other path."""
+    if text in ("", ".", ".."):
+        raise InvalidArgument(f"expected a name or an id, found {text!r}")
+    return quote(text, safe="@:")
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    """In seconds from now; a date is allowed too."""
+    value = response.headers.get("Retry-After", "").strip()
+    if re.fullmatch("[0-9]{1,9}", value):
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return httpx.create_ssl_context()  # 40 ms, and the same for every client
+
+
+def _judged(response: httpx.Response) -> httpx.Response:
+    status = response.status_code
+    if response.is_success or status == HTTPStatus.NOT_MODIFIED:
+        return response
+    if response.is_client_error:
+        raise Refused(_problem(response), retry_after(response))
+    raise ServiceError(_problem(response), retry_after(response))
+
+
+def _problem(response: httpx.Response) -> Problem:
+    status = response.status_code
+    try:
+        problem = Problem.model_validate_json(response.content)
+    except ValidationError:
+        problem = Problem(detail=_hint(response))
+    return problem.model_copy(
+        update={"status": status, "title": problem.title or response.reason_phrase}
+    )
+
+
+def _hint(response: httpx.Response) -> str:
+    if response.is_redirect:
+        # Not followed: a POST would become a GET, and a key would go to another host.
+        return "a redirect, which is not followed; give the URL that it leads to"
+    return _HINTS.get(response.status_code, "")
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    return str(error) or re.sub("(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
+
+
+def _plain_url(text: str) -> str:
+    """Neither a password nor anything else that has no place in a base; shown in errors as is."""
+    expected = "expected a URL such as http://127.0.0.1:8000"
+    try:
+        url = httpx.URL(text.strip())
+    except (httpx.InvalidURL, TypeError, ValueError):
+        raise InvalidArgument(expected) from None
+    if "@" in text:
+        raise InvalidArgument(f"{expected}, found one with a user's name: use a key instead")
+    if url.query or url.fragment:
+        raise InvalidArgument(f"{expected}, found one with a query or a fragment")
+    if url.scheme not in ("http", "https") or not url.host or (url.port or 1) > 65535:
+        raise InvalidArgument(f"{expected}, found {text!r:.200}")
+    return str(url).rstrip("/")
+
+
+def _plain_key(key: str) -> str:
+    key = key.strip()
+    if not _KEY.fullmatch(key):  # said here, since httpx would show it
+        raise InvalidArgument("the key holds something other than visible ASCII characters")
+    return key

@@ -1,0 +1,77 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from prescore import commands
+
+
+@pytest.fixture
+def prescore(service, quick, monkeypatch):
+    monkeypatch.setenv("PRESCORE_URL", service.url)
+    app = commands.build()
+    return lambda *arguments: CliRunner().invoke(app, ["datasets", *map(str, arguments)])
+
+
+def test_a_bundle_is_added_and_described(service, prescore, bundle):
+    result = prescore("add", "shapes", bundle)
+    assert result.exit_code == 0, result.output
+    digest = service.datasets["shapes"][0][0]["digest"]
+    assert result.stdout == (
+        "shapes@v1  test 2 images 4 references, val 1 images 2 references  "
+        f"captions only  {digest}\n"
+    )
+    assert result.stderr == "uploading shapes: 2.0 kB\nuploaded shapes\n"
+
+
+def test_the_same_bundle_is_the_same_version(service, prescore, bundle):
+    for _ in range(2):
+        result = prescore("add", "shapes", bundle, "--json")
+        assert json.loads(result.stdout)["version"] == "v1"
+    assert len(service.datasets["shapes"]) == 1
+
+
+def test_what_is_left_out_of_a_folder_is_said(service, prescore, bundle):
+    (bundle / "notes.txt").write_text("mine")
+    assert "left out of the bundle: notes.txt" in prescore("add", "shapes", bundle).stderr
+
+
+def test_all_datasets_are_listed(service, prescore, bundle):
+    assert prescore("list").stdout == ""
+    assert prescore("list", "--json").stdout == "[]\n"
+    for name in ("a", "bb", "c"):
+        prescore("add", name, bundle)
+    lines = prescore("list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["a@v1", "bb@v1", "c@v1"]
+    assert len({line.index("test 2 images") for line in lines}) == 1
+    listed = json.loads(prescore("list", "--json").stdout)
+    assert [dataset["name"] for dataset in listed] == ["a", "bb", "c"]
+
+
+def test_features_are_named_with_their_encoder(service, prescore, bundle):
+    facts, _ = service.add_dataset("shapes", _tar_of(bundle))
+    facts["features"] = {"encoder": {"name": "vgg16", "digest": "d"}, "size": 4096}
+    assert "features 4096 of vgg16" in prescore("list").stdout
+
+
+@pytest.mark.parametrize("place", ["absent", "empty"])
+def test_what_is_no_bundle_exits_2(service, prescore, tmp_path, place):
+    (tmp_path / "empty").mkdir()
+    result = prescore("add", "shapes", tmp_path / place)
+    assert result.exit_code == 2
+    assert place in result.stderr
+    assert service.requests == []
+
+
+def test_a_refusal_exits_1(service, prescore, bundle):
+    problem = {"title": "Not a bundle", "detail": "line 3, references: expected a list"}
+    service.fault("PUT", "/v1/datasets", status=422, body=problem)
+    result = prescore("add", "shapes", bundle)
+    assert result.exit_code == 1
+    assert "line 3, references: expected a list" in result.stderr
+
+
+def _tar_of(folder):
+    from prescore import bundles
+
+    return b"".join(bundles.body(folder).chunks())

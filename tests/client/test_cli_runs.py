@@ -1,0 +1,515 @@
+"""prescore submit, status, watch, cancel, scores: what they print, where, and how they end."""
+
+import csv
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from client.contract_service import ContractService, score, work
+from prescore import commands
+
+SCRIPT = Path(sys.executable).with_name("prescore")
+SECRET = "sk-7f3a9c"
+
+
+@pytest.fixture
+def prescore(service, quick, monkeypatch):
+    """Runs a command in this process, against the service."""
+    monkeypatch.setenv("PRESCORE_URL", service.url)
+    app = commands.build()
+    return lambda *arguments: CliRunner().invoke(app, list(map(str, arguments)))
+
+
+@pytest.fixture
+def captions(tmp_path):
+    path = tmp_path / "results.json"
+    items = [{"image": "a.jpg", "caption": "a red square"}, {"image_id": 7, "caption": "a"}]
+    path.write_text(json.dumps(items))
+    return path
+
+
+def _start(service, **fields):
+    return service.start(
+        **{
+            "status": "running",
+            "works": [work("columns", "running", 600, 1000), work("cider_d", "done", cached=True)],
+            "scores": {
+                "cider_d": score(0.41, interval=[0.38, 0.44]),
+                "perplexity": score(12.345, family="pregen", higher_is_better=False),
+                "wmd": score(None),
+            },
+            "labels": {"branch": "main"},
+            **fields,
+        }
+    )
+
+
+@contextmanager
+def _meanwhile(action):
+    thread = threading.Thread(target=action)
+    thread.start()
+    yield
+    thread.join()
+
+
+def _end(service, id_="ev_1", **fields):
+    """At the client's first look, or the next one."""
+
+    def end():
+        service.wait_until(lambda: service.seen("GET", id_))
+        service.change(id_, **fields)
+
+    return _meanwhile(end)
+
+
+# submit
+
+
+def test_a_submission_prints_the_runs_id_alone(service, shapes, prescore, checkpoint):
+    result = prescore("submit", checkpoint, "--dataset", "shapes/test")
+    assert (result.exit_code, result.stdout) == (0, "ev_1\n")
+    assert "uploading epoch-08.safetensors: 7.0 kB\nuploaded" in result.stderr
+    assert "prescore watch ev_1" in result.stderr
+    again = prescore("submit", checkpoint, "--dataset", "shapes/test")
+    assert "upload" not in again.stderr
+    assert len(service.seen("PUT", "checkpoints")) == 1
+
+
+def test_a_digest_is_submitted_without_the_file(service, shapes, client, prescore, checkpoint):
+    digest = client.upload_checkpoint(checkpoint)
+    result = prescore("submit", digest, "--dataset", "shapes/test", "--json")
+    assert json.loads(result.stdout)["checkpoint"] == digest
+    assert len(service.seen("HEAD")) == 1
+
+
+def test_every_option_of_submit_arrives(service, shapes, prescore, captions):
+    options = (
+        *("--pregen", "none", "--postgen", "cider_d, meteor", "--postgen", "spice"),
+        *("--beam", 5, "--min-words", 2, "--max-words", 9, "--unk", "--tokenizer", "none"),
+        *("--subset", "--label", "branch=main", "--label", "note=a=b", "--deadline", 60),
+    )
+    result = prescore("submit", captions, "--dataset", "shapes/test", *options, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert [request for request, _ in service.submissions.values()] == [
+        {
+            "captions": [
+                {"image": "a.jpg", "caption": "a red square"},
+                {"image": "7", "caption": "a"},
+            ],
+            "dataset": "shapes/test",
+            "pregen": [],
+            "postgen": ["cider_d", "meteor", "spice"],
+            "decoding": {"beam": 5, "min_words": 2, "max_words": 9, "unk": True},
+            "tokenizer": "none",
+            "subset": True,
+            "labels": {"branch": "main", "note": "a=b"},
+            "deadline": 60,
+        }
+    ]
+    assert json.loads(result.stdout)["labels"] == {"branch": "main", "note": "a=b"}
+
+
+@pytest.mark.parametrize(("given", "sent"), [("all", "all"), ("none", []), ("a,b", ["a", "b"])])
+def test_pregen_is_all_or_none_or_names(service, shapes, prescore, captions, given, sent):
+    prescore("submit", captions, "--dataset", "shapes/test", "--pregen", given)
+    assert next(iter(service.submissions.values()))[0]["pregen"] == sent
+
+
+def test_waiting_prints_news_on_stderr_and_the_scores_at_the_end(
+    service, shapes, prescore, captions
+):
+    done = {"works": [work("cider_d")], "scores": {"cider_d": score(0.41, interval=[0.38, 0.44])}}
+    with _end(service, status="succeeded", **done):
+        result = prescore("submit", captions, "--dataset", "shapes/test", "--wait")
+    assert result.exit_code == 0
+    for line in ("submitted ev_1", "ev_1  running", "cider_d  done", "cider_d  0.4100"):
+        assert line in result.stderr
+    assert result.stdout.splitlines() == [
+        "ev_1  succeeded  shapes@v1/test",
+        "works",
+        "  cider_d  done  1/1  0.5 s",
+        "scores",
+        "  cider_d  0.4100  [0.3800, 0.4400]",
+    ]
+
+
+@pytest.mark.parametrize("status", ["failed", "canceled"])
+def test_waiting_for_a_run_that_fails_exits_3(service, shapes, prescore, captions, status):
+    with _end(service, status=status, error={"title": "Timed out", "detail": "too slow"}):
+        result = prescore("submit", captions, "--dataset", "shapes/test", "--wait", "--json")
+    assert result.exit_code == 3
+    assert json.loads(result.stdout)["error"]["detail"] == "too slow"
+
+
+def test_waiting_too_long_exits_3_and_leaves_the_run_going(service, shapes, prescore, captions):
+    options = ("--dataset", "shapes/test", "--wait", "--timeout", 0.2)
+    result = prescore("submit", captions, *options, "--json")
+    assert result.exit_code == 3
+    assert "ev_1 is still running after 0.2 s; it goes on without us" in result.stderr
+    assert json.loads(result.stdout)["status"] == "running"
+    assert service.evaluations["ev_1"]["status"] == "running"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("absent.safetensors", "--dataset", "shapes/test"), "cannot be read: No such file"),
+        (("absent.json", "--dataset", "shapes/test"), "cannot be read: No such file"),
+        ((".", "--dataset", "shapes/test"), "cannot be read: Is a directory"),
+        (("{captions}",), "--dataset"),
+        (("{captions}", "--dataset", "shapes"), "expected NAME/SPLIT"),
+        (("{captions}", "--dataset", "shapes/test", "--label", "main"), "expected NAME=VALUE"),
+        (("{captions}", "--dataset", "shapes/test", "--label", "=x"), "expected NAME=VALUE"),
+        (("{captions}", "--dataset", "shapes/test", "--timeout", "5"), "goes with --wait"),
+        (("{captions}", "--dataset", "shapes/test", "--beam", "0"), "--beam"),
+        (("{captions}", "--dataset", "shapes/test", "--url", "nonsense"), "expected a URL"),
+        (("{captions}", "--dataset", "shapes/test", "--key-file", "none"), "cannot be read"),
+        (("{captions}", "--dataset", "shapes/test", "--key", "x"), "No such option"),
+    ],
+)
+def test_wrong_usage_exits_2_and_sends_nothing(service, prescore, captions, arguments, message):
+    result = prescore("submit", *(text.format(captions=captions) for text in arguments))
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert service.requests == []
+    assert result.stdout == ""
+
+
+def test_a_refusal_exits_1_and_says_where(service, shapes, prescore, tmp_path):
+    path = tmp_path / "wrong.json"
+    path.write_text('[{"image": "z\\u001b[2Jz", "caption": "a"}]')
+    result = prescore("submit", path, "--dataset", "shapes/test")
+    assert result.exit_code == 1
+    assert "422 Refused: 1 captions cannot be placed" in result.stderr
+    assert "/captions/0/image: unknown image" in result.stderr
+    assert result.stdout == ""
+
+
+def test_no_answer_exits_4_and_says_what_to_look_at(prescore):
+    result = prescore("status", "ev_1", "--url", "http://127.0.0.1:1", "--patience", 0)
+    assert result.exit_code == 4
+    assert "no answer from http://127.0.0.1:1" in result.stderr
+    assert "PRESCORE_URL" in result.stderr
+
+
+def test_a_broken_service_exits_4(service, prescore):
+    service.fault("GET", "ev_1", status=500, body={"title": "Broken"})
+    result = prescore("status", "ev_1")
+    assert (result.exit_code, result.stderr) == (4, "500 Broken\n")
+
+
+def test_what_is_tried_again_is_told_meanwhile(service, prescore):
+    _start(service)
+    service.fault("GET", "ev_1", status=503, body={"title": "Busy \x1b[2J"})
+    result = prescore("status", "ev_1")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("503 Busy \N{REPLACEMENT CHARACTER}[2J; trying again in ")
+
+
+# status, cancel, scores
+
+
+def test_status_says_all_that_matters(service, prescore):
+    failed = work("spice", "failed", attempts=3, seconds=None, error={"detail": "out of memory"})
+    _start(
+        service,
+        status="failed",
+        works=[work("columns", "done", 1000, 1000), failed],
+        warnings=[{"code": "empty_caption", "image": "7", "detail": "no words"}],
+        error={"title": "One work failed", "detail": "spice: out of memory"},
+    )
+    result = prescore("status", "ev_1")
+    assert result.exit_code == 3
+    assert result.stdout.splitlines() == [
+        "ev_1  failed  shapes@v1/test",
+        "labels  branch=main",
+        "error   spice: out of memory",
+        "works",
+        "  columns  done    1000/1000  0.5 s",
+        "  spice    failed  1/1               attempt 3, out of memory",
+        "scores",
+        "  cider_d     0.4100  [0.3800, 0.4400]",
+        "  perplexity  12.35                     lower is better",
+        "  wmd         -",
+        "warnings",
+        "  empty_caption  7  no words",
+    ]
+
+
+def test_others_words_do_not_steer_the_terminal(service, prescore):
+    _start(service, labels={"branch": "\x1b]0;owned\x07\x1b[31m\nev_1 succeeded"})
+    result = prescore("status", "ev_1")
+    assert "\x1b" not in result.stdout
+    assert "\nev_1 succeeded" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [("queued", 0), ("running", 0), ("succeeded", 0), ("failed", 3), ("canceled", 3)],
+)
+def test_status_exits_as_the_run_does(service, prescore, status, code):
+    _start(service, status=status)
+    result = prescore("status", "ev_1", "--json")
+    assert result.exit_code == code
+    assert json.loads(result.stdout)["status"] == status
+    assert json.loads(result.stdout)["scores"]["cider_d"]["interval"] == [0.38, 0.44]
+
+
+def test_a_run_that_is_not_there_exits_1(service, prescore):
+    for command in ("status", "watch", "cancel", "scores"):
+        result = prescore(command, "ev_9")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "no evaluation ev_9" in result.stderr
+
+
+def test_cancel_stops_it(service, prescore):
+    _start(service)
+    result = prescore("cancel", "ev_1")
+    assert (result.exit_code, result.stdout) == (0, "ev_1  canceled\n")
+    assert service.evaluations["ev_1"]["status"] == "canceled"
+    assert json.loads(prescore("cancel", "ev_1", "--json").stdout)["id"] == "ev_1"
+
+
+def test_scores_are_printed_as_far_as_they_are(service, prescore):
+    _start(service)
+    result = prescore("scores", "ev_1")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("cider_d     0.4100  [0.3800, 0.4400]\n")
+    assert result.stderr == "ev_1 is running: more may follow\n"
+    service.change("ev_1", status="failed")
+    assert prescore("scores", "ev_1").exit_code == 3
+    service.change("ev_1", scores={})
+    assert prescore("scores", "ev_1").stdout == ""
+
+
+def test_all_pregen_scores_in_json(service, prescore):
+    _start(service, status="succeeded")
+    result = prescore("scores", "ev_1", "--pregen", "--json")
+    assert result.stderr == ""
+    assert json.loads(result.stdout)["scores"]["perplexity"]["value"] == 12.5
+
+
+def test_scores_as_a_csv_file(service, prescore, tmp_path):
+    _start(service, status="succeeded")
+    path = tmp_path / "scores.csv"
+    assert prescore("scores", "ev_1", "--csv", path).exit_code == 0
+    with path.open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert rows[0] == {
+        "name": "cider_d",
+        "value": "0.41",
+        "low": "0.38",
+        "high": "0.44",
+        "family": "postgen",
+        "higher_is_better": "True",
+        "signature": "s",
+    }
+    assert rows[2]["value"] == rows[2]["low"] == ""
+    result = prescore("scores", "ev_1", "--csv", tmp_path / "absent" / "scores.csv")
+    assert result.exit_code == 2
+    assert "cannot be written" in result.stderr
+
+
+# watch
+
+
+def test_watching_prints_each_piece_of_news_once(service, prescore):
+    _start(service, works=[work("columns", "running", 1, 1000)], scores={})
+
+    def go_on():
+        for number in (2, 3):
+            service.wait_until(lambda number=number: len(service.seen("GET", "ev_1")) >= number)
+            service.change("ev_1", works=[work("columns", "running", number * 100, 1000)])
+        service.wait_until(lambda: len(service.seen("GET", "ev_1")) >= 4)
+        service.change("ev_1", works=[work("columns", "done", 1000, 1000, seconds=2.1)])
+        service.change("ev_1", scores={"cider_d": score(0.41)}, status="succeeded")
+
+    with _meanwhile(go_on):
+        result = prescore("watch", "ev_1")
+    assert result.exit_code == 0
+    lines = result.stderr.splitlines()
+    assert lines[:2] == ["columns  running  0.5 s", "ev_1  running"]
+    assert lines[-3:] == ["columns  done  2.1 s", "cider_d  0.4100", "ev_1  succeeded"]
+    assert len(lines) == 5
+    assert "cider_d  0.4100" in result.stdout
+
+
+@pytest.mark.parametrize("status", ["failed", "canceled"])
+def test_watching_a_run_that_fails_exits_3(service, prescore, status):
+    _start(service, status=status)
+    assert prescore("watch", "ev_1", "--json").exit_code == 3
+
+
+def _environment(service, **more):
+    clean = {name: value for name, value in os.environ.items() if "PRESCORE" not in name}
+    return {**clean, "PRESCORE_URL": service.url, "TERM": "xterm", "COLUMNS": "100", **more}
+
+
+@contextmanager
+def _terminal():
+    """Both ends of a terminal."""
+    outer, inner = pty.openpty()
+    try:
+        yield outer, inner
+    finally:
+        os.close(outer)
+
+
+def _all_of(outer):
+    content = b""
+    while True:
+        try:
+            piece = os.read(outer, 65536)
+        except OSError:  # the other end is closed
+            return content.decode()
+        if not piece:
+            return content.decode()
+        content += piece
+
+
+def test_on_a_terminal_there_is_a_live_table_and_stdout_stays_plain(service):
+    _start(service)
+    with _terminal() as (outer, inner):
+        process = subprocess.Popen(
+            [SCRIPT, "watch", "ev_1"],
+            stdout=subprocess.PIPE,
+            stderr=inner,
+            env=_environment(service),
+        )
+        os.close(inner)
+        with _end(service, status="succeeded", works=[work("columns", "done", 1000, 1000)]):
+            screen = _all_of(outer)
+        stdout = process.communicate(timeout=20)[0].decode()
+    assert process.returncode == 0
+    assert "\x1b[" in screen
+    assert "600/1000" in screen
+    assert "\x1b" not in stdout
+    assert "columns  done  1000/1000" in stdout
+
+
+def test_on_a_terminal_an_upload_shows_a_bar(service, shapes, tmp_path):
+    path = tmp_path / "big.safetensors"
+    path.write_bytes(bytes(5_000_000))
+    with _terminal() as (outer, inner):
+        process = subprocess.Popen(
+            [SCRIPT, "submit", path, "--dataset", "shapes/test"],
+            stdout=subprocess.PIPE,
+            stderr=inner,
+            env=_environment(service),
+        )
+        os.close(inner)
+        screen = _all_of(outer)
+        stdout = process.communicate(timeout=20)[0].decode()
+    assert stdout == "ev_1\n"
+    assert "uploading big.safetensors" in screen
+    assert "\x1b[" in screen
+    assert "5.0/5.0 MB" in screen
+
+
+@pytest.mark.parametrize("force", [{}, {"FORCE_COLOR": "1"}], ids=["plain", "FORCE_COLOR"])
+def test_ctrl_c_ends_the_watching_and_not_the_run(service, force):
+    _start(service)
+    process = subprocess.Popen(
+        [SCRIPT, "watch", "ev_1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment(service, **force),
+    )
+    service.wait_until(lambda: any("Prefer" in headers for _, _, headers in service.requests))
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert stdout == b""
+    assert stderr.decode().splitlines()[-1] == (
+        "ev_1 goes on without us; watch it again: prescore watch ev_1; "
+        "stop it: prescore cancel ev_1"
+    )
+    assert b"\x1b" not in stderr
+    assert b"Traceback" not in stderr
+    assert service.evaluations["ev_1"]["status"] == "running"
+    assert service.seen("POST") == []
+
+
+def test_ctrl_c_while_waiting_after_submit_leaves_the_run_going_too(service, shapes, captions):
+    process = subprocess.Popen(
+        [SCRIPT, "submit", captions, "--dataset", "shapes/test", "--wait"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment(service),
+    )
+    service.wait_until(lambda: service.seen("GET", "ev_1"))
+    process.send_signal(signal.SIGINT)
+    stderr = process.communicate(timeout=20)[1].decode()
+    assert process.returncode == 130
+    assert "ev_1 goes on without us" in stderr
+    assert service.seen("POST", "cancel") == []
+
+
+# Secrets
+
+
+@pytest.mark.parametrize("by", ["file", "environment"])
+def test_the_key_comes_from_a_file_or_the_environment(quick, tmp_path, monkeypatch, by):
+    path = tmp_path / "key"
+    path.write_text(f"{SECRET}\n")
+    if by == "environment":
+        monkeypatch.setenv("PRESCORE_KEY", SECRET)
+    with ContractService(key=SECRET) as service:
+        options = ("--url", service.url, *(("--key-file", str(path)) if by == "file" else ()))
+        result = CliRunner().invoke(commands.build(), ["datasets", "list", *options])
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("content", ["", " \n", f"{SECRET} {SECRET}", f"{SECRET}\x00", "ключ"])
+def test_a_key_file_without_a_key_exits_2(prescore, tmp_path, content):
+    path = tmp_path / "key"
+    path.write_text(content, encoding="utf-8")
+    result = prescore("datasets", "list", "--key-file", path)
+    assert result.exit_code == 2
+    assert SECRET not in result.output
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        ({}, 0),
+        ({"status": 401}, 1),
+        ({"status": 500}, 4),
+        ({"status": 200, "body": b"?"}, 4),
+        ({"lose": "answer", "times": 10**6}, 4),
+    ],
+)
+def test_nothing_that_is_printed_holds_the_key(service, monkeypatch, prescore, fault, code):
+    _start(service, status="succeeded")
+    service.fault("GET", "ev_1", **fault)
+    monkeypatch.setenv("PRESCORE_KEY", SECRET)
+    for json_ in ((), ("--json",)):
+        service.faults[0].times += 1
+        result = prescore("status", "ev_1", "--patience", 0.05, *json_)
+        assert result.exit_code == code
+        assert SECRET not in result.output + repr(result.exception)
+    assert service.requests[0][2]["Authorization"] == f"Bearer {SECRET}"
+
+
+@pytest.mark.parametrize(
+    "command", ["submit", "status", "watch", "cancel", "scores", "datasets add", "datasets list"]
+)
+def test_help_teaches_by_examples_that_fit_a_terminal(prescore, monkeypatch, command):
+    def examples(columns):
+        monkeypatch.setenv("COLUMNS", columns)
+        text = prescore(*command.split(), "--help").stdout.partition("─ ")[0]
+        lines = [line.strip() for line in text.splitlines() if f"prescore {command}" in line]
+        return lines[1:]  # the first one is the usage
+
+    narrow, wide = examples("80"), examples("200")
+    assert wide
+    assert narrow == wide

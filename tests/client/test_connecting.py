@@ -1,0 +1,303 @@
+"""The network, and what it does to a client: real sockets throughout."""
+
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import httpx
+import pytest
+
+import prescore
+from client.contract_service import ContractService
+from prescore import retries, transport
+from prescore.models import Evaluation, Pinned, Problem
+
+SECRET = "sk-7f3a9c"
+
+
+@pytest.fixture
+def nowhere():
+    """A port on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    return f"http://127.0.0.1:{port}"
+
+
+def test_importing_the_package_is_light():
+    code = (
+        "import sys, prescore; prescore.Client; print([m for m in"
+        " ('torch', 'numpy', 'fastapi', 'typer', 'service', 'workers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_service_is_looked_for_on_this_machine():
+    with prescore.Client() as client:
+        assert client.url == "http://127.0.0.1:8000"
+
+
+def test_the_environment_says_where_the_service_is_and_arguments_say_it_louder(monkeypatch):
+    monkeypatch.setenv("PRESCORE_URL", "http://evaluator:80/prescore/")
+    with prescore.Client() as client, prescore.Client("http://other") as other:
+        assert client.url == "http://evaluator/prescore"
+        assert other.url == "http://other"
+
+
+def test_the_key_goes_with_every_request(monkeypatch):
+    monkeypatch.setenv("PRESCORE_KEY", f"{SECRET}\n")
+    with ContractService(key=SECRET) as service, prescore.Client(service.url) as client:
+        assert list(client.datasets()) == []
+        assert service.requests[0][2]["Authorization"] == f"Bearer {SECRET}"
+        assert service.requests[0][2]["User-Agent"].startswith("prescore-client/")
+
+
+def test_without_a_key_none_is_sent(service, client):
+    list(client.datasets())
+    assert "Authorization" not in service.requests[0][2]
+
+
+def test_a_wrong_key_is_a_refusal_that_does_not_show_it(quick):
+    with ContractService(key="right") as service, prescore.Client(service.url, SECRET) as client:
+        with pytest.raises(prescore.Refused, match="expected a key") as refused:
+            list(client.datasets())
+        with pytest.raises(prescore.Refused, match="PRESCORE_KEY"):
+            client.has_checkpoint("sha256:0")  # HEAD: the answer has no words of its own
+    assert refused.value.status == 401
+    for text in (repr(client), str(refused.value), repr(refused.value), repr(vars(client))):
+        assert SECRET not in text
+
+
+@pytest.mark.parametrize("key", [f"{SECRET}\nX-Other: 1", f"{SECRET} two", f"{SECRET}é"])
+def test_a_key_that_no_header_can_carry_is_refused_unseen(key):
+    with pytest.raises(prescore.InvalidArgument, match="visible ASCII") as error:
+        prescore.Client("http://evaluator", key)
+    assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("127.0.0.1:8000", "localhost:8000", "ftp://evaluator", "http://", "", "http://a:99999"),
+        *(f"http://me:{SECRET}@evaluator", f"http://evaluator/?key={SECRET}", "http://a:b"),
+        f"me:{SECRET}@evaluator",
+    ],
+)
+def test_a_url_that_cannot_be_one_is_refused_at_once(url):
+    with pytest.raises(prescore.InvalidArgument, match="expected a URL such as") as error:
+        prescore.Client(url)
+    assert SECRET not in str(error.value)
+
+
+def test_where_nobody_listens_the_error_says_where_and_what_to_look_at(nowhere):
+    with (
+        prescore.Client(nowhere, SECRET, patience=0) as client,
+        pytest.raises(prescore.Unreachable) as error,
+    ):
+        client.evaluation("ev_1")
+    for part in (nowhere, "refused", "prescore serve", "PRESCORE_URL", "proxy"):
+        assert part in str(error.value)
+    assert SECRET not in str(error.value) + repr(error.value)
+
+
+def test_a_service_that_comes_back_in_time_is_reached(nowhere, quick):
+    def later():
+        time.sleep(0.2)
+        started.append(ContractService(port=int(nowhere.rpartition(":")[2])).__enter__())
+
+    started = []
+    thread = threading.Thread(target=later)
+    thread.start()
+    with prescore.Client(nowhere, patience=10) as client:
+        assert list(client.datasets()) == []
+    thread.join()
+    started[0].__exit__()
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_an_answer_that_may_be_another_in_a_moment_is_asked_for_again(service, client, status):
+    service.fault("GET", "/v1/datasets", status=status, times=3)
+    assert list(client.datasets()) == []
+    assert len(service.requests) == 4
+
+
+@pytest.mark.parametrize(
+    "how", [{"lose": "request"}, {"lose": "answer"}, {"cut_answer": True}], ids=str
+)
+def test_an_answer_that_is_cut_off_is_asked_for_again(service, client, shapes, how):
+    service.fault("GET", "/v1/datasets", times=2, **how)
+    assert [str(dataset) for dataset in client.datasets()] == ["shapes@v1"]
+    assert len(service.seen("GET")) == 3
+
+
+def test_a_connection_that_was_closed_while_idle_is_no_error(service, client):
+    list(client.datasets())
+    service.cut_all()
+    assert list(client.datasets()) == []
+
+
+@pytest.mark.parametrize("status", [500, 501, 507])
+def test_an_error_of_the_service_is_told_at_once(service, client, status):
+    service.fault(
+        "GET", "/v1/datasets", status=status, body={"title": "Broken", "request_id": "req_9"}
+    )
+    with pytest.raises(prescore.ServiceError, match=f"{status} Broken\n.*req_9"):
+        list(client.datasets())
+    assert len(service.requests) == 1
+
+
+def test_patience_ends(service, quick):
+    service.fault("GET", "/v1/datasets", status=503, times=10**6)
+    begun = time.monotonic()
+    with (
+        prescore.Client(service.url, patience=0.3) as client,
+        pytest.raises(prescore.ServiceError) as error,
+    ):
+        list(client.datasets())
+    assert error.value.status == 503
+    assert time.monotonic() - begun < 1
+    assert 4 < len(service.requests) < 40
+
+
+def test_pauses_grow_and_differ_from_client_to_client(monkeypatch):
+    pauses = []
+    monkeypatch.setattr(retries.time, "sleep", pauses.append)
+    for _ in range(20):
+        backoff = retries.Backoff(1000)
+        for _ in range(8):
+            backoff.after(prescore.Unreachable("http://a", "gone"))
+    firsts, lasts = pauses[::8], pauses[7::8]
+    assert 0.1 <= min(firsts) <= max(firsts) <= 0.2
+    assert 4 <= min(lasts) <= max(lasts) <= 8
+    assert len(set(firsts)) > 10
+
+
+def test_retry_after_is_waited_for(service, client):
+    service.fault("GET", "/v1/datasets", status=503, headers={"Retry-After": "1"})
+    begun = time.monotonic()
+    list(client.datasets())
+    assert 1 <= time.monotonic() - begun < 2
+
+
+def test_retry_after_beyond_our_patience_is_told_at_once(service, client):
+    service.fault("GET", "/v1/datasets", status=429, headers={"Retry-After": "60"})
+    begun = time.monotonic()
+    with pytest.raises(prescore.Refused) as refused:
+        list(client.datasets())
+    assert time.monotonic() - begun < 1
+    assert refused.value.retry_after == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("", None),
+        ("soon", None),
+        ("-1", None),
+        ("7", 7),
+        (format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True), 3600),
+        ("Thu, 01 Jan 1970 00:00:00 -0000", 0),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(text, seconds):
+    found = transport.retry_after(httpx.Response(503, headers={"Retry-After": text}))
+    assert found == (None if seconds is None else pytest.approx(seconds, abs=120))
+
+
+def test_a_retry_is_told_to_the_log(service, client, caplog):
+    service.fault("GET", "/v1/datasets", status=503, body={"title": "Busy"})
+    list(client.datasets())
+    assert [record.name for record in caplog.records if record.levelname == "WARNING"] == [
+        "prescore"
+    ]
+    assert "503 Busy; trying again in" in caplog.text
+
+
+def test_a_refusal_says_what_is_wrong_and_where(service, client):
+    errors = [{"pointer": f"/captions/{n}/image", "detail": "unknown"} for n in range(25)]
+    problem = {
+        "type": "https://prescore/unknown-image",
+        "title": "Unknown images",
+        "status": 422,
+        "code": "unknown_image",
+        "detail": "25 of them",
+        "request_id": "req_5",
+        "errors": errors,
+        "new_in_2027": True,
+    }
+    service.fault("GET", "/v1/datasets", status=422, body=problem)
+    with pytest.raises(prescore.Refused) as caught:
+        list(client.datasets())
+    refused = caught.value
+    assert (refused.status, refused.code, refused.title) == (422, "unknown_image", "Unknown images")
+    assert (refused.type, refused.detail) == ("https://prescore/unknown-image", "25 of them")
+    assert [one.pointer for one in refused.errors] == [one["pointer"] for one in errors]
+    assert str(refused).startswith("422 Unknown images: 25 of them\n  /captions/0/image: unknown\n")
+    assert str(refused).endswith("/captions/19/image: unknown\n  and 5 more\n  (request req_5)")
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize("body", [b"<html>Not here</html>", b"[1]", b"", b'{"status": "odd"}'])
+def test_a_refusal_by_something_else_is_one_too(service, client, body):
+    service.fault("GET", "/v1/datasets", status=404, body=body)
+    with pytest.raises(prescore.Refused, match=r"404 Not Found: .*lead to a Prescore service"):
+        list(client.datasets())
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>Welcome</html>", b"", b"[]", b'{"items": [{"name": 1}], "next": null}']
+)
+def test_an_answer_of_something_else_is_not_taken_for_ours(service, client, body):
+    service.fault("GET", "/v1/datasets", status=200, body=body)
+    with pytest.raises(prescore.ServiceError, match="lead to a Prescore service"):
+        list(client.datasets())
+
+
+def test_a_redirect_is_not_followed_so_that_no_key_leaves(service, nowhere):
+    service.fault("GET", "/v1/datasets", status=307, headers={"Location": service.url + "/else"})
+    with (
+        prescore.Client(service.url, SECRET) as client,
+        pytest.raises(prescore.ServiceError, match="redirect"),
+    ):
+        list(client.datasets())
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize("id_", ["", ".", ".."])
+def test_an_id_that_is_none_is_refused(service, client, id_):
+    with pytest.raises(prescore.InvalidArgument, match="expected a name or an id"):
+        client.evaluation(id_)
+    assert service.requests == []
+
+
+@pytest.mark.parametrize("id_", ["../datasets", "a/b", "a?b=c", "a#b", "%2e%2e/x", "é"])
+def test_an_id_leads_to_no_other_route(service, client, id_):
+    with pytest.raises(prescore.Refused, match="no evaluation"):
+        client.evaluation(id_)
+
+
+EVALUATION = Evaluation(id="ev_1", status="running", dataset=Pinned(name="shapes"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        prescore.InvalidArgument("no"),
+        prescore.Unreachable("http://a", "gone"),
+        prescore.Refused(Problem(status=404, title="Not Found"), 3.0),
+        prescore.ServiceError(Problem(status=500)),
+        prescore.TimedOut(EVALUATION, 5.0),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_every_error_survives_the_way_to_another_process(error):
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301  our own
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
+    assert isinstance(copy, prescore.PrescoreClientError)

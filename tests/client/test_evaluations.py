@@ -1,0 +1,262 @@
+import json
+import threading
+
+import pytest
+
+import prescore
+from client.contract_service import score, work
+from prescore import captions
+
+CAPTIONS = [
+    {"image": "a.jpg", "image_id": 391895, "caption": "a red square"},
+    {"image": None, "image_id": 7, "caption": "", "id": 1},
+]
+
+
+def _sent(service):
+    return [request for request, _ in service.submissions.values()]
+
+
+def _keys(service):
+    return {headers["Idempotency-Key"] for _, _, headers in service.seen("POST")}
+
+
+def test_a_checkpoint_is_evaluated_as_the_service_does_by_default(
+    service, client, shapes, checkpoint
+):
+    digest = client.upload_checkpoint(checkpoint)
+    evaluation = client.submit("shapes/test", checkpoint=digest)
+    assert evaluation.status == "running"
+    assert evaluation.checkpoint == digest
+    assert str(evaluation.dataset) == "shapes@v1/test"
+    assert _sent(service) == [{"checkpoint": digest, "dataset": "shapes/test"}]
+
+
+def test_every_field_of_the_contract_arrives_as_it_was_given(service, client, shapes):
+    fields = {
+        "pregen": ["perplexity"],
+        "postgen": [],
+        "tokenizer": "none",
+        "decoding": {"beam": 5, "unk": True},
+        "subset": True,
+        "gates": ["cider_d >= 0.4"],
+        "baseline": "branch=main",
+        "until": "verdict",
+        "labels": {"branch": "main"},
+        "deadline": 60,
+    }
+    client.submit("shapes/test", captions=CAPTIONS, **fields)
+    assert _sent(service) == [
+        {
+            "captions": [
+                {"image": "a.jpg", "caption": "a red square"},
+                {"image": "7", "caption": ""},
+            ],
+            "dataset": "shapes/test",
+            **fields,
+        }
+    ]
+    client.submit("shapes/test", captions=CAPTIONS, pregen="all", postgen=("bleu", "meteor"))
+    assert _sent(service)[1]["pregen"] == "all"
+    assert _sent(service)[1]["postgen"] == ["bleu", "meteor"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "one of the two"),
+        ({"captions": CAPTIONS, "checkpoint": "sha256:0"}, "one of the two"),
+        ({"captions": CAPTIONS, "postgen": "cider_d"}, "postgen: expected a list of names"),
+        ({"captions": CAPTIONS, "gates": "cider_d > 0"}, "gates: expected a list of names"),
+        ({"captions": CAPTIONS, "decoding": {"beam": float("nan")}}, "JSON"),
+        ({"captions": CAPTIONS, "labels": {"a": object()}}, "JSON"),
+        ({"captions": CAPTIONS, "idempotency_key": "é"}, "visible ASCII"),
+        ({"captions": CAPTIONS, "idempotency_key": "a\nb"}, "visible ASCII"),
+        ({"captions": CAPTIONS, "idempotency_key": "a" * 256}, "255"),
+        ({"captions": ["a red square"]}, "item 0: expected an object"),
+        ({"captions": [{"caption": "a"}]}, 'item 0: expected "image" or "image_id"'),
+        ({"captions": [*CAPTIONS, {"image": True, "caption": "a"}]}, "item 2: .*found bool"),
+        ({"captions": [{"image_id": 1.5, "caption": "a"}]}, "found float 1.5"),
+        ({"captions": [{"image": "a.jpg", "caption": None}]}, 'expected "caption", .*nothing'),
+    ],
+)
+def test_what_cannot_be_a_request_is_not_sent(service, client, fields, message):
+    with pytest.raises(prescore.InvalidArgument, match=message):
+        client.submit("shapes/test", **fields)
+    assert service.requests == []
+
+
+def test_unknown_images_are_refused_with_pointers(service, client, shapes):
+    wrong = [*CAPTIONS, {"image": "z.jpg", "caption": "a"}]
+    with pytest.raises(prescore.Refused, match=r"/captions/2/image: unknown image 'z.jpg'"):
+        client.submit("shapes/test", captions=wrong)
+
+
+def test_half_a_character_reaches_the_service_which_knows_its_place(service, client, shapes):
+    odd = "a\ud800b\u2028c 🙂"
+    client.submit("shapes/test", captions=[{"image": "a.jpg", "caption": odd}])
+    assert _sent(service)[0]["captions"][0]["caption"] == odd
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"lose": "request"},
+        {"lose": "answer"},
+        {"cut_answer": True},
+        {"status": 503},
+        {"status": 409, "body": {"code": "in_flight"}},
+    ],
+    ids=str,
+)
+def test_a_submission_that_is_sent_again_starts_one_run(service, client, shapes, fault):
+    service.fault("POST", "/v1/evaluations", times=3, **fault)
+    evaluation = client.submit("shapes/test", captions=CAPTIONS)
+    assert evaluation.id == "ev_1"
+    assert len(service.seen("POST")) == 4
+    assert len(_keys(service)) == 1
+    assert list(service.evaluations) == ["ev_1"]
+
+
+def test_two_submissions_are_two_runs(service, client, shapes):
+    for _ in range(2):
+        client.submit("shapes/test", captions=CAPTIONS)
+    assert len(_keys(service)) == 2
+    assert list(service.evaluations) == ["ev_1", "ev_2"]
+
+
+def test_a_key_of_the_callers_own_makes_two_programs_start_one_run(service, client, shapes):
+    for _ in range(2):
+        client.submit("shapes/test", captions=CAPTIONS, idempotency_key='ci run "7" \\ 2')
+    assert _keys(service) == {r'"ci run \"7\" \\ 2"'}
+    assert list(service.evaluations) == ["ev_1"]
+    with pytest.raises(prescore.Refused, match="another request had this Idempotency-Key"):
+        client.submit("shapes/val", captions=[], idempotency_key='ci run "7" \\ 2')
+
+
+def test_the_answer_may_wait_for_the_first_scores(service, client, shapes):
+    def end():
+        service.wait_until(lambda: "ev_1" in service.evaluations)
+        service.change("ev_1", status="succeeded")
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    evaluation = client.submit("shapes/test", captions=CAPTIONS, wait=20)
+    thread.join()
+    assert evaluation.status == "succeeded"
+    assert service.seen("POST")[0][2]["Prefer"] == "wait=20"
+
+
+def test_an_evaluation_is_typed_and_what_is_newer_than_the_client_is_left_aside(service, client):
+    failed = work("spice", "failed", attempts=3, error={"code": "timeout", "detail": "too slow"})
+    id_ = service.start(
+        status="failed",
+        works=[work("columns", "done", 600, 1000), failed, work("odd", "new_state", error="why")],
+        scores={
+            "cider_d": score(0.41, interval=[0.38, 0.44]),
+            "perplexity": score(None, family="pregen", higher_is_better=False),
+        },
+        warnings=[{"code": "empty_caption", "image": "7", "detail": "has no words"}],
+        error={"type": "about:blank", "title": "One work failed", "detail": "spice"},
+        labels={"branch": "main"},
+        dataset={"name": "shapes", "version": 3, "digest": "d", "split": "test"},
+        finished_at="2026-01-02T03:05:05.5Z",
+    )
+    evaluation = client.evaluation(id_)
+    assert evaluation.ended
+    assert str(evaluation.dataset) == "shapes@3/test"
+    assert evaluation.works[0].progress.total == 1000
+    assert evaluation.works[1].error.detail == "too slow"
+    assert evaluation.works[2].error.detail == "why"
+    assert evaluation.scores["cider_d"].interval == (0.38, 0.44)
+    assert evaluation.scores["perplexity"].value is None
+    assert evaluation.warnings[0].image == "7"
+    assert evaluation.error.title == "One work failed"
+    assert (evaluation.finished_at - evaluation.created_at).total_seconds() == 60.5
+    assert not hasattr(evaluation, "a_field_of_next_year")
+    with pytest.raises(ValueError, match="frozen"):
+        evaluation.status = "succeeded"
+
+
+def test_a_list_is_fetched_as_it_is_read(service, client):
+    for number in range(5):
+        service.start(labels={"branch": "main" if number % 2 else "dev"})
+    found = client.evaluations()
+    assert service.requests == []
+    assert next(found).id == "ev_1"
+    assert len(service.requests) == 1
+    assert [evaluation.id for evaluation in found] == ["ev_2", "ev_3", "ev_4", "ev_5"]
+    assert len(service.requests) == 3
+
+
+def test_a_list_is_filtered_by_the_service(service, client):
+    for number in range(6):
+        service.start(
+            labels={"branch": "main", "n é": str(number % 2)},
+            status="running" if number < 4 else "failed",
+        )
+    found = client.evaluations(
+        dataset="shapes", status="running", labels={"branch": "main", "n é": "1"}, page_size=1
+    )
+    assert [evaluation.id for evaluation in found] == ["ev_2", "ev_4"]
+    assert len(service.requests) == 2
+
+
+def test_a_run_is_canceled_once_and_again_without_harm(service, client):
+    id_ = service.start()
+    service.fault("POST", "/cancel", lose="answer")
+    assert client.cancel(id_).status == "canceled"
+    assert client.cancel(id_).status == "canceled"
+    with pytest.raises(prescore.Refused, match="no evaluation ev_9"):
+        client.cancel("ev_9")
+
+
+def test_all_pregen_scores_and_captions_in_three_forms(service, client):
+    id_ = service.start()
+    assert client.pregen(id_)["perplexity"].value == 12.5
+    found = list(client.captions(id_))
+    assert [caption.image for caption in found] == [f"{number}.jpg" for number in range(5)]
+    assert found[3].scores == {"cider_d": 0.3}
+    assert client.captions_csv(id_) == "image,caption,cider_d\r\na.jpg,a café,0.5\r\n"
+    assert client.captions_coco(id_) == [{"image_id": 7, "caption": "of ev_1"}]
+
+
+def test_the_tokens_of_an_image_whatever_its_name(service, client):
+    id_ = service.start()
+    for image in ("a.jpg", "deep/er ü?.jpg", "a@b:c"):
+        tokens = client.tokens(id_, image)
+        assert tokens.image == image
+    assert tokens.captions[0].tokens[0].word == "cat"
+    assert tokens.captions[0].tokens[1].logp is None
+
+
+def test_the_catalogue_is_whole(service, client):
+    assert [metric.name for metric in client.metrics()] == ["cider_d", "spice", "meteor"]
+
+
+def test_captions_are_read_from_a_file_of_coco_results(tmp_path):
+    path = tmp_path / "results.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(CAPTIONS).encode())
+    assert captions.read(path) == [
+        {"image": "a.jpg", "caption": "a red square"},
+        {"image": "7", "caption": ""},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not JSON"),
+        (b"{", "is not JSON"),
+        (b"\xff", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b'{"a.jpg": "a square"}', "expected a list of captions, found dict"),
+        (b'[{"image_id": null, "caption": "a"}]', "item 0: expected"),
+    ],
+)
+def test_a_file_that_holds_no_captions_is_told(tmp_path, content, message):
+    path = tmp_path / "results.json"
+    path.write_bytes(content)
+    with pytest.raises(prescore.InvalidArgument, match=message) as error:
+        captions.read(path)
+    assert "results.json" in str(error.value)
