@@ -16,7 +16,7 @@ import pytest
 from service.contract.errors import PrescoreError
 
 WORDS = ("<edge>", "<unk>", "a", "cat", "sat")
-ITEM_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
+ITEM_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "U32": 4, "U16": 2}
 ENCODER = '{"name": "vgg", "digest": "sha256:0"}'
 
 

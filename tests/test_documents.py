@@ -35,7 +35,7 @@ def test_the_metric_table_names_what_the_catalogue_knows():
     assert options["3"] == {catalogue.JOIN}
     assert options["2"] == set(catalogue.CAPTION_SCORES)
     assert options["1"] == set(catalogue.FILTERS)
-    assert str(len(catalogue.METRICS)) in README
+    assert str(len(catalogue.PREGEN)) in README
 
 
 @pytest.mark.parametrize("name", catalogue.HEADLINE)
@@ -69,7 +69,7 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
     code = README.split("```python\n")[1].split("```")[0]
     scope: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), scope)  # noqa: S102  our own document
-    assert len(scope["scores"]) == len(catalogue.METRICS)
+    assert len(scope["scores"]) == len(catalogue.PREGEN)
     assert len(scope["instant"]) == 84
 
 

@@ -11,6 +11,7 @@ def main() -> None:
     )
     app.command("check")(commands.check)
     app.add_typer(commands.convert, name="convert")
+    app.add_typer(commands.worker, name="worker")
     app.add_typer(commands.lab, name="lab")
     app()
 

@@ -1,14 +1,13 @@
 """Canonical checkpoints: opened, checked, written. The header is judged by service.contract."""
 
-import os
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from service.contract import checkpoint_header
 from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
+from workers import tensor_files
 from workers.captioners import ARCHITECTURES, Recurrent
 
 
@@ -37,16 +36,17 @@ def read(path: Path | str, device: torch.device | str = "cpu") -> Recurrent:
 
 def write(path: Path | str, model: Recurrent, dtype: torch.dtype = torch.float32) -> None:
     """A canonical checkpoint, whole or not at all."""
-    path = Path(path)
-    partial = path.with_name(path.name + ".partial")
     tensors = {
         name: tensor.detach().to("cpu", dtype).contiguous()
-        for name, tensor in sorted(model.tensors.items())
+        for name, tensor in model.tensors.items()
     }
-    save_file(tensors, partial, metadata=checkpoint_header.metadata_of(model.description))
-    with partial.open("rb") as stream:
-        os.fsync(stream.fileno())
-    partial.replace(path)
+    dtypes = {}
+    if dtype == torch.bfloat16:
+        tensors = {name: tensor.view(torch.uint16) for name, tensor in tensors.items()}
+        dtypes = dict.fromkeys(tensors, "BF16")
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+    metadata = checkpoint_header.metadata_of(model.description)
+    tensor_files.write(Path(path), arrays, metadata, dtypes)
 
 
 def _check_finite(name: str, tensor: torch.Tensor) -> None:

@@ -1,6 +1,5 @@
 """The cached probability matrix: what the model thinks of every reference token."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from service.contract.errors import InvalidColumns
+from workers import tensor_files
 
 _TENSORS = ("logp", "rank", "caption_offsets", "image_offsets", "top_ids", "top_logp")
 
@@ -52,14 +51,10 @@ def concatenate(parts: Sequence[Columns]) -> Columns:
 
 def write(path: Path, columns: Columns, metadata: Mapping[str, str] | None = None) -> None:
     """A safetensors file, whole or not at all."""
-    tensors = {name: np.ascontiguousarray(getattr(columns, name)) for name in _TENSORS}
+    tensors = {name: getattr(columns, name) for name in _TENSORS}
     if columns.entropy is not None:
         tensors["entropy"] = columns.entropy
-    partial = path.with_name(path.name + ".partial")
-    save_file(tensors, partial, metadata=dict(metadata or {}))
-    with partial.open("rb") as stream:
-        os.fsync(stream.fileno())
-    partial.replace(path)
+    tensor_files.write(path, tensors, metadata or {})
 
 
 def read(path: Path) -> tuple[Columns, dict[str, str]]:

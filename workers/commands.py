@@ -24,6 +24,28 @@ Out = Annotated[Path, typer.Argument(help="The bundle to write: a folder, made i
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
+worker = typer.Typer(help="Run a worker of a fleet.", no_args_is_help=True)
+
+
+@worker.command()
+def inference() -> None:
+    """Take works that need a model: prefix scores, columns, captions. One for each device."""
+    _work("inference")
+
+
+@worker.command()
+def metrics() -> None:
+    """Take works of post-gen metrics."""
+    _work("metrics")
+
+
+def _work(role: str) -> None:
+    from workers.worker import serve
+
+    with _errors():
+        serve(role, settings.load())
+
+
 def check(
     path: Annotated[Path, typer.Argument(help="A checkpoint (.safetensors) or a dataset bundle.")],
     as_json: AsJson = False,
@@ -77,6 +99,19 @@ def coco(
 ) -> None:
     """From COCO's caption annotations."""
     _write(out, lambda: importers.coco(source, split))
+
+
+@lab.command()
+def shapes(
+    out: Out,
+    images: Annotated[int, typer.Option(min=8, help="Images in all three splits.")] = 1200,
+    seed: int = 0,
+) -> None:
+    """Make the shapes dataset: pictures that never were, with captions and features."""
+    from workers.lab import shapes as dataset
+
+    dataset.make(out, images, seed)
+    typer.echo(f"{out}: {images} images")
 
 
 @lab.command()

@@ -1,18 +1,17 @@
 """Image features of a bundle: rows looked up by image name, never the whole file in memory."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 
 from service.contract import bundles
 from service.contract.checkpoint_header import Encoder
 from service.contract.errors import CheckpointMismatch, UnusableDataset
+from workers import tensor_files
 
 _TYPES: Mapping[str, np.dtype[Any]] = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
 
@@ -48,12 +47,8 @@ def write(path: Path, ids: Sequence[str], rows: NDArray[np.floating], encoder: E
     """`features.safetensors`, whole or not at all."""
     assert rows.ndim == 2, rows.shape
     assert len(rows) == len(ids), (len(rows), len(ids))
-    partial = path.with_name(path.name + ".partial")
     metadata = {"ids": json.dumps(list(ids)), "encoder": encoder.model_dump_json()}
-    save_file({"features": np.ascontiguousarray(rows)}, partial, metadata=metadata)
-    with partial.open("rb") as stream:
-        os.fsync(stream.fileno())
-    partial.replace(path)
+    tensor_files.write(path, {"features": rows}, metadata)
 
 
 def _rows(

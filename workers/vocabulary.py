@@ -1,23 +1,13 @@
 """From people's captions to word ids: a model's tokeniser and vocabulary."""
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.contract.checkpoint_header import EDGE, UNK, Tokenizer
-
-
-def _karpathy(text: str) -> list[str]:
-    return re.findall(r"\w+", re.sub(r"[^\w\s\-/,;:&]", "", text.lower()))
-
-
-TOKENIZERS: Mapping[Tokenizer, Callable[[str], list[str]]] = {
-    "karpathy": _karpathy,
-    "blanks": str.split,
-}
+from service.contract.words import TOKENIZERS
 
 
 @dataclass(frozen=True)

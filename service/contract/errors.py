@@ -13,17 +13,32 @@
     │   │   └── VocabularyInvalid    the word list is not one
     │   ├── InvalidBundle            a dataset bundle, with line and field
     │   ├── UnknownMetric            with the nearest names
+    │   ├── InvalidRequest           what a schema cannot say: images unknown, missing or twice
+    │   ├── NotFound                 no such evaluation, checkpoint, dataset, version or split
+    │   ├── Conflict                 an Idempotency-Key in flight, an upload of another digest
+    │   ├── DigestMismatch           the bytes are not those that the address names
+    │   ├── TooLarge                 a body beyond its limit
+    │   ├── InvalidCursor            a page token that is none of ours
+    │   ├── Overloaded               the queue is full: come back later
     │   └── InvalidSetting           an environment variable or a flag
     └── RunFailed                    a run began and could not end; stored as data
         ├── UnusableCheckpoint       the tensors' values (not finite, cut off)
         ├── UnusableDataset          features that are missing, not finite or of another size
         ├── CheckpointMismatch       checkpoint and dataset do not belong together
         ├── InvalidColumns           columns that contradict themselves
+        ├── MetricFailed             a post-gen metric cannot be computed from what it was given
+        │   └── JavaFailed           its Java died, hung or answered nonsense; with its last words
+        ├── BlobMissing              an object that is no longer stored
+        ├── BlobDamaged              an object whose bytes are not those of its digest
+        ├── WorkerLost               the process that ran the work is gone
+        ├── TimedOut                 the work's deadline passed
+        ├── OutOfMemory              the work's process grew beyond its limit
         └── Canceled                 somebody asked to stop
 
 An error knows nothing of HTTP: workers raise them too.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -86,6 +101,40 @@ class UnknownMetric(RequestRefused):
     code = "unknown_metric"
 
 
+class InvalidRequest(RequestRefused):
+    """`problems` names every place: (JSON pointer, what is wrong there)."""
+
+    code = "invalid_request"
+
+    def __init__(self, detail: str, problems: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(detail, pointer=problems[0][0] if problems else None)
+        self.problems = tuple(problems)
+
+
+class NotFound(RequestRefused):
+    code = "not_found"
+
+
+class Conflict(RequestRefused):
+    code = "conflict"
+
+
+class DigestMismatch(RequestRefused):
+    code = "digest_mismatch"
+
+
+class TooLarge(RequestRefused):
+    code = "too_large"
+
+
+class InvalidCursor(RequestRefused):
+    code = "invalid_cursor"
+
+
+class Overloaded(RequestRefused):
+    code = "overloaded"
+
+
 class InvalidSetting(RequestRefused):
     code = "invalid_setting"
 
@@ -108,6 +157,34 @@ class CheckpointMismatch(RunFailed):
 
 class InvalidColumns(RunFailed):
     code = "invalid_columns"
+
+
+class MetricFailed(RunFailed):
+    code = "metric_failed"
+
+
+class JavaFailed(MetricFailed):
+    code = "java_failed"
+
+
+class BlobMissing(RunFailed):
+    code = "blob_missing"
+
+
+class BlobDamaged(RunFailed):
+    code = "blob_damaged"
+
+
+class WorkerLost(RunFailed):
+    code = "worker_lost"
+
+
+class TimedOut(RunFailed):
+    code = "timeout"
+
+
+class OutOfMemory(RunFailed):
+    code = "out_of_memory"
 
 
 class Canceled(RunFailed):

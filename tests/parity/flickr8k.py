@@ -8,6 +8,7 @@ from pycocoevalcap.cider.cider import Cider
 
 from service.contract import bundles, importers
 from service.contract.checkpoint_header import Encoder
+from service.contract.words import TOKENIZERS
 from workers import columns as columns_file
 from workers import decoding, features, prefix, scoring, vocabulary
 from workers.captioners import Recurrent
@@ -31,7 +32,7 @@ def make_bundle(data: Path, folder: Path) -> Path:
 
 def cider_d(captions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """The published scorer on Karpathy's tokens, without PTB."""
-    tokens = vocabulary.TOKENIZERS["karpathy"]
+    tokens = TOKENIZERS["karpathy"]
     hypotheses = {index: [caption] for index, caption in enumerate(captions)}
     gts = {
         index: [" ".join(tokens(reference)) for reference in image]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from builders import encoded, random_references
+from service.contract.words import TOKENIZERS
 from workers import vocabulary
 
 
@@ -18,12 +19,12 @@ from workers import vocabulary
     ],
 )
 def test_karpathys_tokens(text, words):
-    assert vocabulary.TOKENIZERS["karpathy"](text) == words
+    assert TOKENIZERS["karpathy"](text) == words
     assert words == re.findall(r"\w+", re.sub(r"[^\w\s\-/,;:&]", "", text.lower()))
 
 
 def test_blanks_leave_tokens_as_they_are():
-    assert vocabulary.TOKENIZERS["blanks"]("A man 's  dog .") == ["A", "man", "'s", "dog", "."]
+    assert TOKENIZERS["blanks"]("A man 's  dog .") == ["A", "man", "'s", "dog", "."]
 
 
 def test_unknown_words_become_unk_and_every_caption_ends():

@@ -60,6 +60,7 @@ def test_a_bundle_of_captions_alone_has_no_features(bundle):
         ),
         (features(tensors={"features": ("F64", (2, 3))}), ("expected F16 or F32, found F64",)),
         (features(tensors={"features": ("BF16", (2, 3))}), ("expected F16 or F32, found BF16",)),
+        (features(tensors={"features": ("U16", (2, 3))}), ("expected F16 or F32, found U16",)),
         *(
             (features(ids=[], tensors=tensors), ("expected one tensor `features` (N, D)", "found"))
             for tensors in (

@@ -148,6 +148,13 @@ def test_an_empty_file_is_refused(bundle):
     refused_lines(b"", bundle, "captions.jsonl is empty", "expected a line for each image")
 
 
+def test_more_images_than_the_limit_are_refused(bundle, monkeypatch):
+    monkeypatch.setattr(bundles, "MAX_IMAGES", 3)
+    captions = [line(f"{n}.jpg") for n in range(4)]
+    assert len(items_of(b"".join(captions[:3]), bundle)) == 3
+    refused_lines(b"".join(captions), bundle, "more than 3 lines")
+
+
 def test_a_name_may_equal_its_own_id_and_look_like_another_in_other_letters(bundle):
     captions = line("7", id=7) + line("07") + line("é") + line("e\u0301") + line("A") + line("a")
     assert [item.image for item in items_of(captions, bundle)] == [

@@ -73,6 +73,7 @@ def test_a_config_that_is_not_one_is_refused_with_its_field(text, words, pointer
         ('{"name": "x", "digest": 5}', ("encoder/digest", "valid string", "found 5"), "/digest"),
         ('{"name": "x", "digest": null}', ("encoder/digest", "found None"), "/digest"),
         (json.dumps({"name": "x" * 201, "digest": "x"}), ("at most 200",), "/name"),
+        (json.dumps({"name": "x", "digest": "x" * 201}), ("at most 200",), "/digest"),
         ('{"name": "x", "digest": "y", "layer": 5}', ("encoder/layer", "not permitted"), "/layer"),
         ('"vgg"', ("encoder", "found 'vgg'"), ""),
         ("vgg", ("encoder: expected JSON",), ""),

@@ -61,6 +61,10 @@ def test_parameters_are_counted_as_the_paper_counts_them(architecture, size, V, 
     assert sum(counts) == expected
 
 
+def test_the_edge_token_is_word_0_and_unk_is_word_1():
+    assert (checkpoint_header.EDGE, checkpoint_header.UNK) == (0, 1)
+
+
 def test_a_file_is_judged_where_it_lies(tmp_path):
     path = tmp_path / "m.safetensors"
     path.write_bytes(checkpoint())
@@ -98,10 +102,11 @@ def test_each_tensor_may_have_a_precision_of_its_own(dtype):
     assert judge(checkpoint(dtypes={"image.bias": dtype})).tensors["image.bias"].dtype == dtype
 
 
-def test_double_precision_is_refused_by_the_tensors_name():
+@pytest.mark.parametrize("dtype", ["F64", "I64", "U32", "U16"])
+def test_another_precision_is_refused_by_the_tensors_name(dtype):
     refused(
-        checkpoint(dtypes={"gates.bias": "F64"}), errors.TensorMismatch,
-        "tensor gates.bias", "expected a dtype of F32, F16, BF16", "found F64",
+        checkpoint(dtypes={"gates.bias": dtype}), errors.TensorMismatch,
+        "tensor gates.bias", "expected a dtype of F32, F16, BF16", f"found {dtype}",
         pointer="/gates.bias",
     )  # fmt: skip
 

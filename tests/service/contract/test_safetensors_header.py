@@ -6,7 +6,7 @@ import json
 import pytest
 
 import contract_files
-from contract_files import entry, laid_out, safetensors_file
+from contract_files import ITEM_BYTES, entry, laid_out, safetensors_file
 from service.contract import errors, safetensors_header
 
 
@@ -31,6 +31,14 @@ def test_a_valid_header_is_read_as_it_stands():
         "ç": safetensors_header.TensorEntry("F64", (), 24, 32),
     }
     assert content[found.data_start :] == data
+
+
+@pytest.mark.parametrize(("dtype", "size"), ITEM_BYTES.items())
+def test_every_dtype_has_its_size(dtype, size):
+    content = safetensors_file({"t": entry(dtype, [3], 0, 3 * size)}, bytes(3 * size))
+    assert read(content).tensors["t"].dtype == dtype
+    content = safetensors_file({"t": entry(dtype, [3], 0, 3 * size - 1)}, bytes(3 * size - 1))
+    refused(content, errors.TensorLayout, f"shape [3] of {dtype} takes {3 * size} bytes")
 
 
 def test_tensors_may_stand_in_any_order_and_the_header_may_be_padded():
@@ -109,6 +117,19 @@ def test_a_header_that_is_not_the_json_it_must_be_is_refused(raw, error, words):
     refused(safetensors_file(raw), error, *words)
 
 
+def test_a_header_of_the_most_structure_that_is_accepted_is_read():
+    assert read(safetensors_file(b"{" + b"\t" * 19_998 + b"}")).tensors == {}
+    content = safetensors_file(b"{" + b"\t" * 19_999 + b"}")
+    refused(content, errors.HeaderTooLarge, "20001 characters", "at most 20000")
+
+
+def test_a_lone_surrogate_is_refused_with_its_place():
+    content = safetensors_file(b'{"a": {"dtype": "\\udfff"}}')
+    with pytest.raises(errors.HeaderMalformed, match="found a lone surrogate") as caught:
+        read(content)
+    assert caught.value.pointer == "/a/dtype"
+
+
 def one(**fields):
     whole = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4], **fields}
     return {"t": {key: value for key, value in whole.items() if value != "absent"}}
@@ -125,7 +146,7 @@ def one(**fields):
         (one(data_offsets="absent"), ("expected exactly dtype",)),
         (one(extra=1), ("expected exactly dtype", "extra")),
         *((one(dtype=odd), ("expected a dtype of F64, F32", f"found {odd!r}")) for odd in (
-            "f32", "F32 ", "F33", "I64", "U8", "BOOL", "F8_E4M3", "", 32, None, ["F32"], True)),
+            "f32", "F32 ", "F33", "I32", "U8", "BOOL", "F8_E4M3", "", 32, None, ["F32"], True)),
         *((one(shape=odd), ("expected a shape of counts", f"found {odd!r}")) for odd in (
             1, None, {}, "1", [-1], [1.0], [True], ["1"], [None], [[1]], [-0.0], [1e300])),
         (one(shape=[2**63]), ("expected a shape of counts", "found [9.22")),

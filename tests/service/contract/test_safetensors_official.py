@@ -127,7 +127,7 @@ def generated(draw):
         position += size
         end = draw(spoilt(str(position), NUMBERS))
         typed = draw(
-            spoilt(dtype, st.sampled_from(["U8", "I64", "f32", "BOOL", "F\\u00332", "C64"]))
+            spoilt(dtype, st.sampled_from(["U8", "I32", "f32", "BOOL", "F\\u00332", "C64"]))
         )
         fields = [f'"dtype":"{typed}"', f'"shape":[{dims}]', f'"data_offsets":[{start},{end}]']
         fields = draw(st.permutations(fields))

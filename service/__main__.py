@@ -1,0 +1,10 @@
+"""`python -m service COMMAND`: the service's commands where the console script is not at hand."""
+
+import typer
+
+from service import commands
+
+app = typer.Typer(name="python -m service", no_args_is_help=True, pretty_exceptions_enable=False)
+for command in (commands.serve, commands.api, commands.janitor, commands.demo, commands.openapi):
+    app.command()(command)
+app()

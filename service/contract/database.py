@@ -1,0 +1,75 @@
+"""Opens the record's database: SQLite in WAL mode by default, PostgreSQL by URL; migrations."""
+
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import Engine
+
+from service.contract.errors import InvalidSetting
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+BUSY_SECONDS = 10  # SQLite: how long a writer waits for another one
+
+
+def connect(url: str) -> Engine:
+    """An engine whose transactions are serialised enough for leases on either database."""
+    if url.startswith("sqlite"):
+        engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+        sa.event.listen(engine, "connect", _sqlite_pragmas)
+        sa.event.listen(engine, "begin", _sqlite_begin)
+        return engine
+    if url.startswith("postgresql"):
+        return sa.create_engine(
+            url.replace("postgresql://", "postgresql+psycopg://", 1),
+            pool_pre_ping=True,  # a server that was restarted is no error
+        )
+    raise InvalidSetting(
+        "PRESCORE_DATABASE_URL: expected sqlite:///… or postgresql://…, "
+        f"found {url.split(':', maxsplit=1)[0]}:…"
+    )
+
+
+def migrate(engine: Engine) -> None:
+    """Brings the tables to this version's."""
+    with engine.begin() as connection:
+        configuration = _configuration()
+        configuration.attributes["connection"] = connection
+        command.upgrade(configuration, "head")
+
+
+def check_at_head(engine: Engine) -> None:
+    """Refuses to work on tables of another version."""
+    with engine.connect() as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
+    head = ScriptDirectory.from_config(_configuration()).get_current_head()
+    if found != head:
+        raise InvalidSetting(
+            f"the database is at revision {found}, this version needs {head}: "
+            "run `prescore migrate` (or `prescore serve`, which does) first"
+        )
+
+
+def _configuration() -> Config:
+    configuration = Config()
+    configuration.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    return configuration
+
+
+def _sqlite_pragmas(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _sqlite_begin(connection: sa.Connection) -> None:
+    """IMMEDIATE: a transaction that will write waits at its start, not in the middle."""
+    reading = connection.get_execution_options().get("reading", False)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

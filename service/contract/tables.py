@@ -1,0 +1,147 @@
+"""The tables of the record. Times are seconds since 1970 in UTC; JSON is text."""
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+checkpoints = sa.Table(
+    "checkpoints",
+    metadata,
+    sa.Column("digest", sa.String(71), primary_key=True),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+)
+
+datasets = sa.Table(
+    "datasets",
+    metadata,
+    sa.Column("name", sa.String(200), primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True),
+    sa.Column("digest", sa.String(71), nullable=False),
+    sa.Column("splits", sa.Text, nullable=False),
+    sa.Column("features", sa.Text),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.UniqueConstraint("name", "digest"),
+)
+
+work_rows = sa.Table(
+    "works",
+    metadata,
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("kind", sa.String(40), nullable=False),
+    sa.Column("queue", sa.String(40), nullable=False),
+    sa.Column("inputs", sa.Text, nullable=False),
+    sa.Column("parts", sa.Text, nullable=False),
+    sa.Column("parameters", sa.Text, nullable=False),
+    sa.Column("status", sa.String(12), nullable=False),
+    sa.Column("waiting_for", sa.Integer, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("deaths", sa.Integer, nullable=False),
+    sa.Column("worker", sa.String(200)),
+    sa.Column("lease_until", sa.Float),
+    sa.Column("deadline", sa.Float, nullable=False),
+    sa.Column("done", sa.Integer, nullable=False),
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("result", sa.String(71)),
+    sa.Column("summary", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("started_at", sa.Float),
+    sa.Column("finished_at", sa.Float),
+    sa.Index(None, "status", "lease_until"),
+    sa.Index(None, "result"),
+)
+
+needs = sa.Table(
+    "work_needs",
+    metadata,
+    sa.Column("work_key", sa.String(64), primary_key=True),
+    sa.Column("needs_key", sa.String(64), primary_key=True),
+    sa.Index(None, "needs_key"),
+)
+
+attempts = sa.Table(
+    "attempts",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("work_key", sa.String(64), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("worker", sa.String(200), nullable=False),
+    sa.Column("started_at", sa.Float, nullable=False),
+    sa.Column("ended_at", sa.Float),
+    sa.Column("outcome", sa.Text),
+    sa.Index(None, "work_key"),
+)
+
+outbox = sa.Table(
+    "outbox",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("work_key", sa.String(64), nullable=False),
+    sa.Column("queue", sa.String(40), nullable=False),
+)
+
+evaluations = sa.Table(
+    "evaluations",
+    metadata,
+    sa.Column("id", sa.String(40), primary_key=True),
+    sa.Column("request", sa.Text, nullable=False),
+    sa.Column("dataset", sa.Text, nullable=False),
+    sa.Column("dataset_name", sa.String(200), nullable=False),
+    sa.Column("checkpoint", sa.String(71)),
+    sa.Column("status", sa.String(12), nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("warnings", sa.Text, nullable=False),
+    sa.Column("snapshot", sa.Text),
+    sa.Column("deadline", sa.Float, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("finished_at", sa.Float),
+    sa.Index(None, "created_at"),
+    sa.Index(None, "finished_at", "deadline"),
+)
+
+evaluation_works = sa.Table(
+    "evaluation_works",
+    metadata,
+    sa.Column("evaluation_id", sa.String(40), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(80), nullable=False),
+    sa.Column("work_key", sa.String(64), nullable=False),
+    sa.Column("cached", sa.Boolean, nullable=False),
+    sa.Index(None, "work_key"),
+)
+
+labels = sa.Table(
+    "labels",
+    metadata,
+    sa.Column("evaluation_id", sa.String(40), primary_key=True),
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("value", sa.String(500), nullable=False),
+    sa.Index(None, "name", "value"),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("evaluation_id", sa.String(40), primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.String(12), nullable=False),
+    sa.Column("payload", sa.Text, nullable=False),
+)
+
+idempotency = sa.Table(
+    "idempotency",
+    metadata,
+    sa.Column("caller", sa.String(100), primary_key=True),
+    sa.Column("key", sa.String(300), primary_key=True),
+    sa.Column("request", sa.String(64), nullable=False),
+    sa.Column("evaluation_id", sa.String(40)),
+    sa.Column("created_at", sa.Float, nullable=False),
+)

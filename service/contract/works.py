@@ -1,0 +1,107 @@
+"""What a work is: a content-addressed computation, and the states that it goes through.
+
+A work's key is the SHA-256 of what defines its result: kind, inputs, parameters, code version. An
+input is a blob by its digest, or another work by its key. What a work *waits for* may be more than
+that (the shards of a large one) and does not change its key.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Queue = Literal["inference-now", "inference", "metrics"]
+QUEUES: Mapping[str, tuple[Queue, ...]] = {  # by role of the worker, in order of priority
+    "inference": ("inference-now", "inference"),
+    "metrics": ("metrics",),
+}
+
+WorkStatus = Literal["waiting", "ready", "running", "done", "failed", "canceled", "unavailable"]
+TERMINAL: frozenset[WorkStatus] = frozenset({"done", "failed", "canceled", "unavailable"})
+RESTARTED: frozenset[WorkStatus] = frozenset({"failed", "canceled", "unavailable"})
+
+EvaluationStatus = Literal["queued", "running", "succeeded", "failed", "canceled"]
+ENDED: frozenset[EvaluationStatus] = frozenset({"succeeded", "failed", "canceled"})
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`version` counts changes of the code that change results; it is part of every key."""
+
+    name: str
+    queue: Queue
+    version: int
+    seconds: int  # the longest that one attempt may take
+
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("prefix", "inference-now", version=1, seconds=300),
+        Kind("columns", "inference-now", version=1, seconds=900),
+        Kind("pregen", "inference-now", version=1, seconds=300),
+        Kind("captions", "inference", version=1, seconds=1800),
+        Kind("references", "metrics", version=1, seconds=900),
+        Kind("bleu", "metrics", version=1, seconds=900),
+        Kind("rouge_l", "metrics", version=1, seconds=900),
+        Kind("cider_d", "metrics", version=1, seconds=900),
+        Kind("meteor", "metrics", version=1, seconds=900),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Blob:
+    digest: str  # sha256:…
+
+    def __str__(self) -> str:
+        return self.digest
+
+
+@dataclass(frozen=True)
+class Work:
+    kind: str
+    inputs: Mapping[str, "Blob | Work"]
+    parameters: Mapping[str, Any]
+    parts: tuple["Work", ...] = field(default=(), compare=False)  # shards that it is joined from
+
+    @property
+    def key(self) -> str:
+        identity = {
+            "kind": self.kind,
+            "version": KINDS[self.kind].version,
+            "inputs": {name: reference(value) for name, value in self.inputs.items()},
+            "parameters": dict(self.parameters),
+        }
+        return hashlib.sha256(canonical(identity).encode()).hexdigest()
+
+    @property
+    def needs(self) -> tuple["Work", ...]:
+        """What must be done before this can run."""
+        return (*(value for value in self.inputs.values() if isinstance(value, Work)), *self.parts)
+
+    def everything(self) -> Iterable["Work"]:
+        """All that this work needs, directly or not, and itself: those needed first."""
+        for need in self.needs:
+            yield from need.everything()
+        yield self
+
+
+def reference(value: Blob | Work) -> str:
+    return str(value) if isinstance(value, Blob) else f"work:{value.key}"
+
+
+def canonical(value: Any) -> str:
+    """One JSON text for equal values: what keys are made of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def derive(statuses: Iterable[WorkStatus]) -> EvaluationStatus:
+    """An evaluation's state from its works': nothing else decides it."""
+    found = set(statuses)
+    if not found <= TERMINAL:
+        return "running" if found - {"waiting", "ready"} else "queued"
+    if "failed" in found:
+        return "failed"
+    return "canceled" if "canceled" in found else "succeeded"

@@ -1,0 +1,147 @@
+"""Datasets: immutable versions of a name; the same bytes are the same version."""
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from service.contract import bundles
+from service.contract.blobs import Blobs
+from service.contract.errors import InvalidRequest, NotFound
+from service.contract.records import Records
+from service.contract.schemas import DatasetOut, FeaturesOut, SplitOut
+from service.contract.tables import datasets
+from service.times import rfc3339
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """One split of one version."""
+
+    name: str
+    version: int
+    digest: str
+    split: str
+    images: int
+    features: dict[str, Any] | None
+
+    def __str__(self) -> str:
+        return f"{self.name}@v{self.version}/{self.split}"
+
+
+def check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise InvalidRequest(
+            f"expected a name of letters, digits, '.', '_' and '-', found {name!r:.100}"
+        )
+
+
+def judge(path: Path) -> dict[str, Any]:
+    """What is kept of a bundle; raises InvalidBundle with line and field."""
+    splits: dict[str, dict[str, int]] = {}
+    for item in bundles.read_items(path):
+        counts = splits.setdefault(item.split, {"images": 0, "references": 0})
+        counts["images"] += 1
+        counts["references"] += len(item.references)
+    header = bundles.read_features_header(path)
+    features = header and {"encoder": header.encoder.model_dump(), "size": header.size}
+    return {"splits": splits, "features": features}
+
+
+def add(records: Records, name: str, digest: str, facts: dict[str, Any]) -> tuple[DatasetOut, bool]:
+    """The version with these bytes, and whether it is new."""
+    with records.transaction() as connection:
+        same = sa.and_(datasets.c.name == name, datasets.c.digest == digest)
+        found = connection.execute(sa.select(datasets).where(same)).first()
+        if found is not None:
+            return _out(found), False
+        last = sa.select(sa.func.coalesce(sa.func.max(datasets.c.version), 0)).where(
+            datasets.c.name == name
+        )
+        connection.execute(
+            datasets.insert().values(
+                name=name,
+                version=connection.execute(last).scalar_one() + 1,
+                digest=digest,
+                splits=json.dumps(facts["splits"]),
+                features=json.dumps(facts["features"]),
+                created_at=time.time(),
+            )
+        )
+        return _out(connection.execute(sa.select(datasets).where(same)).one()), True
+
+
+def get(records: Records, reference: str) -> DatasetOut:
+    """`name` (its latest version) or `name@v3`."""
+    name, _, version = reference.partition("@")
+    return _out(_row(records, name, version))
+
+
+def latest(records: Records) -> list[DatasetOut]:
+    """Every version, the latest of a name first."""
+    with records.reading() as connection:
+        order = (datasets.c.name, datasets.c.version.desc())
+        return [_out(row) for row in connection.execute(sa.select(datasets).order_by(*order))]
+
+
+def pin(records: Records, reference: str) -> Pinned:
+    """`name[@version]/split` as a version and a split that exist."""
+    whole, _, split = reference.partition("/")
+    name, _, version = whole.partition("@")
+    row = _row(records, name, version)
+    splits = json.loads(row.splits)
+    if split not in splits:
+        raise NotFound(
+            f"dataset {name}@v{row.version} has no split {split!r:.100}; "
+            f"it has {', '.join(sorted(splits))}"
+        )
+    features = json.loads(row.features) if row.features else None
+    return Pinned(name, row.version, row.digest, split, splits[split]["images"], features)
+
+
+@lru_cache(maxsize=8)
+def _images(path: Path, split: str) -> dict[str, int]:
+    """Every text that stands for an image of the split -> its place."""
+    places: dict[str, int] = {}
+    for place, item in enumerate(bundles.read_split(path, split)):
+        places[item.image] = place
+        if item.id is not None:
+            places[item.id] = place
+    return places
+
+
+def images(blobs: Blobs, pinned: Pinned) -> dict[str, int]:
+    return _images(blobs.path(pinned.digest, check=False), pinned.split)
+
+
+def _row(records: Records, name: str, version: str) -> Any:
+    query = sa.select(datasets).where(datasets.c.name == name)
+    if version:
+        if not re.fullmatch(r"v[1-9][0-9]{0,8}", version):
+            raise NotFound(f"expected a version like v1, found {version!r:.40}")
+        query = query.where(datasets.c.version == int(version[1:]))
+    with records.reading() as connection:
+        found = connection.execute(query.order_by(datasets.c.version.desc()).limit(1)).first()
+    if found is None:
+        wanted = f"{name}@{version}" if version else name
+        raise NotFound(f"no dataset {wanted!r:.120}: add it with PUT /v1/datasets/{{name}}")
+    return found
+
+
+def _out(row: Any) -> DatasetOut:
+    features = json.loads(row.features) if row.features else None
+    return DatasetOut(
+        name=row.name,
+        version=f"v{row.version}",
+        digest=row.digest,
+        splits={name: SplitOut(**counts) for name, counts in json.loads(row.splits).items()},
+        features=FeaturesOut(**features) if features else None,
+        created_at=rfc3339(row.created_at),
+    )

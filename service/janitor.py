@@ -1,0 +1,46 @@
+"""What nobody else does: expired leases, forgotten wake-ups, deadlines, leftovers of uploads.
+
+Several may run; each step is safe to do twice, so they need no leader to be right.
+"""
+
+import time
+from collections.abc import Callable
+
+import redis
+import structlog
+
+from service.contract.blobs import Blobs
+from service.contract.queueing import Queues
+from service.contract.records import Records
+
+log = structlog.get_logger()
+
+PERIOD = 2.0  # seconds; with a lease of 12 s a killed worker's work runs again within 20 s
+_SETTLED = 2.0  # a wake-up is missed only after so long
+_UPLOAD_SECONDS = 24 * 3600
+
+
+def sweep(records: Records, queues: Queues, blobs: Blobs) -> dict[str, int]:
+    """One round; what it did, by name."""
+    done = {"leases": records.expire_leases(), "deadlines": records.expire_deadlines()}
+    try:
+        done["wakeups"] = queues.flush(records)
+        missing = queues.missing(records.ready(before=time.time() - _SETTLED))
+        for key, queue in missing:
+            queues.wake(key, queue)
+        done["forgotten"] = len(missing)
+    except (redis.RedisError, OSError) as error:
+        log.warning("redis is away", error=type(error).__name__)
+    done["uploads"] = blobs.sweep_uploads(time.time() - _UPLOAD_SECONDS)
+    return done
+
+
+def run(records: Records, queues: Queues, blobs: Blobs, wait: Callable[[float], bool]) -> None:
+    """Sweeps until `wait(seconds)` says that it is time to go."""
+    while not wait(PERIOD):
+        try:
+            done = {name: count for name, count in sweep(records, queues, blobs).items() if count}
+            if done:
+                log.info("swept", **done)
+        except Exception:
+            log.exception("a round of the janitor failed; the next one tries again")

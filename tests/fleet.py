@@ -1,0 +1,145 @@
+"""A real service on this machine for tests: `prescore serve` in a folder of its own."""
+
+import contextlib
+import hashlib
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psutil
+
+from builders import ENCODER, model, tensors
+from service.contract import bundles, database
+from service.contract.bundles import Item
+from service.contract.records import Records
+from workers import checkpoints, features
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Fleet:
+    """Starts and ends the service; finds its processes by what they run."""
+
+    def __init__(self, home: Path, **environment: str) -> None:
+        self.home = home
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._environment = {"PRESCORE_DEVICE": "cpu", "OMP_NUM_THREADS": "1", **environment}
+        self.process: subprocess.Popen[str] | None = None
+        self.log = home / "serve.log"
+
+    def start(self) -> "Fleet":
+        self.home.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "service", "serve", "--home", str(self.home)]
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [*command, "--port", str(self.port)],
+                cwd=ROOT,
+                env={**os.environ, **self._environment},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        line = self.process.stdout.readline()
+        assert self.url in line, (line, self.log.read_text()[-3000:])
+        return self
+
+    def stop(self, number: int = signal.SIGINT) -> float:
+        """Seconds until the supervisor was gone."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        self.process.wait(20)
+        self.process.stdout.close()
+        return time.monotonic() - began
+
+    def family(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def find(self, *words: str) -> psutil.Process:
+        """The one process whose command line holds these words."""
+        for process in self.family():
+            with contextlib.suppress(psutil.Error):
+                if all(word in process.cmdline() for word in words):
+                    return process
+        raise AssertionError(f"no process runs {words}")
+
+    @property
+    def records(self) -> Records:
+        return Records(database.connect(f"sqlite:///{self.home / 'record.sqlite'}"))
+
+    def client(self) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=60)
+
+
+def until(condition, seconds: float, what: str):
+    """What `condition` answers as soon as it is true; fails with `what` after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+def bundle(images: int, words: int = 50, feature_size: int = 5, seed: int = 0) -> bytes:
+    """A dataset with random references, as a tar."""
+    rng = np.random.default_rng(seed)
+    names = [f"{index}.jpg" for index in range(images)]
+    items = [
+        Item(name, "test", tuple(_caption(rng, words) for _ in range(3)), str(900 + index))
+        for index, name in enumerate(names)
+    ]
+    rows = rng.normal(size=(images, feature_size)).astype(np.float32)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive, _folder() as folder:
+        bundles.write_folder(folder, items)
+        features.write(folder / bundles.FEATURES, names, rows, ENCODER)
+        for file in sorted(folder.iterdir()):
+            member = tarfile.TarInfo(file.name)
+            member.size = file.stat().st_size
+            archive.addfile(member, io.BytesIO(file.read_bytes()))
+    return buffer.getvalue()
+
+
+def _caption(rng, words: int) -> str:
+    return " ".join(f"w{word}" for word in rng.integers(2, words, rng.integers(3, 9)))
+
+
+@contextlib.contextmanager
+def _folder():
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def checkpoint(seed: int = 0, **sizes: int) -> bytes:
+    with _folder() as folder:
+        path = folder / "model.safetensors"
+        checkpoints.write(path, model("merge", "gru", tensors("merge", "gru", seed=seed, **sizes)))
+        return path.read_bytes()
+
+
+def digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def upload(client: httpx.Client, data: bytes) -> str:
+    answer = client.put(f"/v1/checkpoints/{digest(data)}", content=data)
+    assert answer.status_code in (200, 201), answer.text
+    return digest(data)

@@ -1,0 +1,403 @@
+"""Trials of the HTTP interface (T02-T09), against the real service."""
+
+import itertools
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from fleet import bundle, checkpoint, digest, until, upload
+from service.contract.tables import attempts, evaluations
+from workers import checkpoints as engine
+
+SEEDS = itertools.count(100)
+
+
+def _request(identity, **more):
+    return {"checkpoint": identity, "dataset": "tiny@v1/test", "postgen": [], **more}
+
+
+def _fresh(client):
+    """A checkpoint that nobody has scored before."""
+    return upload(client, checkpoint(seed=next(SEEDS)))
+
+
+def _end(client, identity, seconds=60):
+    def ended():
+        found = client.get(f"/v1/evaluations/{identity}").json()
+        return found if found["status"] in ("succeeded", "failed", "canceled") else None
+
+    return until(ended, seconds, "the evaluation's end")
+
+
+def test_a_checkpoint_is_uploaded_once_and_described(client):
+    data = checkpoint(seed=1)
+    address = f"/v1/checkpoints/{digest(data)}"
+    assert client.head(address).status_code == 404
+    assert client.put(address, content=data).status_code == 201
+    assert client.put(address, content=b"the body is not even read").status_code == 200
+    assert client.head(address).status_code == 200
+    found = client.get(address).json()
+    assert (found["architecture"], found["vocabulary_size"]) == ("merge", 50)
+    assert found["bytes"] == len(data)
+    assert found["cached"] == []
+
+
+def test_the_same_bytes_are_the_same_version_of_a_dataset(client):
+    first = client.put("/v1/datasets/versions", content=bundle(3, seed=1))
+    again = client.put("/v1/datasets/versions", content=bundle(3, seed=1))
+    other = client.put("/v1/datasets/versions", content=bundle(3, seed=2))
+    assert [answer.status_code for answer in (first, again, other)] == [201, 200, 201]
+    assert [answer.json()["version"] for answer in (first, again, other)] == ["v1", "v1", "v2"]
+    assert client.get("/v1/datasets/versions").json()["version"] == "v2"
+    assert client.get("/v1/datasets/versions@v1").json()["digest"] == first.json()["digest"]
+    assert first.json()["splits"] == {"test": {"images": 3, "references": 9}}
+
+
+def test_scores_through_http_equal_the_engines_own(client, tmp_path):
+    """Every pre-gen score, to the last digit, from the same files."""
+    from service.contract.bundles import read_split
+    from workers import features, scoring, vocabulary
+    from workers.metrics import pregen
+
+    data, tar = checkpoint(seed=5), bundle(40)
+    (tmp_path / "m.safetensors").write_bytes(data)
+    (tmp_path / "tiny.tar").write_bytes(tar)
+    model = engine.read(tmp_path / "m.safetensors")
+    items = read_split(tmp_path / "tiny.tar", "test")
+    rows = features.read(
+        tmp_path / "tiny.tar", [item.image for item in items], model.description.encoder
+    )
+    encoded = vocabulary.encode(
+        [item.references for item in items], model.description.vocabulary, "blanks"
+    )
+    columns = scoring.columns(model, rows, encoded)
+    expected = pregen.scores(
+        columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets
+    )
+    answer = client.post(
+        "/v1/evaluations", json=_request(upload(client, data)), headers={"Prefer": "wait=30"}
+    )
+    assert answer.status_code == 201
+    found = client.get(f"/v1/evaluations/{answer.json()['id']}/pregen").json()["scores"]
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        shown = None if value == float("inf") else pytest.approx(value, rel=1e-12)
+        assert found[name]["value"] == shown, name
+
+
+def test_posting_answers_at_once_with_a_place_that_is_there(client):
+    """T03."""
+    answer = client.post("/v1/evaluations", json=_request(_fresh(client)))
+    assert answer.status_code == 202
+    assert answer.headers["Retry-After"]
+    assert client.get(answer.headers["Location"]).json()["id"] == answer.json()["id"]
+    assert _end(client, answer.json()["id"])["status"] == "succeeded"
+
+
+def test_waiting_holds_for_the_pregen_scores(client):
+    """T04: inside N, 201 with scores."""
+    answer = client.post(
+        "/v1/evaluations", json=_request(_fresh(client)), headers={"Prefer": "wait=30"}
+    )
+    assert answer.status_code == 201
+    assert answer.headers["Preference-Applied"] == "wait=30"
+    scores = answer.json()["scores"]
+    assert set(scores) == {
+        "mean_max_normcount_prefix0",
+        "perplexity",
+        "mean_join_normcount_filter0",
+    }
+    assert scores["perplexity"]["family"] == "pregen"
+    assert scores["perplexity"]["higher_is_better"] is False
+
+
+def test_an_unchanged_evaluation_is_304_and_a_changed_one_has_a_new_tag(client):
+    """T05."""
+    answer = client.post("/v1/evaluations", json=_request(_fresh(client)))
+    address, tag = answer.headers["Location"], answer.headers["ETag"]
+    assert not tag.startswith("W/")
+    began = time.monotonic()
+    changed = client.get(address, headers={"If-None-Match": tag, "Prefer": "wait=30"})
+    assert changed.status_code == 200
+    assert changed.headers["ETag"] != tag
+    assert time.monotonic() - began < 25
+    _end(client, answer.json()["id"])
+    last = client.get(address).headers["ETag"]
+    same = client.get(address, headers={"If-None-Match": last})
+    assert (same.status_code, same.content) == (304, b"")
+    waited = client.get(address, headers={"If-None-Match": last, "Prefer": "wait=1"})
+    assert waited.status_code == 304
+
+
+def _events(client, identity, **headers):
+    with client.stream("GET", f"/v1/evaluations/{identity}/events", headers=headers) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        event = {}
+        for line in answer.iter_lines():
+            if not line and event:
+                yield event
+                event = {}
+            elif line and not line.startswith(":"):
+                name, _, value = line.partition(": ")
+                event[name] = value
+
+
+def test_events_resume_without_gap_or_duplicate_and_end(client):
+    """T06."""
+    answer = client.post("/v1/evaluations", json=_request(_fresh(client)))
+    identity = answer.json()["id"]
+    first = list(itertools.islice(_events(client, identity), 2))
+    rest = list(_events(client, identity, **{"Last-Event-ID": first[-1]["id"]}))
+    numbers = [int(event["id"]) for event in first + rest]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert rest[-1]["event"] == "end"
+    assert json.loads(rest[-1]["data"]) == {"status": "succeeded"}
+    scores = [json.loads(event["data"]) for event in rest if event["event"] == "scores"]
+    assert any("geomean_join_pplx_none" in found["scores"] for found in scores)
+
+
+def test_one_key_one_evaluation_however_often_it_is_sent(fleet, client):
+    """T07: 100 parallel identical requests."""
+    request, key = _request(_fresh(client)), {"Idempotency-Key": '"a key"'}
+
+    def post(_):
+        with fleet.client() as another:
+            return another.post("/v1/evaluations", json=request, headers=key)
+
+    with ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(post, range(100)))
+    assert {answer.status_code for answer in answers} <= {202, 409}
+    assert len({a.json()["id"] for a in answers if a.status_code == 202}) == 1
+    other = client.post("/v1/evaluations", json={**request, "deadline": 99}, headers=key)
+    assert other.status_code == 422
+
+
+def test_different_requests_for_the_same_work_compute_it_once(fleet, client):
+    """T08."""
+    identity = _fresh(client)
+
+    def post(number):
+        with fleet.client() as another:
+            request = _request(identity, labels={"number": str(number)})
+            return another.post("/v1/evaluations", json=request).json()["id"]
+
+    with ThreadPoolExecutor(10) as pool:
+        submitted = list(pool.map(post, range(60)))
+    ends = [_end(client, found) for found in submitted]
+    assert {end["status"] for end in ends} == {"succeeded"}
+    assert len({json.dumps(end["scores"], sort_keys=True) for end in ends}) == 1
+    with fleet.records.reading() as connection:
+        counts = connection.execute(
+            sa.select(attempts.c.work_key, sa.func.count()).group_by(attempts.c.work_key)
+        ).all()
+    assert all(count == 1 for _, count in counts), counts
+
+
+def test_what_is_there_already_is_answered_at_once(fleet, client):
+    identity = _fresh(client)
+    first = client.post(
+        "/v1/evaluations", json=_request(identity), headers={"Prefer": "wait=30"}
+    ).json()
+    again = client.post("/v1/evaluations", json=_request(identity), headers={"Prefer": "wait=30"})
+    assert again.status_code == 201
+    assert again.json()["scores"] == first["scores"]
+    assert all(work["cached"] for work in again.json()["works"])
+    cached = client.get(f"/v1/checkpoints/{identity}").json()["cached"]
+    assert cached == [{"dataset": "tiny@v1/test", "columns": True}]
+
+
+def test_pages_neither_repeat_nor_skip_while_rows_arrive(client):
+    """T09."""
+    identity = _fresh(client)
+
+    def post(number):
+        labels = {"page": "yes", "number": str(number)}
+        return client.post("/v1/evaluations", json=_request(identity, labels=labels)).json()["id"]
+
+    before = [post(number) for number in range(7)]
+    seen, cursor = [], None
+    for number in itertools.count():
+        query = {"label.page": "yes", "limit": 2, **({"cursor": cursor} if cursor else {})}
+        page = client.get("/v1/evaluations", params=query).json()
+        seen += [item["id"] for item in page["items"]]
+        post(100 + number)
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert seen == before[::-1]
+    assert client.get("/v1/evaluations", params={"cursor": "abc"}).status_code == 400
+    query = {"label.number": "3", "label.page": "yes"}
+    filtered = client.get("/v1/evaluations", params=query).json()["items"]
+    assert [item["id"] for item in filtered] == [before[3]]
+
+
+PROBLEMS = [
+    ("GET", "/v1/nothing", None, {}, 404),
+    ("GET", "/v1/evaluations/ev_absent", None, {}, 404),
+    ("GET", "/v1/datasets/absent", None, {}, 404),
+    ("GET", "/v1/datasets/tiny@v99", None, {}, 404),
+    ("GET", f"/v1/checkpoints/sha256:{'0' * 64}", None, {}, 404),
+    ("GET", "/v1/checkpoints/md5:1", None, {}, 422),
+    ("DELETE", "/v1/datasets/tiny", None, {}, 405),
+    ("POST", "/v1/evaluations", b"{", {}, 400),
+    ("POST", "/v1/evaluations", b"\xff\xfe", {}, 400),
+    ("POST", "/v1/evaluations", b"{}", {}, 422),
+    ("POST", "/v1/evaluations", b'{"dataset": "tiny/test", "surprise": 1}', {}, 422),
+    ("POST", "/v1/evaluations", b'{"dataset": "tiny/test"}', {"Idempotency-Key": ""}, 422),
+    ("PUT", f"/v1/checkpoints/sha256:{'0' * 64}", b"junk", {}, 422),
+    ("PUT", "/v1/datasets/b%20ad", b"junk", {}, 422),
+    ("PUT", "/v1/datasets/bad", b"junk", {}, 422),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "headers", "status"), PROBLEMS)
+def test_every_error_is_a_problem_document(client, method, path, body, headers, status):
+    """T02."""
+    sent = {"Content-Type": "application/json", **headers}
+    answer = client.request(method, path, content=body, headers=sent)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["status"] == status
+    assert {"type", "title", "status", "code", "request_id"} <= set(problem)
+    for leak in ("Traceback", "site-packages", "SELECT "):
+        assert leak not in answer.text
+
+
+def test_captions_that_do_not_fit_are_pointed_at(client):
+    """T46's requests: unknown, twice, missing."""
+    captions = [{"image": name, "caption": "w2"} for name in ("0.jpg", "x.jpg", "0.jpg", "900")]
+    request = {"captions": captions, "dataset": "tiny/test", "postgen": ["cider_d"]}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code == 422
+    pointers = [error["pointer"] for error in answer.json()["errors"]]
+    assert pointers == ["/captions/1/image", "/captions/2/image", "/captions/3/image"]
+    missing = client.post("/v1/evaluations", json={**request, "captions": captions[:1]})
+    assert "39 of 40 images have no caption" in missing.text
+
+
+def test_an_encoder_that_does_not_match_is_refused_with_both(client, tmp_path):
+    data = checkpoint(seed=3, features=6)
+    answer = client.post("/v1/evaluations", json=_request(upload(client, data)))
+    assert answer.status_code == 422
+    assert "size 6, the dataset's have 5" in answer.json()["detail"]
+
+
+def test_a_request_for_an_unknown_metric_suggests_the_nearest(client):
+    answer = client.post("/v1/evaluations", json=_request(_fresh(client), postgen=["cider"]))
+    assert answer.status_code == 422
+    assert "cider_d" in answer.json()["detail"]
+
+
+def test_nothing_of_a_refused_upload_is_stored(fleet, client):
+    """T13: wrong digest, wrong length."""
+    data = checkpoint(seed=77)
+    wrong = client.put(f"/v1/checkpoints/sha256:{'1' * 64}", content=data)
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "digest_mismatch")
+    assert client.head(f"/v1/checkpoints/{digest(data)}").status_code == 404
+    assert not list((fleet.home / "blobs" / "uploads").iterdir())
+    broken = data[: len(data) // 2]
+    cut = client.put(f"/v1/checkpoints/{digest(broken)}", content=broken)
+    assert (cut.status_code, cut.json()["code"]) == (422, "invalid_checkpoint")
+
+
+def test_a_client_that_hangs_up_leaves_nothing_behind(fleet):
+    data = checkpoint(seed=78)
+
+    def half():
+        yield data[: len(data) // 2]
+        raise ConnectionError
+
+    with fleet.client() as client, pytest.raises(ConnectionError):
+        client.put(f"/v1/checkpoints/{digest(data)}", content=half())
+    uploads = fleet.home / "blobs" / "uploads"
+    until(lambda: not list(uploads.iterdir()), 5, "an empty uploads folder")
+
+
+def test_the_catalogue_says_what_each_metric_is(client):
+    items = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
+    assert items["geomean_join_pplx_none"]["higher_is_better"] is False
+    assert items["cider_d"]["family"] == "postgen"
+
+
+def test_health(client):
+    assert client.get("/livez").status_code == 200
+    assert client.get("/readyz").status_code == 200
+    assert client.get("/metrics").status_code == 200
+
+
+def test_a_hundred_waiters_are_told_within_half_a_second(fleet, client):
+    """T05, smaller: the change reaches every long poll."""
+    with fleet.records.transaction() as connection:
+        connection.execute(
+            evaluations.insert().values(
+                id="ev_still",
+                request=json.dumps({"checkpoint": None, "postgen": []}),
+                dataset=json.dumps({"name": "t", "version": "v1", "digest": "d", "split": "s"}),
+                dataset_name="still",
+                status="queued",
+                version=1,
+                warnings="[]",
+                deadline=1e12,
+                created_at=0.0,
+            )
+        )
+
+    def wait(_):
+        headers = {"If-None-Match": '"ev_still.1"', "Prefer": "wait=20"}
+        answer = httpx.get(f"{fleet.url}/v1/evaluations/ev_still", headers=headers, timeout=40)
+        return answer.status_code, time.monotonic()
+
+    with ThreadPoolExecutor(100) as pool:
+        waiting = [pool.submit(wait, number) for number in range(100)]
+        time.sleep(1.5)  # all of them are waiting by then
+        with fleet.records.transaction() as connection:
+            connection.execute(
+                evaluations.update().where(evaluations.c.id == "ev_still").values(version=2)
+            )
+        changed = time.monotonic()
+        answers = [future.result() for future in waiting]
+    assert {status for status, _ in answers} == {200}
+    assert sorted(at - changed for _, at in answers)[50] < 0.5
+
+
+def test_captions_that_were_sent_come_back_with_their_scores(client):
+    captions = [{"image": f"{n}.jpg", "caption": f"w{n % 40 + 2} w3, w4"} for n in range(40)]
+    request = {"captions": captions, "dataset": "tiny/test", "postgen": ["bleu", "cider_d"]}
+    answer = client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=60"})
+    assert answer.status_code == 201, answer.text
+    assert set(answer.json()["scores"]) == {"bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"}
+    address = f"/v1/evaluations/{answer.json()['id']}/captions"
+    first = client.get(address, params={"limit": 25}).json()
+    second = client.get(address, params={"limit": 25, "cursor": first["next"]}).json()
+    items = first["items"] + second["items"]
+    assert second["next"] is None
+    assert [(item["image"], item["caption"]) for item in items] == [
+        (sent["image"], sent["caption"]) for sent in captions
+    ]
+    mean = sum(item["scores"]["cider_d"] for item in items) / len(items)
+    assert answer.json()["scores"]["cider_d"]["value"] == pytest.approx(mean)
+    lines = client.get(address, headers={"Accept": "text/csv"}).text.splitlines()
+    assert lines[0] == "image,caption,bleu_1,bleu_2,bleu_3,bleu_4,cider_d"
+    assert len(lines) == 41
+    coco = client.get(address, params={"format": "coco"}).json()
+    assert coco[3] == {"image_id": 903, "caption": captions[3]["caption"]}
+
+
+def test_every_reference_token_can_be_looked_at(client):
+    answer = client.post(
+        "/v1/evaluations", json=_request(_fresh(client)), headers={"Prefer": "wait=30"}
+    ).json()
+    found = client.get(f"/v1/evaluations/{answer['id']}/tokens/7.jpg").json()
+    assert len(found["captions"]) == 3
+    for caption in found["captions"]:
+        words = [token["word"] for token in caption["tokens"]]
+        assert words == [*caption["text"].split(), "<end>"]
+        for token in caption["tokens"]:
+            assert token["logp"] <= token["top_logp"] + 1e-6
+            assert (token["rank"] == 0) == (token["top"] == token["word"])
+    assert client.get(f"/v1/evaluations/{answer['id']}/tokens/x.jpg").status_code == 404

@@ -1,0 +1,83 @@
+"""The RQ worker: takes wake-ups from the queues of its role and gives their keys to the runner.
+
+Of a job only its id is used, and only if it has the form of a work's key; its data are never
+loaded, its function is never looked up, its callbacks are never called. Whatever else somebody puts
+into our queues is counted and dropped.
+"""
+
+import re
+from types import FrameType
+
+import redis
+import structlog
+from rq import Queue
+from rq.job import Job
+from rq.serializers import JSONSerializer
+from rq.worker import BaseWorker, WorkerStatus
+
+from service.contract import database, queueing
+from service.contract.queueing import Queues
+from service.contract.records import Records
+from service.contract.settings import Settings
+from service.contract.works import QUEUES
+from workers.runner import Limits, Runner
+
+log = structlog.get_logger()
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+class QueueWorker(BaseWorker):
+    def __init__(self, runner: Runner, role: str, connection: redis.Redis) -> None:
+        queues = [
+            Queue(name, connection=connection, serializer=JSONSerializer) for name in QUEUES[role]
+        ]
+        super().__init__(
+            queues,
+            connection=connection,
+            serializer=JSONSerializer,
+            log_job_description=False,  # it would load the job's data
+        )
+        self._runner = runner
+        self.foreign = 0
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        """Ours is in the record; the job has done its duty by ringing."""
+        self.set_state(WorkerStatus.BUSY)  # from here a signal asks, and does not interrupt
+        identity = job.id
+        job.delete(remove_from_queue=False)
+        if not _KEY.fullmatch(identity):
+            self.foreign += 1
+            log.warning("not ours", queue=queue.name, job=identity[:100], count=self.foreign)
+            return
+        self._runner.run(identity)
+        self.set_state(WorkerStatus.IDLE)
+
+    def request_stop(self, signum: int, frame: FrameType | None) -> None:
+        self._runner.ask_to_stop()
+        super().request_stop(signum, frame)  # type: ignore[no-untyped-call]
+
+
+def serve(role: str, settings: Settings) -> None:
+    """Works until SIGTERM or SIGINT."""
+    engine = database.connect(settings.database)
+    database.check_at_head(engine)
+    connection = queueing.connect(settings.redis)
+    queueing.check(connection)
+    child_settings = {
+        "PRESCORE_BLOBS": str(settings.blobs),
+        "PRESCORE_DEVICE": settings.device,
+    }
+    limit = settings.work_memory_mb
+    runner = Runner(
+        Records(engine),
+        Queues(connection),
+        role,
+        child_settings,
+        Limits(None if limit is None else limit * 1_000_000),
+    )
+    runner.warm_up()
+    try:
+        QueueWorker(runner, role, connection).work(logging_level="WARNING")
+    finally:
+        runner.close()
