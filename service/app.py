@@ -1,12 +1,13 @@
 """The composition root: `create_app(parts)` joins routes, errors and what they stand on."""
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import problems
 from service.contract import database, queueing
@@ -30,7 +31,7 @@ def create_app(parts: Parts) -> FastAPI:
     )
     app.state.parts = parts
     problems.install(app)
-    app.middleware("http")(_name_request)
+    app.add_middleware(_NamedRequests)
     return _routes(app)
 
 
@@ -67,10 +68,22 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
 
 
-async def _name_request(
-    request: Request, call_next: Callable[[Request], Awaitable[Response]]
-) -> Response:
-    request.state.request_id = uuid.uuid4().hex
-    response = await call_next(request)
-    response.headers["X-Request-ID"] = request.state.request_id
-    return response
+class _NamedRequests:
+    """Every request has an id, which its answer and every line of the log about it carry."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        name = uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = name
+
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
+            await send(message)
+
+        await self._app(scope, receive, named)

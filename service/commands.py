@@ -34,6 +34,7 @@ def serve(
     """
     with _errors():
         _check_host(host)
+        _check_port(host, port)
         chosen = settings.load()
         if home is not None:
             chosen = chosen.model_copy(update={"home": home.absolute()})
@@ -130,6 +131,21 @@ def _check_host(host: str) -> None:
             f"--host {host}: not a loopback address, and there are no keys: anybody could use this "
             "service. Set PRESCORE_OPEN=1 if that is what you want"
         )
+
+
+def _check_port(host: str, port: int) -> None:
+    """Said at once, and not by a child that starts again and again."""
+    import socket
+
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            raise InvalidSetting(
+                f"--port {port}: port {port} is taken or not ours ({error.strerror}); "
+                "choose another one"
+            ) from None
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """What a route may ask for: the parts of the running service."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
 
+from service.bodies import Bodies
 from service.contract.blobs import FileBlobs
 from service.contract.queueing import Queues
 from service.contract.records import Records
@@ -17,6 +18,7 @@ class Parts:
     queues: Queues
     blobs: FileBlobs
     watcher: Watcher
+    bodies: Bodies = field(default_factory=Bodies)
 
 
 def _parts(request: Request) -> Parts:

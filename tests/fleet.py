@@ -70,12 +70,16 @@ class Fleet:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def find(self, *words: str) -> psutil.Process:
-        """The one process whose command line holds these words."""
+        """The one process with all these words in its command line; it may be starting."""
+        return until(lambda: self._find(words), 10, f"a process that runs {words}")
+
+    def _find(self, words: tuple[str, ...]) -> psutil.Process | None:
         for process in self.family():
             with contextlib.suppress(psutil.Error):
-                if all(word in process.cmdline() for word in words):
+                found = (process.name(), *process.cmdline())
+                if all(word in found for word in words):
                     return process
-        raise AssertionError(f"no process runs {words}")
+        return None
 
     @property
     def records(self) -> Records:

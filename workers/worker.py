@@ -62,7 +62,7 @@ def serve(role: str, settings: Settings) -> None:
     """Works until SIGTERM or SIGINT."""
     engine = database.connect(settings.database)
     database.check_at_head(engine)
-    connection = queueing.connect(settings.redis)
+    connection = queueing.connect(settings.redis, timeout=30)  # RQ waits on it for work
     queueing.check(connection)
     child_settings = {
         "PRESCORE_BLOBS": str(settings.blobs),
@@ -71,7 +71,7 @@ def serve(role: str, settings: Settings) -> None:
     limit = settings.work_memory_mb
     runner = Runner(
         Records(engine),
-        Queues(connection),
+        Queues(queueing.connect(settings.redis)),
         role,
         child_settings,
         Limits(None if limit is None else limit * 1_000_000),

@@ -19,6 +19,7 @@ from service.contract.works import KINDS
 
 FUNCTION = "workers.jobs.run"  # by name: the front door never imports the workers
 JOB_SECONDS = 24 * 3600  # our own deadlines are shorter; RQ must not have one of its own
+QUICK_SECONDS = 1.5
 _BATCH = 500
 
 
@@ -72,8 +73,9 @@ class Queues:
         return sum(queue.count for queue in self._queues.values())
 
 
-def connect(url: str) -> redis.Redis:
-    return redis.Redis.from_url(url, socket_timeout=30, socket_connect_timeout=2)
+def connect(url: str, timeout: float = QUICK_SECONDS) -> redis.Redis:
+    """A Redis that is away is no reason to keep anybody waiting: what it should hear can wait."""
+    return redis.Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout)
 
 
 def check(connection: redis.Redis) -> None:

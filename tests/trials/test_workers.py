@@ -99,6 +99,45 @@ def test_a_child_that_is_killed_is_replaced_and_its_work_done_again(fleet):
         assert _until_ended(client, identity)["status"] == "canceled"
 
 
+def test_a_work_that_kills_two_children_is_quarantined(fleet):
+    """T28: somebody kills its child every time; others wait no longer for it."""
+    with fleet.client() as client:
+        identity = _long(client)
+        for attempt in (1, 2):
+            until(
+                lambda attempt=attempt: _work(client, identity, "captions")["attempts"] == attempt,
+                20,
+                "another attempt",
+            )
+            _until_running(client, identity)
+            fleet.find("workers.child", "inference").kill()
+        ended = _until_ended(client, identity)
+        assert ended["status"] == "failed"
+        assert ended["error"]["code"] == "worker_lost"
+        assert _outcomes(fleet, identity, "captions") == ["worker_lost", "worker_lost"]
+        assert _until_ended(client, _post(client))["status"] == "succeeded"
+
+
+def test_a_redis_that_does_not_answer_keeps_nobody_waiting(fleet):
+    """T26, smaller: what is accepted meanwhile is done afterwards."""
+    server = fleet.find("redis-server")
+    with fleet.client() as client:
+        data = upload(client, checkpoint(seed=next(SEEDS)))
+        server.suspend()
+        try:
+            began = time.monotonic()
+            request = {"checkpoint": data, "dataset": "tiny/test", "postgen": []}
+            answer = client.post("/v1/evaluations", json=request)
+            assert answer.status_code == 202
+            assert time.monotonic() - began < 2
+            began = time.monotonic()
+            assert client.get("/readyz").status_code == 503
+            assert time.monotonic() - began < 2
+        finally:
+            server.resume()
+        assert _until_ended(client, answer.json()["id"])["status"] == "succeeded"
+
+
 def test_a_worker_that_is_killed_takes_its_child_along_and_its_work_goes_on(fleet):
     """T22: the child is dead within a second, the work runs again within 20."""
     with fleet.client() as client:

@@ -37,7 +37,7 @@ _OPTIONS = (
 
 class ItemFailed(Exception):
     def __init__(self, item: int, cause: BaseException) -> None:
-        super().__init__(f"{type(cause).__name__}: {cause}")
+        super().__init__(_said(cause))
         self.item = item
         self.cause = cause
 
@@ -105,8 +105,13 @@ def _answer(operations: Mapping[str, Operation], request: Mapping[str, Any]) -> 
         return {"error": str(error), "item": error.item, "fatal": _is_fatal(error.cause)}
     except Exception as error:  # noqa: BLE001  Java's exceptions are Python's here
         traceback.print_exc()
-        text = f"{type(error).__name__}: {error}"
-        return {"error": text, "item": None, "fatal": _is_fatal(error)}
+        return {"error": _said(error), "item": None, "fatal": _is_fatal(error)}
+
+
+def _said(error: BaseException) -> str:
+    """Java's exceptions name their class themselves."""
+    text, name = str(error), type(error).__name__
+    return text if name in text else f"{name}: {text}"
 
 
 def _is_fatal(error: BaseException) -> bool:

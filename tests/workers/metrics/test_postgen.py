@@ -18,7 +18,7 @@ WORDS = ["a", "the", "man", "dog", "cat", "runs", "running", "sits", "on", "gras
 PYTHON = ("bleu", "rouge_l", "cider_d")
 HOSTILE = [
     "", " ", "a\rb", "a\u2028b", "a\vb\fc\u0085d", "a\nb", "a ||| b", "a\tb", "🐕", "...",
-    "a" * 10_000, "SCORE ||| a ||| b", "*NL*", "\0",
+    "a" * 10_000, "a man " * 600, "SCORE ||| a ||| b", "*NL*", "\0",
 ]  # fmt: skip
 
 

