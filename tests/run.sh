@@ -4,7 +4,8 @@
 #
 #   sh tests/run.sh            what CI runs, under ten minutes
 #   sh tests/run.sh --all      the slow tests too
-#   sh tests/run.sh --bench    the benchmarks: they print and record, they do not judge
+#   sh tests/run.sh --bench    the engine's benchmarks: they print and record, they do not judge
+#   sh tests/run.sh --bench-service    the service's
 #
 # Anything else goes to pytest: sh tests/run.sh -k prefix -x
 set -eu
@@ -14,8 +15,8 @@ marks="not slow"
 mode="${1:-}"
 case "$mode" in
     --all) marks=""; shift ;;
-    --bench) shift ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --bench | --bench-service) shift ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
 
 [ -x .venv/bin/python ] || "${PYTHON:-python3.11}" -m venv .venv
@@ -29,9 +30,10 @@ if [ "$(cat .venv/installed-dev 2>/dev/null || true)" != "$wanted" ]; then
 fi
 PATH="$PWD/.venv/bin:$PATH"
 
-if [ "$mode" = --bench ]; then
-    exec python tests/benchmarks/run.py "$@"
-fi
+case "$mode" in
+    --bench) PYTHONPATH=. exec python tests/benchmarks/run.py "$@" ;;
+    --bench-service) PYTHONPATH=. exec python tests/benchmarks/serving.py "$@" ;;
+esac
 
 ruff format --check .
 ruff check .

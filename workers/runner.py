@@ -145,7 +145,7 @@ class Runner:
                 self._fail(lease, "blob_missing", detail, death=False, retry=False)
         else:
             error = answer["error"]
-            retry = error["code"] == "internal"
+            retry = error["code"] in ("internal", "java_failed")
             self._fail(lease, error["code"], error["detail"], death=False, retry=retry)
 
     def _fail(self, lease: Lease, code: str, detail: str, *, death: bool, retry: bool) -> None:

@@ -1,0 +1,138 @@
+"""The service's speed: from POST to scores, cached answers, polls a second. Prints; judges nothing.
+
+    sh tests/run.sh --bench-service
+
+A dataset of 1,000 images and 5,000 references, a model of 512 units and 10,000 words; the service
+is the real one, started for this. Polls are counted with `wrk` where it is installed.
+"""
+
+import io
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import httpx
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import torch
+from case import made_up  # beside this file
+
+from builders import ENCODER
+from fleet import Fleet, until, upload
+from service.contract import bundles
+from service.contract.bundles import Item
+from workers import checkpoints, features
+
+IMAGES, DECODES = 1000, 10
+LONG = {"beam": 5, "min_words": 40, "max_words": 50}
+
+
+def main() -> None:
+    case = made_up(IMAGES, torch.device("cpu"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        checkpoints.write(folder / "model.safetensors", case.model)
+        fleet = Fleet(folder / "home", OMP_NUM_THREADS="2").start()
+        try:
+            with fleet.client() as client:
+                client.put("/v1/datasets/coco", content=_bundle(case, folder / "bundle"))
+                _measure(client, (folder / "model.safetensors").read_bytes(), case, folder)
+                _polls(fleet, client)
+        finally:
+            fleet.stop()
+
+
+def _measure(client: httpx.Client, model: bytes, case, folder: Path) -> None:
+    warm = upload(client, _another(case, folder, 0.5))
+    _run(client, warm, "first, the worker still cold")
+    identity = upload(client, model)
+    _run(client, identity, "on a warm worker")
+    began = time.perf_counter()
+    answer = client.post("/v1/evaluations", json=_request(identity), headers={"Prefer": "wait=30"})
+    assert all(work["cached"] for work in answer.json()["works"])
+    print(f"the same again: answered in {1000 * (time.perf_counter() - began):.0f} ms")
+    decodes = [
+        client.post(
+            "/v1/evaluations",
+            json=_request(identity, pregen=[], postgen=["bleu"], decoding=LONG | {"beam": beam}),
+        ).json()["id"]
+        for beam in range(3, 3 + DECODES)
+    ]
+    until(lambda: _get(client, decodes[0])["status"] == "running", 30, "a running decode")
+    _run(client, upload(client, _another(case, folder, 0.9)), f"behind {DECODES} long decodes")
+    for decode in decodes:
+        client.post(f"/v1/evaluations/{decode}/cancel")
+
+
+def _another(case, folder: Path, factor: float) -> bytes:
+    """A checkpoint that nobody has scored."""
+    tensors = {name: at * factor for name, at in case.model.tensors.items()}
+    checkpoints.write(folder / "other", type(case.model)(case.model.description, tensors))
+    return (folder / "other").read_bytes()
+
+
+def _run(client: httpx.Client, identity: str, how: str) -> None:
+    began = time.perf_counter()
+    evaluation = client.post("/v1/evaluations", json=_request(identity)).json()["id"]
+    seen: dict[str, float] = {}
+    while "pregen" not in seen:
+        for work in _get(client, evaluation)["works"]:
+            if work["status"] == "done":
+                seen.setdefault(work["name"], time.perf_counter() - began)
+        time.sleep(0.02)
+    print(f"{how}: prefix scores {seen['prefix']:.2f} s, all pre-gen scores {seen['pregen']:.2f} s")
+
+
+def _request(identity: str, **more: object) -> dict[str, object]:
+    return {"checkpoint": identity, "dataset": "coco/test", "postgen": [], **more}
+
+
+def _get(client: httpx.Client, identity: str) -> dict:
+    return client.get(f"/v1/evaluations/{identity}").json()
+
+
+def _polls(fleet: Fleet, client: httpx.Client) -> None:
+    if shutil.which("wrk") is None:
+        print("polls: not measured, wrk is not installed")
+        return
+    identity = client.get("/v1/evaluations").json()["items"][-1]["id"]
+    address = f"{fleet.url}/v1/evaluations/{identity}"
+    tag = client.get(address).headers["ETag"]
+    for what, options in (("200", []), ("304", ["-H", f"If-None-Match: {tag}"])):
+        command = ["wrk", "-t1", "-c8", "-d5", "--latency", *options, address]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        kept = [line.split() for line in output.splitlines() if "99%" in line or "/sec:" in line]
+        print(f"polls answered {what}:", ", ".join(" ".join(words) for words in kept))
+
+
+def _bundle(case, folder: Path) -> bytes:
+    names = [f"{number:05}.jpg" for number in range(IMAGES)]
+    words = case.model.description.vocabulary
+    references = case.references
+    offsets = references.caption_offsets
+    captions = [
+        " ".join(words[token] for token in references.tokens[start : stop - 1])
+        for start, stop in pairwise(offsets)
+    ]
+    bounds = references.image_offsets
+    items = [
+        Item(name, "test", tuple(captions[bounds[at] : bounds[at + 1]]))
+        for at, name in enumerate(names)
+    ]
+    bundles.write_folder(folder, items)
+    features.write(folder / bundles.FEATURES, names, case.features, ENCODER)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for file in sorted(folder.iterdir()):
+            archive.add(file, file.name)
+    return buffer.getvalue()
+
+
+if __name__ == "__main__":
+    main()
