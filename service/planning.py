@@ -6,7 +6,10 @@ from typing import Any
 
 from service.contract.works import Blob, Work
 
-PART_IMAGES = 1024  # a shard of columns or captions: some seconds on two cores, whole blocks
+PART_IMAGES = {  # a shard is whole blocks, and short: an instant score waits for the one that runs
+    "columns": 1024,  # some 3 s on two cores
+    "captions": 256,  # 1 to 3 s with a beam of 3
+}
 BLOCK_IMAGES = 128  # the engine's; a part is whole blocks, so that sharding changes no bit
 
 
@@ -71,9 +74,10 @@ def _sharded(
     kind: str, inputs: Mapping[str, Blob | Work], parameters: Mapping[str, Any], images: int
 ) -> Work:
     """One work for all images, joined from parts where there are many."""
-    starts = range(0, images, PART_IMAGES)
+    size = PART_IMAGES[kind]
+    starts = range(0, images, size)
     parts = tuple(
-        Work(kind, inputs, {**parameters, "images": [start, min(start + PART_IMAGES, images)]})
+        Work(kind, inputs, {**parameters, "images": [start, min(start + size, images)]})
         for start in starts
     )
     return Work(kind, inputs, parameters, parts if len(parts) > 1 else ())

@@ -101,7 +101,7 @@ async def get(
     if kept is None:
         answer, version = await asyncio.to_thread(evaluations.get, service.records, identity)
         kept = service.bodies.keep(answer, version)
-    if not kept.over:
+    if not kept.over and seconds is None:  # whoever waits here need not wait at home too
         headers["Retry-After"] = RETRY_AFTER
     headers["ETag"] = _etag(identity, kept.version)
     return Response(kept.text, 200, headers, media_type="application/json")

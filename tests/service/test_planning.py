@@ -31,15 +31,16 @@ def test_captions_that_were_sent_need_no_model():
 
 
 def test_a_large_split_is_sharded_in_whole_blocks():
-    columns = _plan(images=2 * PART_IMAGES + 5).named["columns"]
+    size = PART_IMAGES["columns"]
+    columns = _plan(images=2 * size + 5).named["columns"]
     spans = [part.parameters["images"] for part in columns.parts]
     assert spans == [
-        [0, PART_IMAGES],
-        [PART_IMAGES, 2 * PART_IMAGES],
-        [2 * PART_IMAGES, 2 * PART_IMAGES + 5],
+        [0, size],
+        [size, 2 * size],
+        [2 * size, 2 * size + 5],
     ]
     assert columns.key == _plan(images=9).named["columns"].key
-    assert PART_IMAGES % planning.BLOCK_IMAGES == 0
+    assert all(size % planning.BLOCK_IMAGES == 0 for size in PART_IMAGES.values())
 
 
 def test_everything_comes_after_what_it_needs_and_once():
