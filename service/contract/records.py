@@ -14,14 +14,13 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import Connection, Engine, Row
+from sqlalchemy.engine import Connection, Engine
 
-from service.contract import works
+from service.contract import history, works
 from service.contract.tables import (
     attempts,
     evaluation_works,
     evaluations,
-    events,
     needs,
     outbox,
     work_rows,
@@ -166,7 +165,7 @@ class Records:
                     work_key=key, attempt=row.attempt, worker=worker, started_at=now
                 )
             )
-            self._tell(connection, [key])
+            history.tell_about(connection, [key])
             inputs = json.loads(row.inputs)
             return Lease(
                 key=key,
@@ -201,7 +200,7 @@ class Records:
                     .values(done=done, total=total)
                 ).rowcount
                 if moved:
-                    self._tell(connection, [lease.key])
+                    history.tell_about(connection, [lease.key])
             return alive
 
     def finish(self, lease: Lease, result: str, summary: Mapping[str, Any]) -> bool:
@@ -221,7 +220,7 @@ class Records:
             self._end_attempt(connection, lease, "done" if accepted else "refused: too late", now)
             if accepted:
                 self._release_dependents(connection, lease.key)
-                self._tell(connection, [lease.key])
+                history.tell_about(connection, [lease.key])
             return accepted
 
     def fail(self, lease: Lease, error: Mapping[str, Any], *, death: bool, retry: bool) -> bool:
@@ -249,7 +248,7 @@ class Records:
                 self._wake(connection, lease.key, row.queue)
             if accepted:
                 touched = [] if again else self._fail_dependents(connection, lease.key, error)
-                self._tell(connection, [lease.key, *touched])
+                history.tell_about(connection, [lease.key, *touched])
             return accepted
 
     def make_unavailable(self, lease: Lease, reason: Mapping[str, Any]) -> bool:
@@ -264,7 +263,7 @@ class Records:
                 finished_at=time.time(),
             )
             if accepted:
-                self._tell(connection, [lease.key])
+                history.tell_about(connection, [lease.key])
             return accepted
 
     def hand_back(self, lease: Lease) -> None:
@@ -274,7 +273,7 @@ class Records:
             if self._current(lease, connection, status="ready", lease_until=None):
                 queue = works.KINDS[lease.kind].queue
                 self._wake(connection, lease.key, queue)
-                self._tell(connection, [lease.key])
+                history.tell_about(connection, [lease.key])
 
     def _current(self, lease: Lease, connection: Connection, **values: Any) -> bool:
         """Changes the work only while this attempt holds it."""
@@ -321,7 +320,7 @@ class Records:
                     .values(status="ready", result=None, summary=None, attempt=0, deaths=0)
                 )
                 self._wake(connection, maker.key, maker.queue)
-                self._tell(connection, [lease.key, maker.key])
+                history.tell_about(connection, [lease.key, maker.key])
             return True
 
     # The caller's and the janitor's side.
@@ -341,8 +340,8 @@ class Records:
             )
             .values(status="canceled", finished_at=time.time(), lease_until=None)
         )
-        self._tell(connection, alone)
-        freeze_canceled(connection, identity)
+        history.tell_about(connection, alone)
+        history.freeze_canceled(connection, identity)
 
     def _with_needs(self, connection: Connection, identities: Sequence[str]) -> set[str]:
         """The live works of these evaluations, shards included."""
@@ -392,7 +391,7 @@ class Records:
                     .where(work_rows.c.key.in_(mine), stuck, work_rows.c.deadline < time.time())
                     .values(status="failed", error=error, finished_at=time.time(), lease_until=None)
                 )
-                self._tell(connection, mine)
+                history.tell_about(connection, mine)
         return len(late)
 
     def ready(self, before: float) -> list[tuple[str, str]]:
@@ -444,101 +443,6 @@ class Records:
 
     def _wake(self, connection: Connection, key: str, queue: str) -> None:
         connection.execute(outbox.insert().values(work_key=key, queue=queue))
-
-    def _tell(self, connection: Connection, keys: Iterable[str]) -> None:
-        """The evaluations that hold these works have a new version, and events that say why."""
-        concerned = connection.execute(
-            sa.select(
-                evaluation_works.c.evaluation_id,
-                evaluation_works.c.name,
-                *(work_rows.c[name] for name in _TOLD),
-            )
-            .join(work_rows, work_rows.c.key == evaluation_works.c.work_key)
-            .join(evaluations, evaluations.c.id == evaluation_works.c.evaluation_id)
-            .where(work_rows.c.key.in_(list(keys)), evaluations.c.finished_at.is_(None))
-        ).all()
-        for row in concerned:
-            tell(connection, row.evaluation_id, "work", work_event(row))
-            summary = json.loads(row.summary or "{}")
-            if row.status == "done" and "scores" in summary:
-                tell(connection, row.evaluation_id, "scores", summary)
-        for identity in dict.fromkeys(row.evaluation_id for row in concerned):
-            settle(connection, identity)
-
-
-_TOLD = ("status", "done", "total", "attempt", "error", "summary", "started_at", "finished_at")
-
-
-def work_event(row: Row[Any]) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "status": row.status,
-        "progress": {"done": row.done, "total": row.total},
-        "attempts": row.attempt,
-        "error": json.loads(row.error) if row.error else None,
-    }
-
-
-def settle(connection: Connection, identity: str) -> None:
-    """Derives an evaluation's state; at the end it is written down and never changes again."""
-    rows = work_statuses(connection, identity)
-    status = works.derive(row.status for row in rows)
-    values: dict[str, Any] = {"status": status}
-    if status in works.ENDED:
-        snapshot = [dict(row._mapping) for row in rows]  # noqa: SLF001  its public name
-        values |= {"finished_at": time.time(), "snapshot": json.dumps(snapshot)}
-    changed = connection.execute(
-        evaluations.update()
-        .where(evaluations.c.id == identity, evaluations.c.finished_at.is_(None))
-        .values(**values)
-    ).rowcount
-    if changed and status in works.ENDED:
-        tell(connection, identity, "end", {"status": status})
-
-
-def freeze_canceled(connection: Connection, identity: str) -> None:
-    """A canceled evaluation ends at once, though works that it shares with others go on."""
-    rows = work_statuses(connection, identity)
-    open_ones = [row for row in rows if row.status not in works.TERMINAL]
-    if not open_ones:
-        return
-    snapshot = [
-        {**row._mapping, "status": "canceled" if row in open_ones else row.status}  # noqa: SLF001
-        for row in rows
-    ]
-    connection.execute(
-        evaluations.update()
-        .where(evaluations.c.id == identity, evaluations.c.finished_at.is_(None))
-        .values(status="canceled", finished_at=time.time(), snapshot=json.dumps(snapshot))
-    )
-    tell(connection, identity, "end", {"status": "canceled"})
-
-
-def tell(connection: Connection, identity: str, kind: str, payload: Mapping[str, Any]) -> None:
-    """A new version of an evaluation; its number is the event's id."""
-    connection.execute(
-        evaluations.update()
-        .where(evaluations.c.id == identity)
-        .values(version=evaluations.c.version + 1)
-    )
-    version = sa.select(evaluations.c.version).where(evaluations.c.id == identity)
-    connection.execute(
-        events.insert().values(
-            evaluation_id=identity,
-            version=version.scalar_subquery(),
-            kind=kind,
-            payload=json.dumps(dict(payload)),
-        )
-    )
-
-
-def work_statuses(connection: Connection, identity: str) -> Sequence[Row[Any]]:
-    return connection.execute(
-        sa.select(evaluation_works.c.name, work_rows)
-        .join(work_rows, work_rows.c.key == evaluation_works.c.work_key)
-        .where(evaluation_works.c.evaluation_id == identity)
-        .order_by(evaluation_works.c.position)
-    ).all()
 
 
 def _distinct(found: Iterable[Work]) -> list[Work]:

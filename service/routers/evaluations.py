@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from service import details, evaluations, results
+from service import details, evaluations, results, submissions
 from service.contract.schemas import EvaluationIn, EvaluationOut, Page
 from service.dependencies import Parts, Service
 from service.listing import list_evaluations
@@ -37,7 +37,7 @@ async def submit(
     """202 at once; `Prefer: wait=N` holds for the pre-gen scores (or the end): then 201."""
     key = idempotency_key(idempotency_key_)
     submitted = await asyncio.to_thread(
-        evaluations.submit, service.records, service.blobs, request, key
+        submissions.submit, service.records, service.blobs, request, key
     )
     await asyncio.to_thread(service.queues.flush, service.records)
     headers = {"Location": f"/v1/evaluations/{submitted.id}"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers import vocabulary
+from service.contract.words import TOKENIZERS
 
 NAMES = tuple(
     f"{architecture}_{run}" for architecture in ("init", "pre", "par", "merge") for run in (1, 2, 3)
@@ -25,7 +25,7 @@ class System:
 
 def references(data: Path, dataset: str) -> list[list[str]]:
     """Image by image, in the systems' order, as Karpathy's tokens."""
-    tokens = vocabulary.TOKENIZERS["karpathy"]
+    tokens = TOKENIZERS["karpathy"]
     return [[" ".join(tokens(caption)) for caption in image] for image in _raw(data, dataset)]
 
 

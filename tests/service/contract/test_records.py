@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
+from service.contract import history
 from service.contract import records as engine_of_works
 from service.contract.records import Records
 from service.contract.tables import (
@@ -63,7 +64,7 @@ def _plan(records, *works, evaluation="ev_1", deadline=SOON):
                     cached=cached[work.key],
                 )
             )
-        engine_of_works.settle(connection, evaluation)
+        history.settle(connection, evaluation)
     return cached
 
 

@@ -1,0 +1,288 @@
+"""Taking a request in: what it asks for is checked, planned, and recorded as an evaluation."""
+
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from service import checkpoints, datasets, planning
+from service.contract import catalogue
+from service.contract.blobs import Blobs
+from service.contract.errors import Conflict, InvalidRequest
+from service.contract.history import settle
+from service.contract.records import Records
+from service.contract.schemas import DatasetPinned, EvaluationIn
+from service.contract.tables import evaluation_works, evaluations, idempotency, labels
+from service.datasets import Pinned
+from service.planning import Plan
+
+
+@dataclass(frozen=True)
+class Submitted:
+    id: str
+    replayed: bool
+
+
+def submit(
+    records: Records,
+    blobs: Blobs,
+    request: EvaluationIn,
+    key: str | None,
+    caller: str = "anyone",
+) -> Submitted:
+    """Plans and records an evaluation; the same Idempotency-Key answers with the first one."""
+    digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
+    if key is not None:
+        found = _replay(records, caller, key, digest)
+        if found is not None:
+            return Submitted(found, replayed=True)
+    pinned = datasets.pin(records, request.dataset)
+    plan, warnings = _plan(records, blobs, request, pinned)
+    identity = f"ev_{secrets.token_urlsafe(18)}"
+    with records.transaction() as connection:
+        if key is not None:
+            claimed = _claim(connection, records, caller, key, digest, identity)
+            if claimed is not None:
+                return Submitted(claimed, replayed=True)
+        _insert(connection, records, identity, request, pinned, plan, warnings)
+    return Submitted(identity, replayed=False)
+
+
+def _replay(records: Records, caller: str, key: str, digest: str) -> str | None:
+    with records.reading() as connection:
+        return _known(connection, caller, key, digest)
+
+
+def _known(connection: Connection, caller: str, key: str, digest: str) -> str | None:
+    row = connection.execute(
+        sa.select(idempotency).where(idempotency.c.caller == caller, idempotency.c.key == key)
+    ).first()
+    if row is None:
+        return None
+    if row.request != digest:
+        raise InvalidRequest(
+            "this Idempotency-Key came with another request before; use a new key for a new request"
+        )
+    return str(row.evaluation_id)
+
+
+def _claim(
+    connection: Connection, records: Records, caller: str, key: str, digest: str, identity: str
+) -> str | None:
+    """Takes the key for this evaluation, or says whose it is."""
+    taken = records.add_new(
+        connection,
+        idempotency,
+        caller=caller,
+        key=key,
+        request=digest,
+        evaluation_id=identity,
+        created_at=time.time(),
+    )
+    if taken:
+        return None
+    known = _known(connection, caller, key, digest)
+    if known is None:
+        raise Conflict("a request with this Idempotency-Key is on its way; ask again")
+    return known
+
+
+def _plan(
+    records: Records, blobs: Blobs, request: EvaluationIn, pinned: Pinned
+) -> tuple[Plan, list[dict[str, Any]]]:
+    families = _families(request.postgen)
+    names = _pregen(request)
+    if request.captions is not None:
+        if names:
+            raise InvalidRequest(
+                "pre-gen scores need a checkpoint; captions alone have none", [("/pregen", "")]
+            )
+        digest, warnings = _captions(blobs, request, pinned)
+        plan = planning.plan_captions(
+            digest,
+            pinned.digest,
+            pinned.split,
+            families=families,
+            tokenizer=request.tokenizer,
+        )
+        return plan, warnings
+    assert request.checkpoint is not None
+    _check_match(checkpoints.describe(records, request.checkpoint), pinned)
+    plan = planning.plan_checkpoint(
+        request.checkpoint,
+        pinned.digest,
+        pinned.split,
+        pinned.images,
+        pregen=names != [],
+        families=families,
+        tokenizer=request.tokenizer,
+        decoding=request.decoding.model_dump(),
+    )
+    return plan, []
+
+
+def _families(postgen: Sequence[str]) -> list[str]:
+    """The works that these metrics need, each once."""
+    found: dict[str, None] = {}
+    for place, name in enumerate(postgen):
+        for full in catalogue.expand([name]):
+            spec = catalogue.metric(full)
+            if spec.family != "postgen":
+                raise InvalidRequest(
+                    f"{name} is a pre-gen metric: ask for it in `pregen`",
+                    [(f"/postgen/{place}", "expected a post-gen metric")],
+                )
+            found[catalogue.work_of(full)] = None
+    return list(found)
+
+
+def _pregen(request: EvaluationIn) -> list[str] | None:
+    """Names asked for; None means all, with the headline ones shown."""
+    if request.pregen == "all" or (request.pregen is None and request.checkpoint is not None):
+        return None
+    names = list(request.pregen or [])
+    for place, name in enumerate(names):
+        if catalogue.metric(name).family != "pregen":
+            raise InvalidRequest(
+                f"{name} is a post-gen metric: ask for it in `postgen`",
+                [(f"/pregen/{place}", "expected a pre-gen metric")],
+            )
+    return names
+
+
+def _check_match(description: Mapping[str, Any], pinned: Pinned) -> None:
+    """Checkpoint and dataset belong together: the same encoder, the same size of features."""
+    if pinned.features is None:
+        raise InvalidRequest(
+            f"dataset {pinned} has captions alone: a checkpoint needs its image features",
+            [("/dataset", "expected a dataset with features")],
+        )
+    if description["encoder"] != pinned.features["encoder"]:
+        raise InvalidRequest(
+            f"the checkpoint was trained on features of {_encoder(description['encoder'])}, "
+            f"the dataset has those of {_encoder(pinned.features['encoder'])}",
+            [("/dataset", "expected the checkpoint's encoder")],
+        )
+    expected = description["config"]["feature_size"]
+    if expected != pinned.features["size"]:
+        raise InvalidRequest(
+            f"the checkpoint expects image features of size {expected}, "
+            f"the dataset's have {pinned.features['size']}",
+            [("/dataset", f"expected features of size {expected}")],
+        )
+
+
+def _encoder(encoder: Mapping[str, str]) -> str:
+    return f"{encoder['name']} ({encoder['digest']})"
+
+
+def _captions(
+    blobs: Blobs, request: EvaluationIn, pinned: Pinned
+) -> tuple[str, list[dict[str, Any]]]:
+    """Stores the captions in the split's order: a blob of [place, caption] pairs."""
+    assert request.captions is not None
+    places = datasets.images(blobs, pinned)
+    found: dict[int, tuple[int, str]] = {}
+    problems: list[tuple[str, str]] = []
+    for index, given in enumerate(request.captions):
+        pointer = f"/captions/{index}/image"
+        place = places.get(given.image)
+        if place is None:
+            problems.append((pointer, f"{given.image!r:.100} is not an image of {pinned}"))
+        elif place in found:
+            first = found[place][0]
+            problems.append((pointer, f"{given.image!r:.100} has a caption at {first} already"))
+        else:
+            found[place] = (index, given.caption)
+    missing = pinned.images - len(found)
+    if missing and not problems and not request.subset:
+        names = {place: name for name, place in reversed(places.items())}
+        absent = next(place for place in range(pinned.images) if place not in found)
+        problems.append(
+            (
+                "/captions",
+                (
+                    f"{missing} of {pinned.images} images have no caption, the first is "
+                    f"{names[absent]!r:.100}; send `subset: true` to score a part"
+                ),
+            )
+        )
+    if problems:
+        raise InvalidRequest(f"captions do not fit {pinned}: {problems[0][1]}", problems[:100])
+    ordered = [[place, found[place][1]] for place in sorted(found)]
+    return blobs.put(json.dumps(ordered).encode()), _warnings(ordered, request, found)
+
+
+_SEPARATORS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+
+
+def _warnings(
+    ordered: Sequence[Sequence[Any]],
+    request: EvaluationIn,
+    found: Mapping[int, tuple[int, str]],
+) -> list[dict[str, Any]]:
+    """What is odd but can be scored."""
+    assert request.captions is not None
+    warnings: list[dict[str, Any]] = []
+    for place, caption in ordered:
+        image = request.captions[found[place][0]].image
+        if not caption.strip():
+            warnings.append({"code": "empty_caption", "image": image, "detail": "it scores 0"})
+        elif any(mark in caption for mark in _SEPARATORS):
+            detail = "a line separator inside; it is scored as a blank"
+            warnings.append({"code": "line_separator", "image": image, "detail": detail})
+    if len(ordered) == 1:
+        detail = "CIDEr-D of one image is 0 by construction"
+        warnings.append({"code": "one_image", "image": None, "detail": detail})
+    return warnings[:1000]
+
+
+def _insert(
+    connection: Connection,
+    records: Records,
+    identity: str,
+    request: EvaluationIn,
+    pinned: Pinned,
+    plan: Plan,
+    warnings: Sequence[Mapping[str, Any]],
+) -> None:
+    now = time.time()
+    deadline = now + request.deadline
+    cached = records.add_works(connection, plan.everything(), deadline)
+    kept = request.model_dump(exclude={"captions"})
+    pinned_out = DatasetPinned(
+        name=pinned.name, version=f"v{pinned.version}", digest=pinned.digest, split=pinned.split
+    )
+    connection.execute(
+        evaluations.insert().values(
+            id=identity,
+            request=json.dumps(kept),
+            dataset=pinned_out.model_dump_json(),
+            dataset_name=pinned.name,
+            checkpoint=request.checkpoint,
+            status="queued",
+            version=1,
+            warnings=json.dumps(list(warnings)),
+            deadline=deadline,
+            created_at=now,
+        )
+    )
+    for position, (name, work) in enumerate(plan.named.items()):
+        connection.execute(
+            evaluation_works.insert().values(
+                evaluation_id=identity,
+                position=position,
+                name=name,
+                work_key=work.key,
+                cached=cached[work.key],
+            )
+        )
+    for name, value in request.labels.items():
+        connection.execute(labels.insert().values(evaluation_id=identity, name=name, value=value))
+    settle(connection, identity)

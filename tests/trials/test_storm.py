@@ -1,0 +1,119 @@
+"""T27: processes die at random while evaluations run; every one ends, with the right scores."""
+
+import contextlib
+import random
+import time
+
+import httpx
+import psutil
+import pytest
+import sqlalchemy as sa
+
+from fleet import Fleet, bundle, checkpoint, until, upload
+from service.contract.tables import evaluations, work_rows
+
+VICTIMS = ("uvicorn", "worker", "workers.child", "janitor", "redis-server")
+
+
+def _post(fleet, checkpoint_, number):
+    """As a client does: the same key again until somebody answers."""
+    request = {
+        "checkpoint": checkpoint_,
+        "dataset": "tiny/test",
+        "postgen": [],
+        "labels": {"n": str(number)},
+    }
+
+    def answered():
+        with contextlib.suppress(httpx.HTTPError), fleet.client() as client:
+            headers = {"Idempotency-Key": f"storm-{number}"}
+            answer = client.post("/v1/evaluations", json=request, headers=headers)
+            return answer.json()["id"] if answer.status_code == 202 else None
+        return None
+
+    return until(answered, 60, "an answer")
+
+
+def _victim(fleet, rng):
+    family = [process for process in fleet.family() if process.is_running()]
+    named = []
+    for process in family:
+        with contextlib.suppress(psutil.Error):
+            words = (process.name(), *process.cmdline())
+            named += [process for word in VICTIMS if word in words]
+    return rng.choice(named) if named else None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "count"), [(5, 6), pytest.param(60, 60, marks=pytest.mark.slow)]
+)
+def test_a_storm_of_kills_loses_nothing(tmp_path, seconds, count):
+    rng = random.Random(seconds)
+    fleet = Fleet(tmp_path / "home").start()
+    try:
+        with fleet.client() as client:
+            client.put("/v1/datasets/tiny", content=bundle(40))
+            identities = [upload(client, checkpoint(seed=at)) for at in range(count)]
+        golden = _golden(tmp_path, identities, count)
+        submitted = {}
+        ends = time.monotonic() + seconds
+        next_kill = time.monotonic() + 1
+        while time.monotonic() < ends or len(submitted) < count:
+            if len(submitted) < count:
+                number = len(submitted)
+                submitted[number] = _post(fleet, identities[number], number)
+            if time.monotonic() > next_kill and time.monotonic() < ends:
+                next_kill += 2
+                victim = _victim(fleet, rng)
+                if victim is not None:
+                    with contextlib.suppress(psutil.Error):
+                        victim.kill()
+            time.sleep(0.05)
+        _all_ended(fleet, count)
+        with fleet.client() as client:
+            for number, identity in submitted.items():
+                found = client.get(f"/v1/evaluations/{identity}").json()
+                assert found["status"] == "succeeded", found
+                assert found["scores"] == golden[number]
+        _nothing_leaked(fleet)
+    finally:
+        fleet.stop()
+
+
+def _golden(folder, identities, count):
+    """The same checkpoints on a service that nobody disturbs."""
+    calm = Fleet(folder / "calm").start()
+    try:
+        with calm.client() as client:
+            client.put("/v1/datasets/tiny", content=bundle(40))
+            scores = {}
+            for number in range(count):
+                upload(client, checkpoint(seed=number))
+                request = {
+                    "checkpoint": identities[number],
+                    "dataset": "tiny/test",
+                    "postgen": [],
+                }
+                answer = client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=30"})
+                scores[number] = answer.json()["scores"]
+        return scores
+    finally:
+        calm.stop()
+
+
+def _all_ended(fleet, count):
+    def ended():
+        with fleet.records.reading() as connection:
+            query = sa.select(sa.func.count()).where(evaluations.c.finished_at.is_not(None))
+            return connection.execute(query).scalar_one() == count
+
+    until(ended, 60, "the end of every evaluation")
+
+
+def _nothing_leaked(fleet):
+    with fleet.records.reading() as connection:
+        statuses = set(connection.execute(sa.select(work_rows.c.status)).scalars())
+        leases = set(connection.execute(sa.select(work_rows.c.lease_until)).scalars())
+    assert statuses == {"done"}
+    assert leases == {None}
+    assert not list((fleet.home / "blobs" / "uploads").iterdir())
