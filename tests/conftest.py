@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 import torch
+from hypothesis import settings
 
 from service.contract import database
+
+# The same examples each time: what fails here fails again. More of them: HYPOTHESIS_PROFILE=wide.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("wide", max_examples=2000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -100,7 +100,7 @@ def test_a_file_that_shrinks_during_its_upload_is_told_and_not_tried_again(
 
     with pytest.raises(prescore.InvalidArgument, match="still being written"):
         client.upload_checkpoint(path, shrink)
-    assert len(service.seen("PUT")) == 1
+    assert len(service.seen("PUT")) <= 1  # the server may not have noted the one that broke off
     assert service.checkpoints == {}
 
 

@@ -110,10 +110,10 @@ def test_images_drop_out_when_no_reference_goes_on():
 def test_progress_is_told_and_stop_is_heeded():
     rng = np.random.default_rng(8)
     captioner = model("init", "gru", tensors("init", "gru"))
-    features = rng.normal(size=(600, 5)).astype(np.float32)
-    references = encoded(random_references(600, 50, rng))
+    features = rng.normal(size=(1100, 5)).astype(np.float32)
+    references = encoded(random_references(1100, 50, rng))
     told: list[tuple[int, int]] = []
     prefix.walk(captioner, features, references, progress=lambda *at: told.append(at))
-    assert told == [(512, 600), (600, 600)]
+    assert told == [(1024, 1100), (1100, 1100)]
     with pytest.raises(Canceled):
         prefix.walk(captioner, features, references, stop=lambda: True)

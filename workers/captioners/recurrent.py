@@ -41,6 +41,7 @@ class Recurrent:
         self.cell: Cell = CELLS[description.config.cell](tensors, self.inputs)
         self.output = output or Product(tensors["output.weight"], tensors["output.bias"])
         self._table = self._word_table()
+        self._exact: Self | None = None
 
     def look(self, features: Tensor) -> Tensor:
         raise NotImplementedError
@@ -69,12 +70,15 @@ class Recurrent:
 
     def exact(self) -> Self:
         """Words and softmax layer, the large parts, stay shared in float32: their values are."""
+        if self._exact is not None:
+            return self._exact
         shared = ("embedding.weight", "output.weight", "output.bias")
         tensors = {
             name: tensor if name in shared else tensor.double()
             for name, tensor in self.tensors.items()
         }
-        return type(self)(self.description, tensors, output=self.output)
+        self._exact = type(self)(self.description, tensors, output=self.output)
+        return self._exact
 
     def on(self, device: torch.device) -> Self:
         return type(self)(
