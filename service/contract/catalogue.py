@@ -41,7 +41,7 @@ HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_fil
 class MetricSpec:
     name: str
     family: Family
-    higher_is_better: bool | None  # None: it says nothing about the model (a caption's length)
+    higher_is_better: bool | None  # None: neither (a caption's length, a product of all hits)
     range: tuple[float, float]
     definition: str
     needs: tuple[str, ...]
@@ -79,8 +79,8 @@ def pregen_name(dataset: str, image: str, caption: str, chosen: str) -> str:
 def _higher_is_better(caption: str, chosen: str) -> bool | None:
     if caption == "pplx":
         return False
-    if caption == "prob":
-        return True
+    if caption == "prob":  # more hits are more factors below 1: their product says neither
+        return None if chosen in ("filter0", "prefix0") else True
     return {"none": None, "filter0": True, "prefix0": True, "miss0": False}[chosen]
 
 

@@ -141,18 +141,13 @@ def test_every_published_correlation_over_all_datasets_has_the_sign_of_our_direc
             signed = float(row["all_R"]) * (1 if spec.higher_is_better else -1)
             assert signed > -0.01, (postgen, spec.name, row["all_R"])
             checked += 1
-    assert checked > 1000
+    assert checked > 900
 
 
-# A longer prefix has more factors below 1, so that its product may fall as the model gets better;
-# and the most misses in any one caption are one caption's affair.
-AGAINST = {
-    *("mean_geomean_prob_prefix0", "mean_min_prob_prefix0", "median_join_prob_prefix0"),
-    *("median_median_prob_prefix0", "max_join_count_miss0", "max_max_count_miss0"),
-}
+AGAINST = {"max_join_count_miss0", "max_max_count_miss0"}  # one caption's affair
 
 
-def test_within_a_dataset_six_metrics_at_most_speak_against_our_direction(correlations):
+def test_within_a_dataset_two_metrics_at_most_speak_against_our_direction(correlations):
     against = set()
     for _, spec, row in correlations:
         for dataset in ("mscoco", "flickr30k", "flickr8k"):
