@@ -5,6 +5,13 @@ import typer
 from service import commands
 
 app = typer.Typer(name="python -m service", no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (commands.serve, commands.api, commands.janitor, commands.demo, commands.openapi):
+for command in (
+    commands.serve,
+    commands.api,
+    commands.janitor,
+    commands.demo,
+    commands.openapi,
+    commands.migrate,
+):
     app.command()(command)
 app()

@@ -79,6 +79,17 @@ def demo(
         the_demo.run(folder, once=once or not sys.stdin.isatty())
 
 
+def migrate() -> None:
+    """Bring the record's tables to this version: once, before the pieces of a fleet start.
+
+    `prescore serve` does so by itself.
+    """
+    from service.contract import database
+
+    with _errors():
+        database.migrate(database.connect(settings.load().database))
+
+
 def openapi() -> None:
     """Print the interface's description: what `openapi/openapi.json` holds."""
     import json

@@ -41,12 +41,12 @@ def run(home: Path, *, once: bool) -> None:
     with _service(home) as url, prescore.Client(url) as client:
         rows = _score_a_run(console, client, home)
         _conclude(console, rows, home / "demo.svg")
-        console.print(
-            f"The service is at {url} (its API: {url}/docs); its data are in {home}.",
-            soft_wrap=True,
-        )
-        if not once:
-            console.print("It goes on until Ctrl-C.")
+        if once:
+            told = f"The service was at {url}; `prescore serve --home {home}` starts it again."
+            console.print(told, soft_wrap=True)
+        else:
+            told = f"The service is at {url} (its API: {url}/docs) until Ctrl-C; its data: {home}."
+            console.print(told, soft_wrap=True)
             with contextlib.suppress(KeyboardInterrupt):
                 signal.pause()
 

@@ -183,9 +183,7 @@ def _postgen(family: str) -> Callable[[Request, Toolbox, Progress], Result]:
         pairs = json.loads(request.inputs["captions"].read_text("utf-8"))
         rows = np.array([place for place, _ in pairs], np.int64)
         captions = [caption for _, caption in pairs]
-        progress(0, len(captions))
-        found = postgen.score(family, captions, prepared, rows, toolbox.jvm())
-        progress(len(captions), len(captions))
+        found = postgen.score(family, captions, prepared, rows, toolbox.jvm(), progress=progress)
         summary = {"scores": found.corpus, "signature": found.signatures}
         return Result(lambda path: postgen.write(path, found), summary)
 

@@ -319,9 +319,19 @@ class Records:
                     .where(work_rows.c.key == maker.key)
                     .values(status="ready", result=None, summary=None, attempt=0, deaths=0)
                 )
+                self._hold_back(connection, maker.key)
                 self._wake(connection, maker.key, maker.queue)
                 history.tell_about(connection, [lease.key, maker.key])
             return True
+
+    def _hold_back(self, connection: Connection, key: str) -> None:
+        """Others that were about to read a result that is gone wait for it again."""
+        readers = sa.select(needs.c.work_key).where(needs.c.needs_key == key)
+        connection.execute(
+            work_rows.update()
+            .where(work_rows.c.key.in_(readers), work_rows.c.status == "ready")
+            .values(status="waiting", waiting_for=1)
+        )
 
     # The caller's and the janitor's side.
 

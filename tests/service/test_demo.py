@@ -32,6 +32,7 @@ def test_the_demo_ends_by_itself_and_leaves_no_process(tmp_path):
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "rank correlation with CIDEr-D" in result.stdout
+    assert f"prescore serve --home {tmp_path / 'home'}" in result.stdout
     assert (tmp_path / "home" / "demo.svg").read_text().startswith("<svg")
     left = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, check=False)
     assert not left.stdout

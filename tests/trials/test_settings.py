@@ -1,5 +1,6 @@
 """T33: what must not work refuses to start, with a reason."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -44,6 +45,16 @@ def test_a_database_of_another_version_is_refused(tmp_path):
     with pytest.raises(InvalidSetting, match="revision None, this version needs"):
         database.check_at_head(engine)
     database.migrate(engine)
+    database.check_at_head(engine)
+    engine.dispose()
+
+
+def test_migrate_brings_the_tables_to_this_version(tmp_path):
+    url = f"sqlite:///{tmp_path / 'record.sqlite'}"
+    command = [sys.executable, "-m", "service", "migrate"]
+    environment = {**os.environ, "PRESCORE_DATABASE_URL": url}
+    subprocess.run(command, check=True, env=environment, timeout=60)
+    engine = database.connect(url)
     database.check_at_head(engine)
     engine.dispose()
 

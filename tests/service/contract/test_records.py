@@ -249,6 +249,17 @@ def test_a_damaged_input_is_computed_again_and_waited_for(records):
     assert records.lease(_pregen().key, "w").inputs == {"columns": "sha256:good"}
 
 
+def test_whoever_was_about_to_read_a_damaged_result_waits_for_it_too(records):
+    other = Work("pregen", {"columns": _columns()}, {"another": True})
+    _plan(records, _pregen(), other)
+    records.finish(records.lease(_columns().key, "w"), "sha256:bad", {})
+    assert records.recompute(records.lease(_pregen().key, "w"), "sha256:bad")
+    assert records.lease(other.key, "w") is None
+    records.finish(records.lease(_columns().key, "w"), "sha256:good", {})
+    for work in (_pregen(), other):
+        assert records.lease(work.key, "w").inputs == {"columns": "sha256:good"}
+
+
 def test_a_damaged_upload_cannot_be_computed_again(records):
     _plan(records, _columns())
     assert not records.recompute(records.lease(_columns().key, "w"), "sha256:a")
