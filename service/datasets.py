@@ -45,11 +45,7 @@ def check_name(name: str) -> None:
 
 def judge(path: Path) -> dict[str, Any]:
     """What is kept of a bundle; raises InvalidBundle with line and field."""
-    splits: dict[str, dict[str, int]] = {}
-    for item in bundles.read_items(path):
-        counts = splits.setdefault(item.split, {"images": 0, "references": 0})
-        counts["images"] += 1
-        counts["references"] += len(item.references)
+    splits = bundles.count_splits(path)
     header = bundles.read_features_header(path)
     features = header and {"encoder": header.encoder.model_dump(), "size": header.size}
     return {"splits": splits, "features": features}

@@ -39,7 +39,7 @@ def captions_csv(records: Records, blobs: FileBlobs, identity: str) -> Iterator[
 
 def captions_coco(records: Records, blobs: FileBlobs, identity: str) -> list[dict[str, Any]]:
     """COCO results format: `image_id` is the bundle's id (a number where it is one)."""
-    pinned = _pinned(records, identity)
+    pinned = _pinned(records, evaluations.get(records, identity)[0])
     ids = [item.id or item.image for item in _items(blobs, pinned)]
     pairs = _pairs(records, blobs, identity)
     return [
@@ -54,7 +54,7 @@ def tokens(records: Records, blobs: FileBlobs, identity: str, image: str) -> dic
     result = evaluations.result_of(records, identity, "columns")
     if result is None or evaluation.checkpoint is None:
         raise NotFound(f"evaluation {identity} has no columns (yet)")
-    pinned = _pinned(records, identity)
+    pinned = _pinned(records, evaluation)
     place = datasets.images(blobs, pinned).get(image)
     if place is None:
         raise NotFound(f"{image!r:.100} is not an image of {pinned}")
@@ -97,7 +97,7 @@ def _tokens(
 
 def _rows(records: Records, blobs: FileBlobs, identity: str) -> list[dict[str, Any]]:
     evaluation, _ = evaluations.get(records, identity)
-    pinned = _pinned(records, identity)
+    pinned = _pinned(records, evaluation)
     names = [item.image for item in _items(blobs, pinned)]
     pairs = _pairs(records, blobs, identity)
     scores = _caption_scores(records, blobs, evaluation, len(pairs))
@@ -136,8 +136,7 @@ def _pairs(records: Records, blobs: FileBlobs, identity: str) -> list[tuple[int,
     return [tuple(pair) for pair in json.loads(blobs.path(digest, check=False).read_text("utf-8"))]
 
 
-def _pinned(records: Records, identity: str) -> Pinned:
-    evaluation, _ = evaluations.get(records, identity)
+def _pinned(records: Records, evaluation: EvaluationOut) -> Pinned:
     dataset = evaluation.dataset
     return datasets.pin(records, f"{dataset.name}@{dataset.version}/{dataset.split}")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
 
 from service.contract import catalogue
 from service.contract.errors import NotFound
@@ -37,13 +38,8 @@ def version(records: Records, identity: str) -> int:
 def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
     """The evaluation and its version."""
     with records.reading() as connection:
-        row = connection.execute(sa.select(evaluations).where(evaluations.c.id == identity)).first()
-        if row is None:
-            raise NotFound(f"no evaluation {identity!r:.60}")
-        if row.snapshot is not None:
-            rows = json.loads(row.snapshot)
-        else:
-            rows = [dict(at._mapping) for at in work_statuses(connection, identity)]  # noqa: SLF001
+        row = _row(connection, identity)
+        rows = _works(connection, row)
         cached = dict(
             connection.execute(
                 sa.select(evaluation_works.c.name, evaluation_works.c.cached).where(
@@ -75,6 +71,20 @@ def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
         created_at=rfc3339(row.created_at),
         finished_at=rfc3339(row.finished_at) if row.finished_at else None,
     ), row.version
+
+
+def _row(connection: Connection, identity: str) -> Row[Any]:
+    row = connection.execute(sa.select(evaluations).where(evaluations.c.id == identity)).first()
+    if row is None:
+        raise NotFound(f"no evaluation {identity!r:.60}")
+    return row
+
+
+def _works(connection: Connection, row: Row[Any]) -> list[dict[str, Any]]:
+    """As they are; of an evaluation that has ended, as they were then."""
+    if row.snapshot is not None:
+        return list(json.loads(row.snapshot))
+    return [dict(at._mapping) for at in work_statuses(connection, row.id)]  # noqa: SLF001
 
 
 def _work_out(row: Mapping[str, Any], *, cached: bool) -> WorkOut:
@@ -142,11 +152,7 @@ def score_out(name: str, found: Mapping[str, Any]) -> ScoreOut:
 def pregen(records: Records, identity: str) -> dict[str, ScoreOut]:
     """Every pre-gen score that is there by now."""
     with records.reading() as connection:
-        if not connection.execute(
-            sa.select(evaluations.c.id).where(evaluations.c.id == identity)
-        ).first():
-            raise NotFound(f"no evaluation {identity!r:.60}")
-        rows = [dict(at._mapping) for at in work_statuses(connection, identity)]  # noqa: SLF001
+        rows = _works(connection, _row(connection, identity))
     return {
         name: score_out(name, found)
         for name, found in _summaries(rows).items()
@@ -157,12 +163,7 @@ def pregen(records: Records, identity: str) -> dict[str, ScoreOut]:
 def cancel(records: Records, identity: str) -> None:
     """Ends an evaluation's works, those apart that another live evaluation waits for."""
     with records.transaction() as connection:
-        row = connection.execute(
-            sa.select(evaluations.c.finished_at).where(evaluations.c.id == identity)
-        ).first()
-        if row is None:
-            raise NotFound(f"no evaluation {identity!r:.60}")
-        if row.finished_at is None:
+        if _row(connection, identity).finished_at is None:
             records.cancel_works(connection, identity)
 
 

@@ -179,11 +179,7 @@ def _checkpoint_facts(path: Path) -> dict[str, Any]:
 
 
 def _bundle_facts(path: Path) -> dict[str, Any]:
-    splits: dict[str, dict[str, int]] = {}
-    for item in bundles.read_items(path):
-        counts = splits.setdefault(item.split, {"images": 0, "references": 0})
-        counts["images"] += 1
-        counts["references"] += len(item.references)
+    splits = bundles.count_splits(path)
     features = bundles.read_features_header(path)
     return {
         "splits": splits,

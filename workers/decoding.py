@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from service.contract.checkpoint_header import EDGE, UNK
-from service.contract.errors import Canceled, CheckpointMismatch, UnusableCheckpoint
+from service.contract.errors import Canceled, UnusableCheckpoint
 from workers.captioners import Captioner, State
 from workers.control import Progress, Stop, never, silent
+from workers.features import check_size
 
 BLOCK_IMAGES = 128  # as in scoring: a shard is whole blocks, so sharding changes no caption
 CHUNK_BYTES = {"cpu": 20_000_000, "cuda": 512_000_000}  # logits alive at once
@@ -55,12 +56,7 @@ def decode(
     stop: Stop = never,
 ) -> list[Decoded]:
     """A caption for each row of `features` (N, D); Canceled at the next block when stopped."""
-    expected = model.description.config.feature_size
-    if features.ndim != 2 or features.shape[1] != expected:
-        raise CheckpointMismatch(
-            f"the checkpoint expects image features of size {expected}, "
-            f"the dataset's have shape {list(features.shape)}"
-        )
+    check_size(features, model.description.config.feature_size)
     captions: list[Decoded] = []
     for start in range(0, len(features), BLOCK_IMAGES):
         if stop():

@@ -43,6 +43,15 @@ def read(bundle: Path, images: Sequence[str], encoder: Encoder) -> NDArray[np.fl
     return rows
 
 
+def check_size(rows: NDArray[np.floating], expected: int) -> None:
+    """Features must be those that the checkpoint was made for."""
+    if rows.ndim != 2 or rows.shape[1] != expected:
+        raise CheckpointMismatch(
+            f"the checkpoint expects image features of size {expected}, "
+            f"the dataset's have shape {list(rows.shape)}"
+        )
+
+
 def write(path: Path, ids: Sequence[str], rows: NDArray[np.floating], encoder: Encoder) -> None:
     """`features.safetensors`, whole or not at all."""
     assert rows.ndim == 2, rows.shape

@@ -19,6 +19,7 @@ from workers import near_ties
 from workers.captioners import Captioner
 from workers.columns import Columns, index_type
 from workers.control import Progress, Stop, never, silent
+from workers.features import check_size
 from workers.packing import batches, pack
 from workers.products import Product
 from workers.vocabulary import Encoded
@@ -86,12 +87,7 @@ def columns(
 
 
 def check_features(model: Captioner, features: NDArray[np.floating], encoded: Encoded) -> None:
-    expected = model.description.config.feature_size
-    if features.ndim != 2 or features.shape[1] != expected:
-        raise CheckpointMismatch(
-            f"the checkpoint expects image features of size {expected}, "
-            f"the dataset's have shape {list(features.shape)}"
-        )
+    check_size(features, model.description.config.feature_size)
     if len(features) != encoded.images:
         raise CheckpointMismatch(
             f"expected a row of features for each of {encoded.images} images, found {len(features)}"

@@ -5,13 +5,14 @@ SHA-256 each time; here digests are what everything is found by.
 """
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from workers import files
 
 _NAMES = {
     "float64": "F64",
@@ -43,11 +44,11 @@ def write(
         end += array.nbytes
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # tensors begin at a multiple of eight
-    partial = path.with_name(path.name + ".partial")
+    files.write(path, lambda partial: _save(partial, text, arrays))
+
+
+def _save(partial: Path, header: bytes, arrays: Sequence[NDArray[Any]]) -> None:
     with partial.open("wb") as stream:
-        stream.write(len(text).to_bytes(8, "little") + text)
+        stream.write(len(header).to_bytes(8, "little") + header)
         for array in arrays:
             stream.write(array.data if array.size else b"")
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(path)

@@ -47,37 +47,40 @@ def _work_event(row: Row[Any]) -> dict[str, Any]:
 
 def settle(connection: Connection, identity: str) -> None:
     """Derives an evaluation's state; at the end it is written down and never changes again."""
-    rows = work_statuses(connection, identity)
-    status = works.derive(row.status for row in rows)
-    values: dict[str, Any] = {"status": status}
+    rows = [dict(row._mapping) for row in work_statuses(connection, identity)]  # noqa: SLF001
+    status = works.derive(row["status"] for row in rows)
     if status in works.ENDED:
-        snapshot = [dict(row._mapping) for row in rows]  # noqa: SLF001  its public name
-        values |= {"finished_at": time.time(), "snapshot": json.dumps(snapshot)}
-    changed = connection.execute(
-        evaluations.update()
-        .where(evaluations.c.id == identity, evaluations.c.finished_at.is_(None))
-        .values(**values)
-    ).rowcount
-    if changed and status in works.ENDED:
-        tell(connection, identity, "end", {"status": status})
+        _end(connection, identity, status, rows)
+    else:
+        _change(connection, identity, status=status)
 
 
 def freeze_canceled(connection: Connection, identity: str) -> None:
     """A canceled evaluation ends at once, though works that it shares with others go on."""
-    rows = work_statuses(connection, identity)
-    open_ones = [row for row in rows if row.status not in works.TERMINAL]
-    if not open_ones:
-        return
-    snapshot = [
-        {**row._mapping, "status": "canceled" if row in open_ones else row.status}  # noqa: SLF001
-        for row in rows
-    ]
-    connection.execute(
+    rows = [dict(row._mapping) for row in work_statuses(connection, identity)]  # noqa: SLF001
+    open_ones = [row for row in rows if row["status"] not in works.TERMINAL]
+    for row in open_ones:
+        row["status"] = "canceled"
+    if open_ones:
+        _end(connection, identity, "canceled", rows)
+
+
+def _end(
+    connection: Connection, identity: str, status: str, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    snapshot = json.dumps([dict(row) for row in rows])
+    if _change(connection, identity, status=status, finished_at=time.time(), snapshot=snapshot):
+        tell(connection, identity, "end", {"status": status})
+
+
+def _change(connection: Connection, identity: str, **values: Any) -> bool:
+    """Only while the evaluation has not ended."""
+    changed = connection.execute(
         evaluations.update()
         .where(evaluations.c.id == identity, evaluations.c.finished_at.is_(None))
-        .values(status="canceled", finished_at=time.time(), snapshot=json.dumps(snapshot))
+        .values(**values)
     )
-    tell(connection, identity, "end", {"status": "canceled"})
+    return changed.rowcount == 1
 
 
 def tell(connection: Connection, identity: str, kind: str, payload: Mapping[str, Any]) -> None:

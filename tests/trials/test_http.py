@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, digest, until, upload
-from service.contract.tables import attempts, evaluations
+from service.contract.tables import attempts, evaluation_works, evaluations, work_rows
 from workers import checkpoints as engine
 
 SEEDS = itertools.count(100)
@@ -195,6 +195,23 @@ def test_different_requests_for_the_same_work_compute_it_once(fleet, client):
             sa.select(attempts.c.work_key, sa.func.count()).group_by(attempts.c.work_key)
         ).all()
     assert all(count == 1 for _, count in counts), counts
+
+
+def test_what_has_ended_keeps_its_scores_whatever_becomes_of_its_works(fleet, client):
+    answer = client.post(
+        "/v1/evaluations", json=_request(_fresh(client)), headers={"Prefer": "wait=30"}
+    ).json()
+    address = f"/v1/evaluations/{answer['id']}/pregen"
+    before = client.get(address).json()
+    assert len(before["scores"]) == 672
+    with fleet.records.transaction() as connection:  # as when a damaged result runs again
+        mine = sa.select(evaluation_works.c.work_key).where(
+            evaluation_works.c.evaluation_id == answer["id"], evaluation_works.c.name == "pregen"
+        )
+        connection.execute(
+            work_rows.update().where(work_rows.c.key.in_(mine)).values(status="failed")
+        )
+    assert client.get(address).json() == before
 
 
 def test_what_is_there_already_is_answered_at_once(fleet, client):

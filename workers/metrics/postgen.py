@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from service.contract.errors import MetricFailed, UnknownMetric
 from service.contract.works import KINDS
+from workers import tensor_files
 from workers.control import Progress, Stop, never, silent
-from workers.metrics import bleu, cider_d, files, meteor, rouge_l
+from workers.metrics import bleu, cider_d, meteor, rouge_l
 from workers.metrics.family import Floats, Measured, Statistics, Task
 from workers.metrics.jvm import Jvm
 from workers.metrics.references import References
@@ -89,7 +89,7 @@ def corpus_from_statistics(family: str, statistics: Statistics) -> dict[str, flo
 def write(path: Path, scores: Scores) -> None:
     """One safetensors file: captions/…, statistics/…; the rest as JSON in its metadata."""
     tensors = {
-        f"{part}/{name}": np.ascontiguousarray(values)
+        f"{part}/{name}": values
         for part in ("captions", "statistics")
         for name, values in getattr(scores, part).items()
     }
@@ -99,7 +99,7 @@ def write(path: Path, scores: Scores) -> None:
         "corpus": json.dumps(scores.corpus),
         "signatures": json.dumps(scores.signatures),
     }
-    files.write(path, lambda partial: save_file(tensors, partial, metadata))
+    tensor_files.write(path, tensors, metadata)
 
 
 def read(path: Path) -> Scores:

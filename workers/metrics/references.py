@@ -10,8 +10,8 @@ from typing import Any
 from pycocoevalcap.cider.cider_scorer import precook
 
 from service.contract.errors import MetricFailed
+from workers import files
 from workers.control import Stop, never
-from workers.metrics import files
 from workers.metrics.jvm import Jvm
 from workers.metrics.tokens import SIGNATURES, Tokenizer, tokenize
 

@@ -59,6 +59,16 @@ def read_items(path: Path) -> Iterator[Item]:
         yield from _items(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""))
 
 
+def count_splits(path: Path) -> dict[str, dict[str, int]]:
+    """Images and references by split; reads, and so judges, every line."""
+    splits: dict[str, dict[str, int]] = {}
+    for item in read_items(path):
+        counts = splits.setdefault(item.split, {"images": 0, "references": 0})
+        counts["images"] += 1
+        counts["references"] += len(item.references)
+    return splits
+
+
 def read_split(path: Path, split: str) -> list[Item]:
     """All images of one split; an empty answer is an error that names the splits there are."""
     items = list(read_items(path))

@@ -205,6 +205,8 @@ def test_what_is_written_is_read(prepared, jvm, family, tmp_path):
     postgen.write(tmp_path / "result", scores)
     found = postgen.read(tmp_path / "result")
     assert [path.name for path in tmp_path.iterdir()] == ["result"]
+    postgen.write(tmp_path / "again", scores)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "result").read_bytes()
     assert (found.family, found.corpus, found.signatures) == (
         family,
         scores.corpus,
