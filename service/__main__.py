@@ -12,6 +12,7 @@ for command in (
     commands.demo,
     commands.openapi,
     commands.migrate,
+    commands.doctor,
 ):
     app.command()(command)
 app()

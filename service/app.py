@@ -1,56 +1,75 @@
 """The composition root: `create_app(parts)` joins routes, errors and what they stand on."""
 
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service import problems
-from service.contract import database, queueing
-from service.contract.blobs import FileBlobs
+from service import interface, problems
+from service.access_log import AccessLog
+from service.contract import database, logs, queueing
+from service.contract.assets import Places
+from service.contract.blobs import open_blobs
 from service.contract.queueing import Queues
 from service.contract.records import Records
 from service.contract.settings import Settings, load
 from service.dependencies import Parts
-from service.routers import checkpoints, datasets, evaluations, health, metrics
+from service.routers import checkpoints, datasets, details, evaluations, health, metrics
+from service.telemetry import Telemetry
 from service.watching import Watcher
 
-_SUMMARY = "The evaluator that a captioning team shares."
+_DESCRIPTION = """
+Upload a dataset and a checkpoint once, each by its bytes; submit evaluations, which answer at once;
+poll or listen while their scores arrive. Captions of any system are scored without a checkpoint.
+
+A request that is refused is answered by a problem (RFC 9457). A run that fails is none: its
+evaluation says so, in its `status` and its `error`. Fields and values may be added to answers; none
+will be renamed or removed under `/v1`.
+"""
 
 
 def create_app(parts: Parts) -> FastAPI:
-    app = FastAPI(
-        title="Prescore",
-        version=version("prescore"),
-        summary=_SUMMARY,
-        lifespan=_lifespan,
-    )
+    app = _routes()
     app.state.parts = parts
     problems.install(app)
-    app.add_middleware(_NamedRequests)
-    return _routes(app)
-
-
-def _routes(app: FastAPI) -> FastAPI:
-    for module in (checkpoints, datasets, evaluations, metrics, health):
-        app.include_router(module.router)
+    app.add_middleware(AccessLog, telemetry=parts.telemetry)
     return app
 
 
 def from_environment() -> FastAPI:
     """What uvicorn calls: `service.app:from_environment`, as a factory."""
-    return create_app(connect(load()))
+    settings = load()
+    logs.configure("api", settings.log_level)
+    return create_app(connect(settings))
 
 
 def describe() -> dict[str, Any]:
     """The OpenAPI document, without anything behind it."""
-    return _routes(
-        FastAPI(title="Prescore", version=version("prescore"), summary=_SUMMARY)
-    ).openapi()
+    return _routes().openapi()
+
+
+class _Described(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = interface.describe(self)
+        return self.openapi_schema
+
+
+def _routes() -> FastAPI:
+    app = _Described(
+        title="Prescore",
+        version=version("prescore"),
+        summary="The evaluator that a captioning team shares.",
+        description=_DESCRIPTION,
+        license_info={"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+        lifespan=_lifespan,
+        redirect_slashes=False,
+    )
+    for module in (evaluations, details, checkpoints, datasets, metrics, health):
+        app.include_router(module.router)
+    return app
 
 
 def connect(settings: Settings) -> Parts:
@@ -59,31 +78,12 @@ def connect(settings: Settings) -> Parts:
     connection = queueing.connect(settings.redis)
     queueing.check(connection)
     records = Records(engine)
-    return Parts(records, Queues(connection), FileBlobs(settings.blobs), Watcher(records))
+    blobs = open_blobs(settings.blob_url, settings.home)
+    queues, places = Queues(connection), Places.of(settings)
+    return Parts(records, queues, blobs, Watcher(records), Telemetry(records, queues), places)
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with app.state.parts.watcher.running():
         yield
-
-
-class _NamedRequests:
-    """Every request has an id, which its answer and every line of the log about it carry."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        name = uuid.uuid4().hex
-        scope.setdefault("state", {})["request_id"] = name
-
-        async def named(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
-            await send(message)
-
-        await self._app(scope, receive, named)

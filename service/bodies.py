@@ -1,11 +1,14 @@
 """Answers kept as bytes: building one anew for every poll takes ten times as long."""
 
+import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from service import results
 from service.contract.schemas import EvaluationOut
 
+Build = Callable[[], tuple[EvaluationOut, int]]
 _KEPT = 1_000  # evaluations; some 3 KB each
 
 
@@ -21,12 +24,24 @@ class Bodies:
 
     def __init__(self) -> None:
         self._bodies: OrderedDict[str, Body] = OrderedDict()
+        self._building: dict[tuple[str, int], asyncio.Task[Body]] = {}
 
-    def get(self, identity: str, version: int) -> Body | None:
+    async def get(self, identity: str, version: int, build: Build) -> Body:
+        """That version, or a later one; built once however many ask for it at a time."""
         body = self._bodies.get(identity)
-        return body if body is not None and body.version == version else None
+        if body is not None and body.version == version:
+            return body
+        task = self._building.get((identity, version))
+        if task is None:
+            task = asyncio.create_task(self._build(build))
+            self._building[identity, version] = task
+            task.add_done_callback(lambda _: self._building.pop((identity, version)))
+        return await asyncio.shield(task)  # one that hangs up does not take it from the others
 
-    def keep(self, answer: EvaluationOut, version: int) -> Body:
+    async def _build(self, build: Build) -> Body:
+        return self._keep(*await asyncio.to_thread(build))
+
+    def _keep(self, answer: EvaluationOut, version: int) -> Body:
         over = results.is_over(answer)
         body = Body(version, over, answer.model_dump_json().encode())
         self._bodies[answer.id] = body

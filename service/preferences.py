@@ -6,8 +6,9 @@ from service.contract.errors import InvalidRequest
 
 MAX_WAIT = 60
 _WAIT = re.compile(r"(?:^|,|;)\s*wait\s*=\s*\"?(\d{1,6})\"?\s*(?:$|,|;)")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z:/-]+")
-_STRING = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"')
+_BARE = r"[!#$%&'*+.^_`|~0-9A-Za-z:/-]"
+_QUOTED = r'(?:[ !#-\[\]-~]|\\["\\])'
+IDEMPOTENCY_KEY = f'^(?:"{_QUOTED}{{1,255}}"|{_BARE}{{1,255}})$'
 
 
 def wait_seconds(prefer: str | None) -> int | None:
@@ -21,13 +22,17 @@ def idempotency_key(header: str | None) -> str | None:
     if header is None:
         return None
     text = header.strip()
-    quoted = _STRING.fullmatch(text)
-    key = re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else text
-    if not 0 < len(key) <= 255 or not (quoted or _TOKEN.fullmatch(text)):
+    if not re.fullmatch(IDEMPOTENCY_KEY, text):
         raise InvalidRequest(
             "Idempotency-Key: expected a quoted string or a token of 1 to 255 characters"
         )
-    return key
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
+
+
+def event_number(last_event_id: str | None) -> int:
+    """0 where it is none of ours: then all events are told."""
+    found = re.fullmatch(r"[0-9]{1,18}", last_event_id or "")
+    return int(found[0]) if found else 0
 
 
 def matches(if_none_match: str | None, etag: str) -> bool:

@@ -1,133 +1,163 @@
 """Errors -> application/problem+json (RFC 9457). The only place that knows of both."""
 
+import errno
 import uuid
-from collections.abc import Mapping, Sequence
-from http import HTTPStatus
+from collections.abc import Container, Mapping, Sequence
+from http import HTTPMethod, HTTPStatus
 from typing import Any
 
+import sqlalchemy as sa
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
-from service.contract import errors
+from service.contract import errors, strict_json
+from service.contract.schemas import FieldProblem, Problem
 
 log = structlog.get_logger()
 
-STATUS: Mapping[type[errors.RequestRefused], int] = {
+MEDIA_TYPE = "application/problem+json"
+INTERNAL = "internal"
+
+STATUS: Mapping[type[errors.PrescoreError], int] = {
     errors.InvalidCheckpoint: 422,
     errors.InvalidBundle: 422,
     errors.UnknownMetric: 422,
+    errors.AssetRefused: 422,
     errors.InvalidRequest: 422,
     errors.InvalidSetting: 500,
     errors.NotFound: 404,
     errors.Conflict: 409,
     errors.DigestMismatch: 422,
     errors.TooLarge: 413,
+    errors.MalformedJson: 400,
+    errors.UnsupportedMedia: 415,
     errors.InvalidCursor: 400,
     errors.Overloaded: 503,
+    errors.Unavailable: 503,
+    errors.DiskFull: 507,
     errors.RequestRefused: 400,
+    errors.StoreUnavailable: 503,
+    errors.RunFailed: 404,  # that reached a request: an object of the store is missing or damaged
 }
+_COME_BACK = {"Retry-After": "5"}
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(errors.RequestRefused, _refused)
-    app.add_exception_handler(errors.RunFailed, _damaged)
+    app.add_exception_handler(errors.PrescoreError, _refused)
+    app.add_exception_handler(sa.exc.OperationalError, _away)
+    app.add_exception_handler(OSError, _no_room)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _unexpected)
 
 
+def status_of(kind: type[errors.PrescoreError]) -> int:
+    return next(STATUS[parent] for parent in kind.__mro__ if parent in STATUS)
+
+
 def problem(
+    request: Request,
     status: int,
     code: str,
     detail: str,
-    *,
-    request_id: str | None = None,
-    problems: Sequence[tuple[str, str]] = (),
+    places: Sequence[tuple[str, str]] = (),
     headers: Mapping[str, str] | None = None,
-) -> JSONResponse:
-    body: dict[str, Any] = {
-        "type": f"urn:prescore:problem:{code}",
-        "title": HTTPStatus(status).phrase,
-        "code": code,
-        "status": status,
-        "detail": detail,
-        "request_id": request_id or uuid.uuid4().hex,
-    }
-    if problems:
-        body["errors"] = [{"pointer": pointer, "detail": text} for pointer, text in problems]
-    return JSONResponse(body, status, dict(headers or {}), media_type="application/problem+json")
-
-
-def status_of(error: errors.RequestRefused) -> int:
-    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+) -> Response:
+    body = Problem(
+        type=f"urn:prescore:problem:{code}",
+        title=HTTPStatus(status).phrase,
+        code=code,
+        status=status,
+        detail=detail,
+        request_id=_request_id(request),
+        errors=[FieldProblem(pointer=pointer, detail=text) for pointer, text in places],
+    )
+    return Response(body.model_dump_json(), status, dict(headers or {}), media_type=MEDIA_TYPE)
 
 
 def _request_id(request: Request) -> str:
     return str(getattr(request.state, "request_id", "")) or uuid.uuid4().hex
 
 
-def _refused(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, errors.RequestRefused)
-    problems = getattr(error, "problems", ())
-    if not problems and error.pointer is not None:
-        problems = [(error.pointer, error.detail)]
-    status = status_of(error)
-    return problem(
-        status,
-        error.code,
-        error.detail,
-        request_id=_request_id(request),
-        problems=problems,
-        headers={"Retry-After": "5"} if status == HTTPStatus.SERVICE_UNAVAILABLE else None,
-    )
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, errors.PrescoreError)
+    places = getattr(error, "problems", ())
+    if not places and error.pointer is not None:
+        places = [(error.pointer, error.detail)]
+    status = status_of(type(error))
+    headers = _COME_BACK if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return problem(request, status, error.code, error.detail, places, headers)
 
 
-def _damaged(request: Request, error: Exception) -> JSONResponse:
-    """A run's error that reached a request: an object of the store is missing or damaged."""
-    assert isinstance(error, errors.RunFailed)
-    return problem(404, error.code, error.detail, request_id=_request_id(request))
+def _away(request: Request, error: Exception) -> Response:
+    log.error("the record is away", error=str(error))
+    return _refused(request, errors.Unavailable("the record does not answer; ask again"))
 
 
-def _invalid(request: Request, error: Exception) -> JSONResponse:
+def _no_room(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OSError)
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        raise error
+    return _refused(request, errors.DiskFull("the service's disk is full; tell its operator"))
+
+
+def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    problems = []
-    for found in error.errors()[:100]:
-        place = [part for part in found["loc"] if part != "body"]
-        if found["type"] == "json_invalid":
-            return problem(
-                400,
-                "malformed_json",
-                f"expected JSON: {found['ctx']['error']} at character {found['loc'][-1]}",
-                request_id=_request_id(request),
-            )
-        problems.append(("".join(f"/{part}" for part in place), str(found["msg"])))
-    detail = "; ".join(f"{pointer}: {text}" for pointer, text in problems[:3])
-    return problem(
-        422, "invalid_request", detail, request_id=_request_id(request), problems=problems
-    )
+    places = [
+        (_place(found, error.body), str(found["msg"]).removeprefix("Value error, "))
+        for found in error.errors()[:100]
+    ]
+    detail = "; ".join(f"{pointer or 'the body'}: {text}" for pointer, text in places[:3])
+    invalid = errors.InvalidRequest
+    return problem(request, status_of(invalid), invalid.code, detail, places)
 
 
-def _http(request: Request, error: Exception) -> JSONResponse:
+def _place(found: Mapping[str, Any], body: Any) -> str:
+    """A pointer to what is there, or to what is missing; pydantic's path names its types too."""
+    origin, *path = found["loc"]
+    if origin != "body":
+        return strict_json.pointer(found["loc"])
+    parts = []
+    for part in path:
+        if found["type"] == "missing" or part in _keys(body):
+            parts.append(part)
+            body = body[part] if part in _keys(body) else None
+    return strict_json.pointer(parts)
+
+
+def _keys(value: Any) -> Container[Any]:
+    if isinstance(value, list):
+        return range(len(value))
+    return value if isinstance(value, dict) else ()
+
+
+def _http(request: Request, error: Exception) -> Response:
+    """What the framework refuses: no such route, no such method of it."""
     assert isinstance(error, HTTPException)
-    code = HTTPStatus(error.status_code).name.lower()
-    return problem(
-        error.status_code,
-        code,
-        str(error.detail),
-        request_id=_request_id(request),
-        headers=error.headers,
-    )
+    status = HTTPStatus(error.status_code)
+    headers = dict(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_methods(request))
+    return problem(request, status, status.name.lower(), str(error.detail), headers=headers)
 
 
-def _unexpected(request: Request, error: Exception) -> JSONResponse:
+def _methods(request: Request) -> list[str]:
+    """All of a path: a router names only those of the first route that it finds."""
+    scopes = [dict(request.scope, method=str(method)) for method in HTTPMethod]
+    return [
+        scope["method"]
+        for scope in scopes
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+    ]
+
+
+def _unexpected(request: Request, error: Exception) -> Response:
     """A defect of ours: told in the log, not to the caller."""
-    log.error("unexpected", request_id=_request_id(request), exc_info=error)
-    return problem(
-        500,
-        "internal",
-        "an error on our side; the log knows it by its request_id",
-        request_id=_request_id(request),
-    )
+    name = _request_id(request)
+    log.error("unexpected", exc_info=error)
+    detail = "an error on our side; the log knows it by its request_id"
+    return problem(request, 500, INTERNAL, detail, headers={"X-Request-ID": name})

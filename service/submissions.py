@@ -12,12 +12,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service import checkpoints, datasets, planning
-from service.contract import catalogue
+from service.contract import catalogue, intake
 from service.contract.blobs import Blobs
 from service.contract.errors import Conflict, InvalidRequest
 from service.contract.history import settle
 from service.contract.records import Records
-from service.contract.schemas import DatasetPinned, EvaluationIn
+from service.contract.requests import Decoding, EvaluationIn
+from service.contract.schemas import DatasetPinned
 from service.contract.tables import evaluation_works, evaluations, idempotency, labels
 from service.datasets import Pinned
 from service.planning import Plan
@@ -43,6 +44,7 @@ def submit(
         if found is not None:
             return Submitted(found, replayed=True)
     pinned = datasets.pin(records, request.dataset)
+    _check_decoding(request.decoding)
     plan, warnings = _plan(records, blobs, request, pinned)
     identity = f"ev_{secrets.token_urlsafe(18)}"
     with records.transaction() as connection:
@@ -52,6 +54,14 @@ def submit(
                 return Submitted(claimed, replayed=True)
         _insert(connection, records, identity, request, pinned, plan, warnings)
     return Submitted(identity, replayed=False)
+
+
+def _check_decoding(decoding: Decoding) -> None:
+    if decoding.min_words > decoding.max_words:
+        raise InvalidRequest(
+            f"min_words {decoding.min_words} is more than max_words {decoding.max_words}",
+            [("/decoding/min_words", "expected at most max_words")],
+        )
 
 
 def _replay(records: Records, caller: str, key: str, digest: str) -> str | None:
@@ -108,8 +118,10 @@ def _plan(
             digest,
             pinned.digest,
             pinned.split,
+            pinned.images,
             families=families,
             tokenizer=request.tokenizer,
+            idf=request.idf,
         )
         return plan, warnings
     assert request.checkpoint is not None
@@ -254,7 +266,7 @@ def _insert(
 ) -> None:
     now = time.time()
     deadline = now + request.deadline
-    cached = records.add_works(connection, plan.everything(), deadline)
+    cached = intake.add_works(records, connection, plan.everything(), deadline)
     kept = request.model_dump(exclude={"captions"})
     pinned_out = DatasetPinned(
         name=pinned.name, version=f"v{pinned.version}", digest=pinned.digest, split=pinned.split

@@ -24,7 +24,7 @@ PERIOD = 0.1
 class Watcher:
     def __init__(self, records: Records) -> None:
         self._records = records
-        self._waiting: dict[str, dict[asyncio.Future[None], int]] = defaultdict(dict)
+        self._waiting: dict[str, dict[asyncio.Future[int], int]] = defaultdict(dict)
         self._some = asyncio.Event()
 
     @asynccontextmanager
@@ -40,20 +40,19 @@ class Watcher:
                 for future in futures:
                     future.cancel()
 
-    async def changed(self, identity: str, version: int, seconds: float) -> bool:
-        """True as soon as the evaluation's version is another than this; False after `seconds`."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def changed(self, identity: str, version: int, seconds: float) -> int | None:
+        """The evaluation's version, as soon as it is another than this; None after `seconds`."""
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting[identity][future] = version
         self._some.set()
         try:
-            await asyncio.wait_for(future, seconds)
+            return await asyncio.wait_for(future, seconds)
         except TimeoutError:
-            return False
+            return None
         finally:
             self._waiting[identity].pop(future, None)
             if not self._waiting[identity]:
                 del self._waiting[identity]
-        return True
 
     async def _look(self) -> None:
         while True:
@@ -77,4 +76,4 @@ class Watcher:
         for identity, now in versions.items():
             for future, seen in list(self._waiting.get(identity, {}).items()):
                 if now != seen and not future.done():
-                    future.set_result(None)
+                    future.set_result(now)

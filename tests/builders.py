@@ -68,3 +68,18 @@ def agreeing_references(architecture, cell, arrays, features, rng):
             captions.append([*kept, *rng.integers(1, words, rng.integers(0, 4)).tolist()])
         references.append(captions)
     return references
+
+
+def sentence(rng, words, longest=12):
+    """1 to `longest` - 1 of these words."""
+    return " ".join(rng.choice(words, rng.integers(1, longest)))
+
+
+def captions_with_references(words, images, seed):
+    """Captions and, for each, 1 to 5 references: some of them the caption itself."""
+    rng = np.random.default_rng(seed)
+    captions = [sentence(rng, words) for _ in range(images)]
+    people = [[sentence(rng, words) for _ in range(rng.integers(1, 6))] for _ in range(images)]
+    for image in rng.integers(0, images, images // 5):
+        people[image][0] = captions[image]
+    return captions, people

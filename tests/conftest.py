@@ -1,5 +1,5 @@
+import contextlib
 import os
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,14 +8,19 @@ import sqlalchemy as sa
 import torch
 from hypothesis import settings
 
-from service.contract import database
+import outside
+from service.contract import assets, database
+from service.contract.assets import Places
+from service.contract.blobs import Blobs, open_blobs
+from service.contract.errors import MetricUnavailable
 
 # The same examples each time: what fails here fails again. More of them: HYPOTHESIS_PROFILE=wide.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("wide", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
-_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+_SHARED = Path(__file__).resolve().parents[2] / "shared"
+_BESIDE = _SHARED / "data"
 
 
 @pytest.fixture(scope="session")
@@ -27,38 +32,46 @@ def data() -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def spice_jars():
+    """CoreNLP and its grammar: PRESCORE_ASSETS, or ../shared/assets."""
+    places = Places(Path("/nowhere"), Path(os.environ.get("PRESCORE_ASSETS", _SHARED / "assets")))
+    try:
+        return [assets.locate(name, places).path for name in ("corenlp", "corenlp-grammar")]
+    except MetricUnavailable as error:
+        pytest.skip(f"no SPICE assets: {error.detail}")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _two_threads() -> None:
     torch.set_num_threads(2)
 
 
-POSTGRES = "postgresql+psycopg://postgres@127.0.0.1:5432"
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
 def engine(request, tmp_path) -> Iterator[sa.Engine]:
     """An empty record on either database; PostgreSQL in a database of its own."""
-    if request.param == "sqlite":
-        engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    with contextlib.ExitStack() as stack:
+        url = f"sqlite:///{tmp_path / 'record.sqlite'}"
+        if request.param == "postgresql":
+            url = stack.enter_context(outside.or_skip(outside.postgres_database()))
+        engine = database.connect(url)
+        stack.callback(engine.dispose)
         database.migrate(engine)
         yield engine
-        engine.dispose()
-        return
-    name = f"prescore_test_{uuid.uuid4().hex[:12]}"
-    server = sa.create_engine(
-        os.environ.get("PRESCORE_TEST_POSTGRES", f"{POSTGRES}/test"), isolation_level="AUTOCOMMIT"
-    )
-    try:
-        with server.connect() as connection:
-            connection.execute(sa.text(f"CREATE DATABASE {name}"))
-    except sa.exc.OperationalError:
-        pytest.skip("no PostgreSQL: neither PRESCORE_TEST_POSTGRES nor 127.0.0.1:5432 answers")
-    engine = database.connect(server.url.set(database=name).render_as_string(hide_password=False))
-    try:
-        database.migrate(engine)
-        yield engine
-    finally:
-        engine.dispose()
-        with server.connect() as connection:
-            connection.execute(sa.text(f"DROP DATABASE {name}"))
-        server.dispose()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    with outside.or_skip(outside.s3_server()) as address:
+        yield address
+
+
+@pytest.fixture(params=["files", "s3"])
+def blobs(request, tmp_path, monkeypatch) -> Blobs:
+    """An empty store of either kind."""
+    if request.param == "files":
+        return open_blobs(None, tmp_path)
+    url, environment = outside.new_bucket(request.getfixturevalue("s3_server"))
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return open_blobs(url, tmp_path)

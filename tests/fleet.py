@@ -10,12 +10,17 @@ import subprocess
 import sys
 import tarfile
 import time
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
 import psutil
+import redis
+from obstore.store import S3Store
 
+import interface
 from builders import ENCODER, model, tensors
 from service.contract import bundles, database
 from service.contract.bundles import Item
@@ -25,6 +30,9 @@ from workers import checkpoints, features
 ROOT = Path(__file__).resolve().parents[1]
 
 
+LONG = {"beam": 60, "min_words": 900, "max_words": 1000}  # a second for a shard of one image
+
+
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -32,10 +40,18 @@ def free_port() -> int:
 
 
 class Fleet:
-    """Starts and ends the service; finds its processes by what they run."""
+    """Starts and ends the service; finds its processes by what they run.
+
+    On parts of its own in `home`, unless the environment names others (`outside.parts`).
+    """
 
     def __init__(self, home: Path, **environment: str) -> None:
         self.home = home
+        self._database = environment.get(
+            "PRESCORE_DATABASE_URL", f"sqlite:///{home / 'record.sqlite'}"
+        )
+        self._redis = environment.get("PRESCORE_REDIS_URL", f"unix://{home / 'redis' / 'socket'}")
+        self.embedded = "PRESCORE_REDIS_URL" not in environment
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._environment = {"PRESCORE_DEVICE": "cpu", "OMP_NUM_THREADS": "1", **environment}
@@ -64,10 +80,16 @@ class Fleet:
         self.process.send_signal(number)
         self.process.wait(20)
         self.process.stdout.close()
+        if "records" in self.__dict__:
+            self.records.engine.dispose()
         return time.monotonic() - began
 
+    @property
+    def supervisor(self) -> psutil.Process:
+        return psutil.Process(self.process.pid)
+
     def family(self) -> list[psutil.Process]:
-        return psutil.Process(self.process.pid).children(recursive=True)
+        return self.supervisor.children(recursive=True)
 
     def find(self, *words: str) -> psutil.Process:
         """The one process with all these words in its command line; it may be starting."""
@@ -81,12 +103,42 @@ class Fleet:
                     return process
         return None
 
-    @property
+    @cached_property
     def records(self) -> Records:
-        return Records(database.connect(f"sqlite:///{self.home / 'record.sqlite'}"))
+        return Records(database.connect(self._database))
+
+    @cached_property
+    def redis(self) -> redis.Redis:
+        return redis.Redis.from_url(self._redis)
+
+    @cached_property
+    def bucket(self) -> S3Store | None:
+        """The store behind PRESCORE_BLOB_URL."""
+        url = self._environment.get("PRESCORE_BLOB_URL")
+        if url is None:
+            return None
+        return S3Store.from_url(
+            url,
+            access_key_id=self._environment["AWS_ACCESS_KEY_ID"],
+            secret_access_key=self._environment["AWS_SECRET_ACCESS_KEY"],
+            region=self._environment["AWS_REGION"],
+            endpoint=self._environment["AWS_ENDPOINT_URL"],
+            client_options={"allow_http": True},
+        )
+
+    def blob_files(self, digest: str) -> list[Path]:
+        """Where this machine has the object."""
+        name = digest.removeprefix("sha256:")
+        return list(self.home.glob(f"*/objects/{name[:2]}/{name[2:]}"))
+
+    def leftovers(self) -> list[Path]:
+        """Files of uploads and attempts that are no longer on their way."""
+        return [*self.home.glob("*/uploads/*"), *self.home.glob("attempts/*")]
 
     def client(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=60)
+        """Each answer that it gets is held against openapi.json."""
+        hooks = {"response": [interface.check]}
+        return httpx.Client(base_url=self.url, timeout=60, event_hooks=hooks)
 
 
 def until(condition, seconds: float, what: str):
@@ -98,6 +150,16 @@ def until(condition, seconds: float, what: str):
             return found
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.05)
+
+
+def until_ended(client: httpx.Client, identity: str, seconds: float) -> dict[str, Any]:
+    """The evaluation, once it has come to an end."""
+
+    def over():
+        found = client.get(f"/v1/evaluations/{identity}").json()
+        return found if found["status"] in ("succeeded", "failed", "canceled") else None
+
+    return until(over, seconds, "the evaluation's end")
 
 
 def bundle(images: int, words: int = 50, feature_size: int = 5, seed: int = 0) -> bytes:

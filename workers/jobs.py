@@ -1,25 +1,28 @@
 """One function for each kind of work: inputs as files in, one file and a summary out.
 
-`perform` is what the warm child calls: it finds the inputs by digest, calls a pure function, stores
-the result and says its digest. Nothing here knows of databases or queues.
+`perform` is what the warm child calls. Nothing here knows of databases, queues or object stores:
+the parent brings the inputs and takes the result away.
 """
 
 import json
 import os
-import tempfile
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from service.contract import bundles
-from service.contract.blobs import FileBlobs
-from service.contract.errors import BlobDamaged, BlobMissing
+from service.contract import assets, bundles
 from workers.control import Progress, silent
 
 if TYPE_CHECKING:
     from workers.captioners import Recurrent
     from workers.metrics.jvm import Jvm
+    from workers.metrics.postgen import Scores
+    from workers.metrics.references import References
+    from workers.metrics.scene_graphs import Parse
+    from workers.metrics.tokens import Tokenizer
+    from workers.metrics.tuples import Parser
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,17 @@ class Result:
 class Toolbox:
     """What stays warm between works."""
 
-    blobs: FileBlobs
     device: str
+    places: assets.Places
     _model: "tuple[str, Recurrent] | None" = None
     _jvm: "Jvm | None" = None
+    _references: "tuple[str, References] | None" = None
+    _tokens: tuple[tuple[str, str], list[int], list[str]] | None = None
+    _parser: "Parser | None" = None
 
     @classmethod
     def from_environment(cls) -> "Toolbox":
-        return cls(FileBlobs(Path(os.environ["PRESCORE_BLOBS"])), os.environ["PRESCORE_DEVICE"])
+        return cls(os.environ["PRESCORE_DEVICE"], assets.Places.from_environment(os.environ))
 
     def model(self, digest: str, path: Path) -> "Recurrent":
         from workers import checkpoints, devices
@@ -68,17 +74,45 @@ class Toolbox:
             self._jvm = Jvm()
         return self._jvm
 
+    def references(self, digest: str, path: Path) -> "References":
+        """The metrics of an evaluation come here one after the other for the same."""
+        from workers.metrics import references
+
+        if self._references is None or self._references[0] != digest:
+            self._references = None
+            self._references = (digest, references.read(path))
+        return self._references[1]
+
+    def tokens(
+        self, digest: str, path: Path, tokenizer: "Tokenizer"
+    ) -> tuple[list[int], list[str]]:
+        """Places in the split and tokenised captions."""
+        from workers.metrics.tokens import tokenize
+
+        asked = (digest, tokenizer)
+        if self._tokens is None or self._tokens[0] != asked:
+            pairs = json.loads(path.read_text("utf-8"))
+            captions = tokenize([caption for _, caption in pairs], tokenizer, self.jvm())
+            self._tokens = (asked, [place for place, _ in pairs], captions)
+        return self._tokens[1:]
+
+    def parser(self) -> "Parser":
+        """MetricUnavailable where SPICE's files are not here."""
+        from workers.metrics import tuples
+
+        if self._parser is None:
+            self._parser = tuples.from_assets(self.places)
+        return self._parser
+
 
 def perform(
     request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent
 ) -> dict[str, Any]:
-    """{"result": digest, "summary": …}, or {"damaged": digest} where an input is not to be had."""
-    paths: dict[str, Path] = {}
-    for digest in {*request["inputs"].values(), *request["parts"]}:
-        try:
-            paths[digest] = toolbox.blobs.path(digest)
-        except (BlobDamaged, BlobMissing) as error:
-            return {"damaged": digest, "detail": error.detail}
+    """Writes the result where the request says; the answer is its summary.
+
+    `files` in the request are the checked files of all digests that it names.
+    """
+    paths = {digest: Path(path) for digest, path in request["files"].items()}
     given = Request(
         inputs={name: paths[digest] for name, digest in request["inputs"].items()},
         digests=request["inputs"],
@@ -86,11 +120,8 @@ def perform(
         parameters=request["parameters"],
     )
     result = KINDS[request["kind"]](given, toolbox, progress)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "result"
-        result.write(path)
-        digest = toolbox.blobs.put_file(path)
-    return {"result": digest, "summary": dict(result.summary)}
+    result.write(Path(request["result"]))
+    return {"summary": dict(result.summary)}
 
 
 def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any]:
@@ -173,21 +204,81 @@ def _references(request: Request, toolbox: Toolbox, progress: Progress) -> Resul
     return Result(lambda path: references.write(path, prepared))
 
 
+def _tuples(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+    """SPICE's tuples of the captions, or of the references, of a split or a part of it."""
+    from workers.metrics import tuples
+
+    if request.parts:
+        found = dict(item for path in request.parts for item in tuples.read(path).items())
+        return Result(lambda path: tuples.write(path, found))
+    parser = toolbox.parser()
+    inputs, digests = request.inputs, request.digests
+    start, stop = request.parameters.get("images", (0, sys.maxsize))
+    if "references" in inputs:
+        prepared = toolbox.references(digests["references"], inputs["references"])
+        people = prepared.captions[start:stop]
+        images, texts = len(people), [caption for image in people for caption in image]
+    else:
+        tokenizer = request.parameters["tokenizer"]
+        places, tokens = toolbox.tokens(digests["captions"], inputs["captions"], tokenizer)
+        pairs = zip(places, tokens, strict=True)
+        texts = [caption for place, caption in pairs if start <= place < stop]
+        images = len(texts)
+    parsed = parser.parse(
+        texts, progress=lambda done, total: progress(images * done // max(total, 1), images)
+    )
+    return Result(lambda path: tuples.write(path, parsed))
+
+
 def _postgen(family: str) -> Callable[[Request, Toolbox, Progress], Result]:
     def score(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         import numpy as np
 
-        from workers.metrics import postgen, references
+        from workers.metrics import postgen
 
-        prepared = references.read(request.inputs["references"])
-        pairs = json.loads(request.inputs["captions"].read_text("utf-8"))
-        rows = np.array([place for place, _ in pairs], np.int64)
-        captions = [caption for _, caption in pairs]
-        found = postgen.score(family, captions, prepared, rows, toolbox.jvm(), progress=progress)
-        summary = {"scores": found.corpus, "signature": found.signatures}
-        return Result(lambda path: postgen.write(path, found), summary)
+        inputs, digests = request.inputs, request.digests
+        prepared = toolbox.references(digests["references"], inputs["references"])
+        places, tokens = toolbox.tokens(digests["captions"], inputs["captions"], prepared.tokenizer)
+        rows = np.array(places, np.int64)
+        found = postgen.score_tokens(
+            family,
+            tokens,
+            prepared,
+            rows,
+            toolbox.jvm(),
+            parse=_parsed(request),
+            idf=request.parameters.get("idf", "dataset"),
+            progress=progress,
+        )
+        return _postgen_result(found)
 
     return score
+
+
+def _parsed(request: Request) -> "Parse | None":
+    """What the works of tuples found."""
+    from workers.metrics import tuples
+
+    names = [name for name in ("reference_tuples", "tuples") if name in request.inputs]
+    if not names:
+        return None
+    known = dict(item for name in names for item in tuples.read(request.inputs[name]).items())
+    return lambda _: known
+
+
+def _spider(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+    from workers.metrics import postgen
+
+    of_spice, of_cider_d = (postgen.read(request.inputs[name]) for name in ("spice", "cider_d"))
+    prepared = toolbox.references(request.digests["references"], request.inputs["references"])
+    return _postgen_result(postgen.spider_of(of_spice, of_cider_d, prepared))
+
+
+def _postgen_result(found: "Scores") -> Result:
+    from workers.metrics import postgen
+
+    summary = {"scores": found.corpus, "signature": found.signatures}
+    return Result(lambda path: postgen.write(path, found), summary)
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -203,5 +294,9 @@ KINDS: Mapping[str, Callable[[Request, Toolbox, Progress], Result]] = {
     "bleu": _postgen("bleu"),
     "rouge_l": _postgen("rouge_l"),
     "cider_d": _postgen("cider_d"),
+    "cider": _postgen("cider"),
     "meteor": _postgen("meteor"),
+    "tuples": _tuples,
+    "spice": _postgen("spice"),
+    "spider": _spider,
 }

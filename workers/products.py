@@ -16,6 +16,10 @@ class Product:
         self.bias = bias
         self._packed = _pack(weight)
 
+    @property
+    def is_packed(self) -> bool:
+        return self._packed is not None
+
     def __call__(self, x: Tensor) -> Tensor:
         if self._packed is not None and not x.requires_grad:
             rows: Tensor = torch.ops.mkldnn._linear_pointwise(  # noqa: SLF001

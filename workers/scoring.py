@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from service.contract.blocks import BLOCK_IMAGES
 from service.contract.errors import Canceled, CheckpointMismatch, UnusableCheckpoint
 from workers import near_ties
 from workers.captioners import Captioner
@@ -24,7 +25,6 @@ from workers.packing import batches, pack
 from workers.products import Product
 from workers.vocabulary import Encoded
 
-BLOCK_IMAGES = 128
 BATCH_TOKENS = 8_192  # hidden rows alive at once: 17 MB for 512 units
 LOGITS_BYTES = {"cpu": 10_000_000, "cuda": 256_000_000}  # one chunk; a second one is scratch
 

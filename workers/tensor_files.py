@@ -19,6 +19,7 @@ _NAMES = {
     "float32": "F32",
     "float16": "F16",
     "int64": "I64",
+    "uint8": "U8",
     "uint16": "U16",
     "uint32": "U32",
 }

@@ -16,11 +16,13 @@ from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker, WorkerStatus
 
 from service.contract import database, queueing
+from service.contract.blobs import open_blobs
 from service.contract.queueing import Queues
 from service.contract.records import Records
 from service.contract.settings import Settings
 from service.contract.works import QUEUES
 from workers.runner import Limits, Runner
+from workers.workplace import Workplace
 
 log = structlog.get_logger()
 
@@ -28,7 +30,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 
 
 class QueueWorker(BaseWorker):
-    def __init__(self, runner: Runner, role: str, connection: redis.Redis) -> None:
+    def __init__(self, runner: Runner, ours: Queues, role: str, connection: redis.Redis) -> None:
         queues = [
             Queue(name, connection=connection, serializer=JSONSerializer) for name in QUEUES[role]
         ]
@@ -39,7 +41,7 @@ class QueueWorker(BaseWorker):
             log_job_description=False,  # it would load the job's data
         )
         self._runner = runner
-        self.foreign = 0
+        self._ours = ours
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Ours is in the record; the job has done its duty by ringing."""
@@ -47,8 +49,8 @@ class QueueWorker(BaseWorker):
         identity = job.id
         job.delete(remove_from_queue=False)
         if not _KEY.fullmatch(identity):
-            self.foreign += 1
-            log.warning("not ours", queue=queue.name, job=identity[:100], count=self.foreign)
+            self._ours.note_foreign()
+            log.warning("not ours", queue=queue.name, job=identity[:100])
             return
         self._runner.run(identity)
         self.set_state(WorkerStatus.IDLE)
@@ -64,20 +66,28 @@ def serve(role: str, settings: Settings) -> None:
     database.check_at_head(engine)
     connection = queueing.connect(settings.redis, timeout=30)  # RQ waits on it for work
     queueing.check(connection)
-    child_settings = {
-        "PRESCORE_BLOBS": str(settings.blobs),
-        "PRESCORE_DEVICE": settings.device,
-    }
+    workplace = Workplace(open_blobs(settings.blob_url, settings.home), settings.home / "attempts")
+    workplace.sweep()
     limit = settings.work_memory_mb
+    ours = Queues(queueing.connect(settings.redis))
     runner = Runner(
         Records(engine),
-        Queues(queueing.connect(settings.redis)),
+        ours,
+        workplace,
         role,
-        child_settings,
+        _child_settings(settings),
         Limits(None if limit is None else limit * 1_000_000),
     )
     runner.warm_up()
     try:
-        QueueWorker(runner, role, connection).work(logging_level="WARNING")
+        QueueWorker(runner, ours, role, connection).work(logging_level="WARNING")
     finally:
         runner.close()
+
+
+def _child_settings(settings: Settings) -> dict[str, str]:
+    """What the warm child needs to know: no URL, no key."""
+    found = {"PRESCORE_DEVICE": settings.device, "PRESCORE_HOME": str(settings.home)}
+    if settings.assets is not None:
+        found["PRESCORE_ASSETS"] = str(settings.assets)
+    return found

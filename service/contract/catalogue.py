@@ -133,10 +133,27 @@ def _postgen() -> Iterable[MetricSpec]:
         highest=10.0,
     )
     yield _captioned(
+        "cider",
+        "CIDEr proper: ten times the mean over captions of the cosine of tf-idf vectors of 1- to "
+        "4-grams with each reference's, neither clipped nor penalised for length; the words are "
+        "not stemmed. What is usually reported as CIDEr is cider_d.",
+        highest=10.0,
+    )
+    yield _captioned(
         "meteor",
         "METEOR 1.5 (English, normalised): the harmonic mean of precision and recall of words "
         "aligned by form, stem, synonym or paraphrase to the best reference, less a penalty on "
         "fragmentation.",
+    )
+    yield _captioned(
+        "spice",
+        "SPICE 1.0: the mean over captions of the F-score of the objects, attributes and relations "
+        "that a parser finds in them, against those of all references together; synonyms match.",
+    )
+    yield _captioned(
+        "spider",
+        "Half of SPICE and half of CIDEr-D.",
+        highest=5.5,
     )
 
 

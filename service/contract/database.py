@@ -42,11 +42,22 @@ def migrate(engine: Engine) -> None:
         command.upgrade(configuration, "head")
 
 
+def revisions(engine: Engine) -> tuple[str | None, str | None]:
+    """Of the tables as they are (None: there are none yet), and of this version's."""
+    with engine.execution_options(reading=True).connect() as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
+    return found, ScriptDirectory.from_config(_configuration()).get_current_head()
+
+
+def is_known(revision: str) -> bool:
+    """False for a revision of a later version, which `migrate` cannot start from."""
+    known = ScriptDirectory.from_config(_configuration()).walk_revisions()
+    return revision in {script.revision for script in known}
+
+
 def check_at_head(engine: Engine) -> None:
     """Refuses to work on tables of another version."""
-    with engine.connect() as connection:
-        found = MigrationContext.configure(connection).get_current_revision()
-    head = ScriptDirectory.from_config(_configuration()).get_current_head()
+    found, head = revisions(engine)
     if found != head:
         raise InvalidSetting(
             f"the database is at revision {found}, this version needs {head}: "

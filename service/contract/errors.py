@@ -13,13 +13,18 @@
     │   │   └── VocabularyInvalid    the word list is not one
     │   ├── InvalidBundle            a dataset bundle, with line and field
     │   ├── UnknownMetric            with the nearest names
+    │   ├── AssetRefused             what a metric needs: unknown, not there, or another file
     │   ├── InvalidRequest           what a schema cannot say: images unknown, missing or twice
     │   ├── NotFound                 no such evaluation, checkpoint, dataset, version or split
     │   ├── Conflict                 an Idempotency-Key in flight, an upload of another digest
     │   ├── DigestMismatch           the bytes are not those that the address names
     │   ├── TooLarge                 a body beyond its limit
+    │   ├── MalformedJson            a body that is not JSON, or that readers of JSON may differ on
+    │   ├── UnsupportedMedia         a body of another media type or character set
     │   ├── InvalidCursor            a page token that is none of ours
     │   ├── Overloaded               the queue is full: come back later
+    │   ├── Unavailable              what the service stands on does not answer: come back later
+    │   ├── DiskFull                 no room for what was sent
     │   └── InvalidSetting           an environment variable or a flag
     └── RunFailed                    a run began and could not end; stored as data
         ├── UnusableCheckpoint       the tensors' values (not finite, cut off)
@@ -27,9 +32,12 @@
         ├── CheckpointMismatch       checkpoint and dataset do not belong together
         ├── InvalidColumns           columns that contradict themselves
         ├── MetricFailed             a post-gen metric cannot be computed from what it was given
-        │   └── JavaFailed           its Java died, hung or answered nonsense; with its last words
-        ├── BlobMissing              an object that is no longer stored
-        ├── BlobDamaged              an object whose bytes are not those of its digest
+        │   ├── JavaFailed           its Java died, hung or answered nonsense; with its last words
+        │   └── MetricUnavailable    what it needs is not on this machine: says how to bring it
+        ├── BlobUnreadable           an object that cannot be had:
+        │   ├── BlobMissing          it is no longer stored
+        │   └── BlobDamaged          its bytes are not those of its digest
+        ├── StoreUnavailable         the object store does not answer, or refuses
         ├── WorkerLost               the process that ran the work is gone
         ├── TimedOut                 the work's deadline passed
         ├── OutOfMemory              the work's process grew beyond its limit
@@ -101,6 +109,10 @@ class UnknownMetric(RequestRefused):
     code = "unknown_metric"
 
 
+class AssetRefused(RequestRefused):
+    code = "asset_refused"
+
+
 class InvalidRequest(RequestRefused):
     """`problems` names every place: (JSON pointer, what is wrong there)."""
 
@@ -127,12 +139,28 @@ class TooLarge(RequestRefused):
     code = "too_large"
 
 
+class MalformedJson(RequestRefused):
+    code = "malformed_json"
+
+
+class UnsupportedMedia(RequestRefused):
+    code = "unsupported_media_type"
+
+
 class InvalidCursor(RequestRefused):
     code = "invalid_cursor"
 
 
 class Overloaded(RequestRefused):
     code = "overloaded"
+
+
+class Unavailable(RequestRefused):
+    code = "unavailable"
+
+
+class DiskFull(RequestRefused):
+    code = "disk_full"
 
 
 class InvalidSetting(RequestRefused):
@@ -167,12 +195,30 @@ class JavaFailed(MetricFailed):
     code = "java_failed"
 
 
-class BlobMissing(RunFailed):
+class MetricUnavailable(MetricFailed):
+    code = "unavailable"
+
+
+class BlobUnreadable(RunFailed):
+    """`digest` names the object."""
+
+    code = "blob_unreadable"
+
+    def __init__(self, digest: str, detail: str) -> None:
+        super().__init__(detail)
+        self.digest = digest
+
+
+class BlobMissing(BlobUnreadable):
     code = "blob_missing"
 
 
-class BlobDamaged(RunFailed):
+class BlobDamaged(BlobUnreadable):
     code = "blob_damaged"
+
+
+class StoreUnavailable(RunFailed):
+    code = "store_unavailable"
 
 
 class WorkerLost(RunFailed):

@@ -6,48 +6,66 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic import BaseModel
 from sqlalchemy.engine import Connection, Row
 
 from service.contract import works
-from service.contract.tables import evaluation_works, evaluations, events, work_rows
-
-_TOLD = ("status", "done", "total", "attempt", "error", "summary", "started_at", "finished_at")
+from service.contract.schemas import EndEvent, ProgressOut, RunProblem, ScoresEvent, WorkEvent
+from service.contract.tables import evaluation_works, evaluations, events, needs, work_rows
+from service.contract.works import EvaluationStatus
 
 
 def tell_about(connection: Connection, keys: Iterable[str]) -> None:
     """The evaluations that hold these works have a new version, and events that say why."""
+    told = [*keys]
+    told += _wholes(connection, told)
     concerned = connection.execute(
-        sa.select(
-            evaluation_works.c.evaluation_id,
-            evaluation_works.c.name,
-            *(work_rows.c[name] for name in _TOLD),
-        )
-        .join(work_rows, work_rows.c.key == evaluation_works.c.work_key)
+        sa.select(evaluation_works.c.evaluation_id, evaluation_works.c.name)
         .join(evaluations, evaluations.c.id == evaluation_works.c.evaluation_id)
-        .where(work_rows.c.key.in_(list(keys)), evaluations.c.finished_at.is_(None))
+        .where(evaluation_works.c.work_key.in_(told), evaluations.c.finished_at.is_(None))
+        .order_by(evaluation_works.c.position)
     ).all()
-    for row in concerned:
-        tell(connection, row.evaluation_id, "work", _work_event(row))
-        summary = json.loads(row.summary or "{}")
-        if row.status == "done" and "scores" in summary:
-            tell(connection, row.evaluation_id, "scores", summary)
     for identity in dict.fromkeys(row.evaluation_id for row in concerned):
-        settle(connection, identity)
+        names = {row.name for row in concerned if row.evaluation_id == identity}
+        rows = work_statuses(connection, identity)
+        for row in rows:
+            if row["name"] in names:
+                tell(connection, identity, "work", _work_event(row))
+                summary = json.loads(row["summary"] or "{}")
+                if row["status"] == "done" and "scores" in summary:
+                    scores = ScoresEvent.model_validate(summary)
+                    tell(connection, identity, "scores", scores)
+        _settle(connection, identity, rows)
 
 
-def _work_event(row: Row[Any]) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "status": row.status,
-        "progress": {"done": row.done, "total": row.total},
-        "attempts": row.attempt,
-        "error": json.loads(row.error) if row.error else None,
-    }
+def _wholes(connection: Connection, keys: Sequence[str]) -> list[str]:
+    """The works that these are shards of: they need them, and are of their kind."""
+    part = work_rows.alias()
+    query = (
+        sa.select(needs.c.work_key)
+        .join(part, part.c.key == needs.c.needs_key)
+        .join(work_rows, work_rows.c.key == needs.c.work_key)
+        .where(needs.c.needs_key.in_(keys), part.c.kind == work_rows.c.kind)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def _work_event(row: Mapping[str, Any]) -> WorkEvent:
+    return WorkEvent(
+        name=row["name"],
+        status=row["status"],
+        progress=ProgressOut(done=row["done"], total=row["total"]),
+        attempts=row["attempt"],
+        error=RunProblem.model_validate_json(row["error"]) if row["error"] else None,
+    )
 
 
 def settle(connection: Connection, identity: str) -> None:
     """Derives an evaluation's state; at the end it is written down and never changes again."""
-    rows = [dict(row._mapping) for row in work_statuses(connection, identity)]  # noqa: SLF001
+    _settle(connection, identity, work_statuses(connection, identity))
+
+
+def _settle(connection: Connection, identity: str, rows: Sequence[Mapping[str, Any]]) -> None:
     status = works.derive(row["status"] for row in rows)
     if status in works.ENDED:
         _end(connection, identity, status, rows)
@@ -57,7 +75,7 @@ def settle(connection: Connection, identity: str) -> None:
 
 def freeze_canceled(connection: Connection, identity: str) -> None:
     """A canceled evaluation ends at once, though works that it shares with others go on."""
-    rows = [dict(row._mapping) for row in work_statuses(connection, identity)]  # noqa: SLF001
+    rows = work_statuses(connection, identity)
     open_ones = [row for row in rows if row["status"] not in works.TERMINAL]
     for row in open_ones:
         row["status"] = "canceled"
@@ -66,11 +84,14 @@ def freeze_canceled(connection: Connection, identity: str) -> None:
 
 
 def _end(
-    connection: Connection, identity: str, status: str, rows: Sequence[Mapping[str, Any]]
+    connection: Connection,
+    identity: str,
+    status: EvaluationStatus,
+    rows: Sequence[Mapping[str, Any]],
 ) -> None:
     snapshot = json.dumps([dict(row) for row in rows])
     if _change(connection, identity, status=status, finished_at=time.time(), snapshot=snapshot):
-        tell(connection, identity, "end", {"status": status})
+        tell(connection, identity, "end", EndEvent(status=status))
 
 
 def _change(connection: Connection, identity: str, **values: Any) -> bool:
@@ -83,8 +104,8 @@ def _change(connection: Connection, identity: str, **values: Any) -> bool:
     return changed.rowcount == 1
 
 
-def tell(connection: Connection, identity: str, kind: str, payload: Mapping[str, Any]) -> None:
-    """A new version of an evaluation; its number is the event's id."""
+def tell(connection: Connection, identity: str, kind: str, payload: BaseModel) -> None:
+    """A new version of an evaluation; its number is the event's id. An infinite score is null."""
     connection.execute(
         evaluations.update()
         .where(evaluations.c.id == identity)
@@ -96,15 +117,50 @@ def tell(connection: Connection, identity: str, kind: str, payload: Mapping[str,
             evaluation_id=identity,
             version=version.scalar_subquery(),
             kind=kind,
-            payload=json.dumps(dict(payload)),
+            payload=payload.model_dump_json(),
         )
     )
 
 
-def work_statuses(connection: Connection, identity: str) -> Sequence[Row[Any]]:
-    return connection.execute(
+def work_statuses(connection: Connection, identity: str) -> list[dict[str, Any]]:
+    """The works of an evaluation as it shows them: shards are told as the work they make up."""
+    rows = connection.execute(
         sa.select(evaluation_works.c.name, work_rows)
         .join(work_rows, work_rows.c.key == evaluation_works.c.work_key)
         .where(evaluation_works.c.evaluation_id == identity)
         .order_by(evaluation_works.c.position)
     ).all()
+    found = [dict(row._mapping) for row in rows]  # noqa: SLF001
+    sharded = {row["key"]: json.loads(row["parts"]) for row in found if row["parts"] != "[]"}
+    if sharded:
+        parts = _parts(connection, [key for keys in sharded.values() for key in keys])
+        for row in found:
+            if row["key"] in sharded:
+                _add_up(row, [parts[key] for key in sharded[row["key"]]])
+    return found
+
+
+def _parts(connection: Connection, keys: Iterable[str]) -> dict[str, Row[Any]]:
+    columns = ("key", "status", "done", "attempt", "started_at", "parameters")
+    query = sa.select(*(work_rows.c[name] for name in columns))
+    rows = connection.execute(query.where(work_rows.c.key.in_(list(keys)))).all()
+    return {row.key: row for row in rows}
+
+
+def _add_up(row: dict[str, Any], parts: Sequence[Row[Any]]) -> None:
+    """A sharded work runs from its first shard's start on; its progress counts images."""
+    spans = [json.loads(part.parameters)["images"] for part in parts]
+    images = [stop - start for start, stop in spans]
+    row["total"] = sum(images)
+    row["done"] = sum(
+        count if part.status == "done" else min(part.done, count)
+        for part, count in zip(parts, images, strict=True)
+    )
+    row["attempt"] = max(row["attempt"], *(part.attempt for part in parts))
+    statuses = {part.status for part in parts}
+    if row["status"] in ("waiting", "ready"):
+        begun = statuses & {"running", "done"}
+        row["status"] = "running" if begun else "ready" if "ready" in statuses else "waiting"
+    started = [part.started_at for part in parts if part.started_at is not None]
+    if started:
+        row["started_at"] = min(started)

@@ -4,7 +4,6 @@ A job's id is its work's key, so a second wake-up of one work is at worst an id 
 """
 
 import contextlib
-from collections.abc import Iterable
 
 import redis
 import sqlalchemy as sa
@@ -14,13 +13,14 @@ from rq.serializers import JSONSerializer
 
 from service.contract.errors import InvalidSetting
 from service.contract.records import Records
-from service.contract.tables import outbox
+from service.contract.tables import outbox, work_rows
 from service.contract.works import KINDS
 
 FUNCTION = "workers.jobs.run"  # by name: the front door never imports the workers
 JOB_SECONDS = 24 * 3600  # our own deadlines are shorter; RQ must not have one of its own
 QUICK_SECONDS = 1.5
 _BATCH = 500
+_FOREIGN = "prescore:foreign"
 
 
 class Queues:
@@ -38,15 +38,19 @@ class Queues:
         if not rows:
             return 0
         with contextlib.suppress(redis.RedisError, OSError):
-            for row in rows:
+            for row in [row for row in rows if not row.first]:
                 self.wake(row.work_key, row.queue)
+            for row in reversed(
+                [row for row in rows if row.first]
+            ):  # so that they keep their order
+                self.wake(row.work_key, row.queue, first=True)
             with records.transaction() as connection:
                 sent = [row.id for row in rows]
                 connection.execute(outbox.delete().where(outbox.c.id.in_(sent)))
             return len(rows)
         return 0
 
-    def wake(self, key: str, queue: str) -> None:
+    def wake(self, key: str, queue: str, *, first: bool = False) -> None:
         job = Job.create(
             FUNCTION,
             args=[key],
@@ -59,18 +63,32 @@ class Queues:
             failure_ttl=3600,
             ttl=JOB_SECONDS,
         )
-        self._queues[queue].enqueue_job(job)
+        self._queues[queue].enqueue_job(job, at_front=first)
 
-    def missing(self, works: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Of these (key, queue), those that no queue holds."""
+    def missing(self, records: Records, before: float) -> list[tuple[str, str]]:
+        """(key, queue) of works planned before that time that are ready, and in no queue."""
+        query = sa.select(work_rows.c.key, work_rows.c.queue).where(
+            work_rows.c.status == "ready", work_rows.c.created_at < before
+        )
+        with records.reading() as connection:
+            ready = connection.execute(query.limit(1000)).all()
         return [
-            (key, queue)
-            for key, queue in works
-            if self.connection.lpos(self._queues[queue].key, key) is None
+            (row.key, row.queue)
+            for row in ready
+            if self.connection.lpos(self._queues[row.queue].key, row.key) is None
         ]
 
-    def waiting(self) -> int:
-        return sum(queue.count for queue in self._queues.values())
+    def waiting(self) -> dict[str, int]:
+        """How many wake-ups each queue holds."""
+        return {name: queue.count for name, queue in sorted(self._queues.items())}
+
+    def note_foreign(self) -> None:
+        """Somebody put into our queues what is not ours."""
+        self.connection.incr(_FOREIGN)
+
+    def foreign(self) -> int:
+        count = self.connection.get(_FOREIGN)
+        return int(count) if isinstance(count, bytes) else 0
 
 
 def connect(url: str, timeout: float = QUICK_SECONDS) -> redis.Redis:

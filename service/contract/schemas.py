@@ -1,65 +1,49 @@
-"""Requests and answers of the HTTP interface. Answers have no defaults: what is said is there."""
+"""What the HTTP interface answers. Nothing has a default: what is said is there."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, Field
 
+from service.contract.catalogue import Family
+from service.contract.texts import Digest, EvaluationId, Timestamp
 from service.contract.works import EvaluationStatus, WorkStatus
 
-Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-DatasetReference = Annotated[
-    str,
-    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(@v[0-9]{1,9})?/[^/@\s]{1,100}$"),
-]
-Label = Annotated[str, StringConstraints(max_length=500)]
+Verdict = Literal["passed", "failed", "undecided", "not_comparable"]
+Item = TypeVar("Item")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class FieldProblem(BaseModel):
+    """One thing that is wrong with a request, and where."""
 
-
-class CaptionIn(_Strict):
-    image: str = Field(max_length=500)
-    caption: str = Field(max_length=10_000)
-
-
-class Decoding(_Strict):
-    beam: int = Field(default=3, ge=1, le=100)
-    min_words: int = Field(default=4, ge=0, le=1000)
-    max_words: int = Field(default=50, ge=1, le=1000)
-    unk: bool = False
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.min_words > self.max_words:
-            raise ValueError(f"min_words {self.min_words} is more than max_words {self.max_words}")
-        return self
-
-
-class EvaluationIn(_Strict):
-    """Either a checkpoint or captions, scored on one split of a dataset."""
-
-    checkpoint: Digest | None = None
-    captions: list[CaptionIn] | None = Field(default=None, min_length=1, max_length=1_000_000)
-    dataset: DatasetReference
-    pregen: Literal["all"] | list[str] | None = None
-    postgen: list[str] = ["bleu", "rouge_l", "cider_d", "meteor"]
-    tokenizer: Literal["ptb", "none"] = "ptb"
-    decoding: Decoding = Decoding()
-    subset: bool = False
-    labels: dict[Annotated[str, StringConstraints(min_length=1, max_length=100)], Label] = Field(
-        default={}, max_length=50
+    pointer: str = Field(
+        description="A JSON pointer (RFC 6901) into the body; or `/path/NAME`, `/query/NAME`, "
+        "`/header/NAME`."
     )
-    deadline: int = Field(default=3600, ge=1, le=7 * 24 * 3600)
+    detail: str
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if (self.checkpoint is None) == (self.captions is None):
-            raise ValueError("expected either `checkpoint` or `captions`, and not both")
-        return self
+
+class Problem(BaseModel):
+    """Why a request was refused (RFC 9457)."""
+
+    type: str = Field(json_schema_extra={"format": "uri"})
+    title: str = Field(description="The status in words.")
+    status: int = Field(description="The status of the answer.")
+    code: str = Field(description="What programs may hold on to.", examples=["not_found"])
+    detail: str = Field(description="What was expected, what was found.")
+    request_id: str = Field(description="By which the log knows this request.")
+    errors: list[FieldProblem] = Field(description="Up to 100 places; none where there is no one.")
+
+
+class RunProblem(BaseModel):
+    """Why a work, or the evaluation that it belongs to, failed."""
+
+    code: str = Field(examples=["timeout"])
+    detail: str
 
 
 class DatasetPinned(BaseModel):
+    """One split of one version."""
+
     name: str
     version: str
     digest: str
@@ -72,47 +56,132 @@ class ProgressOut(BaseModel):
 
 
 class WorkOut(BaseModel):
-    name: str
+    """One computation of an evaluation."""
+
+    name: str = Field(examples=["columns"])
     kind: str
     status: WorkStatus
     progress: ProgressOut
     attempts: int
-    seconds: float | None
-    cached: bool
-    error: dict[str, Any] | None
+    seconds: float | None = Field(description="Of its last attempt; null before the first one.")
+    cached: bool = Field(description="It had been done already when this evaluation came.")
+    error: RunProblem | None
 
 
 class ScoreOut(BaseModel):
-    value: float | None  # null where the score is infinite or undefined: JSON has no such number
-    family: Literal["pregen", "postgen"]
-    higher_is_better: bool | None
+    value: float | None = Field(
+        description="A fraction as the toolkits return it (BLEU .33, CIDEr-D .95); null where it "
+        "is infinite or undefined."
+    )
+    family: Family
+    higher_is_better: bool | None = Field(description="null where neither is better.")
     interval: tuple[float, float] | None
-    signature: str
+    signature: str = Field(description="How it was computed.")
 
 
 class WarningOut(BaseModel):
+    """Something odd that can be scored."""
+
     code: str
     image: str | None
     detail: str
 
 
+class GateOut(BaseModel):
+    gate: str
+    verdict: Verdict | None
+    detail: str | None
+
+
 class EvaluationOut(BaseModel):
-    id: str
+    """A named set of works, and what has come out of them by now."""
+
+    id: EvaluationId
     status: EvaluationStatus
     dataset: DatasetPinned
-    checkpoint: str | None
+    checkpoint: Digest | None
     works: list[WorkOut]
-    scores: dict[str, ScoreOut]
+    scores: dict[str, ScoreOut] = Field(
+        description="By metric, as they arrive: the post-gen ones, the pre-gen ones asked for by "
+        "name and, for `all`, the headline ones."
+    )
     warnings: list[WarningOut]
-    gates: list[dict[str, Any]]
-    verdict: None
-    forecast: None
-    estimate: None
-    health: None
-    error: dict[str, Any] | None
+    gates: list[GateOut]
+    verdict: Verdict | None
+    forecast: dict[str, Any] | None
+    estimate: dict[str, Any] | None
+    health: dict[str, Any] | None
+    error: RunProblem | None = Field(description="The first failure, once the status is `failed`.")
     labels: dict[str, str]
-    created_at: str
-    finished_at: str | None
+    created_at: Timestamp
+    finished_at: Timestamp | None
+
+
+class PregenOut(BaseModel):
+    scores: dict[str, ScoreOut] = Field(description="By metric, as many as are there by now.")
+
+
+class CaptionOut(BaseModel):
+    """One caption, and its own scores by the metrics that are done by now."""
+
+    image: str
+    caption: str
+    scores: dict[str, float | None]
+
+
+class CocoCaption(BaseModel):
+    """An entry of COCO's results format."""
+
+    image_id: int | str = Field(description="The bundle's `id`; its `image` where it has none.")
+    caption: str
+
+
+class TokenOut(BaseModel):
+    """One token of a reference, the last one of each caption being `<end>`."""
+
+    word: str
+    logp: float | None = Field(
+        description="The natural logarithm of the probability that the model gives it; null where "
+        "it gives none at all."
+    )
+    rank: int = Field(description="How many words the model holds for likelier.")
+    top: str = Field(description="The model's own first choice.")
+    top_logp: float | None
+
+
+class ReferenceOut(BaseModel):
+    text: str
+    tokens: list[TokenOut]
+
+
+class TokensOut(BaseModel):
+    """The references of one image, word by word."""
+
+    image: str
+    captions: list[ReferenceOut]
+
+
+class WorkEvent(BaseModel):
+    """A work of the evaluation began, went on or ended."""
+
+    name: str
+    status: WorkStatus
+    progress: ProgressOut
+    attempts: int
+    error: RunProblem | None
+
+
+class ScoresEvent(BaseModel):
+    """A work brought these scores."""
+
+    scores: dict[str, float | None]
+    signature: str | dict[str, str] = Field(description="Of all of them, or of each.")
+
+
+class EndEvent(BaseModel):
+    """The evaluation has ended: nothing comes after this."""
+
+    status: EvaluationStatus
 
 
 class SplitOut(BaseModel):
@@ -120,48 +189,89 @@ class SplitOut(BaseModel):
     references: int
 
 
+class EncoderOut(BaseModel):
+    """What image features come from: a checkpoint's must equal its dataset's."""
+
+    name: str
+    digest: str
+
+
 class FeaturesOut(BaseModel):
-    encoder: dict[str, str]
+    encoder: EncoderOut
     size: int
 
 
 class DatasetOut(BaseModel):
+    """An immutable version of a dataset."""
+
     name: str
-    version: str
-    digest: str
+    version: str = Field(examples=["v1"])
+    digest: Digest
     splits: dict[str, SplitOut]
-    features: FeaturesOut | None
-    created_at: str
+    features: FeaturesOut | None = Field(description="null: for scoring captions alone.")
+    created_at: Timestamp
 
 
 class CachedOut(BaseModel):
-    dataset: str
+    dataset: str = Field(examples=["flickr8k@v1/test"])
     columns: bool
 
 
+class ConfigOut(BaseModel):
+    cell: Literal["gru", "lstm"]
+    size: int
+    feature_size: int
+
+
 class CheckpointOut(BaseModel):
-    digest: str
+    """What a checkpoint's header says."""
+
+    digest: Digest
     bytes: int
-    architecture: str
-    config: dict[str, Any]
+    architecture: str = Field(examples=["merge"])
+    config: ConfigOut
     parameters: int
     vocabulary_size: int
-    encoder: dict[str, str]
-    cached: list[CachedOut]
-    created_at: str
+    encoder: EncoderOut
+    cached: list[CachedOut] = Field(description="Splits on which it has been scored already.")
+    created_at: Timestamp
 
 
 class MetricOut(BaseModel):
+    """A metric, and whether it can be computed here."""
+
     name: str
-    family: str
-    higher_is_better: bool | None
-    range: tuple[float | None, float | None]
+    family: Family
+    higher_is_better: bool | None = Field(description="null where neither is better.")
+    range: tuple[float | None, float | None] = Field(description="null: no bound.")
     definition: str
     needs: list[str]
     status: Literal["available", "unavailable"]
     reason: str | None
 
 
-class Page(BaseModel):
-    items: list[Any]
-    next: str | None
+class HealthOut(BaseModel):
+    status: Literal["ok"]
+
+
+class Page(BaseModel, Generic[Item]):
+    items: list[Item]
+    next: str | None = Field(
+        description="The `cursor` of the next page; null where this is the last one."
+    )
+
+
+class EvaluationPage(Page[EvaluationOut]):
+    pass
+
+
+class CaptionPage(Page[CaptionOut]):
+    pass
+
+
+class DatasetPage(Page[DatasetOut]):
+    pass
+
+
+class MetricPage(Page[MetricOut]):
+    pass

@@ -1,13 +1,19 @@
 """Every setting, frozen: built once at an entry point and passed on. Prefix `PRESCORE_`."""
 
+import json
+import os
 import re
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service.contract.errors import InvalidSetting
+
+_FROM = "PRESCORE_SETTINGS"  # between our own processes
+_CREDENTIALS = "AWS_"
 
 
 def _device(value: str) -> str:
@@ -39,8 +45,24 @@ class Settings(BaseSettings):
         default=None,
         description="The record: sqlite:///… or postgresql://…; else a SQLite file at home.",
     )
+    blob_url: str | None = Field(
+        default=None,
+        description="Objects: file:///folder or s3://bucket/prefix (AWS_… variables); "
+        "else a folder at home.",
+    )
+    assets: Path | None = Field(
+        default=None,
+        description="A folder with what some metrics need (`prescore assets`); "
+        "else, and after it, a folder at home.",
+    )
+    maven_url: str | None = Field(
+        default=None, description="The Maven repository of `prescore assets fetch`."
+    )
     work_memory_mb: int | None = Field(
         default=None, ge=100, description="A work whose process grows beyond this fails."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least that is logged: debug, info, warning, error."
     )
 
     @property
@@ -56,18 +78,30 @@ class Settings(BaseSettings):
     def database(self) -> str:
         return self.database_url or f"sqlite:///{self.home / 'record.sqlite'}"
 
-    @property
-    def blobs(self) -> Path:
-        return self.home / "blobs"
 
-    def environment(self) -> dict[str, str]:
-        """These settings for a process of ours that is started with them."""
-        values = self.model_dump(exclude_none=True)
-        return {f"PRESCORE_{name.upper()}": str(value) for name, value in values.items()}
+def hand_on(settings: Settings) -> tuple[dict[str, str], bytes]:
+    """Environment and stdin of a process of ours that is to have these settings.
+
+    URLs and credentials may hold passwords, and environments can be read from outside: they go by
+    stdin, which `load` reads.
+    """
+    handed = {name: value for name, value in os.environ.items() if name.startswith(_CREDENTIALS)}
+    own = {f"PRESCORE_{name.upper()}" for name in Settings.model_fields}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in own and name not in handed
+    }
+    document = {"settings": settings.model_dump(mode="json"), "credentials": handed}
+    return {**environment, _FROM: "stdin"}, json.dumps(document).encode()
 
 
 def load() -> Settings:
-    """The settings of this process's environment; InvalidSetting names the variable."""
+    """The settings of this process, from its environment or handed on by the one that started it;
+    InvalidSetting names the variable.
+    """
+    if os.environ.get(_FROM) == "stdin":
+        document = json.load(sys.stdin)
+        os.environ.update(document["credentials"])  # where the object store's library looks
+        return Settings.model_validate(document["settings"])
     try:
         return Settings()
     except ValidationError as error:

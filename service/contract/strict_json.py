@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -72,9 +72,9 @@ def _refuse_surrogates(value: Any) -> None:
         for name, item in stack[-1]:
             path[-1] = name
             if _is_broken(name):
-                raise NotJson("expected text, found a lone surrogate in a key", _pointer(path[:-1]))
+                raise NotJson("expected text, found a lone surrogate in a key", pointer(path[1:-1]))
             if _is_broken(item):
-                raise NotJson("expected text, found a lone surrogate", _pointer(path))
+                raise NotJson("expected text, found a lone surrogate", pointer(path[1:]))
             if isinstance(item, dict | list):
                 stack.append(_entries(item))
                 path.append("")
@@ -92,5 +92,7 @@ def _entries(value: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
     return iter(value.items()) if isinstance(value, dict) else enumerate(value)
 
 
-def _pointer(path: list[object]) -> str:
-    return "".join(f"/{name}" for name in path[1:])[:200]
+def pointer(path: Iterable[object]) -> str:
+    """A JSON pointer (RFC 6901): `/` and `~` in names are escaped."""
+    names = (str(name).replace("~", "~0").replace("/", "~1") for name in path)
+    return "".join(f"/{name}" for name in names)[:200]

@@ -78,6 +78,7 @@ attempts = sa.Table(
     sa.Column("ended_at", sa.Float),
     sa.Column("outcome", sa.Text),
     sa.Index(None, "work_key"),
+    sa.Index(None, "outcome"),
 )
 
 outbox = sa.Table(
@@ -86,6 +87,7 @@ outbox = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("work_key", sa.String(64), nullable=False),
     sa.Column("queue", sa.String(40), nullable=False),
+    sa.Column("first", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 evaluations = sa.Table(

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Queue = Literal["inference-now", "inference", "metrics"]
+Queue = Literal["inference-now", "inference", "metrics", "parsing"]
 QUEUES: Mapping[str, tuple[Queue, ...]] = {  # by role of the worker, in order of priority
     "inference": ("inference-now", "inference"),
-    "metrics": ("metrics",),
+    "metrics": ("metrics", "parsing"),
 }
 
 WorkStatus = Literal["waiting", "ready", "running", "done", "failed", "canceled", "unavailable"]
@@ -41,12 +41,16 @@ KINDS: Mapping[str, Kind] = {
         Kind("prefix", "inference-now", version=1, seconds=300),
         Kind("columns", "inference-now", version=1, seconds=900),
         Kind("pregen", "inference-now", version=1, seconds=300),
-        Kind("captions", "inference", version=1, seconds=1800),
-        Kind("references", "metrics", version=1, seconds=900),
+        Kind("captions", "inference", version=2, seconds=1800),
+        Kind("references", "metrics", version=2, seconds=900),
         Kind("bleu", "metrics", version=1, seconds=900),
         Kind("rouge_l", "metrics", version=1, seconds=900),
-        Kind("cider_d", "metrics", version=1, seconds=900),
+        Kind("cider_d", "metrics", version=2, seconds=900),
+        Kind("cider", "metrics", version=1, seconds=900),
         Kind("meteor", "metrics", version=1, seconds=900),
+        Kind("tuples", "parsing", version=1, seconds=3600),
+        Kind("spice", "metrics", version=1, seconds=900),
+        Kind("spider", "metrics", version=1, seconds=900),
     )
 }
 

@@ -5,9 +5,18 @@ import asyncio
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from service import checkpoints
-from service.contract.errors import DigestMismatch, NotFound
-from service.contract.schemas import CheckpointOut, Digest
+from service import checkpoints, interface
+from service.contract.errors import (
+    DigestMismatch,
+    DiskFull,
+    InvalidCheckpoint,
+    InvalidRequest,
+    NotFound,
+    StoreUnavailable,
+    TooLarge,
+)
+from service.contract.schemas import CheckpointOut
+from service.contract.texts import Digest
 from service.dependencies import Service
 from service.uploads import receive
 
@@ -15,16 +24,47 @@ router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"])
 MAX_BYTES = 50_000_000_000
 
 
-@router.head("/{digest}")
+@router.head(
+    "/{digest}",
+    operation_id="has_checkpoint",
+    summary="Ask whether a checkpoint is there",
+    response_description="It is there: it need not be uploaded.",
+    responses=interface.refusals(NotFound, InvalidRequest, StoreUnavailable),
+)
 def head(digest: Digest, service: Service) -> Response:
+    """So that what was uploaded once is never sent again."""
     if not checkpoints.exists(service.records, service.blobs, digest):
         raise NotFound(f"no checkpoint {digest}")
     return Response()
 
 
-@router.put("/{digest}", response_model=CheckpointOut, responses={201: {"model": CheckpointOut}})
+@router.put(
+    "/{digest}",
+    operation_id="upload_checkpoint",
+    summary="Upload a checkpoint",
+    response_model=CheckpointOut,
+    response_description="It was there already; the body was not read.",
+    responses={
+        201: {"model": CheckpointOut, "description": "Stored."},
+        **interface.refusals(
+            TooLarge,
+            DigestMismatch,
+            InvalidCheckpoint,
+            InvalidRequest,
+            StoreUnavailable,
+            DiskFull,
+        ),
+    },
+    openapi_extra=interface.body(
+        "The file: safetensors with Prescore's metadata. Not read where it is there already.",
+        "application/octet-stream",
+        required=False,
+    ),
+)
 async def put(digest: Digest, request: Request, service: Service) -> Response:
-    """201: stored. 200: it was there already, and the body was not read."""
+    """The raw bytes, streamed; their SHA-256 must be the address. Header, metadata and config are
+    judged at once, the tensors' values by the first work that reads them.
+    """
     known = await asyncio.to_thread(checkpoints.exists, service.records, service.blobs, digest)
     if not known:
         async with receive(request, service.blobs, MAX_BYTES) as upload:
@@ -37,6 +77,12 @@ async def put(digest: Digest, request: Request, service: Service) -> Response:
     return JSONResponse(answer.model_dump(), 200 if known else 201)
 
 
-@router.get("/{digest}")
+@router.get(
+    "/{digest}",
+    operation_id="get_checkpoint",
+    summary="Describe a checkpoint",
+    responses=interface.refusals(NotFound, InvalidRequest),
+)
 def get(digest: Digest, service: Service) -> CheckpointOut:
+    """What its header says, and on which splits it has been scored already."""
     return checkpoints.get(service.records, digest)

@@ -1,23 +1,48 @@
 """/v1/datasets: immutable versions of a name."""
 
 import asyncio
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse
 
-from service import datasets
-from service.contract.schemas import DatasetOut, Page
+from service import datasets, interface
+from service.contract.errors import (
+    DiskFull,
+    InvalidBundle,
+    InvalidRequest,
+    NotFound,
+    StoreUnavailable,
+    TooLarge,
+)
+from service.contract.schemas import DatasetOut, DatasetPage
+from service.contract.texts import DatasetName
 from service.dependencies import Service
 from service.uploads import receive
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 MAX_BYTES = 50_000_000_000
+Reference = Annotated[str, Path(description="`name` or `name@version`.", examples=["flickr8k@v1"])]
 
 
-@router.put("/{name}", response_model=DatasetOut, responses={201: {"model": DatasetOut}})
-async def put(name: str, request: Request, service: Service) -> Response:
-    """A bundle as application/x-tar. 201: a new version. 200: these bytes are a version already."""
-    datasets.check_name(name)
+@router.put(
+    "/{name}",
+    operation_id="upload_dataset",
+    summary="Upload a version of a dataset",
+    response_model=DatasetOut,
+    response_description="These bytes are a version already: this one.",
+    responses={
+        201: {"model": DatasetOut, "description": "A new version."},
+        **interface.refusals(TooLarge, InvalidBundle, InvalidRequest, StoreUnavailable, DiskFull),
+    },
+    openapi_extra=interface.body(
+        "A bundle: a tar with `captions.jsonl` and, if wanted, `features.safetensors`, `images/…`.",
+        "application/x-tar",
+        "application/octet-stream",
+    ),
+)
+async def put(name: DatasetName, request: Request, service: Service) -> Response:
+    """Every line of `captions.jsonl` is judged at once; what is wrong, with its line and field."""
     async with receive(request, service.blobs, MAX_BYTES) as upload:
         facts = await asyncio.to_thread(datasets.judge, upload.path)
         digest = await asyncio.to_thread(upload.commit)
@@ -25,11 +50,23 @@ async def put(name: str, request: Request, service: Service) -> Response:
     return JSONResponse(answer.model_dump(), 201 if new else 200)
 
 
-@router.get("")
-def every(service: Service) -> Page:
-    return Page(items=datasets.latest(service.records), next=None)
+@router.get(
+    "",
+    operation_id="list_datasets",
+    summary="List the datasets",
+    responses=interface.refusals(),
+)
+def every(service: Service) -> DatasetPage:
+    """Every version, the latest of a name first."""
+    return DatasetPage(items=datasets.latest(service.records), next=None)
 
 
-@router.get("/{reference}")
-def get(reference: str, service: Service) -> DatasetOut:
-    return datasets.get(service.records, reference)
+@router.get(
+    "/{name}",
+    operation_id="get_dataset",
+    summary="Describe a dataset",
+    responses=interface.refusals(NotFound),
+)
+def get(name: Reference, service: Service) -> DatasetOut:
+    """`name` is its latest version, `name@v1` that one."""
+    return datasets.get(service.records, name)

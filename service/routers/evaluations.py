@@ -1,40 +1,80 @@
-"""/v1/evaluations: submit, poll, listen, page through, cancel."""
+"""/v1/evaluations: submit, list, poll, cancel."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi import APIRouter, Query, Request, Response
 
-from service import details, evaluations, results, submissions
-from service.contract.schemas import EvaluationIn, EvaluationOut, Page
+from service import evaluations, interface, results, submissions
+from service.contract.errors import (
+    BlobDamaged,
+    BlobMissing,
+    Conflict,
+    DiskFull,
+    InvalidCursor,
+    InvalidRequest,
+    MalformedJson,
+    NotFound,
+    StoreUnavailable,
+    TooLarge,
+    UnknownMetric,
+    UnsupportedMedia,
+)
+from service.contract.requests import EvaluationIn
+from service.contract.schemas import EvaluationOut, EvaluationPage
+from service.contract.texts import DatasetFilter
+from service.contract.works import EvaluationStatus
 from service.dependencies import Parts, Service
-from service.listing import list_evaluations
+from service.json_bodies import JsonRoute
+from service.listing import list_evaluations, wanted_labels
 from service.preferences import idempotency_key, matches, wait_seconds
+from service.routers.parameters import Cursor, Digits, IdempotencyKey, Identity, IfNoneMatch, Prefer
 
-router = APIRouter(prefix="/v1/evaluations", tags=["evaluations"])
+router = APIRouter(prefix="/v1/evaluations", tags=["evaluations"], route_class=JsonRoute)
 RETRY_AFTER = "1"
-_KEEP_ALIVE_SECONDS = 15.0
-
-IdempotencyKey = Annotated[str | None, Header()]
-Prefer = Annotated[str | None, Header()]
-IfNoneMatch = Annotated[str | None, Header()]
+_WAITED = ("ETag", "Retry-After", "Preference-Applied")
+_MADE = ("ETag", "Location", "Preference-Applied")
 
 
 @router.post(
     "",
+    operation_id="submit_evaluation",
+    summary="Submit an evaluation",
     status_code=202,
     response_model=EvaluationOut,
-    responses={201: {"model": EvaluationOut}},
+    response_description="Taken in: poll or listen for its scores.",
+    responses={
+        201: {
+            "model": EvaluationOut,
+            "description": "`Prefer: wait=N` was asked for, and what it waits for is there.",
+            **interface.headers(*_MADE),
+        },
+        202: interface.headers(*_MADE, "Retry-After"),
+        **interface.refusals(
+            MalformedJson,
+            NotFound,
+            BlobMissing,
+            BlobDamaged,
+            StoreUnavailable,
+            Conflict,
+            TooLarge,
+            UnsupportedMedia,
+            InvalidRequest,
+            UnknownMetric,
+            DiskFull,
+        ),
+    },
 )
 async def submit(
     request: EvaluationIn,
     service: Service,
-    idempotency_key_: Annotated[str | None, Header(alias="Idempotency-Key")] = None,
+    idempotency_key_: IdempotencyKey = None,
     prefer: Prefer = None,
 ) -> Response:
-    """202 at once; `Prefer: wait=N` holds for the pre-gen scores (or the end): then 201."""
+    """A checkpoint (uploaded before) or captions, to be scored on a split of a dataset. `Prefer:
+    wait=N` holds for the pre-gen scores, or for the end where there are none. What has been
+    computed once is not computed again.
+    """
     key = idempotency_key(idempotency_key_)
     submitted = await asyncio.to_thread(
         submissions.submit, service.records, service.blobs, request, key
@@ -63,115 +103,82 @@ async def _wait_for_pregen(
         await service.watcher.changed(identity, version, left)
 
 
-@router.get("")
+@router.get(
+    "",
+    operation_id="list_evaluations",
+    summary="List evaluations",
+    responses=interface.refusals(InvalidCursor, InvalidRequest),
+    openapi_extra={"parameters": [interface.LABELS]},
+)
 def every(
     request: Request,
     service: Service,
-    dataset: str | None = None,
-    status: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: str | None = None,
-) -> Page:
-    """The latest first. `label.NAME=VALUE` filters by a label."""
-    wanted = {
-        name.removeprefix("label."): value
-        for name, value in request.query_params.items()
-        if name.startswith("label.")
-    }
+    dataset: Annotated[
+        DatasetFilter | None, Query(description="Those on it: `name` or `name@version`.")
+    ] = None,
+    status: Annotated[EvaluationStatus | None, Query(description="Those in this state.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200), Digits] = 50,
+    cursor: Cursor = None,
+) -> EvaluationPage:
+    """The latest first, filtered by dataset, status and labels."""
+    wanted = wanted_labels(request.query_params.multi_items())
     return list_evaluations(service.records, dataset, status, wanted, limit, cursor)
 
 
-@router.get("/{identity}", response_model=EvaluationOut, responses={304: {"description": "same"}})
+@router.get(
+    "/{id}",
+    operation_id="get_evaluation",
+    summary="Look at an evaluation",
+    response_model=EvaluationOut,
+    responses={
+        200: interface.headers(*_WAITED),
+        304: {
+            "description": "It is as `If-None-Match` says.",
+            **interface.headers("ETag", "Preference-Applied"),
+        },
+        **interface.refusals(NotFound),
+    },
+)
 async def get(
-    identity: str,
+    id: Identity,
     service: Service,
     if_none_match: IfNoneMatch = None,
     prefer: Prefer = None,
 ) -> Response:
-    """Always 200, or 304. `Prefer: wait=N` with `If-None-Match` is the long poll."""
-    version = evaluations.version(service.records, identity)  # 0.1 ms: a thread costs more
-    etag = _etag(identity, version)
+    """Its works and scores by now: 200 whatever became of it, for a run that failed is no error of
+    HTTP. `Prefer: wait=N` with `If-None-Match` is the long poll: it answers as soon as anything
+    has changed, or 304 after N seconds.
+    """
+    version = evaluations.version(service.records, id)  # 0.1 ms: a thread costs more
+    etag = _etag(id, version)
     seconds = wait_seconds(prefer)
     headers = {} if seconds is None else {"Preference-Applied": f"wait={seconds}"}
     if matches(if_none_match, etag):
-        changed = seconds and await service.watcher.changed(identity, version, seconds)
-        if not changed:
+        changed = await service.watcher.changed(id, version, seconds) if seconds else None
+        if changed is None:
             return Response(status_code=304, headers={"ETag": etag, **headers})
-    kept = service.bodies.get(identity, version)
-    if kept is None:
-        answer, version = await asyncio.to_thread(evaluations.get, service.records, identity)
-        kept = service.bodies.keep(answer, version)
+        version = changed
+    kept = await service.bodies.get(id, version, lambda: evaluations.get(service.records, id))
     if not kept.over and seconds is None:  # whoever waits here need not wait at home too
         headers["Retry-After"] = RETRY_AFTER
-    headers["ETag"] = _etag(identity, kept.version)
+    headers["ETag"] = _etag(id, kept.version)
     return Response(kept.text, 200, headers, media_type="application/json")
 
 
-@router.post("/{identity}/cancel", status_code=202, response_model=EvaluationOut)
-def cancel(identity: str, service: Service) -> Response:
+@router.post(
+    "/{id}/cancel",
+    operation_id="cancel_evaluation",
+    summary="Cancel an evaluation",
+    status_code=202,
+    response_model=EvaluationOut,
+    response_description="It has ended.",
+    responses={202: interface.headers("ETag", "Location"), **interface.refusals(NotFound)},
+)
+def cancel(id: Identity, service: Service) -> Response:
     """Ends what nobody else waits for. Canceling what has ended changes nothing."""
-    evaluations.cancel(service.records, identity)
-    answer, version = evaluations.get(service.records, identity)
-    return _json(answer, version, 202, {"Location": f"/v1/evaluations/{identity}"})
-
-
-@router.get("/{identity}/pregen")
-def pregen(identity: str, service: Service) -> JSONResponse:
-    found = evaluations.pregen(service.records, identity)
-    return JSONResponse({"scores": {name: score.model_dump() for name, score in found.items()}})
-
-
-@router.get("/{identity}/captions", response_model=Page)
-def captions(
-    identity: str,
-    service: Service,
-    accept: Annotated[str | None, Header()] = None,
-    format: Literal["coco"] | None = None,  # noqa: A002  the contract's name
-    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
-    cursor: str | None = None,
-) -> Response | Page:
-    """Pages of captions with their own scores; all of them as CSV (Accept: text/csv) or COCO."""
-    if format == "coco":
-        return JSONResponse(details.captions_coco(service.records, service.blobs, identity))
-    if accept is not None and "text/csv" in accept:
-        lines = details.captions_csv(service.records, service.blobs, identity)
-        return Response("".join(lines), media_type="text/csv")
-    return details.captions(service.records, service.blobs, identity, limit, cursor)
-
-
-@router.get("/{identity}/tokens/{image:path}")
-def tokens(identity: str, image: str, service: Service) -> JSONResponse:
-    """The references of one image, word by word: log-probability, rank, the model's own word."""
-    return JSONResponse(details.tokens(service.records, service.blobs, identity, image))
-
-
-@router.get("/{identity}/events")
-async def events(
-    identity: str,
-    service: Service,
-    last_event_id: Annotated[str | None, Header()] = None,
-) -> StreamingResponse:
-    """Server-sent events `work`, `scores`, `end`; resumes after Last-Event-ID."""
-    await asyncio.to_thread(evaluations.version, service.records, identity)
-    after = int(last_event_id) if last_event_id and last_event_id.isdecimal() else 0
-    return StreamingResponse(
-        _stream(service, identity, after),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
-
-
-async def _stream(service: Parts, identity: str, after: int) -> AsyncIterator[str]:
-    while True:
-        version = await asyncio.to_thread(evaluations.version, service.records, identity)
-        found = await asyncio.to_thread(results.events, service.records, identity, after)
-        for event in found:
-            yield f"id: {event.version}\nevent: {event.kind}\ndata: {event.payload}\n\n"
-            after = event.version
-            if event.kind == "end":
-                return
-        if not await service.watcher.changed(identity, version, _KEEP_ALIVE_SECONDS):
-            yield ": still here\n\n"
+    evaluations.cancel(service.records, id)
+    answer, version = evaluations.get(service.records, id)
+    return _json(answer, version, 202, {"Location": f"/v1/evaluations/{id}"})
 
 
 def _etag(identity: str, version: int) -> str:

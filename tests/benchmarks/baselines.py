@@ -1,4 +1,5 @@
-"""What is measured beside ours: the ways of the pre-gen paper's published code, on torch's own `@`.
+"""What is measured beside ours: the ways of the pre-gen paper's published code, on torch's own `@`,
+and gensim's distances.
 
 They run on a part of the images and are scaled up to all, which favours neither side.
 """
@@ -9,13 +10,17 @@ from itertools import pairwise
 import numpy as np
 import torch
 from case import FEATURES, SIZE, WORDS, Case
+from gensim.models import KeyedVectors
+from numpy.typing import NDArray
 from torch import Tensor
 
 from service.contract.checkpoint_header import EDGE, UNK
 from workers import decoding
 from workers.decoding import Decoded
+from workers.metrics.family import Task
+from workers.metrics.stop_words import ENGLISH
 
-_SCORED, _DECODED, _BATCH = 200, 10, 64
+_SCORED, _DECODED, _BATCH, _MOVED = 200, 10, 64, 200
 
 
 class _Plain:
@@ -79,6 +84,26 @@ def authors_decoding(
     found = [_beam(plain, case, image, options) for image in range(images)]
     took = (time.perf_counter() - began) * case.references.images / images
     return took, float(np.mean([a == list(b.words) for a, b in zip(found, ours, strict=False)]))
+
+
+def gensim_distances(task: Task, vectors: NDArray[np.float32]) -> tuple[float, NDArray[np.float64]]:
+    """Seconds for all captions, and the first ones' distances to their nearest references."""
+    keyed = KeyedVectors(vectors.shape[1])
+    keyed.add_vectors([f"w{word}" for word in range(len(vectors))], vectors)
+    part = min(_MOVED, len(task.captions))
+    began = time.perf_counter()
+    found = [
+        min(
+            keyed.wmdistance(_kept(task.captions[place]), _kept(text), norm=False)
+            for text in task.references_of(place)
+        )
+        for place in range(part)
+    ]
+    return (time.perf_counter() - began) * len(task.captions) / part, np.array(found)
+
+
+def _kept(text: str) -> list[str]:
+    return [word for word in text.split(" ") if word not in ENGLISH]
 
 
 def _beam(plain: _Plain, case: Case, image: int, options: decoding.Options) -> list[int]:

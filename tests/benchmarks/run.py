@@ -24,12 +24,13 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from baselines import authors_columns, authors_decoding  # beside this file
+import captions  # beside this file
+from baselines import authors_columns, authors_decoding, gensim_distances  # beside this file
 from case import Case, made_up  # beside this file
 
 from oracles import pregen as oracle
 from workers import decoding, prefix, scoring
-from workers.metrics import pregen
+from workers.metrics import family, pregen, wmd
 
 HERE = Path(__file__).resolve().parent
 README = HERE / "README.md"
@@ -57,7 +58,14 @@ def main() -> None:
     torch.set_num_threads(2)
     device = torch.device(arguments.device)
     case = made_up(arguments.images, device)
-    rows = [*_columns(case), *_walk(case), *_decoding(case), *_metrics(case)]
+    rows = [
+        *_columns(case),
+        *_walk(case),
+        *_decoding(case),
+        *_metrics(case),
+        *_captions(arguments.images),
+        *_distances(case),
+    ]
     table = _table(rows)
     print(f"\n{_machine(device)}; {case.describe()}\n\n{table}")
     _keep(rows, device)
@@ -158,6 +166,25 @@ def _metrics(case: Case) -> list[Row]:
     part = (columns.logp[: tokens[-1]], columns.rank[: tokens[-1]], tokens, captions)
     loops = 10 * seconds(lambda: oracle.scores(*part))
     return [Row("all 672 metrics from columns", took, "nested loops (a tenth, x 10)", loops)]
+
+
+def _captions(images: int) -> list[Row]:
+    timed = captions.compare(captions.given(images), seconds)
+    return [
+        Row(f"{each.what}, second checkpoint", each.ours, "pycocoevalcap", each.theirs, each.note)
+        for each in timed
+    ]
+
+
+def _distances(case: Case) -> list[Row]:
+    """Word Mover's Distance of made-up vectors; captions are the next image's first references."""
+    task, vectors = case.captions(), case.word_vectors()
+    found: list[family.Measured] = []
+    took = seconds(lambda: found.append(wmd.measure(task, vectors)), 3)
+    plain, expected = gensim_distances(task, vectors.vectors)
+    worst = float(np.abs(found[0].captions["wmd_distance"][: len(expected)] - expected).max())
+    note = f"distances within {worst:.1g} of gensim's"
+    return [Row("WMD", took, "gensim, pair by pair (a part, scaled)", plain, note)]
 
 
 def _machine(device: torch.device) -> str:

@@ -6,12 +6,17 @@ A dataset of 1,000 images and 5,000 references, a model of 512 units and 10,000 
 is the real one, started for this. Polls are counted with `wrk` where it is installed.
 """
 
+import hashlib
+import http.client
 import io
+import os
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -23,13 +28,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch
 from case import made_up  # beside this file
 
-from builders import ENCODER
+from builders import ENCODER, model, tensors
 from fleet import Fleet, until, upload
 from service.contract import bundles
 from service.contract.bundles import Item
 from workers import checkpoints, features
 
 IMAGES, DECODES = 1000, 10
+UPLOAD_BYTES = 500_000_000
+CONNECTIONS, PACED_SECONDS = 8, 5.0
 LONG = {"beam": 5, "min_words": 40, "max_words": 50}
 
 
@@ -44,6 +51,7 @@ def main() -> None:
                 client.put("/v1/datasets/coco", content=_bundle(case, folder / "bundle"))
                 _measure(client, (folder / "model.safetensors").read_bytes(), case, folder)
                 _polls(fleet, client)
+                _uploads(fleet, folder)
         finally:
             fleet.stop()
 
@@ -97,6 +105,36 @@ def _get(client: httpx.Client, identity: str) -> dict:
     return client.get(f"/v1/evaluations/{identity}").json()
 
 
+def _uploads(fleet: Fleet, folder: Path) -> None:
+    """A checkpoint of half a gigabyte, beside the least that must be done with it."""
+    words = UPLOAD_BYTES // (4 * 3 * 512)
+    path = folder / "large.safetensors"
+    checkpoints.write(path, model("merge", "gru", tensors("merge", "gru", size=512, words=words)))
+    size = path.stat().st_size
+    began = time.perf_counter()
+    with path.open("rb") as source, (folder / "copy").open("wb") as copy:
+        digest = hashlib.sha256()
+        while chunk := source.read(1 << 20):
+            digest.update(chunk)
+            copy.write(chunk)
+        os.fsync(copy.fileno())
+    floor = time.perf_counter() - began
+    api = fleet.find("uvicorn")
+    before = api.memory_info().rss
+    connection = http.client.HTTPConnection("127.0.0.1", fleet.port, blocksize=1 << 18)
+    began = time.perf_counter()
+    with path.open("rb") as body:
+        address = f"/v1/checkpoints/sha256:{digest.hexdigest()}"
+        connection.request("PUT", address, body, {"Content-Length": str(size)})
+        assert connection.getresponse().status == http.client.CREATED
+    took = time.perf_counter() - began
+    grown = (api.memory_info().rss - before) / 1e6
+    print(
+        f"upload of {size / 1e6:.0f} MB: {size / took / 1e6:.0f} MB/s (hashing and writing alone "
+        f"{size / floor / 1e6:.0f} MB/s, ratio {floor / took:.2f}), API memory +{grown:.0f} MB"
+    )
+
+
 def _polls(fleet: Fleet, client: httpx.Client) -> None:
     if shutil.which("wrk") is None:
         print("polls: not measured, wrk is not installed")
@@ -107,8 +145,41 @@ def _polls(fleet: Fleet, client: httpx.Client) -> None:
     for what, options in (("200", []), ("304", ["-H", f"If-None-Match: {tag}"])):
         command = ["wrk", "-t1", "-c8", "-d5", "--latency", *options, address]
         output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        kept = [line.split() for line in output.splitlines() if "99%" in line or "/sec:" in line]
-        print(f"polls answered {what}:", ", ".join(" ".join(words) for words in kept))
+        found = dict(line.split()[:2] for line in output.splitlines() if len(line.split()) > 1)
+        rate = float(found["Requests/sec:"])
+        print(f"polls answered {what}: {rate:.0f} a second, p99 {found['99%']} at full load")
+        extra = f"If-None-Match: {tag}\r\n" if what == "304" else ""
+        late = _paced(fleet.port, address, extra, rate / 2)
+        print(f"  at half of that: p50 {_at(late, 0.5):.1f} ms, p99 {_at(late, 0.99):.1f} ms")
+
+
+def _paced(port: int, address: str, extra: str, rate: float) -> list[float]:
+    """Seconds from when each request was due to its answer, at a steady rate."""
+    path = address.split(str(port), 1)[1]
+    request = f"GET {path} HTTP/1.1\r\nHost: prescore\r\n{extra}\r\n".encode()
+    late: list[float] = []
+
+    def one(number: int) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            due = time.perf_counter() + number / rate
+            until = due + PACED_SECONDS
+            while due < until:
+                time.sleep(max(0.0, due - time.perf_counter()))
+                connection.sendall(request)
+                connection.recv(1 << 16)
+                late.append(time.perf_counter() - due)
+                due += CONNECTIONS / rate
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(late)
+
+
+def _at(late: list[float], share: float) -> float:
+    return 1000 * late[int(share * len(late))]
 
 
 def _bundle(case, folder: Path) -> bytes:

@@ -1,14 +1,16 @@
+import pytest
+
 from service import planning
-from service.planning import PART_IMAGES, plan_captions, plan_checkpoint
+from service.contract.blocks import BLOCK_IMAGES, decoding_block
+from service.planning import plan_captions, plan_checkpoint
 
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 
 
 def _plan(images=1000, **more):
     given = {"pregen": True, "families": ["bleu", "cider_d"], "tokenizer": "ptb"}
-    return plan_checkpoint(
-        "sha256:c", "sha256:d", "test", images, decoding=DECODING, **given | more
-    )
+    given["decoding"] = DECODING
+    return plan_checkpoint("sha256:c", "sha256:d", "test", images, **given | more)
 
 
 def test_a_checkpoint_gets_prefix_columns_pregen_captions_and_a_work_a_family():
@@ -26,12 +28,26 @@ def test_without_pregen_scores_nothing_is_teacher_forced():
 
 
 def test_captions_that_were_sent_need_no_model():
-    plan = plan_captions("sha256:o", "sha256:d", "test", families=["meteor"], tokenizer="none")
+    plan = plan_captions("sha256:o", "sha256:d", "test", 9, families=["meteor"], tokenizer="none")
     assert [work.kind for work in plan.everything()] == ["references", "meteor"]
 
 
+def test_document_frequencies_of_a_subset_are_for_the_metrics_that_have_them():
+    families = ["bleu", "cider_d", "cider"]
+    usual, asked = (
+        plan_captions(
+            "sha256:o", "sha256:d", "test", 9, families=families, tokenizer="ptb", idf=idf
+        )
+        for idf in ("dataset", "subset")
+    )
+    changed = [name for name in families if usual.named[name].key != asked.named[name].key]
+    assert changed == ["cider_d", "cider"]
+    assert asked.named["cider"].parameters == {"idf": "subset"}
+
+
 def test_a_large_split_is_sharded_in_whole_blocks():
-    size = PART_IMAGES["columns"]
+    size = planning.COLUMNS_IMAGES
+    assert size % BLOCK_IMAGES == 0
     columns = _plan(images=2 * size + 5).named["columns"]
     spans = [part.parameters["images"] for part in columns.parts]
     assert spans == [
@@ -40,7 +56,6 @@ def test_a_large_split_is_sharded_in_whole_blocks():
         [2 * size, 2 * size + 5],
     ]
     assert columns.key == _plan(images=9).named["columns"].key
-    assert all(size % planning.BLOCK_IMAGES == 0 for size in PART_IMAGES.values())
 
 
 def test_everything_comes_after_what_it_needs_and_once():
@@ -57,7 +72,65 @@ def test_another_tokenizer_changes_what_depends_on_it_and_nothing_else():
     assert changed == {"references", "bleu", "cider_d"}
 
 
-def test_the_engines_blocks_are_the_planners():
-    from workers import decoding, scoring
+@pytest.mark.parametrize(
+    ("beam", "max_words", "block", "part"),
+    [
+        (1, 50, 128, 256),
+        (3, 50, 128, 256),
+        (5, 50, 76, 152),
+        (3, 200, 32, 64),
+        (20, 1000, 1, 1),
+        (100, 1000, 1, 1),
+    ],
+)
+def test_a_longer_search_takes_fewer_images_at_once(beam, max_words, block, part):
+    """So that its shards are short too."""
+    assert decoding_block(beam, max_words) == block
+    decoding = {"beam": beam, "max_words": max_words}
+    parts = _plan(images=400, decoding=decoding).named["captions"].parts
+    spans = [part.parameters["images"] for part in parts]
+    assert [start for start, _ in spans] == list(range(0, 400, part))
+    assert [stop for _, stop in spans][:-1] == [start for start, _ in spans][1:]
+    assert spans[-1][1] == 400
 
-    assert scoring.BLOCK_IMAGES == decoding.BLOCK_IMAGES == planning.BLOCK_IMAGES
+
+def test_a_huge_split_has_no_more_shards_than_the_record_likes():
+    decoding = {"beam": 100, "max_words": 1000}
+    parts = _plan(images=100_000, decoding=decoding).named["captions"].parts
+    assert len(parts) == planning.MAX_PARTS
+    assert parts[-1].parameters["images"][1] == 100_000
+
+
+def _parsed(images, *families, tokenizer="ptb"):
+    return plan_captions(
+        "sha256:o", "sha256:d", "test", images, families=families, tokenizer=tokenizer
+    ).named
+
+
+def test_spice_needs_the_tuples_of_captions_and_references():
+    plan = _parsed(9, "bleu", "spice")
+    assert list(plan) == ["references", "bleu", "reference_tuples", "tuples", "spice"]
+    assert set(plan["spice"].inputs) == {"captions", "references", "reference_tuples", "tuples"}
+
+
+def test_spider_is_computed_from_spice_and_cider_d():
+    plan = _parsed(9, "spider")
+    assert plan["spider"].inputs["cider_d"] is plan["cider_d"]
+    assert plan["spider"].inputs["spice"] is plan["spice"]
+    assert plan["cider_d"].key == _parsed(9, "cider_d")["cider_d"].key
+
+
+def test_parsing_is_sharded_by_images_and_the_references_are_parsed_once():
+    plan = _parsed(1000, "spice")
+    spans = [part.parameters["images"] for part in plan["reference_tuples"].parts]
+    assert spans[:2] == [[0, 75], [75, 150]]
+    assert spans[-1] == [975, 1000]
+    assert len(plan["tuples"].parts) == 2
+    decoded = _plan(families=["spice"]).named
+    assert decoded["reference_tuples"].key == plan["reference_tuples"].key
+    assert decoded["tuples"].key != plan["tuples"].key
+
+
+def test_another_tokenizer_means_other_tuples():
+    ptb, plain = _parsed(9, "spice"), _parsed(9, "spice", tokenizer="none")
+    assert all(ptb[name].key != plain[name].key for name in ptb)

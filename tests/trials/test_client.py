@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import prescore
-from fleet import checkpoint, digest
+from fleet import checkpoint, upload
 
 PRESCORE = Path(sys.executable).with_name("prescore")
 
@@ -59,8 +59,10 @@ def test_what_is_refused_exits_with_1_and_the_place(fleet, tmp_path):
 
 
 def test_the_library_listens_until_the_end(fleet):
+    with fleet.client() as client:
+        identity = upload(client, checkpoint(seed=902))
     with prescore.Client(fleet.url) as client:
-        evaluation = client.submit("tiny/test", checkpoint=digest(checkpoint(seed=900)), wait=30)
+        evaluation = client.submit("tiny/test", checkpoint=identity, wait=30)
         kinds = [event.name for event in client.events(evaluation.id)]
     assert kinds[-1] == "end"
 

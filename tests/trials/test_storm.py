@@ -116,4 +116,4 @@ def _nothing_leaked(fleet):
         leases = set(connection.execute(sa.select(work_rows.c.lease_until)).scalars())
     assert statuses == {"done"}
     assert leases == {None}
-    assert not list((fleet.home / "blobs" / "uploads").iterdir())
+    assert not fleet.leftovers()

@@ -1,33 +1,21 @@
 """Trials of queue and workers (T17, T21-T32, T47): real processes are killed, stopped, starved."""
 
 import itertools
-import os
-import signal
+import json
 import time
 
+import obstore
 import psutil
 import pytest
-import redis
 import sqlalchemy as sa
 from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
-from fleet import Fleet, bundle, checkpoint, until, upload
+from fleet import LONG, Fleet, bundle, checkpoint, until, until_ended, upload
 from service.contract.tables import attempts, evaluation_works, work_rows
 
 SEEDS = itertools.count(500)
-LONG = {"beam": 60, "min_words": 900, "max_words": 1000}  # some ten seconds for 40 images
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    """A service of this module's own: it does not stay as it was."""
-    fleet = Fleet(tmp_path_factory.mktemp("workers")).start()
-    with fleet.client() as client:
-        assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
-    yield fleet
-    fleet.stop()
 
 
 def _post(client, **more):
@@ -49,36 +37,47 @@ def _work(client, identity, name):
     return next(work for work in _get(client, identity)["works"] if work["name"] == name)
 
 
+@pytest.fixture(autouse=True)
+def _quiet_afterwards(request):
+    """What a trial left unfinished is canceled: the next one finds idle workers."""
+    yield
+    if "fleet" not in request.fixturenames:
+        return
+    fleet = request.getfixturevalue("fleet")
+    with fleet.client() as client:
+        for status in ("running", "queued"):
+            query = {"status": status, "limit": 200}
+            for item in client.get("/v1/evaluations", params=query).json()["items"]:
+                _cancel(client, item["id"])
+
+
+def _damage(fleet, identity, harm):
+    """A stored object suffers harm wherever it is kept."""
+    files = fleet.blob_files(identity)
+    data = harm(files[0].read_bytes())
+    if fleet.bucket is not None:
+        name = identity.removeprefix("sha256:")
+        obstore.put(fleet.bucket, f"objects/{name[:2]}/{name[2:]}", data)
+    for file in files:
+        file.write_bytes(data)
+
+
 def _until_running(client, identity, name="captions"):
     until(lambda: _work(client, identity, name)["status"] == "running", 20, f"{name} is running")
 
 
-def _until_ended(client, identity, seconds=40):
-    return until(
-        lambda: (
-            found
-            if (found := _get(client, identity))["status"] in ("succeeded", "failed", "canceled")
-            else None
-        ),
-        seconds,
-        "the evaluation's end",
-    )
-
-
 def _outcomes(fleet, identity, name):
+    """How the attempts at a work, shards included, have ended (None: not yet), in their order."""
     with fleet.records.reading() as connection:
-        return (
-            connection.execute(
-                sa.select(attempts.c.outcome)
-                .join(evaluation_works, evaluation_works.c.work_key == attempts.c.work_key)
-                .where(
-                    evaluation_works.c.evaluation_id == identity, evaluation_works.c.name == name
-                )
-                .order_by(attempts.c.attempt)
-            )
-            .scalars()
-            .all()
+        row = connection.execute(
+            sa.select(work_rows.c.key, work_rows.c.parts)
+            .join(evaluation_works, evaluation_works.c.work_key == work_rows.c.key)
+            .where(evaluation_works.c.evaluation_id == identity, evaluation_works.c.name == name)
+        ).one()
+        query = sa.select(attempts.c.outcome).where(
+            attempts.c.work_key.in_([row.key, *json.loads(row.parts)])
         )
+        return connection.execute(query.order_by(attempts.c.id)).scalars().all()
 
 
 def _cancel(client, identity):
@@ -96,13 +95,17 @@ def test_a_child_that_is_killed_is_replaced_and_its_work_done_again(fleet):
         assert time.monotonic() - began < 20
         assert _outcomes(fleet, identity, "captions")[0] == "worker_lost"
         _cancel(client, identity)
-        assert _until_ended(client, identity)["status"] == "canceled"
+        assert until_ended(client, identity, 40)["status"] == "canceled"
 
 
 def test_a_work_that_kills_two_children_is_quarantined(fleet):
-    """T28: somebody kills its child every time; others wait no longer for it."""
+    """T28: its child dies each time; others wait less than twice as long as behind a sound one."""
     with fleet.client() as client:
-        identity = _long(client)
+        client.put("/v1/datasets/one", content=bundle(1))
+        sound = _long(client, dataset="one/test")  # one shard
+        _until_running(client, sound)
+        behind_a_sound_one = _seconds_until_scored(client)
+        identity = _long(client, dataset="one/test")
         for attempt in (1, 2):
             until(
                 lambda attempt=attempt: _work(client, identity, "captions")["attempts"] == attempt,
@@ -110,16 +113,31 @@ def test_a_work_that_kills_two_children_is_quarantined(fleet):
                 "another attempt",
             )
             _until_running(client, identity)
+            if attempt == 1:
+                waiting = _post(client)
             fleet.find("workers.child", "inference").kill()
-        ended = _until_ended(client, identity)
+            began = time.monotonic()
+        ended = until_ended(client, identity, 40)
         assert ended["status"] == "failed"
         assert ended["error"]["code"] == "worker_lost"
         assert _outcomes(fleet, identity, "captions") == ["worker_lost", "worker_lost"]
-        assert _until_ended(client, _post(client))["status"] == "succeeded"
+        assert until_ended(client, waiting, 40)["status"] == "succeeded"
+        behind_the_bad_one = time.monotonic() - began
+        restart = 8.0  # a new child imports torch; two cores, shared
+        assert behind_the_bad_one < 2 * behind_a_sound_one + restart
+        assert until_ended(client, _post(client), 40)["status"] == "succeeded"
+
+
+def _seconds_until_scored(client):
+    began = time.monotonic()
+    assert until_ended(client, _post(client), 40)["status"] == "succeeded"
+    return time.monotonic() - began
 
 
 def test_a_redis_that_does_not_answer_keeps_nobody_waiting(fleet):
     """T26, smaller: what is accepted meanwhile is done afterwards."""
+    if not fleet.embedded:
+        pytest.skip("the Redis at hand is not ours to stop")
     server = fleet.find("redis-server")
     with fleet.client() as client:
         data = upload(client, checkpoint(seed=next(SEEDS)))
@@ -135,7 +153,7 @@ def test_a_redis_that_does_not_answer_keeps_nobody_waiting(fleet):
             assert time.monotonic() - began < 2
         finally:
             server.resume()
-        assert _until_ended(client, answer.json()["id"])["status"] == "succeeded"
+        assert until_ended(client, answer.json()["id"], 40)["status"] == "succeeded"
 
 
 def test_a_worker_that_is_killed_takes_its_child_along_and_its_work_goes_on(fleet):
@@ -156,7 +174,7 @@ def test_a_work_past_its_deadline_is_ended_with_timeout(fleet):
     """T29."""
     with fleet.client() as client:
         identity = _long(client, deadline=3)
-        ended = _until_ended(client, identity, seconds=3 + 10)
+        ended = until_ended(client, identity, seconds=3 + 10)
         assert ended["status"] == "failed"
         assert ended["error"]["code"] == "timeout"
         until(lambda: _idle(fleet), 10, "an idle inference child")
@@ -184,7 +202,7 @@ def test_canceling_ends_a_running_work_soon_and_for_good(fleet):
         _until_running(client, identity)
         began = time.monotonic()
         _cancel(client, identity)
-        assert _until_ended(client, identity, 5)["status"] == "canceled"
+        assert until_ended(client, identity, 5)["status"] == "canceled"
         assert time.monotonic() - began < 5
         until(lambda: _idle(fleet), 5, "an idle inference child")
         _cancel(client, identity)
@@ -192,23 +210,38 @@ def test_canceling_ends_a_running_work_soon_and_for_good(fleet):
 
 
 def test_prefix_scores_overtake_long_decodes(fleet):
-    """T32, smaller: behind queued decodes, once the running one ends or is canceled."""
+    """T32: behind ten of them, on one worker."""
     with fleet.client() as client:
-        decodes = [_long(client) for _ in range(3)]
+        decodes = [_long(client) for _ in range(10)]
         _until_running(client, decodes[0])
         quick = _post(client)
-        _cancel(client, decodes[0])
-        until(lambda: _work(client, quick, "prefix")["status"] == "done", 10, "prefix scores")
-        assert _work(client, decodes[2], "captions")["status"] == "ready"
-        for identity in decodes[1:]:
+        until(lambda: _work(client, quick, "prefix")["status"] == "done", 5, "prefix scores")
+        assert _work(client, decodes[0], "captions")["status"] == "running"
+        assert _work(client, decodes[9], "captions")["status"] == "ready"
+        for identity in decodes:
             _cancel(client, identity)
 
 
-def test_damaged_columns_are_computed_again(fleet):
-    """T17: a byte flipped in a stored blob; another evaluation still gets the right scores."""
+def _flip(data):
+    return bytes([data[0] ^ 1]) + data[1:]
+
+
+def _cut(data):
+    return data[:-1]
+
+
+def _counted(client, name):
+    """A number that /metrics tells."""
+    lines = client.get("/metrics").text.splitlines()
+    return float(next(line for line in lines if line.startswith(f"{name} ")).split()[-1])
+
+
+@pytest.mark.parametrize("harm", [_flip, _cut])
+def test_damaged_columns_are_computed_again(fleet, harm):
+    """T17: a byte flipped, the tail cut off; another evaluation still gets the right scores."""
     with fleet.client() as client:
         identity = _post(client)
-        before = _until_ended(client, identity)
+        before = until_ended(client, identity, 40)
         with fleet.records.transaction() as connection:
             keys = dict(
                 connection.execute(
@@ -223,23 +256,21 @@ def test_damaged_columns_are_computed_again(fleet):
             connection.execute(  # as a newer code version of `pregen` would have it
                 work_rows.update().where(work_rows.c.key == keys["pregen"]).values(status="failed")
             )
-        name = result.removeprefix("sha256:")
-        blob = fleet.home / "blobs" / "objects" / name[:2] / name[2:]
-        data = bytearray(blob.read_bytes())
-        data[-1] ^= 1
-        blob.write_bytes(data)
+        _damage(fleet, result, harm)
         request = {"checkpoint": before["checkpoint"], "dataset": "tiny/test", "postgen": []}
         again = client.post("/v1/evaluations", json=request).json()["id"]
-        after = _until_ended(client, again)
+        after = until_ended(client, again, 40)
         assert after["status"] == "succeeded"
         assert after["scores"] == before["scores"]
         assert _outcomes(fleet, again, "columns") == ["done", "done"]
+        damaged = 'prescore_attempts_total{outcome="an input was damaged"}'
+        assert _counted(client, damaged) >= 1
 
 
 def test_what_others_put_into_our_queues_is_not_executed(fleet, tmp_path):
     """T47."""
     canary = tmp_path / "canary"
-    connection = redis.Redis(unix_socket_path=str(fleet.home / "redis" / "socket"))
+    connection = fleet.redis
     queue = Queue("inference-now", connection=connection, serializer=JSONSerializer)
     queue.enqueue("os.system", f"touch {canary}")
     queue.enqueue("os.system", f"touch {canary}", job_id="0" * 64)
@@ -248,22 +279,22 @@ def test_what_others_put_into_our_queues_is_not_executed(fleet, tmp_path):
     connection.rpush("rq:queue:inference-now", "not even a job")
     Job.create("os.system", args=[str(canary)], connection=connection, id="x").save()
     with fleet.client() as client:
-        assert _until_ended(client, _post(client))["status"] == "succeeded"
+        assert until_ended(client, _post(client), 40)["status"] == "succeeded"
+        until(lambda: connection.llen("rq:queue:inference-now") == 0, 5, "an empty queue")
+        assert _counted(client, "prescore_foreign_jobs_total") >= 2
     assert not canary.exists()
-    until(lambda: connection.llen("rq:queue:inference-now") == 0, 5, "an empty queue")
 
 
 def test_redis_may_forget_everything(fleet):
     """T25: FLUSHALL while works wait; they are rung for again."""
-    connection = redis.Redis(unix_socket_path=str(fleet.home / "redis" / "socket"))
     with fleet.client() as client:
         running = _long(client)
         _until_running(client, running)
         waiting = [_post(client) for _ in range(3)]
-        connection.flushall()
+        fleet.redis.flushdb()
         _cancel(client, running)
         for identity in waiting:
-            assert _until_ended(client, identity, 30)["status"] == "succeeded"
+            assert until_ended(client, identity, 30)["status"] == "succeeded"
             assert set(_outcomes(fleet, identity, "columns")) == {"done"}
 
 
@@ -273,31 +304,76 @@ def test_a_stopped_worker_hands_its_work_back(fleet):
         identity = _long(client)
         _until_running(client, identity)
         worker = fleet.find("workers", "worker", "inference")
+        before = len(_exit_codes(fleet))
         worker.terminate()
         until(lambda: _dead(worker), 10, "its end")
-        assert "handed back" in _outcomes(fleet, identity, "captions")
-        until(lambda: _work(client, identity, "captions")["attempts"] == 2, 20, "a second attempt")
+        assert _outcomes(fleet, identity, "captions")[-1] in ("done", "handed back")
+        until(lambda: len(_exit_codes(fleet)) > before, 10, "the supervisor's word on it")
+        assert _exit_codes(fleet)[-1] == 0
+        _goes_on(fleet, client, identity)
         _cancel(client, identity)
 
 
-def test_a_paused_worker_comes_back_too_late(fleet):
-    """T23, smaller: stopped for longer than its lease; exactly one result is recorded."""
+def test_a_worker_that_is_told_twice_leaves_nothing_running(fleet):
+    """T24: the second SIGTERM does not wait for the shard."""
     with fleet.client() as client:
         identity = _long(client)
         _until_running(client, identity)
         worker = fleet.find("workers", "worker", "inference")
-        os.kill(worker.pid, signal.SIGSTOP)
+        worker.terminate()
+        worker.terminate()
+        until(lambda: _dead(worker), 5, "its end")
+        _goes_on(fleet, client, identity)
+
+
+def test_a_group_that_is_told_together_leaves_nothing_running(fleet):
+    """T24: SIGTERM to worker and child at once, as a terminal or a container sends it."""
+    with fleet.client() as client:
+        identity = _long(client)
+        _until_running(client, identity)
+        worker = fleet.find("workers", "worker", "inference")
+        child = fleet.find("workers.child", "inference")
+        worker.terminate()
+        child.terminate()
+        until(lambda: _dead(worker) and _dead(child), 10, "their end")
+        _goes_on(fleet, client, identity)
+
+
+def _exit_codes(fleet):
+    """Of inference workers that have ended, as the supervisor logged them."""
+    lines = [json.loads(line) for line in fleet.log.read_text().splitlines() if line[:1] == "{"]
+    ended = [line for line in lines if line["event"] == "ended" and line["name"] == "inference"]
+    return [line["code"] for line in ended]
+
+
+def _goes_on(fleet, client, identity):
+    """Whatever was cut short was told to the record, and is begun again."""
+    before = len(_outcomes(fleet, identity, "captions"))
+    until(lambda: len(_outcomes(fleet, identity, "captions")) > before, 20, "another attempt")
+    open_ones = [at for at in _outcomes(fleet, identity, "captions") if at is None]
+    assert len(open_ones) <= 1
+
+
+@pytest.mark.parametrize("seconds", [0, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_paused_worker_comes_back_too_late(fleet, seconds):
+    """T23: stopped for longer than its lease, while its child works on; its result is refused, and
+    exactly one is recorded.
+    """
+    with fleet.client() as client:
+        client.put("/v1/datasets/one", content=bundle(1))
+        identity = _long(client, dataset="one/test")
+        _until_running(client, identity)
+        worker = fleet.find("workers", "worker", "inference")
+        worker.suspend()
+        stopped = time.monotonic()
         try:
-            until(
-                lambda: _work(client, identity, "captions")["status"] != "running",
-                20,
-                "the lease's end",
-            )
+            lost = ["worker_lost"]
+            until(lambda: _outcomes(fleet, identity, "captions") == lost, 20, "the lease's end")
+            time.sleep(max(0, stopped + seconds - time.monotonic()))
         finally:
-            os.kill(worker.pid, signal.SIGCONT)
-        until(lambda: _work(client, identity, "captions")["attempts"] == 2, 20, "a second attempt")
-        _cancel(client, identity)
-        assert _outcomes(fleet, identity, "captions")[0] == "worker_lost"
+            worker.resume()
+        assert until_ended(client, identity, 40)["status"] == "succeeded"
+        assert _outcomes(fleet, identity, "captions") == ["worker_lost", "done"]
 
 
 def test_a_work_that_outgrows_its_memory_fails_and_the_next_one_runs(tmp_path):
@@ -307,7 +383,7 @@ def test_a_work_that_outgrows_its_memory_fails_and_the_next_one_runs(tmp_path):
         with fleet.client() as client:
             client.put("/v1/datasets/tiny", content=bundle(40))
             for _ in range(2):
-                ended = _until_ended(client, _long(client))
+                ended = until_ended(client, _long(client), 40)
                 assert ended["status"] == "failed"
                 assert ended["error"]["code"] == "out_of_memory"
                 assert "the limit is 120 MB" in ended["error"]["detail"]
@@ -330,6 +406,6 @@ def test_ctrl_c_ends_every_process_and_a_new_start_goes_on(tmp_path):
         with fleet.client() as client:
             until(lambda: _work(client, identity, "captions")["attempts"] == 2, 20, "it goes on")
             _cancel(client, identity)
-            assert _until_ended(client, quick)["status"] == "succeeded"
+            assert until_ended(client, quick, 40)["status"] == "succeeded"
     finally:
         fleet.stop()

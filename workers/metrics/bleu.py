@@ -1,57 +1,82 @@
-"""BLEU-1 … BLEU-4 by pycocoevalcap's scorer, with the counts that it sums up."""
+"""BLEU-1 … BLEU-4 as pycocoevalcap computes them, with the counts that they sum up."""
 
 import math
-from typing import Any
 
 import numpy as np
-from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 
-from workers.metrics.family import Measured, Statistics, Task
+from workers.metrics import ngrams
+from workers.metrics.family import Floats, Measured, Statistics, Task
+from workers.metrics.ngrams import LONGEST, Ints
 
 NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4")
-_N = len(NAMES)
 _SMALL, _TINY = 1e-9, 1e-15  # the package's own: no division by zero, and 0 / 0 stays next to 0
+_HALF = 32  # bits: a distance before a length
+
+assert len(NAMES) == LONGEST
 
 
 def measure(task: Task) -> Measured:
-    scores: list[list[float]] = [[] for _ in NAMES]
-    counts: list[tuple[float, ...]] = []
-    for block in task.blocks():
-        scorer = BleuScorer(n=_N)
-        for place in block:
-            scorer += (task.captions[place], task.references_of(place))
-        _, by_caption = scorer.compute_score(option="closest")
-        for kept, found in zip(scores, by_caption, strict=True):
-            kept.extend(found)
-        counts += [_counts(cooked) for cooked in scorer.ctest]
-    table = np.array(counts, np.float64)
+    most = [level.most for level in task.references.levels]
+    matches = np.concatenate([_matches(task, block, most) for block in task.blocks()])
+    lengths = task.encoded.word_counts
+    statistics = {
+        "length": lengths.astype(np.float64),
+        "reference_length": _closest(task, lengths).astype(np.float64),
+        "ngrams": np.maximum(0.0, lengths[:, None] - np.arange(LONGEST)),
+        "matches": matches,
+    }
+    columns = zip(*_captions(statistics), strict=True)
     return Measured(
-        captions={name: np.array(kept) for name, kept in zip(NAMES, scores, strict=True)},
-        statistics={
-            "length": table[:, 0],
-            "reference_length": table[:, 1],
-            "ngrams": table[:, 2 : 2 + _N],
-            "matches": table[:, 2 + _N :],
-        },
+        captions={name: np.array(kept) for name, kept in zip(NAMES, columns, strict=True)},
+        statistics=statistics,
     )
 
 
-def _counts(cooked: dict[str, Any]) -> tuple[float, ...]:
-    length = cooked["testlen"]
-    closest = min((abs(given - length), given) for given in cooked["reflen"])[1]
-    return (length, closest, *cooked["guess"], *cooked["correct"])
-
-
 def corpus(statistics: Statistics) -> dict[str, float]:
-    """Counts (captions …) -> scores: lengths, ngrams (…, 4) and matches (…, 4) added up. In the
-    package's order of operations, so that the last digits agree.
-    """
-    ngrams, matches = (statistics[name].sum(axis=0).tolist() for name in ("ngrams", "matches"))
+    """Counts (captions …) -> scores: lengths, ngrams (…, 4) and matches (…, 4) added up."""
+    ngram_counts, matches = (
+        statistics[name].sum(axis=0).tolist() for name in ("ngrams", "matches")
+    )
     length, wanted = (float(statistics[name].sum()) for name in ("length", "reference_length"))
+    return dict(zip(NAMES, _scores(length, wanted, ngram_counts, matches), strict=True))
+
+
+def _matches(task: Task, block: slice, most: list[Ints]) -> Floats:
+    """Of each caption: n-grams that a reference holds, as often as one of them holds it at most."""
+    rows = task.rows[block]
+    found = np.empty((len(rows), LONGEST))
+    for place, (own, level) in enumerate(
+        zip(task.occurrences(block), task.references.levels, strict=True)
+    ):
+        held, there = ngrams.hold(level, rows[own.captions], own.ngrams)
+        clipped = np.minimum(own.counts[there], most[place][held[there]])
+        found[:, place] = np.bincount(own.captions[there], clipped, len(rows))
+    return found
+
+
+def _closest(task: Task, lengths: Ints) -> Ints:
+    """The reference length nearest to each caption's; of two as near, the smaller."""
+    begins, references = task.pairs(slice(0, len(lengths)))
+    wanted = task.references.word_counts[references]
+    own = np.repeat(lengths, np.diff(begins, append=len(references)))
+    nearest = np.minimum.reduceat((np.abs(wanted - own) << _HALF) | wanted, begins)
+    return nearest & ((1 << _HALF) - 1)
+
+
+def _captions(statistics: Statistics) -> list[list[float]]:
+    names = ("length", "reference_length", "ngrams", "matches")
+    rows = zip(*(statistics[name].tolist() for name in names), strict=True)
+    return [_scores(*row) for row in rows]
+
+
+def _scores(
+    length: float, wanted: float, ngram_counts: list[float], matches: list[float]
+) -> list[float]:
+    """In the package's order of operations and with its power function: equal in every digit."""
     ratio = (length + _TINY) / (wanted + _SMALL)
     brevity = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
-    product, scores = 1.0, {}
-    for place, name in enumerate(NAMES):
-        product *= (matches[place] + _TINY) / (ngrams[place] + _SMALL)
-        scores[name] = product ** (1.0 / (place + 1)) * brevity
+    product, scores = 1.0, []
+    for place in range(LONGEST):
+        product *= (matches[place] + _TINY) / (ngram_counts[place] + _SMALL)
+        scores.append(product ** (1.0 / (place + 1)) * brevity)
     return scores

@@ -2,43 +2,70 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.contract.errors import Canceled
 from workers.control import Progress, Stop, never, silent
+from workers.metrics import ngrams
 from workers.metrics.jvm import Jvm
+from workers.metrics.ngrams import Encoded, Ints, Numbers, Occurrences
 from workers.metrics.references import References
+from workers.metrics.scene_graphs import Parse
 
 Floats = NDArray[np.float64]
 Statistics = dict[str, Floats]  # the first axis is that of the captions; sums over it suffice
+Idf = Literal["dataset", "subset"]  # where document frequencies come from
 
 _BLOCK = 500  # captions between two questions whether to stop: a third of a second at most
 
 
 @dataclass(frozen=True)
 class Task:
-    """Tokenised captions and the images that they answer (places in `references`)."""
+    """Tokenised captions and the images that they answer (places in `references`). `parse` gives
+    SPICE's tuples, where there are any to be had.
+    """
 
     captions: Sequence[str]
-    rows: Sequence[int]
+    rows: Ints
     references: References
     jvm: Jvm
+    idf: Idf = "dataset"
     stop: Stop = never
     progress: Progress = silent
+    parse: Parse | None = None
 
     def references_of(self, place: int) -> Sequence[str]:
         return self.references.captions[self.rows[place]]
 
-    def blocks(self, largest: int = _BLOCK) -> Iterator[range]:
-        total, size = len(self.captions), min(_BLOCK, largest)
-        for start in range(0, total, size):
+    @cached_property
+    def encoded(self) -> Encoded:
+        """The captions in the references' words, and numbers after those for their own."""
+        return ngrams.encode(self.captions, Numbers(self.references.numbers))
+
+    def blocks(self) -> Iterator[slice]:
+        total = len(self.captions)
+        for start in range(0, total, _BLOCK):
             if self.stop():
                 raise Canceled(f"stopped after {start} of {total} captions")
-            block = range(start, min(start + size, total))
+            block = slice(start, min(start + _BLOCK, total))
             yield block
             self.progress(block.stop, total)
+
+    def occurrences(self, block: slice) -> Iterator[Occurrences]:
+        """The n-grams of a block's captions, length by length; its first caption is number 0."""
+        counts = self.encoded.word_counts
+        start, stop = counts[: block.start].sum(), counts[: block.stop].sum()
+        number = ngrams.number_by(self.references.levels)
+        return ngrams.count(self.encoded.words[start:stop], counts[block], number)
+
+    def pairs(self, block: slice) -> tuple[Ints, Ints]:
+        """Where each caption's references begin in the list of all pairs, and whose they are."""
+        first, last = (self.references.offsets[self.rows[block] + end] for end in (0, 1))
+        return ngrams.starts(last - first), ngrams.spread(first, last - first)
 
 
 @dataclass(frozen=True)

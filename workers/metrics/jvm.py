@@ -37,15 +37,22 @@ _KEPT = ("LD_LIBRARY_PATH", "TMPDIR")  # Python may need them to start; secrets 
 class Jvm:
     """Started by the first call, kept warm until `close`. One call at a time; more wait.
 
-    `heap` bounds Java's memory, `deadline` the seconds of a batch.
+    `heap` bounds Java's memory, `deadline` the seconds of a batch; `jars` stand beside those that
+    the kind has of its own.
     """
 
     def __init__(
-        self, kind: str = "coco", *, heap: str = _HEAP, deadline: float = _DEADLINE
+        self,
+        kind: str = "coco",
+        *,
+        heap: str = _HEAP,
+        deadline: float = _DEADLINE,
+        jars: Sequence[Path] = (),
     ) -> None:
         self._kind = kind
         self._heap = heap
         self._deadline = deadline
+        self._jars = tuple(map(str, jars))
         self._child: _Child | None = None
         self._calls = 0
         self._lock = Lock()
@@ -120,7 +127,7 @@ class Jvm:
         if self._child is not None and not self._child.is_alive():
             self.close()
         if self._child is None:
-            self._child = _Child([self._kind, str(os.getpid()), self._heap])
+            self._child = _Child([self._kind, str(os.getpid()), self._heap, *self._jars])
         return self._child
 
     def _buried(self) -> str:

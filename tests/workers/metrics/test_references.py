@@ -1,6 +1,9 @@
 import json
+from collections import Counter
 
+import numpy as np
 import pytest
+from pycocoevalcap.cider.cider_scorer import precook
 
 from service.contract.errors import MetricFailed
 from workers.metrics import references
@@ -24,13 +27,47 @@ def test_references_are_tokenised_and_stay_with_their_image(jvm):
 
 def test_an_n_gram_counts_once_for_each_image_that_has_it(jvm):
     prepared = references.prepare(RAW, "ptb", jvm)
-    counted = {" ".join(ngram): n for ngram, n in prepared.frequencies.items()}
-    assert counted == {
+    assert {ngram: n for ngram, n in _frequencies(prepared).items() if n > 1} == {
         "a": 3, "cat": 2, "a cat": 2, "dog": 2, "runs": 2, "a dog": 2, "dog runs": 2,
         "a dog runs": 2,
     }  # fmt: skip
-    assert prepared.frequencies["sleeps",] == prepared.frequencies["never", "seen"] == 0
-    assert len(prepared.frequencies) == 8, "asking adds nothing"
+
+
+def _frequencies(prepared):
+    """Document frequencies by n-gram, its words joined by blanks."""
+    found, shorter = {}, [""]
+    for level in prepared.levels:
+        shorter = [
+            f"{shorter[key >> 32]} {prepared.words[key & 0xFFFFFFFF]}"
+            for key in level.keys.tolist()
+        ]
+        counts = np.bincount(level.ngrams, minlength=len(shorter)).tolist()
+        found |= {text.strip(): n for text, n in zip(shorter, counts, strict=True)}
+    return found
+
+
+def test_the_counts_are_those_of_dictionaries(jvm):
+    rng = np.random.default_rng(0)
+    words = ["a", "b", "c", "no\u00a0break", "…"]
+    people = [
+        [" ".join(rng.choice(words, rng.integers(0, 9))) for _ in range(rng.integers(1, 6))]
+        for _ in range(50)
+    ]
+    prepared = references.prepare(people, "none", jvm)
+    cooked = [[precook(caption) for caption in image] for image in people]
+    expected = Counter(
+        " ".join(ngram) for image in cooked for ngram in {key for each in image for key in each}
+    )
+    assert _frequencies(prepared) == expected
+    for level, n in zip(prepared.levels, (1, 2, 3, 4), strict=True):
+        flat = [count for image in cooked for each in image for count in each.items()]
+        assert level.counts.sum() == sum(count for ngram, count in flat if len(ngram) == n)
+        most = [{} for _ in people]
+        for image, each in ((image, each) for image, found in enumerate(cooked) for each in found):
+            for ngram, count in each.items():
+                if len(ngram) == n:
+                    most[image][ngram] = max(count, most[image].get(ngram, 0))
+        assert sorted(level.most) == sorted(count for image in most for count in image.values())
 
 
 def test_what_is_written_is_read(jvm, tmp_path):
@@ -39,8 +76,12 @@ def test_what_is_written_is_read(jvm, tmp_path):
         prepared = references.prepare(odd, tokenizer, jvm)
         references.write(tmp_path / "file", prepared)
         found = references.read(tmp_path / "file")
-        assert found == prepared
-        assert found.frequencies["never", "seen"] == 0
+        assert (found.tokenizer, found.captions) == (prepared.tokenizer, prepared.captions)
+        for name in ("words", "offsets", "tokens", "token_counts", "word_counts"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(prepared, name))
+        for read, written in zip(found.levels, prepared.levels, strict=True):
+            for name, values in vars(written).items():
+                np.testing.assert_array_equal(getattr(read, name), values)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -58,6 +99,11 @@ def test_an_image_without_references_is_an_error(jvm):
         references.prepare([["a"], []], "none", jvm)
 
 
+def _file(**metadata):
+    header = json.dumps({"__metadata__": metadata}).encode()
+    return len(header).to_bytes(8, "little") + header
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -65,9 +111,10 @@ def test_an_image_without_references_is_an_error(jvm):
         b"\xff\xfe",
         b"[]",
         b"{}",
-        json.dumps({"prescore_references": 2, "tokenizer": "ptb"}).encode(),
-        json.dumps({"prescore_references": 1, "tokenizer": "bert"}).encode(),
-        json.dumps({"prescore_references": 1, "tokenizer": "ptb", "captions": 3}).encode(),
+        json.dumps({"prescore_references": 1, "tokenizer": "ptb"}).encode(),
+        _file(prescore_references="1", tokenizer="ptb"),
+        _file(prescore_references="2", tokenizer="bert"),
+        _file(prescore_references="2", tokenizer="ptb"),
     ],
 )
 def test_another_file_is_refused(tmp_path, content):

@@ -1,0 +1,75 @@
+"""What `prescore doctor` finds, here and in the engine's process; every probe has its time."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Status = Literal["ok", "warning", "unavailable"]
+_HALF = 200  # characters of a long error that are kept of its beginning, and of its end
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`needed`: without it `prescore serve` does not work."""
+
+    name: str
+    status: Status
+    found: str
+    advice: str = ""
+    needed: bool = False
+
+
+@dataclass(frozen=True)
+class Probe:
+    """`advice` and `needed` are for a probe that fails or gives no answer in time."""
+
+    name: str
+    find: Callable[[], Iterable[Finding]]
+    advice: str = ""
+    needed: bool = True
+    seconds: float = 5.0
+
+
+def examine(probes: Sequence[Probe]) -> list[Finding]:
+    """All at once; what they find, in their order. One that hangs is left behind."""
+    began = time.monotonic()
+    running = [_Running(probe) for probe in probes]
+    return [finding for each in running for finding in each.wait(began)]
+
+
+def said(error: BaseException) -> str:
+    """An error as one short sentence."""
+    text = " ".join(str(error).split())
+    if len(text) > 2 * _HALF:
+        text = f"{text[:_HALF]} … {text[-_HALF:]}"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@dataclass
+class _Running:
+    probe: Probe
+    findings: list[Finding] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self, began: float) -> list[Finding]:
+        self._thread.join(max(0.0, began + self.probe.seconds - time.monotonic()))
+        if self._thread.is_alive():
+            late = self._without(f"gave no answer within {self.probe.seconds:g} s")
+            return [*self.findings, late]
+        return self.findings
+
+    def _run(self) -> None:
+        try:
+            for finding in self.probe.find():
+                self.findings.append(finding)
+        except BaseException as error:  # noqa: BLE001  whatever is broken is a finding
+            self.findings.append(self._without(said(error)))
+
+    def _without(self, reason: str) -> Finding:
+        probe = self.probe
+        return Finding(probe.name, "unavailable", reason, probe.advice, probe.needed)

@@ -1,0 +1,93 @@
+"""What our processes say on stderr: lines for people on a terminal, else one JSON object a line.
+
+Each has `timestamp` (UTC, RFC 3339), `level`, `event`, `role` and `pid`, and what the event brings;
+a line about a request has its `request_id`. What libraries tell the standard library's logging
+takes the same way, from WARNING on. Tracebacks hold no values of variables.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+from structlog.typing import Processor
+
+_FIRST = ("timestamp", "level", "event", "role", "pid")
+_SPOKEN_FOR = ("uvicorn", "uvicorn.access")  # they have handlers of their own when we come
+
+
+def configure(role: str, level: str = "info") -> None:
+    """Once, at the entry point of a process."""
+    common: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _from(role),
+    ]
+    renderers: list[Processor] = _for_people() if sys.stderr.isatty() else _for_programs()
+    structlog.configure(
+        processors=[*common, *renderers],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    _join_libraries(common, renderers, max(logging.WARNING, logging.getLevelName(level.upper())))
+
+
+def _join_libraries(common: list[Processor], renderers: list[Processor], level: int) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*common, structlog.stdlib.add_logger_name],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+        )
+    )
+    handler.setLevel(level)
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level)
+    for name in _SPOKEN_FOR:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+    logging.captureWarnings(capture=True)
+
+
+def _for_people() -> list[Processor]:
+    """Others' words cannot steer the terminal: values are quoted, events are made plain."""
+    return [
+        _plain_event,
+        structlog.dev.ConsoleRenderer(
+            repr_native_str=True, exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
+
+
+def _for_programs() -> list[Processor]:
+    return [
+        structlog.processors.format_exc_info,
+        _in_order,
+        structlog.processors.JSONRenderer(default=str),
+    ]
+
+
+def _from(role: str) -> Processor:
+    origin = {"role": role, "pid": os.getpid()}
+
+    def add(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        fields.update(origin)
+        return fields
+
+    return add
+
+
+def _plain_event(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    event = str(fields["event"]).rstrip()
+    fields["event"] = "".join(c if c.isprintable() else " " for c in event)
+    return fields
+
+
+def _in_order(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    return {name: fields.pop(name) for name in _FIRST} | dict(fields)

@@ -1,0 +1,114 @@
+"""What the HTTP interface is asked."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from service.contract.texts import (
+    MAX_LABELS,
+    DatasetReference,
+    Digest,
+    Labels,
+    PostgenName,
+    PregenName,
+)
+
+
+def _whole(value: Any) -> Any:
+    """JSON tells 3 and 3.0 apart no more than JavaScript does."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+
+
+class _Strict(BaseModel):
+    """Nothing unknown is passed over in silence, and no text is taken for a number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class CaptionIn(_Strict):
+    """What a captioner says of one image."""
+
+    image: str = Field(max_length=500, description="An image of the split, by its name or its id.")
+    caption: str = Field(max_length=10_000)
+
+
+class Decoding(_Strict):
+    """How captions are decoded from a checkpoint."""
+
+    beam: Whole = Field(default=3, ge=1, le=100, description="Its width; 1 is greedy.")
+    min_words: Whole = Field(
+        default=4, ge=0, le=1000, description="A caption ends no earlier. At most `max_words`."
+    )
+    max_words: Whole = Field(default=50, ge=1, le=1000)
+    unk: bool = Field(default=False, description="Whether the word UNK may be said.")
+
+
+class EvaluationIn(_Strict):
+    """Either a checkpoint or captions, scored on one split of a dataset."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"required": ["checkpoint"], "properties": {"checkpoint": {"type": "string"}}},
+            "then": {"properties": {"captions": {"type": "null"}}},
+            "else": {
+                "required": ["captions"],
+                "properties": {
+                    "captions": {"type": "array"},
+                    "pregen": {"type": ["array", "null"], "maxItems": 0},
+                },
+            },
+        }
+    )
+
+    checkpoint: Digest | None = None
+    captions: list[CaptionIn] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=1_000_000,
+        description="One for each image of the split, in any order.",
+    )
+    dataset: DatasetReference
+    pregen: Literal["all"] | list[PregenName] | None = Field(
+        default=None,
+        description="Pre-gen metrics, which need a checkpoint: all of them by default.",
+    )
+    postgen: list[PostgenName] = Field(
+        default=["bleu", "rouge_l", "cider_d", "meteor"],
+        description="Post-gen metrics; `bleu` asks for all four.",
+    )
+    tokenizer: Literal["ptb", "none"] = Field(
+        default="ptb",
+        description="For post-gen metrics. `none`: captions and references are tokens already, "
+        "split at blanks.",
+    )
+    decoding: Decoding = Decoding()
+    subset: bool = Field(default=False, description="Allows captions for a part of the split.")
+    idf: Literal["dataset", "subset"] = Field(
+        default="dataset",
+        description="Where the document frequencies of `cider_d` and `cider` come from: from all "
+        "images of the split, so that a part's score is on the whole's scale, or from the images "
+        "that are answered alone. A score's signature tells which.",
+    )
+    gates: list[str] = Field(
+        default=[], max_length=0, description="Of a later version: none can be asked for yet."
+    )
+    baseline: None = Field(default=None, description="Of a later version, as `gates` are.")
+    until: Literal["done"] = Field(default="done", description="`verdict` comes with `gates`.")
+    labels: Labels = Field(
+        default={},
+        max_length=MAX_LABELS,
+        description="Any text pairs; lists are filtered by them.",
+        examples=[{"branch": "main"}],
+    )
+    deadline: Whole = Field(
+        default=3600, ge=1, le=7 * 24 * 3600, description="Seconds until what has not ended fails."
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.checkpoint is None) == (self.captions is None):
+            raise ValueError("expected either `checkpoint` or `captions`, and not both")
+        return self

@@ -1,0 +1,52 @@
+"""The parameters that routes of evaluations share, as they are described to who writes a client."""
+
+import re
+from typing import Annotated, Any
+
+from fastapi import Header, Path, Query
+from pydantic import BeforeValidator
+
+from service.contract.texts import EVALUATION_ID
+from service.preferences import IDEMPOTENCY_KEY
+
+
+def _digits(value: Any) -> Any:
+    """Pydantic would take ` 5`, `+5` and `1_0` too."""
+    if isinstance(value, str) and not re.fullmatch(r"-?[0-9]+(\.0+)?", value):
+        raise ValueError(f"expected a whole number, found {value!r:.40}")
+    return value
+
+
+Digits = BeforeValidator(_digits)
+Identity = Annotated[
+    str,
+    Path(
+        description="The evaluation's `id`.",
+        json_schema_extra={"pattern": EVALUATION_ID},
+    ),
+]
+Cursor = Annotated[
+    str | None, Query(description="The `next` of the page before; opaque. None: the first page.")
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="The same key with the same body answers with the evaluation that the first "
+        "such request made. A quoted string or a bare token, up to 255 characters.",
+        json_schema_extra={"pattern": IDEMPOTENCY_KEY},
+        examples=['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
+    ),
+]
+Prefer = Annotated[
+    str | None,
+    Header(
+        description="`wait=N`: the answer may take up to N seconds, 60 at most (RFC 7240).",
+        examples=["wait=30"],
+    ),
+]
+IfNoneMatch = Annotated[str | None, Header(description="The `ETag` of an earlier answer.")]
+LastEventId = Annotated[
+    str | None,
+    Header(description="The `id` of the last event that was heard; none: from the first."),
+]

@@ -1,0 +1,60 @@
+"""Probes: all at once, each with its time, and nothing that breaks breaks the rest."""
+
+import threading
+import time
+
+from service.contract import findings
+from service.contract.findings import Finding, Probe
+
+
+def _fail():
+    raise RuntimeError("a line\nand another")
+
+
+def _find(name):
+    yield Finding(name, "ok", "there")
+
+
+def test_findings_come_in_the_order_of_their_probes_whoever_is_first():
+    first_may_go = threading.Event()
+
+    def slow():
+        first_may_go.wait(10)
+        yield from _find("slow")
+
+    def quick():
+        yield from _find("quick")
+        first_may_go.set()
+
+    found = findings.examine([Probe("slow", slow), Probe("quick", quick)])
+    assert [finding.name for finding in found] == ["slow", "quick"]
+
+
+def test_what_fails_is_a_finding_with_its_reason_and_advice():
+    (found,) = findings.examine([Probe("Java", _fail, "install it", needed=False)])
+    expected = "RuntimeError: a line and another"
+    assert found == Finding("Java", "unavailable", expected, "install it", needed=False)
+
+
+def test_what_hangs_is_left_behind_with_what_it_had_found():
+    never = threading.Event()
+
+    def hang():
+        yield from _find("torch")
+        never.wait(30)
+
+    began = time.monotonic()
+    found = findings.examine(
+        [Probe("torch", hang, seconds=0.2), Probe("disk", lambda: _find("disk"))]
+    )
+    assert time.monotonic() - began < 5
+    assert [finding.found for finding in found] == ["there", "gave no answer within 0.2 s", "there"]
+    assert found[1].needed
+    never.set()
+
+
+def test_of_a_long_error_beginning_and_end_are_kept():
+    text = findings.said(ValueError("begin" + 5000 * "x" + "end"))
+    assert text.startswith("ValueError: begin")
+    assert text.endswith("end")
+    assert len(text) < 500

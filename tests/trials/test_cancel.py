@@ -1,0 +1,59 @@
+"""T31: cancel while works wait, run and finish: one final state, soon, and for good."""
+
+import itertools
+import random
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from fleet import checkpoint, until, until_ended, upload
+from service.contract.tables import events, work_rows
+
+SEEDS = itertools.count(8000)
+
+
+def _submit(client, identity):
+    request = {"checkpoint": identity, "dataset": "tiny/test", "postgen": ["rouge_l"]}
+    return client.post("/v1/evaluations", json=request).json()["id"]
+
+
+def _get(client, identity):
+    return client.get(f"/v1/evaluations/{identity}").json()
+
+
+@pytest.mark.parametrize("races", [8, pytest.param(200, marks=pytest.mark.slow)])
+def test_canceling_at_any_moment_ends_in_one_final_state(fleet, client, races):
+    rng = random.Random(races)
+    for _ in range(2):  # the first one also starts what is cold
+        began = time.monotonic()
+        calm = _submit(client, upload(client, checkpoint(seed=next(SEEDS))))
+        until_ended(client, calm, 60)
+        usual = time.monotonic() - began
+    finals = []
+    for race in range(races):
+        identity = upload(client, checkpoint(seed=next(SEEDS)))
+        mine = _submit(client, identity)
+        shared = _submit(client, identity) if race % 5 == 0 else None
+        time.sleep(rng.uniform(0, 1.2 * usual))  # the race itself: any moment of its life
+        answer = client.post(f"/v1/evaluations/{mine}/cancel")
+        assert answer.status_code == 202
+        final = until_ended(client, mine, 5)
+        finals.append((mine, final["status"]))
+        if shared is not None:
+            assert until_ended(client, shared, 60)["status"] == "succeeded"
+    for identity, status in finals:
+        assert _get(client, identity)["status"] == status
+        assert status in ("succeeded", "canceled")
+    assert len({status for _, status in finals}) == 2  # both happened
+    with fleet.records.reading() as connection:
+        ends = sa.select(sa.func.count()).where(events.c.kind == "end")
+        counts = connection.execute(ends.group_by(events.c.evaluation_id)).scalars()
+        assert set(counts) == {1}
+
+    def left():
+        with fleet.records.reading() as connection:
+            query = sa.select(work_rows.c.key).where(work_rows.c.status == "running")
+            return connection.execute(query).all()
+
+    until(lambda: not left(), 10, "no work is running")

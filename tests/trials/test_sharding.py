@@ -1,0 +1,86 @@
+"""T35: columns are bit-equal however they were sharded, a retried shard included."""
+
+import contextlib
+from itertools import pairwise
+
+import pytest
+import sqlalchemy as sa
+
+from fleet import Fleet, bundle, checkpoint, digest, until, upload
+from service.contract import intake
+from service.contract.blocks import BLOCK_IMAGES
+from service.contract.tables import attempts, work_rows
+from service.contract.works import Blob, Work
+
+
+@pytest.mark.parametrize(
+    ("blocks", "ways"),
+    [(7, (1, 2, 7)), pytest.param(64, (1, 2, 7, 64), marks=pytest.mark.slow)],
+)
+def test_columns_are_bit_equal_however_they_are_sharded(tmp_path, blocks, ways):
+    images = blocks * BLOCK_IMAGES - 5
+    tar, data = bundle(images), checkpoint(seed=1)
+    fleet = Fleet(tmp_path / "home").start()
+    try:
+        with fleet.client() as client:
+            client.put("/v1/datasets/large", content=tar)
+            upload(client, data)
+        results = set()
+        for count in ways:
+            whole = _columns(digest(data), digest(tar), images, blocks, count)
+            with _a_shard_that_is_lost(fleet) if count == 7 else contextlib.nullcontext():
+                _run(fleet, whole)
+            results.add(_ended(fleet, whole))
+        assert len(results) == 1
+        with fleet.records.reading() as connection:
+            lost = sa.select(attempts.c.outcome).where(attempts.c.outcome == "worker_lost")
+            assert len(connection.execute(lost).all()) == 1
+    finally:
+        fleet.stop()
+
+
+def _columns(checkpoint_, dataset, images, blocks, ways):
+    """The same work, in so many shards of whole blocks."""
+    inputs = {"checkpoint": Blob(checkpoint_), "dataset": Blob(dataset)}
+    bounds = [min(blocks * at // ways * BLOCK_IMAGES, images) for at in range(ways + 1)]
+    spans = [list(span) for span in pairwise(bounds)]
+    parts = tuple(Work("columns", inputs, {"split": "test", "images": span}) for span in spans)
+    return Work("columns", inputs, {"split": "test"}, parts if ways > 1 else ())
+
+
+def _run(fleet, whole):
+    """As if it had never succeeded."""
+    with fleet.records.transaction() as connection:
+        connection.execute(
+            work_rows.update()
+            .where(work_rows.c.kind == "columns")
+            .values(status="failed", result=None)
+        )
+        intake.add_works(fleet.records, connection, list(whole.everything()), deadline=1e12)
+
+
+def _ended(fleet, whole):
+    def result():
+        with fleet.records.reading() as connection:
+            query = sa.select(work_rows.c.result).where(
+                work_rows.c.key == whole.key, work_rows.c.status == "done"
+            )
+            return connection.execute(query).scalar()
+
+    return until(result, 120, "the columns")
+
+
+@contextlib.contextmanager
+def _a_shard_that_is_lost(fleet):
+    """The child stands still when it is given its first shard, and dies with it."""
+    child = fleet.find("workers.child", "inference")
+    child.suspend()
+    yield
+    until(lambda: _runs_something(fleet), 20, "a running shard")
+    child.kill()
+
+
+def _runs_something(fleet):
+    with fleet.records.reading() as connection:
+        running = sa.select(work_rows.c.key).where(work_rows.c.status == "running")
+        return connection.execute(running).first()

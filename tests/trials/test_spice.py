@@ -1,0 +1,89 @@
+"""SPICE in a real service: before its files are there, after, and with its Java killed."""
+
+import contextlib
+import os
+import signal
+import time
+
+import psutil
+import pytest
+
+from fleet import Fleet, bundle, until
+from service.contract.assets import Places
+from workers import assets
+
+CAPTIONS = [
+    {"image": f"{index}.jpg", "caption": f"a dog and {index} black cats sit on the grass"}
+    for index in range(40)
+]
+REQUEST = {"captions": CAPTIONS, "dataset": "tiny/test", "postgen": ["spider"]}
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """A service of its own, without what SPICE needs."""
+    fleet = Fleet(tmp_path_factory.mktemp("a fleet"), PRESCORE_ASSETS="").start()
+    with fleet.client() as client:
+        assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
+    yield fleet
+    fleet.stop()
+
+
+def _evaluate(fleet, request, seconds):
+    with fleet.client() as client:
+        found = client.post("/v1/evaluations", json=request).json()
+        deadline = time.monotonic() + seconds
+        while found["status"] in ("queued", "running") and time.monotonic() < deadline:
+            time.sleep(0.1)
+            found = client.get(f"/v1/evaluations/{found['id']}").json()
+    return found, {work["name"]: work for work in found["works"]}
+
+
+def test_without_its_files_spice_is_unavailable_and_the_evaluation_succeeds(bare):
+    found, works = _evaluate(bare, {**REQUEST, "postgen": ["spider", "cider_d"]}, 60)
+    assert found["status"] == "succeeded"
+    assert list(found["scores"]) == ["cider_d"]
+    for name in ("reference_tuples", "tuples", "spice", "spider"):
+        assert works[name]["status"] == "unavailable"
+        assert works[name]["error"]["code"] == "unavailable"
+        assert "`prescore assets add DIR`" in works[name]["error"]["detail"]
+    with bare.client() as client:
+        metrics = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
+    for name in ("spice", "spider"):
+        assert metrics[name]["status"] == "unavailable"
+        assert "CoreNLP 3.6.0" in metrics[name]["reason"]
+    assert metrics["cider_d"]["status"] == "available"
+
+
+def _parser_of(fleet):
+    """The Java that parses, once it is busy."""
+    for process in fleet.family():
+        with contextlib.suppress(psutil.Error):
+            if "spice" in process.cmdline() and process.memory_info().rss > 200e6:
+                return process
+    return None
+
+
+@pytest.mark.slow
+def test_once_they_are_there_it_is_computed_though_its_java_is_killed(bare, spice_jars):
+    """In the running service. What was parsed before the kill is not parsed again."""
+    assets.add_folder(spice_jars[0].parent, Places(bare.home))
+    with bare.client() as client:
+        started = client.post("/v1/evaluations", json=REQUEST).json()
+    victim = until(lambda: _parser_of(bare), 120, "a Java that parses")
+    os.kill(victim.pid, signal.SIGKILL)
+    found, works = _evaluate(bare, REQUEST, 300)
+    assert found["status"] == "succeeded", found["error"]
+    assert 2 in (works["tuples"]["attempts"], works["reference_tuples"]["attempts"])
+    assert list(found["scores"]) == ["spider"]
+    assert started["id"] != found["id"]
+    turned = [
+        {"image": at["image"], "caption": given["caption"]}
+        for at, given in zip(CAPTIONS, CAPTIONS[::-1], strict=True)
+    ]
+    again, works = _evaluate(bare, {**REQUEST, "captions": turned}, 60)
+    assert again["status"] == "succeeded"
+    assert works["tuples"]["cached"] is False
+    assert works["reference_tuples"]["cached"] is True
+    assert works["tuples"]["seconds"] < 2
+    assert bare.leftovers() == []

@@ -1,0 +1,120 @@
+"""Trials of uploads (T11, T13): many at once, wrong ones, the same one from two sides."""
+
+import hashlib
+import http.client
+import itertools
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from builders import model, tensors
+from fleet import checkpoint, digest, until, upload
+from workers import checkpoints
+
+SEEDS = itertools.count(4000)
+
+
+@pytest.fixture
+def evaluation(client):
+    """Something whose status can be asked for."""
+    request = {
+        "checkpoint": upload(client, checkpoint(seed=1)),
+        "dataset": "tiny/test",
+        "postgen": [],
+    }
+    answer = client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=30"})
+    until(lambda: client.get(answer.headers["Location"]).json()["finished_at"], 60, "its end")
+    return answer.headers["Location"]
+
+
+def _large_files(folder, count, megabytes):
+    """Checkpoints of that size that differ in their last bytes."""
+    words = 1_000_000 * megabytes // (4 * 3 * 512)  # of each: an embedding, two output weights
+    large = tensors("merge", "gru", size=512, words=words)
+    path = folder / "0"
+    checkpoints.write(path, model("merge", "gru", large))
+    for number in range(count):
+        other = folder / str(number)
+        if number:
+            other.write_bytes(path.read_bytes())
+        with other.open("r+b") as stream:
+            stream.seek(-4, 2)
+            stream.write(np.float32(number).tobytes())
+        with other.open("rb") as stream:
+            yield other, f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+
+
+def _send(fleet, path, identity):
+    connection = http.client.HTTPConnection("127.0.0.1", fleet.port, blocksize=1 << 18)
+    with path.open("rb") as body:
+        length = {"Content-Length": str(path.stat().st_size)}
+        connection.request("PUT", f"/v1/checkpoints/{identity}", body, length)
+    answer = connection.getresponse()
+    found = answer.status, json.loads(answer.read())
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("count", "megabytes"), [(4, 40), pytest.param(8, 500, marks=pytest.mark.slow)]
+)
+def test_large_uploads_side_by_side(fleet, client, evaluation, tmp_path, count, megabytes):
+    """T11: right hashes, API memory < 300 MB, status p99 < 100 ms meanwhile."""
+    files = list(_large_files(tmp_path, count, megabytes))
+    api = fleet.find("uvicorn")
+    over = threading.Event()
+    memory, seconds = [], []
+
+    def watch():
+        while not over.is_set():
+            began = time.monotonic()
+            assert client.get(evaluation).status_code == 200
+            seconds.append(time.monotonic() - began)
+            memory.append(api.memory_info().rss)
+            over.wait(0.01)
+
+    with ThreadPoolExecutor(count + 1) as pool:
+        watching = pool.submit(watch)
+        try:
+            answers = list(pool.map(lambda file: _send(fleet, *file), files))
+        finally:
+            over.set()
+        watching.result()
+    for (path, identity), (status, found) in zip(files, answers, strict=True):
+        assert status == 201, found
+        assert (found["digest"], found["bytes"]) == (identity, path.stat().st_size)
+    assert max(memory) < 300_000_000
+    assert sorted(seconds)[int(0.99 * len(seconds))] < 0.1
+
+
+def test_two_writers_of_the_same_checkpoint_both_succeed(fleet, client, tmp_path):
+    """T13: it is stored once, whole."""
+    (path, identity), *_ = _large_files(tmp_path, 1, 20)
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda _: _send(fleet, path, identity), range(2)))
+    assert {status for status, _ in answers} <= {200, 201}
+    assert 201 in {status for status, _ in answers}
+    assert _send(fleet, path, identity)[0] == 200  # after completion
+    assert not fleet.leftovers()
+    stored = fleet.blob_files(identity)
+    assert [file.read_bytes() for file in stored] == [path.read_bytes()]
+
+
+@pytest.mark.parametrize("announced", [-100, 100])
+def test_a_body_of_another_length_than_announced_is_not_stored(fleet, client, announced):
+    """T13: longer is cut off by HTTP itself, and is then another digest; shorter never ends."""
+    data = checkpoint(seed=next(SEEDS))
+    identity = digest(data)
+    connection = http.client.HTTPConnection("127.0.0.1", fleet.port, timeout=30)
+    connection.putrequest("PUT", f"/v1/checkpoints/{identity}")
+    connection.putheader("Content-Length", str(len(data) + announced))
+    connection.endheaders(data)
+    if announced < 0:
+        assert 400 <= connection.getresponse().status < 500
+    connection.close()
+    until(lambda: not fleet.leftovers(), 5, "nothing half-stored")
+    assert client.head(f"/v1/checkpoints/{identity}").status_code == 404

@@ -1,0 +1,146 @@
+"""Bringing assets: from folders and from a repository (a folder of ours behind file://)."""
+
+import hashlib
+import json
+import zipfile
+
+import pytest
+from typer.testing import CliRunner
+
+from service.contract import assets as registry
+from service.contract.assets import Asset, Places
+from service.contract.errors import AssetRefused, InvalidSetting, MetricUnavailable
+from workers import assets, commands
+
+MEMBER = "models/grammar.gz"
+JAR = b"code"
+
+
+def _digest(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def _archive(path, content=b"grammar"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("models/another.gz", b"left out" * 1000)
+        archive.writestr(MEMBER, content)
+    return path
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """Two small assets, and one of the user's, in place of the real ones."""
+    models = _archive(tmp_path / "repository/org/nlp/parser/1.0/parser-1.0-models.jar")
+    (models.parent / "parser-1.0.jar").write_bytes(JAR)
+    code = Asset(
+        "code", "a parser", ("spice",), "GPL", ("parser-1.0.jar",), 4, _digest(JAR),
+        maven="org.nlp:parser:1.0", maven_sha256=_digest(JAR),
+    )  # fmt: skip
+    grammar = Asset(
+        "grammar", "its grammar", ("spice",), "GPL", ("grammar.jar", "parser-1.0-models.jar"), 7,
+        _digest(b"grammar"), member=MEMBER, maven="org.nlp:parser:1.0:models",
+        maven_sha256=_digest(models.read_bytes()),
+    )  # fmt: skip
+    own = Asset("vectors", "vectors of your own", ("wmd",), "its own")
+    rows = {asset.name: asset for asset in (code, grammar, own)}
+    for module in (registry, assets):
+        monkeypatch.setattr(module, "ASSETS", rows)
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PRESCORE_MAVEN_URL", (tmp_path / "repository").as_uri())
+    return Places(tmp_path / "home")
+
+
+def _left(places):
+    return sorted(path.name for path in places.own.iterdir())
+
+
+def test_a_distribution_gives_the_jar_and_the_one_grammar(places, tmp_path):
+    """Its jars lie in a folder below the one that is named."""
+    found = assets.add_folder(tmp_path / "repository/org/nlp/parser", places)
+    assert list(found) == ["code", "grammar"]
+    assert _left(places) == ["grammar.jar", "parser-1.0.jar"]
+    with zipfile.ZipFile(places.own / "grammar.jar") as archive:
+        assert archive.namelist() == [MEMBER]
+    assert registry.missing("spice", places) is None
+
+
+def test_a_folder_without_them_is_refused(places, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "parser-1.0.jar").write_bytes(b"another")
+    with pytest.raises(AssetRefused, match=r"found none of parser-1\.0\.jar, grammar\.jar"):
+        assets.add_folder(tmp_path / "other", places)
+    with pytest.raises(AssetRefused, match="expected a folder"):
+        assets.add_folder(tmp_path / "nowhere", places)
+
+
+def test_a_repository_is_asked_by_maven_coordinates(places, tmp_path):
+    told = []
+    for asset in assets.from_maven():
+        url = (tmp_path / "repository").as_uri() + "/"
+        assets.fetch(asset, url, places, lambda *at: told.append(at))
+    assert _left(places) == ["grammar.jar", "parser-1.0.jar"]
+    assert told[0] == (4, 4)
+    assert registry.missing("spice", places) is None
+
+
+def test_what_a_repository_gives_must_be_the_pinned_file(places, tmp_path):
+    (tmp_path / "repository/org/nlp/parser/1.0/parser-1.0.jar").write_bytes(b"evil")
+    code = registry.ASSETS["code"]
+    with pytest.raises(
+        AssetRefused, match=f"expected SHA-256 {_digest(JAR)}, found {_digest(b'evil')}"
+    ):
+        assets.fetch(code, (tmp_path / "repository").as_uri(), places)
+    assert _left(places) == []
+
+
+def test_a_repository_that_has_it_not_is_an_error_that_names_the_address(places, tmp_path):
+    with pytest.raises(
+        AssetRefused, match=r"empty/org/nlp/parser/1\.0/parser-1\.0\.jar cannot be had"
+    ):
+        assets.fetch(registry.ASSETS["code"], (tmp_path / "empty").as_uri(), places)
+    with pytest.raises(InvalidSetting, match="PRESCORE_MAVEN_URL"):
+        assets.fetch(registry.ASSETS["code"], None, places)
+
+
+def test_a_file_of_the_users_is_registered_where_it_lies(places, tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("the 1 2 3\n")
+    with pytest.raises(MetricUnavailable, match="`prescore assets add vectors PATH`"):
+        registry.locate("vectors", places)
+    found = assets.add("vectors", path, places)["vectors"]
+    assert found == registry.locate("vectors", places)
+    assert (found.path, found.sha256) == (path, _digest(path.read_bytes()))
+    path.write_text("the 1 2 4\n")
+    with pytest.raises(MetricUnavailable, match="has changed since it was registered"):
+        registry.locate("vectors", places)
+    path.unlink()
+    with pytest.raises(MetricUnavailable, match="is gone"):
+        registry.locate("vectors", places)
+    with pytest.raises(AssetRefused, match="found nothing at"):
+        assets.add("vectors", path, places)
+
+
+def test_the_commands_list_fetch_and_list_again(places):
+    """`prescore assets`, by its own application."""
+    runner = CliRunner()
+    before = json.loads(runner.invoke(commands.assets, ["list", "--json"]).stdout)
+    assert [row["status"] for row in before] == ["unavailable"] * 3
+    assert runner.invoke(commands.assets, ["fetch"]).exit_code == 0
+    after = json.loads(runner.invoke(commands.assets, ["list", "--json"]).stdout)
+    assert [row["status"] for row in after] == ["available", "available", "unavailable"]
+    text = runner.invoke(commands.assets, ["list"]).stdout
+    assert "licence: GPL" in text
+    assert _digest(JAR) in text
+    refused = runner.invoke(commands.assets, ["add", "/nowhere"])
+    assert (refused.exit_code, refused.stderr) == (
+        1,
+        "asset_refused: expected a folder, found none at /nowhere\n",
+    )
+
+
+def test_the_real_assets_are_taken_from_a_folder(spice_jars, tmp_path):
+    places = Places(tmp_path)
+    assert list(assets.add_folder(spice_jars[0].parent, places)) == ["corenlp", "corenlp-grammar"]
+    assert registry.missing("spice", places) is None
+    assert len(_left(places)) == 2

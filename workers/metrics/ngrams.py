@@ -1,0 +1,176 @@
+"""Captions as numbers, and their n-grams counted with arrays instead of dictionaries.
+
+An n-gram's number is the place of its key among those of its length; its key is the number of the
+n-gram before its last word, and that word's own.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LONGEST = 4  # n-grams of 1 to 4 words
+
+Ints = NDArray[np.int64]
+Numbering = Callable[[int, Ints], Ints]  # length of the n-grams, their keys -> their numbers
+
+_HALF = 32  # bits: two numbers make one key
+
+
+class Numbers(dict[str, int]):
+    """Words by number; a word that is asked for and not there gets the next one."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Captions one after another. `tokens` are what stands between blanks, `words` between any
+    white space: PTB's "3 1/2" holds a no-break space and is one token and two words.
+    """
+
+    tokens: Ints
+    token_counts: Ints  # of each caption
+    words: Ints
+    word_counts: Ints
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """What n-grams of one length captions hold: sorted by caption and number, each once."""
+
+    captions: Ints
+    ngrams: Ints
+    counts: Ints
+
+
+@dataclass(frozen=True)
+class Level:
+    """The n-grams of one length in the references of all images.
+
+    `held` is sorted: an image and an n-gram that its references hold. Who holds it and how often:
+    `owners` (references) and `counts`, from `starts[i]` to `starts[i + 1]`.
+    """
+
+    keys: Ints
+    held: Ints
+    starts: Ints
+    owners: NDArray[np.integer[Any]]
+    counts: NDArray[np.integer[Any]]
+
+    @property
+    def ngrams(self) -> Ints:
+        return self.held & ((1 << _HALF) - 1)
+
+    @property
+    def images(self) -> Ints:
+        return self.held >> _HALF
+
+    @property
+    def most(self) -> Ints:
+        """How often the reference that holds it most often does."""
+        counts = self.counts.astype(np.int64)
+        return np.maximum.reduceat(counts, self.starts[:-1]) if len(counts) else counts
+
+
+def encode(captions: Sequence[str], numbers: Numbers) -> Encoded:
+    """Words that have no number yet get one."""
+    found = list(map(numbers.__getitem__, " ".join(captions).split(" "))) if captions else []
+    tokens = np.array(found, np.int64)
+    token_counts = np.array([caption.count(" ") + 1 for caption in captions], np.int64)
+    parts = [[numbers[part] for part in token.split()] for token in list(numbers)]
+    sizes = np.array([len(part) for part in parts], np.int64)
+    flat = np.array([number for part in parts for number in part], np.int64)
+    each = sizes[tokens]
+    words = flat[spread(starts(sizes)[tokens], each)]
+    return Encoded(tokens, token_counts, words, _sums(each, token_counts))
+
+
+def index(encoded: Encoded, image_of: Ints) -> tuple[Level, ...]:
+    """Of references, `image_of` giving the image of each."""
+    tables: list[Ints] = []
+
+    def number(_: int, keys: Ints) -> Ints:
+        table, numbers = np.unique(keys, return_inverse=True)
+        tables.append(table)
+        return numbers
+
+    levels = []
+    for found in count(encoded.words, encoded.word_counts, number):
+        places = pair(image_of[found.captions], found.ngrams)
+        order = np.argsort(places, kind="stable")
+        held, first = np.unique(places[order], return_index=True)
+        levels.append(
+            Level(
+                keys=tables[-1],
+                held=held,
+                starts=np.append(first, len(places)),
+                owners=found.captions[order],
+                counts=found.counts[order],
+            )
+        )
+    return tuple(levels)
+
+
+def number_by(levels: Sequence[Level]) -> Numbering:
+    """N-grams that no reference holds get numbers after those that one does."""
+
+    def number(length: int, keys: Ints) -> Ints:
+        table = levels[length - 1].keys
+        numbers, known = find(table, keys)
+        numbers[~known] = len(table) + np.unique(keys[~known], return_inverse=True)[1]
+        return numbers
+
+    return number
+
+
+def count(words: Ints, word_counts: Ints, number: Numbering) -> Iterator[Occurrences]:
+    """For n-grams of 1, 2, … LONGEST words."""
+    captions = np.repeat(np.arange(len(word_counts)), word_counts)
+    left = np.repeat(np.cumsum(word_counts), word_counts) - np.arange(len(words))
+    places = np.arange(len(words))
+    ngrams = np.zeros(len(words), np.int64)
+    for length in range(1, LONGEST + 1):
+        long_enough = left[places] >= length
+        places, ngrams = places[long_enough], ngrams[long_enough]
+        ngrams = number(length, pair(ngrams, words[places + length - 1]))
+        pairs, counts = np.unique(pair(captions[places], ngrams), return_counts=True)
+        yield Occurrences(pairs >> _HALF, pairs & ((1 << _HALF) - 1), counts)
+
+
+def hold(level: Level, images: Ints, ngrams: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Places in `held`, and whether they are there at all."""
+    return find(level.held, pair(images, ngrams))
+
+
+def find(table: Ints, values: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Places of values in a sorted table; meaningless where they are not there."""
+    places = np.searchsorted(table, values)
+    known = places < len(table)
+    known[known] = table[places[known]] == values[known]
+    return places, known
+
+
+def starts(sizes: Ints) -> Ints:
+    """Where each of adjacent runs begins."""
+    return np.cumsum(sizes) - sizes
+
+
+def spread(begins: Ints, sizes: Ints) -> Ints:
+    """The numbers of all runs: (5, 0), (2, 1) -> 5, 6, 0."""
+    return np.repeat(begins - starts(sizes), sizes) + np.arange(sizes.sum())
+
+
+def _sums(values: Ints, sizes: Ints) -> Ints:
+    totals = np.append(0, np.cumsum(values))
+    begins = starts(sizes)
+    sums: Ints = totals[begins + sizes] - totals[begins]
+    return sums
+
+
+def pair(first: Ints, second: Ints) -> Ints:
+    return (first << _HALF) | second
