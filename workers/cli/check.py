@@ -1,0 +1,64 @@
+"""`prescore check`: what a file holds, or what is wrong with it."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from service.contract import bundles, checkpoint_header
+from service.contract.errors import RequestRefused
+from workers.cli.console import AsJson, errors
+
+
+def check(
+    path: Annotated[Path, typer.Argument(help="A checkpoint (.safetensors) or a dataset bundle.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what a checkpoint or a dataset bundle holds, or exactly what is wrong with it.
+
+    Exit 0: it is right. Exit 1: it is wrong. Needs neither a service nor a GPU.
+
+        prescore check model.safetensors
+        prescore check flickr8k/
+    """
+    with errors():
+        is_checkpoint = path.suffix == ".safetensors"
+        facts = _checkpoint_facts(path) if is_checkpoint else bundle_facts(path)
+    if as_json:
+        typer.echo(json.dumps(facts))
+        return
+    for name, value in facts.items():
+        typer.echo(f"{name + ':':18} {value}")
+
+
+def _checkpoint_facts(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise RequestRefused(f"expected a checkpoint, found nothing at {path}")
+    header = checkpoint_header.read(path)
+    description = header.description
+    return {
+        "architecture": description.architecture,
+        "cell": description.config.cell,
+        "size": description.config.size,
+        "feature_size": description.config.feature_size,
+        "vocabulary_size": len(description.vocabulary),
+        "tokenizer": description.tokenizer,
+        "encoder": str(description.encoder),
+        "parameters": header.parameters,
+    }
+
+
+def bundle_facts(path: Path) -> dict[str, Any]:
+    splits = bundles.count_splits(path)
+    features = bundles.read_features_header(path)
+    return {
+        "splits": splits,
+        "features": None
+        if features is None
+        else {
+            "images": len(features.ids),
+            "size": features.size,
+            "encoder": str(features.encoder),
+        },
+    }

@@ -1,0 +1,30 @@
+"""`prescore worker`: run a worker of a fleet."""
+
+import typer
+
+from service.contract import settings
+from workers.cli.console import errors
+
+worker = typer.Typer(help="Run a worker of a fleet.", no_args_is_help=True)
+
+
+@worker.command()
+def inference() -> None:
+    """Take works that need a model: prefix scores, columns, captions. One for each device."""
+    _work("inference")
+
+
+@worker.command()
+def metrics() -> None:
+    """Take works of post-gen metrics."""
+    _work("metrics")
+
+
+def _work(role: str) -> None:
+    from service.contract import logs
+    from workers.worker import serve
+
+    with errors():
+        chosen = settings.load()
+        logs.configure(f"{role} worker", chosen.log_level)
+        serve(role, chosen)
