@@ -27,6 +27,7 @@ class Pinned:
     version: int
     digest: str
     split: str
+    splits: tuple[str, ...]  # all that the version has
     images: int
     features: dict[str, Any] | None
 
@@ -90,22 +91,26 @@ def pin(records: Records, reference: str) -> Pinned:
             f"it has {', '.join(sorted(splits))}"
         )
     features = json.loads(row.features) if row.features else None
-    return Pinned(name, row.version, row.digest, split, splits[split]["images"], features)
+    images = splits[split]["images"]
+    return Pinned(name, row.version, row.digest, split, tuple(splits), images, features)
 
 
-@lru_cache(maxsize=8)
-def _images(path: Path, split: str) -> dict[str, int]:
-    """Every text that stands for an image of the split -> its place."""
-    places: dict[str, int] = {}
-    for place, item in enumerate(bundles.read_split(path, split)):
-        places[item.image] = place
-        if item.id is not None:
-            places[item.id] = place
-    return places
+@dataclass(frozen=True)
+class Split:
+    """Its images in the bundle's order; `places`: every text that stands for one -> where."""
+
+    items: tuple[bundles.Item, ...]
+    places: dict[str, int]
 
 
-def images(blobs: Blobs, pinned: Pinned) -> dict[str, int]:
-    return _images(blobs.path(pinned.digest, check=False), pinned.split)
+@lru_cache(maxsize=4)
+def _split(path: Path, split: str) -> Split:
+    items = bundles.read_split(path, split)
+    return Split(tuple(items), bundles.places_of(items))
+
+
+def split_of(blobs: Blobs, pinned: Pinned) -> Split:
+    return _split(blobs.path(pinned.digest, check=False), pinned.split)
 
 
 def _row(records: Records, name: str, version: str) -> Any:

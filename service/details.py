@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from service import cursors, datasets, evaluations
-from service.contract import bundles, checkpoint_header
+from service.contract import checkpoint_header
 from service.contract.blobs import Blobs
-from service.contract.catalogue import POSTGEN
+from service.contract.catalogue import POSTGEN, work_of
 from service.contract.errors import NotFound
 from service.contract.records import Records
 from service.contract.schemas import (
@@ -27,6 +27,7 @@ from service.datasets import Pinned
 from service.tensors import TensorFile
 
 _END = "<end>"
+_SCORED = frozenset(map(work_of, POSTGEN))  # works whose results have scores of captions
 
 
 def captions(
@@ -52,7 +53,7 @@ def captions_csv(records: Records, blobs: Blobs, identity: str) -> Iterator[str]
 def captions_coco(records: Records, blobs: Blobs, identity: str) -> list[CocoCaption]:
     """`image_id` is a number where the bundle's id is one."""
     pinned = _pinned(records, evaluations.get(records, identity)[0])
-    ids = [item.id or item.image for item in _items(blobs, pinned)]
+    ids = [item.id or item.image for item in datasets.split_of(blobs, pinned).items]
     pairs = _pairs(records, blobs, identity)
     return [
         CocoCaption(
@@ -69,10 +70,10 @@ def tokens(records: Records, blobs: Blobs, identity: str, image: str) -> TokensO
     if result is None or evaluation.checkpoint is None:
         raise NotFound(f"evaluation {identity} has no columns (yet)")
     pinned = _pinned(records, evaluation)
-    place = datasets.images(blobs, pinned).get(image)
+    place = datasets.split_of(blobs, pinned).places.get(image)
     if place is None:
         raise NotFound(f"{image!r:.100} is not an image of {pinned}")
-    references = _items(blobs, pinned)[place].references
+    references = datasets.split_of(blobs, pinned).items[place].references
     columns = TensorFile(blobs.path(result, check=False))
     description = checkpoint_header.read(blobs.path(evaluation.checkpoint, check=False)).description
     first, last = columns.rows("image_offsets", place, place + 2)
@@ -115,7 +116,7 @@ def _finite(value: float) -> float | None:
 def _rows(records: Records, blobs: Blobs, identity: str) -> list[CaptionOut]:
     evaluation, _ = evaluations.get(records, identity)
     pinned = _pinned(records, evaluation)
-    names = [item.image for item in _items(blobs, pinned)]
+    names = [item.image for item in datasets.split_of(blobs, pinned).items]
     pairs = _pairs(records, blobs, identity)
     scores = _caption_scores(records, blobs, evaluation, len(pairs))
     return [
@@ -134,16 +135,13 @@ def _caption_scores(
     found: dict[str, list[float]] = {}
     for work in evaluation.works:
         result = evaluations.result_of(records, evaluation.id, work.name)
-        if work.status != "done" or result is None or work.kind in _NO_SCORES:
+        if work.status != "done" or result is None or work.kind not in _SCORED:
             continue
         file = TensorFile(blobs.path(result, check=False))
         for name in POSTGEN:
             if f"captions/{name}" in file.names:
                 found[name] = file.rows(f"captions/{name}", 0, count)
     return found
-
-
-_NO_SCORES = ("prefix", "columns", "pregen", "captions", "references", "tuples")
 
 
 def _pairs(records: Records, blobs: Blobs, identity: str) -> list[tuple[int, str]]:
@@ -156,10 +154,6 @@ def _pairs(records: Records, blobs: Blobs, identity: str) -> list[tuple[int, str
 def _pinned(records: Records, evaluation: EvaluationOut) -> Pinned:
     dataset = evaluation.dataset
     return datasets.pin(records, f"{dataset.name}@{dataset.version}/{dataset.split}")
-
-
-def _items(blobs: Blobs, pinned: Pinned) -> list[bundles.Item]:
-    return bundles.read_split(blobs.path(pinned.digest, check=False), pinned.split)
 
 
 def _csv_line(values: list[Any]) -> str:

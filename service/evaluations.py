@@ -1,7 +1,6 @@
 """Evaluations: a named set of works, looked at and canceled; never HTTP."""
 
 import json
-import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -152,24 +151,11 @@ def _scores(rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> di
         wanted += catalogue.HEADLINE if pregen in (None, "all") else pregen
     wanted += catalogue.expand(request["postgen"])
     return {
-        name: score_out(name, found[full])
+        name: ScoreOut.of(name, **found[full])
         for name in wanted
         for full in [catalogue.metric(name).name]
         if full in found
     }
-
-
-def score_out(name: str, found: Mapping[str, Any]) -> ScoreOut:
-    spec = catalogue.metric(name)
-    value = found["value"]
-    signature = found["signature"]
-    return ScoreOut(
-        value=value if value is not None and math.isfinite(value) else None,
-        family=spec.family,
-        higher_is_better=spec.higher_is_better,
-        interval=None,
-        signature=signature[spec.name] if isinstance(signature, dict) else signature,
-    )
 
 
 def pregen(records: Records, identity: str) -> dict[str, ScoreOut]:
@@ -177,7 +163,7 @@ def pregen(records: Records, identity: str) -> dict[str, ScoreOut]:
     with records.reading() as connection:
         rows = _works(connection, _row(connection, identity))
     return {
-        name: score_out(name, found)
+        name: ScoreOut.of(name, **found)
         for name, found in _summaries(rows).items()
         if catalogue.metric(name).family == "pregen"
     }

@@ -11,17 +11,18 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service import checkpoints, datasets, planning
-from service.contract import catalogue, intake
+from service import checkpoints, datasets
+from service.contract import assets, catalogue, intake, outputs, planning
+from service.contract.assets import Places
 from service.contract.blobs import Blobs
 from service.contract.errors import Conflict, InvalidRequest
 from service.contract.history import settle
+from service.contract.planning import Plan, Wanted
 from service.contract.records import Records
 from service.contract.requests import Decoding, EvaluationIn
 from service.contract.schemas import DatasetPinned
 from service.contract.tables import evaluation_works, evaluations, idempotency, labels
 from service.datasets import Pinned
-from service.planning import Plan
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Submitted:
 def submit(
     records: Records,
     blobs: Blobs,
+    places: Places,
     request: EvaluationIn,
     key: str | None,
     caller: str = "anyone",
@@ -45,7 +47,7 @@ def submit(
             return Submitted(found, replayed=True)
     pinned = datasets.pin(records, request.dataset)
     _check_decoding(request.decoding)
-    plan, warnings = _plan(records, blobs, request, pinned)
+    plan, warnings = _plan(records, blobs, places, request, pinned)
     identity = f"ev_{secrets.token_urlsafe(18)}"
     with records.transaction() as connection:
         if key is not None:
@@ -104,39 +106,44 @@ def _claim(
 
 
 def _plan(
-    records: Records, blobs: Blobs, request: EvaluationIn, pinned: Pinned
-) -> tuple[Plan, list[dict[str, Any]]]:
+    records: Records, blobs: Blobs, places: Places, request: EvaluationIn, pinned: Pinned
+) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     families = _families(request.postgen)
     names = _pregen(request)
+    wanted = _wanted(request, families, pinned, places)
+    split = pinned.digest, pinned.split, pinned.images
     if request.captions is not None:
         if names:
             raise InvalidRequest(
                 "pre-gen scores need a checkpoint; captions alone have none", [("/pregen", "")]
             )
         digest, warnings = _captions(blobs, request, pinned)
-        plan = planning.plan_captions(
-            digest,
-            pinned.digest,
-            pinned.split,
-            pinned.images,
-            families=families,
-            tokenizer=request.tokenizer,
-            idf=request.idf,
-        )
-        return plan, warnings
+        return planning.plan_captions(digest, *split, wanted), warnings
     assert request.checkpoint is not None
     _check_match(checkpoints.describe(records, request.checkpoint), pinned)
     plan = planning.plan_checkpoint(
         request.checkpoint,
-        pinned.digest,
-        pinned.split,
-        pinned.images,
+        *split,
         pregen=names != [],
-        families=families,
-        tokenizer=request.tokenizer,
+        wanted=wanted,
         decoding=request.decoding.model_dump(),
     )
     return plan, []
+
+
+def _wanted(
+    request: EvaluationIn, families: Sequence[str], pinned: Pinned, places: Places
+) -> Wanted:
+    own = {family: assets.parameters(family, places) for family in families}
+    if "bertscore" in own:
+        own["bertscore"] |= request.bertscore.model_dump()
+    return Wanted(
+        families,
+        request.tokenizer,
+        idf=request.idf,
+        own=own,
+        training=planning.training_split(pinned.splits, pinned.split),
+    )
 
 
 def _families(postgen: Sequence[str]) -> list[str]:
@@ -196,63 +203,17 @@ def _encoder(encoder: Mapping[str, str]) -> str:
 
 def _captions(
     blobs: Blobs, request: EvaluationIn, pinned: Pinned
-) -> tuple[str, list[dict[str, Any]]]:
+) -> tuple[str, Sequence[Mapping[str, Any]]]:
     """Stores the captions in the split's order: a blob of [place, caption] pairs."""
     assert request.captions is not None
-    places = datasets.images(blobs, pinned)
-    found: dict[int, tuple[int, str]] = {}
-    problems: list[tuple[str, str]] = []
-    for index, given in enumerate(request.captions):
-        pointer = f"/captions/{index}/image"
-        place = places.get(given.image)
-        if place is None:
-            problems.append((pointer, f"{given.image!r:.100} is not an image of {pinned}"))
-        elif place in found:
-            first = found[place][0]
-            problems.append((pointer, f"{given.image!r:.100} has a caption at {first} already"))
-        else:
-            found[place] = (index, given.caption)
-    missing = pinned.images - len(found)
-    if missing and not problems and not request.subset:
-        names = {place: name for name, place in reversed(places.items())}
-        absent = next(place for place in range(pinned.images) if place not in found)
-        problems.append(
-            (
-                "/captions",
-                (
-                    f"{missing} of {pinned.images} images have no caption, the first is "
-                    f"{names[absent]!r:.100}; send `subset: true` to score a part"
-                ),
-            )
-        )
-    if problems:
-        raise InvalidRequest(f"captions do not fit {pinned}: {problems[0][1]}", problems[:100])
-    ordered = [[place, found[place][1]] for place in sorted(found)]
-    return blobs.put(json.dumps(ordered).encode()), _warnings(ordered, request, found)
-
-
-_SEPARATORS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-
-
-def _warnings(
-    ordered: Sequence[Sequence[Any]],
-    request: EvaluationIn,
-    found: Mapping[int, tuple[int, str]],
-) -> list[dict[str, Any]]:
-    """What is odd but can be scored."""
-    assert request.captions is not None
-    warnings: list[dict[str, Any]] = []
-    for place, caption in ordered:
-        image = request.captions[found[place][0]].image
-        if not caption.strip():
-            warnings.append({"code": "empty_caption", "image": image, "detail": "it scores 0"})
-        elif any(mark in caption for mark in _SEPARATORS):
-            detail = "a line separator inside; it is scored as a blank"
-            warnings.append({"code": "line_separator", "image": image, "detail": detail})
-    if len(ordered) == 1:
-        detail = "CIDEr-D of one image is 0 by construction"
-        warnings.append({"code": "one_image", "image": None, "detail": detail})
-    return warnings[:1000]
+    given = [(each.image, each.caption) for each in request.captions]
+    split = datasets.split_of(blobs, pinned)
+    references = [item.references for item in split.items]
+    found = outputs.arrange(given, split.places, references, str(pinned), subset=request.subset)
+    if found.problems:
+        problems = [(f"/captions{pointer}", detail) for pointer, detail in found.problems[:100]]
+        raise InvalidRequest(f"captions do not fit {pinned}: {problems[0][1]}", problems)
+    return blobs.put(json.dumps(found.pairs).encode()), found.warnings
 
 
 def _insert(

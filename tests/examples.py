@@ -166,7 +166,7 @@ def text_of(value: Any, indent: int = 0) -> str:
 
 
 def _body(answer: httpx.Response) -> Any:
-    if answer.headers["content-type"].split(";")[0].endswith("json"):
+    if answer.headers["content-type"].split(";")[0].endswith(("/json", "+json")):
         return answer.json()
     return {"$lines": io.StringIO(answer.text, newline=None).read().removesuffix("\n").split("\n")}
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import httpx
 import numpy as np
 import psutil
 import redis
+from numpy.typing import NDArray
 from obstore.store import S3Store
 
 import interface
@@ -165,16 +167,24 @@ def until_ended(client: httpx.Client, identity: str, seconds: float) -> dict[str
 def bundle(images: int, words: int = 50, feature_size: int = 5, seed: int = 0) -> bytes:
     """A dataset with random references, as a tar."""
     rng = np.random.default_rng(seed)
-    names = [f"{index}.jpg" for index in range(images)]
+    people = {f"{index}.jpg": [_caption(rng, words) for _ in range(3)] for index in range(images)}
+    return bundle_of(people, rng.normal(size=(images, feature_size)).astype(np.float32))
+
+
+def bundle_of(
+    people: Mapping[str, Sequence[str]], rows: NDArray[np.float32] | None = None
+) -> bytes:
+    """The same of given references, by image; and of features, where there are any."""
+    names = list(people)
     items = [
-        Item(name, "test", tuple(_caption(rng, words) for _ in range(3)), str(900 + index))
-        for index, name in enumerate(names)
+        Item(name, "test", tuple(captions), str(900 + index))
+        for index, (name, captions) in enumerate(people.items())
     ]
-    rows = rng.normal(size=(images, feature_size)).astype(np.float32)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive, _folder() as folder:
         bundles.write_folder(folder, items)
-        features.write(folder / bundles.FEATURES, names, rows, ENCODER)
+        if rows is not None:
+            features.write(folder / bundles.FEATURES, names, rows, ENCODER)
         for file in sorted(folder.iterdir()):
             member = tarfile.TarInfo(file.name)
             member.size = file.stat().st_size

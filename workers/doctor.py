@@ -158,7 +158,7 @@ def _jars() -> Finding:
 
 
 def _family(family: str, jvm: Jvm, parse: Parse | None, *, has_java: bool) -> Iterator[Finding]:
-    names = catalogue.GROUPS.get(family, (family,))
+    names = catalogue.WORKS.get(family, (family,))
     try:
         import numpy as np
 

@@ -7,8 +7,11 @@ from pathlib import Path
 
 def write(path: Path, save: Callable[[Path], object]) -> None:
     """`save` writes beside `path`; what it wrote takes the name when it is all there."""
-    partial = path.with_name(path.name + ".partial")
-    save(partial)
-    with partial.open("rb") as stream:
-        os.fsync(stream.fileno())
-    partial.replace(path)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        save(partial)
+        with partial.open("rb") as stream:
+            os.fsync(stream.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -8,10 +8,11 @@ users bring (word vectors, a model) is registered where it lies, by the SHA-256 
 import hashlib
 import json
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from service.contract.blobs import digest_of
 from service.contract.errors import AssetRefused, MetricUnavailable
@@ -19,6 +20,7 @@ from service.contract.settings import Settings
 
 REGISTER = "registered.json"
 _ONE_OF = frozenset({"bertscore"})  # metrics that need one of their assets, not all
+_MOVED = ("wmd", "wmd_distance", "wmd_unit", "wmd_unit_distance")
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,13 @@ ASSETS: Mapping[str, Asset] = {
         ),
         Asset(
             "word-vectors",
-            "word2vec's text or binary format, a file of your own",
-            metrics=("wmd",),
+            "word vectors, in word2vec's text or binary format",
+            metrics=_MOVED,
             licence="its own",
         ),
         Asset(
             "encoder",
-            "a model for BERTScore, a folder of your own",
+            "model for BERTScore, a folder of your own",
             metrics=("bertscore",),
             licence="its own",
         ),
@@ -130,6 +132,7 @@ class Found:
     path: Path
     sha256: str
     bytes: int
+    layer: int | None = None  # of a model: the one whose vectors are taken; None: the last
 
 
 def named(name: str) -> Asset:
@@ -154,6 +157,31 @@ def locate(name: str, places: Places) -> Found:
             wrong = f"{path} is not {asset.what}: its SHA-256 is {found.sha256:.12}…"
     missing = wrong or f"{asset.what} ({size(asset.bytes)}, {asset.licence}) is not here"
     raise MetricUnavailable(f"{missing}; {advice(asset)}")
+
+
+def encoder(places: Places) -> Found:
+    """The model for BERTScore: the users' own before the small one."""
+    return locate("encoder" if "encoder" in registered(places) else "minilm", places)
+
+
+def parameters(family: str, places: Places) -> dict[str, Any]:
+    """What a family is computed with here, as a part of its works' keys: None where it is not to
+    be had, which the worker then says.
+    """
+    if family == "bertscore":
+        model = _found(lambda: encoder(places))
+        return {"encoder": model and model.sha256, "layer": model and model.layer}
+    if family in _MOVED:
+        vectors = _found(lambda: locate("word-vectors", places))
+        return {"vectors": vectors and vectors.sha256}
+    return {}
+
+
+def _found(look: Callable[[], Found]) -> Found | None:
+    try:
+        return look()
+    except MetricUnavailable:
+        return None
 
 
 def missing(metric: str, places: Places) -> str | None:
@@ -187,7 +215,7 @@ def size(count: int | None) -> str:
     return "size unknown" if count is None else f"{count / 1e6:.1f} MB"
 
 
-def registered(places: Places) -> dict[str, dict[str, str | int]]:
+def registered(places: Places) -> dict[str, dict[str, Any]]:
     try:
         found = json.loads((places.own / REGISTER).read_text("utf-8"))
     except (OSError, ValueError):
@@ -195,16 +223,26 @@ def registered(places: Places) -> dict[str, dict[str, str | int]]:
     return found if isinstance(found, dict) else {}
 
 
+def entry_of(found: Found) -> dict[str, Any]:
+    """What is registered of a file or folder."""
+    own = {"path": str(found.path), "sha256": found.sha256, "bytes": found.bytes}
+    return {**own, "layer": found.layer, "state": _fingerprint(found.path)}
+
+
 def _registered(asset: Asset, places: Places) -> Found:
+    """By sizes and times of its files, as long as these are the same; they may be many GB."""
     entry = registered(places).get(asset.name)
     if entry is None:
         raise MetricUnavailable(f"no {asset.what}: {advice(asset)}")
-    path = Path(str(entry["path"]))
-    found = measure(path)
+    path = Path(entry["path"])
+    state = _fingerprint(path)
+    found = None if state is None else Found(path, entry["sha256"], entry["bytes"], entry["layer"])
+    if state != entry["state"]:
+        found = measure(path)
     if found is None or found.sha256 != entry["sha256"]:
         how = "is gone" if found is None else "has changed since it was registered"
         raise MetricUnavailable(f"{path} {how}; {advice(asset)}")
-    return found
+    return replace(found, layer=entry["layer"])
 
 
 def measure(path: Path, member: str | None = None) -> Found | None:
@@ -214,6 +252,13 @@ def measure(path: Path, member: str | None = None) -> Found | None:
     except OSError:
         return None
     return _measured(path, member, state)
+
+
+def _fingerprint(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(repr(sorted(_state(path))).encode()).hexdigest()
+    except OSError:
+        return None
 
 
 def _state(path: Path) -> Iterator[tuple[str, int, int]]:

@@ -33,7 +33,16 @@ AGGREGATES: Mapping[str, str] = {
 }
 JOIN = "join"
 ALIASES: Mapping[str, str] = {"perplexity": "geomean_join_pplx_none"}
-GROUPS: Mapping[str, tuple[str, ...]] = {"bleu": ("bleu_1", "bleu_2", "bleu_3", "bleu_4")}
+WORKS: Mapping[str, tuple[str, ...]] = {  # the post-gen metrics that one work computes together
+    "bleu": ("bleu_1", "bleu_2", "bleu_3", "bleu_4"),
+    "wmd": ("wmd", "wmd_distance"),
+    "wmd_unit": ("wmd_unit", "wmd_unit_distance"),
+    "variety": (
+        *("caption_length", "words_used", "distinct_1", "distinct_2", "distinct_3", "distinct_4"),
+        *("entropy_1", "entropy_2", "from_training"),
+    ),
+}
+GROUPS = {name: WORKS[name] for name in ("bleu", "variety")}  # asked for by one name
 HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
 
 
@@ -66,9 +75,9 @@ def expand(names: Iterable[str]) -> list[str]:
 
 
 def work_of(name: str) -> str:
-    """The kind of work that computes a post-gen metric: all of a group come from one work."""
+    """The kind of work that computes a post-gen metric."""
     full = metric(name).name
-    return next((group for group, members in GROUPS.items() if full in members), full)
+    return next((work for work, members in WORKS.items() if full in members), full)
 
 
 def pregen_name(dataset: str, image: str, caption: str, chosen: str) -> str:
@@ -155,17 +164,74 @@ def _postgen() -> Iterable[MetricSpec]:
         "Half of SPICE and half of CIDEr-D.",
         highest=5.5,
     )
+    yield from _word_movers()
+    yield _captioned(
+        "bertscore",
+        "The mean over captions of the F-measure of a greedy matching, by cosine, of their words' "
+        "vectors in a language model with those of the best reference.",
+        lowest=-INFINITY,  # where a baseline is 0
+    )
+    yield from _variety()
 
 
-def _captioned(name: str, definition: str, highest: float = 1.0) -> MetricSpec:
+def _word_movers() -> Iterable[MetricSpec]:
+    moved = (
+        "the least distance that the words of a caption, less stop words and words without a "
+        "vector, have to travel to those of the nearest reference"
+    )
+    for name, vectors in (("wmd", "as they are stored"), ("wmd_unit", "of unit length")):
+        yield _captioned(
+            name,
+            f"The mean over captions of exp(-d), d being {moved}; word vectors {vectors}. "
+            "Where a side has no words left it is 0.",
+        )
+        yield _captioned(
+            f"{name}_distance",
+            f"The mean over captions of {moved}; word vectors {vectors}. Captions are left out "
+            "where a side has no words left.",
+            highest=INFINITY,
+            higher_is_better=False,
+        )
+
+
+def _variety() -> Iterable[MetricSpec]:
+    sizes = {"caption_length": "Words in a caption, on average.", "words_used": "Different words."}
+    for name, definition in sizes.items():
+        yield _described(name, definition, INFINITY)
+    for n in range(1, 5):
+        yield _described(f"distinct_{n}", f"The share of different {n}-grams among all {n}-grams.")
+    for n in range(1, 3):
+        definition = f"The entropy of the {n}-grams of all captions, in bits."
+        yield _described(f"entropy_{n}", definition, INFINITY)
+    yield _described(
+        "from_training",
+        "The share of captions that are, word for word, one of the dataset's training split "
+        "(`train`), where there is one.",
+    )
+
+
+def _captioned(
+    name: str,
+    definition: str,
+    highest: float = 1.0,
+    lowest: float = 0.0,
+    *,
+    higher_is_better: bool | None = True,
+    needs: tuple[str, ...] = ("captions", "references"),
+) -> MetricSpec:
     return MetricSpec(
         name=name,
         family="postgen",
-        higher_is_better=True,
-        range=(0.0, highest),
+        higher_is_better=higher_is_better,
+        range=(lowest, highest),
         definition=definition,
-        needs=("captions", "references"),
+        needs=needs,
     )
+
+
+def _described(name: str, definition: str, highest: float = 1.0) -> MetricSpec:
+    """What captions are like, which is neither good nor bad."""
+    return _captioned(name, definition, highest, higher_is_better=None, needs=("captions",))
 
 
 PREGEN: Mapping[str, MetricSpec] = {spec.name: spec for spec in _pregen()}

@@ -46,6 +46,21 @@ class Decoding(_Strict):
     unk: bool = Field(default=False, description="Whether the word UNK may be said.")
 
 
+class BertScore(_Strict):
+    """How `bertscore` weighs and scales."""
+
+    idf: bool = Field(
+        default=False, description="Tokens weigh by how few of the split's references have them."
+    )
+    baseline: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="The F-measure of unrelated sentences, as published for a model and layer: it "
+        "becomes 0, and 1 remains 1.",
+    )
+
+
 class EvaluationIn(_Strict):
     """Either a checkpoint or captions, scored on one split of a dataset."""
 
@@ -92,6 +107,7 @@ class EvaluationIn(_Strict):
         "images of the split, so that a part's score is on the whole's scale, or from the images "
         "that are answered alone. A score's signature tells which.",
     )
+    bertscore: BertScore = BertScore()
     gates: list[str] = Field(
         default=[], max_length=0, description="Of a later version: none can be asked for yet."
     )

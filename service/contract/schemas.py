@@ -1,9 +1,12 @@
 """What the HTTP interface answers. Nothing has a default: what is said is there."""
 
-from typing import Any, Generic, Literal, TypeVar
+import math
+from collections.abc import Mapping
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field
 
+from service.contract import catalogue
 from service.contract.catalogue import Family
 from service.contract.texts import Digest, EvaluationId, Timestamp
 from service.contract.works import EvaluationStatus, WorkStatus
@@ -77,6 +80,18 @@ class ScoreOut(BaseModel):
     higher_is_better: bool | None = Field(description="null where neither is better.")
     interval: tuple[float, float] | None
     signature: str = Field(description="How it was computed.")
+
+    @classmethod
+    def of(cls, name: str, value: float | None, signature: str | Mapping[str, str]) -> Self:
+        """By a metric's name, or an alias of it; works sign all their scores alike, or each."""
+        spec = catalogue.metric(name)
+        return cls(
+            value=value if value is not None and math.isfinite(value) else None,
+            family=spec.family,
+            higher_is_better=spec.higher_is_better,
+            interval=None,
+            signature=signature if isinstance(signature, str) else signature[spec.name],
+        )
 
 
 class WarningOut(BaseModel):

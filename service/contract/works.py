@@ -51,6 +51,12 @@ KINDS: Mapping[str, Kind] = {
         Kind("tuples", "parsing", version=1, seconds=3600),
         Kind("spice", "metrics", version=1, seconds=900),
         Kind("spider", "metrics", version=1, seconds=900),
+        Kind("wmd", "metrics", version=1, seconds=900),
+        Kind("wmd_unit", "metrics", version=1, seconds=900),
+        Kind("embedded_references", "parsing", version=1, seconds=3600),
+        Kind("bertscore", "parsing", version=1, seconds=3600),
+        Kind("training", "metrics", version=1, seconds=900),
+        Kind("variety", "metrics", version=1, seconds=900),
     )
 }
 

@@ -3,11 +3,14 @@
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from service import datasets, interface
+from service.contract import bundles
 from service.contract.errors import (
+    BlobDamaged,
+    BlobMissing,
     DiskFull,
     InvalidBundle,
     InvalidRequest,
@@ -22,6 +25,7 @@ from service.uploads import receive
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 MAX_BYTES = 50_000_000_000
+LINES = "application/x-ndjson"
 Reference = Annotated[str, Path(description="`name` or `name@version`.", examples=["flickr8k@v1"])]
 
 
@@ -64,9 +68,22 @@ def every(service: Service) -> DatasetPage:
 @router.get(
     "/{name}",
     operation_id="get_dataset",
-    summary="Describe a dataset",
-    responses=interface.refusals(NotFound),
+    summary="Describe a dataset, or read its captions",
+    response_model=DatasetOut,
+    response_description="With `Accept: application/x-ndjson`: its captions.jsonl.",
+    responses={
+        200: {"content": {LINES: {"schema": {"type": "string"}}}},
+        **interface.refusals(NotFound, BlobMissing, BlobDamaged, StoreUnavailable),
+    },
 )
-def get(name: Reference, service: Service) -> DatasetOut:
+def get(
+    name: Reference,
+    service: Service,
+    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
+) -> Response | DatasetOut:
     """`name` is its latest version, `name@v1` that one."""
-    return datasets.get(service.records, name)
+    found = datasets.get(service.records, name)
+    if accept is not None and LINES in accept:
+        chunks = bundles.captions_of(service.blobs.path(found.digest))
+        return StreamingResponse(chunks, media_type=LINES)
+    return found

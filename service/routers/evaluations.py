@@ -77,7 +77,7 @@ async def submit(
     """
     key = idempotency_key(idempotency_key_)
     submitted = await asyncio.to_thread(
-        submissions.submit, service.records, service.blobs, request, key
+        submissions.submit, service.records, service.blobs, service.places, request, key
     )
     await asyncio.to_thread(service.queues.flush, service.records)
     headers = {"Location": f"/v1/evaluations/{submitted.id}"}

@@ -57,7 +57,7 @@ def test_what_is_answered_is_documented(name):
     if "body" not in response:
         return
     if "$lines" not in response["body"]:
-        kinds = [kind for kind in answers if kind.endswith("json")]
+        kinds = [kind for kind in answers if kind.endswith(("/json", "+json"))]
         interface.check_value(path, answers[kinds[0]]["schema"], response["body"])
     elif "text/event-stream" in answers:
         for event in _events(response["body"]["$lines"]):

@@ -7,10 +7,12 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
+import encoders
 from service.contract import assets as registry
 from service.contract.assets import Asset, Places
-from service.contract.errors import AssetRefused, InvalidSetting, MetricUnavailable
+from service.contract.errors import AssetRefused, InvalidSetting, MetricFailed, MetricUnavailable
 from workers import assets, commands
+from workers.metrics import word_vectors
 
 MEMBER = "models/grammar.gz"
 JAR = b"code"
@@ -30,7 +32,7 @@ def _archive(path, content=b"grammar"):
 
 @pytest.fixture
 def places(tmp_path, monkeypatch):
-    """Two small assets, and one of the user's, in place of the real ones."""
+    """Two small assets in place of the real ones, and the users' own."""
     models = _archive(tmp_path / "repository/org/nlp/parser/1.0/parser-1.0-models.jar")
     (models.parent / "parser-1.0.jar").write_bytes(JAR)
     code = Asset(
@@ -42,8 +44,8 @@ def places(tmp_path, monkeypatch):
         _digest(b"grammar"), member=MEMBER, maven="org.nlp:parser:1.0:models",
         maven_sha256=_digest(models.read_bytes()),
     )  # fmt: skip
-    own = Asset("vectors", "vectors of your own", ("wmd",), "its own")
-    rows = {asset.name: asset for asset in (code, grammar, own)}
+    own = (registry.ASSETS[name] for name in ("word-vectors", "encoder"))
+    rows = {asset.name: asset for asset in (code, grammar, *own)}
     for module in (registry, assets):
         monkeypatch.setattr(module, "ASSETS", rows)
     monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
@@ -103,32 +105,75 @@ def test_a_repository_that_has_it_not_is_an_error_that_names_the_address(places,
         assets.fetch(registry.ASSETS["code"], None, places)
 
 
-def test_a_file_of_the_users_is_registered_where_it_lies(places, tmp_path):
-    path = tmp_path / "vectors.txt"
-    path.write_text("the 1 2 3\n")
-    with pytest.raises(MetricUnavailable, match="`prescore assets add vectors PATH`"):
-        registry.locate("vectors", places)
-    found = assets.add("vectors", path, places)["vectors"]
-    assert found == registry.locate("vectors", places)
-    assert (found.path, found.sha256) == (path, _digest(path.read_bytes()))
-    path.write_text("the 1 2 4\n")
+def _vectors(path, number=3):
+    path.write_text(f"2 3\na 1 2 {number}\nb 1 0 0\n")
+    return path
+
+
+def test_word_vectors_become_a_file_of_ours(places, tmp_path):
+    with pytest.raises(MetricUnavailable, match="`prescore assets add word-vectors PATH`"):
+        registry.locate("word-vectors", places)
+    given = _vectors(tmp_path / "vectors.txt")
+    found = assets.add("word-vectors", given, places)["word-vectors"]
+    assert found == registry.locate("word-vectors", places)
+    kept = word_vectors.read(found.path)
+    assert kept.source == _digest(given.read_bytes())
+    assert kept.vectors[kept.find(["a"])[0]].tolist() == [1, 2, 3]
+    given.unlink()
+    assert registry.parameters("wmd", places) == {"vectors": found.sha256}
+    other = assets.add("word-vectors", _vectors(given, 4), places)["word-vectors"]
+    assert other.sha256 != found.sha256
+    assert _left(places) == ["registered.json", other.path.name]
+
+
+def test_a_model_stays_where_it_lies_and_must_stay_as_it_is(places, tmp_path):
+    folder = encoders.make(tmp_path / "model")
+    found = assets.add("encoder", folder, places, layer=2)["encoder"]
+    assert (found.path, found.layer) == (folder, 2)
+    assert found == registry.encoder(places)
+    assert registry.parameters("bertscore", places) == {"encoder": found.sha256, "layer": 2}
+    config = folder / "config.json"
+    text = config.read_text()
+    config.write_text(text)  # another time, the same content
+    assert registry.locate("encoder", places).sha256 == found.sha256
+    config.write_text(text + "\n")
     with pytest.raises(MetricUnavailable, match="has changed since it was registered"):
-        registry.locate("vectors", places)
-    path.unlink()
+        registry.locate("encoder", places)
+    folder.rename(tmp_path / "elsewhere")
     with pytest.raises(MetricUnavailable, match="is gone"):
-        registry.locate("vectors", places)
-    with pytest.raises(AssetRefused, match="found nothing at"):
-        assets.add("vectors", path, places)
+        registry.locate("encoder", places)
+    assert registry.parameters("bertscore", places) == {"encoder": None, "layer": None}
+
+
+@pytest.mark.parametrize(
+    ("what", "layer", "expected"),
+    [
+        ("word-vectors", None, "expected a first line with the number of words"),
+        ("encoder", None, "expected weights in model.safetensors"),
+        ("encoder", 9, "expected a layer from 1 to 3, found 9"),
+    ],
+)
+def test_what_is_no_such_file_is_not_registered(places, tmp_path, what, layer, expected):
+    path = encoders.make(tmp_path / "model") if layer else tmp_path / "given"
+    if what == "encoder":
+        path.mkdir(exist_ok=True)
+    else:
+        path.write_text("the 1 2 3\n")
+    with pytest.raises(MetricFailed, match=expected):
+        assets.add(what, path, places, layer)
+    assert _left(places) == []
+    with pytest.raises(AssetRefused, match="expected a file of word vectors"):
+        assets.add("word-vectors", tmp_path / "nowhere", places)
 
 
 def test_the_commands_list_fetch_and_list_again(places):
     """`prescore assets`, by its own application."""
     runner = CliRunner()
     before = json.loads(runner.invoke(commands.assets, ["list", "--json"]).stdout)
-    assert [row["status"] for row in before] == ["unavailable"] * 3
+    assert [row["status"] for row in before] == ["unavailable"] * 4
     assert runner.invoke(commands.assets, ["fetch"]).exit_code == 0
     after = json.loads(runner.invoke(commands.assets, ["list", "--json"]).stdout)
-    assert [row["status"] for row in after] == ["available", "available", "unavailable"]
+    assert [row["status"] for row in after] == ["available"] * 2 + ["unavailable"] * 2
     text = runner.invoke(commands.assets, ["list"]).stdout
     assert "licence: GPL" in text
     assert _digest(JAR) in text

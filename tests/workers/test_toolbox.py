@@ -3,8 +3,8 @@
 import json
 
 from service.contract.assets import Places
-from workers.jobs import Toolbox
 from workers.metrics import references
+from workers.toolbox import Toolbox
 
 
 def test_references_and_tokens_are_read_once_for_all_metrics_of_an_evaluation(tmp_path):

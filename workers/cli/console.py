@@ -3,17 +3,50 @@
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
+from prescore import PrescoreClientError
 from service.contract.errors import Canceled, PrescoreError
+from workers.control import Progress
 
 Out = Annotated[Path, typer.Argument(help="The bundle to write: a folder, made if need be.")]
+Split = Annotated[
+    str,
+    typer.Option(
+        "--dataset",
+        metavar="DATASET[/SPLIT]",
+        help="A bundle here, or NAME[@VERSION]/SPLIT of a service. Its only split, or `test`.",
+    ),
+]
+Url = Annotated[
+    str | None, typer.Option("--url", help="The service that has it; else PRESCORE_URL.")
+]
+KeyFile = Annotated[
+    Path | None, typer.Option("--key-file", help="A file with its key, instead of PRESCORE_KEY.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+class Tokenizer(StrEnum):
+    PTB = "ptb"
+    NONE = "none"
+
+
+class Idf(StrEnum):
+    DATASET = "dataset"
+    SUBSET = "subset"
+
+
+def names(text: str) -> list[str]:
+    """`bleu,cider_d` as a list."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 @contextmanager
@@ -24,8 +57,14 @@ def errors() -> Iterator[None]:
     except Canceled as error:
         typer.echo(f"stopped: {error.detail}", err=True)
         raise typer.Exit(130) from None
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)
+        raise typer.Exit(130) from None
     except PrescoreError as error:
         typer.echo(f"{error.code}: {error.detail}", err=True)
+        raise typer.Exit(1) from None
+    except PrescoreClientError as error:
+        typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
 
 
@@ -47,12 +86,29 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[tuple[Progress, Any]]:
+def progress(what: str) -> Iterator[tuple[Bar, Any]]:
+    with _bar() as bar:
+        yield bar, bar.add_task(what, total=None)
+
+
+@contextmanager
+def progresses() -> Iterator[Callable[[str], Progress]]:
+    """For several things one after the other: by the name of each, who is told how far it is."""
+    with _bar() as bar:
+        task = bar.add_task("", total=None)
+
+        def begin(what: str) -> Progress:
+            bar.update(task, description=what, completed=0, total=None)
+            return lambda done, total: bar.update(task, completed=done, total=total)
+
+        yield begin
+
+
+def _bar() -> Bar:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield bar, bar.add_task(what, total=None)
+    return Bar(*columns, console=Console(stderr=True), transient=True)

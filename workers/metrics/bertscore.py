@@ -8,7 +8,6 @@ may be matched, and an empty side has F1 0 (where the package fails now).
 Sentences are taken as they are: people's own captions, not tokens, are what models know.
 """
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -23,6 +22,7 @@ from workers import tensor_files
 from workers.control import Progress, Stop, never, silent
 from workers.metrics.encoder import Embedded, Encoder
 from workers.metrics.family import Floats, Measured, Statistics
+from workers.metrics.references import counted
 
 _FORMAT = "1"
 _TENSORS = ("vectors", "tokens", "offsets", "cut", "sentences", "images")
@@ -110,6 +110,11 @@ def corpus(statistics: Statistics) -> dict[str, float]:
     return {"bertscore": float(np.mean(statistics["bertscore"]))}
 
 
+def signed(references: Prepared) -> str:
+    """How many references there are, and what is a token."""
+    return f"{counted(references.images)}|tok:model"
+
+
 def recipe(references: Prepared, *, idf: bool = False, baseline: float | None = None) -> str:
     """What a signature says beyond references, tokens and version."""
     digest, layer = references.model.split("/")
@@ -118,19 +123,28 @@ def recipe(references: Prepared, *, idf: bool = False, baseline: float | None = 
     return f"model:{digest[:12]}|layer:{layer}|idf:{weights}|baseline:{zero}"
 
 
-def read_baseline(path: Path, layer: int) -> float:
-    """F1 of a layer from a file of the published package's (LAYER,P,R,F)."""
-    try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            values = {int(row["LAYER"]): float(row["F"]) for row in csv.DictReader(stream)}
-        value = values[layer]
-    except (ValueError, KeyError, TypeError, csv.Error) as error:
-        raise MetricFailed(
-            f"{path.name} has no baseline of layer {layer}: {error!r:.100}"
-        ) from None
-    if not 0 <= value < 1:
-        raise MetricFailed(f"expected a baseline from 0 to below 1, found {value}")
-    return value
+def join(parts: Sequence[Prepared]) -> Prepared:
+    """Of images one behind the other. A sentence of two parts stands there twice, which is as
+    good.
+    """
+    embedded = [part.embedded for part in parts]
+    before = np.cumsum([0, *(len(each.cut) for each in embedded)])
+    sentences = [part.sentences + at for part, at in zip(parts, before[:-1], strict=True)]
+    return Prepared(
+        model=parts[0].model,
+        embedded=Embedded(
+            vectors=np.concatenate([each.vectors for each in embedded]),
+            tokens=np.concatenate([each.tokens for each in embedded]),
+            offsets=_joined([each.offsets for each in embedded]),
+            cut=np.concatenate([each.cut for each in embedded]),
+        ),
+        sentences=np.concatenate(sentences),
+        images=_joined([part.images for part in parts]),
+    )
+
+
+def _joined(offsets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.append(0, np.cumsum(np.concatenate([np.diff(each) for each in offsets])))
 
 
 def write(path: Path, prepared: Prepared) -> None:

@@ -44,9 +44,9 @@ class _Weighted:
         return np.sqrt(seen + unseen * self.unseen**2)
 
 
-def described(task: Task) -> str:
+def recipe(task: Task) -> str:
     """Where document frequencies come from, and over how many images they are counted."""
-    return f"{'corpus' if task.idf == 'dataset' else 'subset'}(n={_images(task)})"
+    return f"df:{'corpus' if task.idf == 'dataset' else 'subset'}(n={_images(task)})"
 
 
 def _images(task: Task) -> int:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,16 +104,19 @@ class Encoder:
         return found
 
 
-def read(folder: Path, layer: int, device: str = "cpu") -> Encoder:
-    """MetricFailed, with what was expected and found, where the folder is something else."""
+def read(folder: Path, layer: int | None = None, device: "str | torch.device" = "cpu") -> Encoder:
+    """`layer` None: the last. MetricFailed, with what was expected and found, where the folder is
+    something else.
+    """
     files = _files(folder)
     config = _json(files["config.json"])
     kind = _kind(config)
     layers = config.get("num_hidden_layers")
-    if type(layers) is not int or not 1 <= layer <= layers <= _MAX_LAYERS:
-        raise MetricFailed(f"expected a layer from 1 to {layers!r:.20}, found {layer}")
+    chosen = cast("int", layers if layer is None else layer)
+    if type(layers) is not int or not 1 <= chosen <= layers <= _MAX_LAYERS:
+        raise MetricFailed(f"expected a layer from 1 to {layers!r:.20}, found {chosen!r:.20}")
     weights = [path for name, path in files.items() if name.endswith(".safetensors")]
-    model = _model(kind, {**config, "num_hidden_layers": layer}, weights)
+    model = _model(kind, {**config, "num_hidden_layers": chosen}, weights)
     described: Any = model.config
     tokenizer = _tokenizer(files["tokenizer.json"])
     tokenizer.enable_truncation(_longest(kind, described, files.get("tokenizer_config.json")))
@@ -124,7 +127,7 @@ def read(folder: Path, layer: int, device: str = "cpu") -> Encoder:
         )
     return Encoder(
         digest=digest_of_files(sorted(files.items())),
-        layer=layer,
+        layer=chosen,
         special=frozenset(tokenizer.encode("").ids),
         tokenizer=tokenizer,
         model=model.to(device),

@@ -1,6 +1,6 @@
 """What the families of post-gen metrics share: each measures captions, then sums up."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -15,6 +15,7 @@ from workers.metrics.jvm import Jvm
 from workers.metrics.ngrams import Encoded, Ints, Numbers, Occurrences
 from workers.metrics.references import References
 from workers.metrics.scene_graphs import Parse
+from workers.metrics.word_vectors import WordVectors
 
 Floats = NDArray[np.float64]
 Statistics = dict[str, Floats]  # the first axis is that of the captions; sums over it suffice
@@ -26,7 +27,7 @@ _BLOCK = 500  # captions between two questions whether to stop: a third of a sec
 @dataclass(frozen=True)
 class Task:
     """Tokenised captions and the images that they answer (places in `references`). `parse` gives
-    SPICE's tuples, where there are any to be had.
+    SPICE's tuples and `vectors` words', where there are any to be had.
     """
 
     captions: Sequence[str]
@@ -37,6 +38,7 @@ class Task:
     stop: Stop = never
     progress: Progress = silent
     parse: Parse | None = None
+    vectors: WordVectors | None = None
 
     def references_of(self, place: int) -> Sequence[str]:
         return self.references.captions[self.rows[place]]
@@ -76,3 +78,12 @@ class Measured:
 
     captions: dict[str, Floats]
     statistics: Statistics
+
+
+@dataclass(frozen=True)
+class Family:
+    """`recipe` is what a signature says beyond references, tokens and version."""
+
+    measure: Callable[[Task], Measured]
+    corpus: Callable[[Statistics], dict[str, float]]
+    recipe: Callable[[Task], str]

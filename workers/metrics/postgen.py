@@ -17,34 +17,34 @@ from service.contract.errors import MetricFailed, UnknownMetric
 from service.contract.works import KINDS
 from workers import tensor_files
 from workers.control import Progress, Stop, never, silent
-from workers.metrics import bleu, cider, meteor, rouge_l, spice, spider
-from workers.metrics.family import Floats, Idf, Measured, Statistics, Task
+from workers.metrics import bertscore, bleu, cider, meteor, rouge_l, spice, spider, wmd
+from workers.metrics.family import Family, Floats, Idf, Measured, Statistics, Task
 from workers.metrics.jvm import Jvm
 from workers.metrics.references import References
 from workers.metrics.scene_graphs import Parse
-from workers.metrics.tokens import tokenize
+from workers.metrics.tokens import SIGNATURES, Tokenizer, tokenize
 from workers.metrics.tuples import LONGEST, PARSER
+from workers.metrics.variety import Variety
+from workers.metrics.word_vectors import WordVectors
 
 
-@dataclass(frozen=True)
-class Family:
-    """`recipe` is what a signature says beyond references, tokens and version."""
-
-    measure: Callable[[Task], Measured]
-    corpus: Callable[[Statistics], dict[str, float]]
-    recipe: str
+def _fixed(recipe: str) -> Callable[[Task], str]:
+    return lambda _: recipe
 
 
 _TUPLES = f"parser:{PARSER}|words:{LONGEST}"
 FAMILIES: Mapping[str, Family] = {
-    "bleu": Family(bleu.measure, bleu.corpus, "reflen:closest"),
-    "rouge_l": Family(rouge_l.measure, rouge_l.corpus, "beta:1.2"),
-    "cider_d": Family(cider.measure_d, cider.corpus_d, "df:{idf}"),
-    "cider": Family(cider.measure, cider.corpus, "df:{idf}"),
-    "meteor": Family(meteor.measure, meteor.corpus, "jar:1.5|lang:en|norm:yes"),
-    "spice": Family(spice.measure, spice.corpus, _TUPLES),
-    "spider": Family(spider.measure, spider.corpus, f"df:{{idf}}|{_TUPLES}"),
+    "bleu": Family(bleu.measure, bleu.corpus, _fixed("reflen:closest")),
+    "rouge_l": Family(rouge_l.measure, rouge_l.corpus, _fixed("beta:1.2")),
+    "cider_d": Family(cider.measure_d, cider.corpus_d, cider.recipe),
+    "cider": Family(cider.measure, cider.corpus, cider.recipe),
+    "meteor": Family(meteor.measure, meteor.corpus, _fixed("jar:1.5|lang:en|norm:yes")),
+    "spice": Family(spice.measure, spice.corpus, _fixed(_TUPLES)),
+    "spider": Family(spider.measure, spider.corpus, lambda task: f"{cider.recipe(task)}|{_TUPLES}"),
+    "wmd": wmd.family("wmd", unit=False),
+    "wmd_unit": wmd.family("wmd_unit", unit=True),
 }
+_CORPUS = {"bertscore": bertscore.corpus}  # of families that are not measured from tokens
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,14 @@ def score(
     jvm: Jvm,
     *,
     parse: Parse | None = None,
+    vectors: WordVectors | None = None,
     idf: Idf = "dataset",
     stop: Stop = never,
     progress: Progress = silent,
 ) -> Scores:
     """Captions are tokenised here, as the references were; rows[i] is the image that caption i
-    answers; `parse` is for SPICE and SPIDEr. MetricFailed where they do not fit together,
-    JavaFailed where Java fails us, MetricUnavailable where the parser is wanting.
+    answers; `parse` is for SPICE and SPIDEr, `vectors` for WMD. MetricFailed where they do not fit
+    together, JavaFailed where Java fails us, MetricUnavailable where something is wanting.
 
     `idf`: CIDEr's document frequencies are those of the whole split, so that part of it is scored
     on the whole's scale; "subset" takes those of the images that are answered.
@@ -87,6 +88,7 @@ def score(
         rows,
         jvm,
         parse=parse,
+        vectors=vectors,
         idf=idf,
         stop=stop,
         progress=progress,
@@ -101,6 +103,7 @@ def score_tokens(
     jvm: Jvm,
     *,
     parse: Parse | None = None,
+    vectors: WordVectors | None = None,
     idf: Idf = "dataset",
     stop: Stop = never,
     progress: Progress = silent,
@@ -108,34 +111,48 @@ def score_tokens(
     """`score` of captions that `tokenize` has seen already."""
     chosen = _family(family)
     _check(tokens, references, rows)
-    task = Task(tokens, rows.astype(np.int64), references, jvm, idf, stop, progress, parse)
-    return _scores(family, chosen.measure(task), references, cider.described(task))
+    task = Task(tokens, rows.astype(np.int64), references, jvm, idf, stop, progress, parse, vectors)
+    found = chosen.measure(task)
+    return scores_of(family, found, references.signature, chosen.recipe(task))
 
 
 def spider_of(of_spice: Scores, of_cider_d: Scores, references: References) -> Scores:
     """SPIDEr where its halves have been computed, for the same captions."""
     found = spider.join(of_spice.statistics, of_cider_d.statistics)
-    (idf,) = re.findall(r"\|df:([^|]*)", of_cider_d.signatures["cider_d"])
-    return _scores("spider", found, references, idf)
+    (weights,) = re.findall(r"\|(df:[^|]*)", of_cider_d.signatures["cider_d"])
+    return scores_of("spider", found, references.signature, f"{weights}|{_TUPLES}")
 
 
-def _scores(family: str, found: Measured, references: References, idf: str) -> Scores:
-    recipe = FAMILIES[family].recipe.format(images=references.images, idf=idf)
+def scores_of(family: str, found: Measured, references: str, recipe: str) -> Scores:
+    """What was measured, summed up and signed."""
     version = KINDS[family].version
     return Scores(
         family=family,
-        corpus=FAMILIES[family].corpus(found.statistics),
+        corpus=corpus_from_statistics(family, found.statistics),
         captions=found.captions,
         statistics=found.statistics,
-        signatures={
-            name: f"{name}|{references.signature}|{recipe}|v:{version}" for name in found.captions
-        },
+        signatures={name: f"{name}|{references}|{recipe}|v:{version}" for name in found.captions},
     )
+
+
+def described(found: Variety, tokenizer: Tokenizer) -> Scores:
+    """What captions are like, as scores: counts of a whole, with nothing to sum up from parts."""
+    corpus = {"caption_length": found.mean_length, "words_used": float(found.vocabulary)}
+    corpus |= {f"distinct_{n}": share for n, share in enumerate(found.distinct_share, 1)}
+    corpus |= {f"entropy_{n}": bits for n, bits in enumerate(found.entropy[:2], 1)}
+    captions = {"caption_length": found.lengths.astype(np.float64)}
+    if found.known is not None:
+        captions["from_training"] = found.known.astype(np.float64)
+        corpus["from_training"] = float(found.known.mean())
+    how = f"tok:{SIGNATURES[tokenizer]}|v:{KINDS['variety'].version}"
+    signatures = {name: f"{name}|n={len(found.lengths)}|{how}" for name in corpus}
+    return Scores("variety", corpus, captions, {}, signatures)
 
 
 def corpus_from_statistics(family: str, statistics: Statistics) -> dict[str, float]:
     """The corpus scores of any choice of captions: the same rows taken from every array."""
-    return _family(family).corpus(statistics)
+    corpus = _CORPUS[family] if family in _CORPUS else _family(family).corpus
+    return corpus(statistics)
 
 
 def write(path: Path, scores: Scores) -> None:

@@ -44,8 +44,7 @@ class References:
     @property
     def signature(self) -> str:
         """How they were made: `refs:5|tok:ptb3.4.1`."""
-        counts = np.unique(np.diff(self.offsets)).tolist()
-        return f"refs:{'-'.join(map(str, counts[:1] + counts[1:][-1:]))}|tok:{self.token_signature}"
+        return f"{counted(self.offsets)}|tok:{self.token_signature}"
 
     @property
     def token_signature(self) -> str:
@@ -62,6 +61,12 @@ class References:
     @cached_property
     def numbers(self) -> Numbers:
         return Numbers(zip(self.words, range(len(self.words)), strict=True))
+
+
+def counted(offsets: Ints) -> str:
+    """How many references the images have, or from how many to how many: `refs:5`, `refs:3-7`."""
+    counts = np.unique(np.diff(offsets)).tolist()
+    return f"refs:{'-'.join(map(str, counts[:1] + counts[1:][-1:]))}"
 
 
 def prepare(

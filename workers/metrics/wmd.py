@@ -17,19 +17,29 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from service.contract.errors import MetricFailed
+from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.metrics import stop_words
-from workers.metrics.family import Floats, Measured, Statistics, Task
+from workers.metrics.family import Family, Floats, Measured, Statistics, Task
 from workers.metrics.word_vectors import WordVectors
 
 _STEPS = 100_000  # of the solver; some tens are usual
 _OPTIMAL = 1
 
 
-def measure(task: Task, vectors: WordVectors, *, unit: bool = False) -> Measured:
-    """`wmd` and `wmd_distance` of every caption. Where a caption or all its references have no
-    word with a vector, there is no distance: it is infinite, and left out of the corpus mean.
+def family(name: str, *, unit: bool) -> Family:
+    """`wmd` and `wmd_distance`, or the same of vectors brought to unit length."""
+    return Family(
+        measure=lambda task: _measure(name, task, unit=unit),
+        corpus=lambda statistics: _corpus(name, statistics),
+        recipe=lambda task: _recipe(_vectors(task), unit=unit),
+    )
+
+
+def _measure(name: str, task: Task, *, unit: bool) -> Measured:
+    """Where a caption or all its references have no word with a vector, there is no distance: it
+    is infinite, and left out of the corpus mean.
     """
+    vectors = _vectors(task)
     images = [task.references.captions[row] for row in np.unique(task.rows)]
     texts = dict.fromkeys([*task.captions, *(text for image in images for text in image)])
     bags = _bags(list(texts), vectors, unit=unit)
@@ -41,29 +51,34 @@ def measure(task: Task, vectors: WordVectors, *, unit: bool = False) -> Measured
             distances[place] = _nearest(bags, place_of[task.captions[place]], references)
     scores, measured = np.exp(-distances), np.isfinite(distances)
     return Measured(
-        {"wmd": scores, "wmd_distance": distances},
+        {name: scores, f"{name}_distance": distances},
         {
-            "wmd": scores,
+            "similarity": scores,
             "distance": np.where(measured, distances, 0.0),
             "measured": measured.astype(np.float64),
         },
     )
 
 
-def corpus(statistics: Statistics) -> dict[str, float]:
+def _corpus(name: str, statistics: Statistics) -> dict[str, float]:
     measured = float(np.sum(statistics["measured"]))
     distance = float(np.sum(statistics["distance"]))
     return {
-        "wmd": float(np.mean(statistics["wmd"])),
-        "wmd_distance": distance / measured if measured else float("inf"),
+        name: float(np.mean(statistics["similarity"])),
+        f"{name}_distance": distance / measured if measured else float("inf"),
     }
 
 
-def recipe(vectors: WordVectors, *, unit: bool = False) -> str:
-    """What a signature says beyond references, tokens and version."""
+def _recipe(vectors: WordVectors, *, unit: bool) -> str:
     length = "unit" if unit else "stored"
     source = vectors.source[:12]
     return f"vectors:{source}|length:{length}|stop:{stop_words.SIGNATURE}|oov:dropped"
+
+
+def _vectors(task: Task) -> WordVectors:
+    if task.vectors is None:
+        raise MetricUnavailable("WMD needs word vectors, and was given none")
+    return task.vectors
 
 
 @dataclass(frozen=True)

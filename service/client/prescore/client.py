@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel
 
-from prescore import bundles, captions, events, paging, polling, uploads
+from prescore import bundles, captions, downloads, events, paging, polling, uploads
 from prescore.errors import InvalidArgument
 from prescore.models import (
     Caption,
@@ -109,6 +109,13 @@ class Client:
         """By `name`, or `name@version`."""
         return self._get(Dataset, f"/v1/datasets/{segment(name)}")
 
+    def fetch_captions(self, name: str, path: str | Path) -> None:
+        """A dataset's captions.jsonl, by `name` or `name@version`, into a file."""
+        request = Request(
+            "GET", f"/v1/datasets/{segment(name)}", headers={"Accept": "application/x-ndjson"}
+        )
+        self._transport.persist(lambda: downloads.save(self._transport, request, Path(path)))
+
     # Evaluations
 
     def submit(
@@ -123,6 +130,7 @@ class Client:
         decoding: Mapping[str, Any] | None = None,
         subset: bool | None = None,
         idf: str | None = None,
+        bertscore: Mapping[str, Any] | None = None,
         gates: Sequence[str] | None = None,
         baseline: str | None = None,
         until: str | None = None,
@@ -148,6 +156,7 @@ class Client:
             "decoding": decoding,
             "subset": subset,
             "idf": idf,
+            "bertscore": bertscore,
             "gates": _names("gates", gates),
             "baseline": baseline,
             "until": until,

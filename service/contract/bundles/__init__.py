@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ CAPTIONS = "captions.jsonl"
 FEATURES = "features.safetensors"
 IMAGES = "images/"
 MAX_LINE_BYTES = 1_000_000
+_CHUNK = 1 << 18
 MAX_CAPTION_CHARACTERS = 10_000
 MAX_NAME_CHARACTERS = 500
 MAX_IMAGES = 2_000_000
@@ -59,6 +60,13 @@ def read_items(path: Path) -> Iterator[Item]:
         yield from _items(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""))
 
 
+def captions_of(path: Path) -> Iterator[bytes]:
+    """captions.jsonl in chunks, as it is."""
+    with open_member(path, CAPTIONS) as stream:
+        while chunk := stream.read(_CHUNK):
+            yield chunk
+
+
 def count_splits(path: Path) -> dict[str, dict[str, int]]:
     """Images and references by split; reads, and so judges, every line."""
     splits: dict[str, dict[str, int]] = {}
@@ -77,6 +85,12 @@ def read_split(path: Path, split: str) -> list[Item]:
         splits = ", ".join(sorted({item.split for item in items})) or "none at all"
         raise InvalidBundle(f"expected a split named {split!r:.60}, found {splits}")
     return chosen
+
+
+def places_of(items: Sequence[Item]) -> dict[str, int]:
+    """Every text that stands for an image, its name or its id -> where the image is."""
+    places = {item.image: place for place, item in enumerate(items)}
+    return places | {item.id: place for place, item in enumerate(items) if item.id is not None}
 
 
 def read_features_header(path: Path) -> FeaturesHeader | None:

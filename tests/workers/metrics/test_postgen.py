@@ -14,10 +14,15 @@ from pycocoevalcap.rouge.rouge import Rouge
 from builders import captions_with_references, sentence
 from service.contract import catalogue
 from service.contract.errors import Canceled, MetricFailed, UnknownMetric
-from workers.metrics import postgen, references
+from workers.metrics import postgen, references, word_vectors
 from workers.metrics.jvm import Jvm
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "running", "sits", "on", "grass", "big", "red"]
+VECTORS = word_vectors.collect(
+    "0123456789abcdef",
+    np.random.default_rng(0).normal(size=(len(WORDS), 8)).astype(np.float32),
+    b"".join(word_vectors.key(word.encode()) for word in WORDS),
+)
 PYTHON = ("bleu", "rouge_l", "cider_d", "cider")
 HOSTILE = [
     "", " ", "a\rb", "a\u2028b", "a\vb\fc\u0085d", "a\nb", "a ||| b", "a\tb", "🐕", "...",
@@ -44,7 +49,8 @@ def _words(captions):
 
 def _score(family, captions, refs, jvm, rows=None, **options):
     rows = np.arange(len(captions)) if rows is None else np.asarray(rows)
-    return postgen.score(family, captions, refs, rows, jvm, parse=_words, **options)
+    given = {"parse": _words, "vectors": VECTORS} | options
+    return postgen.score(family, captions, refs, rows, jvm, **given)
 
 
 def _package(captions, people):
@@ -219,7 +225,8 @@ def test_hostile_captions_move_no_other_captions_score(jvm, family):
     expected, found = (_score(family, texts, refs, jvm) for texts in (plain, mixed))
     for name in expected.captions:
         np.testing.assert_array_equal(found.captions[name][1::2], expected.captions[name][1::2])
-        assert np.isfinite(found.captions[name]).all()
+        if not name.endswith("_distance"):  # there is none to a caption without words
+            assert np.isfinite(found.captions[name]).all()
         assert np.isfinite(found.corpus[name])
 
 
@@ -243,6 +250,9 @@ def test_a_caption_that_is_a_reference_scores_high_and_an_empty_one_0(prepared, 
     nothing = _score(family, [""] * 5, refs, jvm, range(5))
     for name, value in perfect.corpus.items():
         low, high = catalogue.metric(name).range
+        if name.endswith("_distance"):
+            assert (value, nothing.corpus[name]) == (0, high)
+            continue
         assert value > {"cider_d": 2, "cider": 2, "spider": 1, "spice": 0.4}.get(name, 0.99 * high)
         assert low <= nothing.corpus[name] <= 1e-5
         values = perfect.captions[name]
@@ -346,6 +356,7 @@ def test_a_signature_says_how_a_score_was_computed(prepared, jvm):
     said = {}
     for family in postgen.FAMILIES:
         said |= _score(family, captions, refs, jvm).signatures
+    moved, rest = "refs:2|tok:ptb3.4.1|vectors:0123456789ab", "stop:nltk179|oov:dropped|v:1"
     assert said == {
         "bleu_1": "bleu_1|refs:2|tok:ptb3.4.1|reflen:closest|v:1",
         "bleu_2": "bleu_2|refs:2|tok:ptb3.4.1|reflen:closest|v:1",
@@ -356,6 +367,10 @@ def test_a_signature_says_how_a_score_was_computed(prepared, jvm):
         "cider": "cider|refs:2|tok:ptb3.4.1|df:corpus(n=60)|v:1",
         "meteor": "meteor|refs:2|tok:ptb3.4.1|jar:1.5|lang:en|norm:yes|v:1",
         "spice": "spice|refs:2|tok:ptb3.4.1|parser:spice1.0+corenlp3.6.0|words:80|v:1",
+        **{name: f"{name}|{moved}|length:stored|{rest}" for name in ("wmd", "wmd_distance")},
+        **{
+            name: f"{name}|{moved}|length:unit|{rest}" for name in ("wmd_unit", "wmd_unit_distance")
+        },
         "spider": (
             "spider|refs:2|tok:ptb3.4.1|df:corpus(n=60)|parser:spice1.0+corenlp3.6.0|words:80|v:1"
         ),
@@ -401,7 +416,8 @@ def test_the_catalogue_and_the_families_name_the_same_metrics(prepared, jvm):
     captions, refs = prepared
     found = {family: _score(family, captions, refs, jvm) for family in postgen.FAMILIES}
     computed = {name: family for family, scores in found.items() for name in scores.corpus}
-    assert list(computed) == list(catalogue.POSTGEN)
+    others = ("bertscore", *catalogue.GROUPS["variety"])  # not scored from tokens and references
+    assert [*computed, *others] == list(catalogue.POSTGEN)
     for name, family in computed.items():
         assert catalogue.work_of(name) == family
         assert catalogue.metric(name).family == "postgen"

@@ -10,13 +10,17 @@ ORDINARY = ("init_1", "merge_3")
 
 
 def test_what_is_counted():
-    found = variety.measure(["a dog runs", "a dog", "", "a cat"], training=["a cat", "the dog"])
+    found = variety.measure(
+        ["a dog runs", "a dog", "", "a cat"], training=variety.keys(["a cat", "the dog"])
+    )
     assert found.mean_length == 7 / 4
     assert found.vocabulary == 4
     assert found.distinct == (4, 3, 1, 0)
     assert found.distinct_share == (4 / 7, 3 / 4, 1.0, 0.0)
     assert found.entropy == pytest.approx((1.842371, 1.5, 0, 0), abs=1e-6)
     assert found.in_training == 1 / 4
+    assert found.known.tolist() == [False, False, False, True]
+    assert found.lengths.tolist() == [3, 2, 0, 2]
     assert variety.measure(["a"]).in_training is None
 
 
@@ -45,4 +49,6 @@ def training(data):
     tokens = TOKENIZERS["karpathy"]
     lines = systems.lines(data / "flickr8k" / "Flickr8k.token.txt.gz")
     pairs = [line.split("\t") for line in lines]
-    return [" ".join(tokens(text)) for key, text in pairs if key.split("#")[0] not in others]
+    return variety.keys(
+        " ".join(tokens(text)) for key, text in pairs if key.split("#")[0] not in others
+    )

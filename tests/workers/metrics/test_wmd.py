@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from workers.metrics.jvm import Jvm
 from workers.metrics.stop_words import ENGLISH
 
 INF = float("inf")
+STORED, UNIT = (wmd.family("wmd", unit=unit) for unit in (False, True))
 SIZE = 20
 WORDS = [f"w{index}" for index in range(40)]
 OTHERS = ["a", "the", "of", "unheard", "Of", "don't"]  # stop words, and words without a vector
@@ -39,6 +41,10 @@ def _task(captions, people, rows=None, **options):
     jvm = Jvm()  # never asked
     rows = np.arange(len(captions)) if rows is None else rows
     return Task(captions, rows, references.prepare(people, "none", jvm), jvm, **options)
+
+
+def _measure(task, vectors, *, unit=False):
+    return (UNIT if unit else STORED).measure(replace(task, vectors=vectors))
 
 
 def _sentence(rng, longest=9):
@@ -66,7 +72,7 @@ def _gensim(keyed, caption, people, unit):
 @pytest.mark.parametrize("seed", range(3))
 def test_distances_are_gensims(unit, seed):
     captions, people = _set(300, seed)
-    found = wmd.measure(_task(captions, people), _ours(WORDS, _vectors()), unit=unit)
+    found = _measure(_task(captions, people), _ours(WORDS, _vectors()), unit=unit)
     keyed = _keyed(WORDS, _vectors())
     expected = [_gensim(keyed, c, p, unit) for c, p in zip(captions, people, strict=True)]
     np.testing.assert_allclose(found.captions["wmd_distance"], expected, rtol=0, atol=1e-12)
@@ -82,7 +88,7 @@ def test_distances_of_a_published_system_are_gensims(data, unit):
     words = list(words)
     captions = systems.system(data, "flickr8k", "init_1").captions[:150]
     people = systems.references(data, "flickr8k")
-    found = wmd.measure(_task(captions, people), _ours(words, vectors), unit=unit)
+    found = _measure(_task(captions, people), _ours(words, vectors), unit=unit)
     keyed = _keyed(words, vectors)
     expected = [_gensim(keyed, c, p, unit) for c, p in zip(captions, people, strict=False)]
     np.testing.assert_allclose(found.captions["wmd_distance"], expected, rtol=0, atol=1e-12)
@@ -113,14 +119,14 @@ NAMED = ["three", "four", "zero", "one", "the"]
     ],
 )
 def test_distances_by_hand(caption, people, distance):
-    found = wmd.measure(_task([caption], [people]), _ours(NAMED, AXES))
+    found = _measure(_task([caption], [people]), _ours(NAMED, AXES))
     assert found.captions["wmd_distance"] == pytest.approx([distance], rel=1e-15)
     assert found.captions["wmd"] == pytest.approx([np.exp(-distance)], rel=1e-15)
 
 
 def test_unit_length_is_another_distance_and_a_vector_of_zeros_stays():
     task = _task(["three", "three"], [["four"], ["zero"]])
-    found = wmd.measure(task, _ours(NAMED, AXES), unit=True)
+    found = _measure(task, _ours(NAMED, AXES), unit=True)
     assert found.captions["wmd_distance"] == pytest.approx([np.sqrt(2), 1], rel=1e-15)
 
 
@@ -128,17 +134,17 @@ def test_different_words_of_equal_vectors_are_0_apart():
     """By definition; gensim answers infinity, afraid for its solver."""
     vectors = np.ones((4, 3), np.float32)
     task = _task(["a0 b0"], [["c0 d0"]])
-    found = wmd.measure(task, _ours(["a0", "b0", "c0", "d0"], vectors))
+    found = _measure(task, _ours(["a0", "b0", "c0", "d0"], vectors))
     assert found.captions["wmd"].tolist() == [1.0]
 
 
 def test_a_caption_without_distance_scores_0_and_has_no_part_in_the_mean_distance():
     task = _task(["three", "", "three"], [["four"], ["four"], ["zero"]])
-    found = wmd.measure(task, _ours(NAMED, AXES))
+    found = _measure(task, _ours(NAMED, AXES))
     expected = {"wmd": (np.exp(-5) + 0 + np.exp(-3)) / 3, "wmd_distance": 4}
-    assert wmd.corpus(found.statistics) == pytest.approx(expected, rel=1e-15)
+    assert STORED.corpus(found.statistics) == pytest.approx(expected, rel=1e-15)
     alone = {name: values[1:2] for name, values in found.statistics.items()}
-    assert wmd.corpus(alone) == {"wmd": 0, "wmd_distance": INF}
+    assert STORED.corpus(alone) == {"wmd": 0, "wmd_distance": INF}
     for values in found.statistics.values():
         assert np.isfinite(values).all()
         assert values.dtype == np.float64
@@ -147,14 +153,14 @@ def test_a_caption_without_distance_scores_0_and_has_no_part_in_the_mean_distanc
 def test_a_part_is_scored_as_in_the_whole_and_parts_add_up():
     captions, people = _set(600, 4)
     vectors = _ours(WORDS, _vectors())
-    whole = wmd.measure(_task(captions, people), vectors)
+    whole = _measure(_task(captions, people), vectors)
     for cut in (np.array([5, 3, 5]), np.arange(6, 600)[::-1]):
         task = _task([captions[row] for row in cut], people, cut)
-        part = wmd.measure(task, vectors)
+        part = _measure(task, vectors)
         for name, values in part.captions.items():
             np.testing.assert_array_equal(values, whole.captions[name][cut])
         chosen = {name: values[cut] for name, values in whole.statistics.items()}
-        assert wmd.corpus(chosen) == wmd.corpus(part.statistics)
+        assert STORED.corpus(chosen) == STORED.corpus(part.statistics)
 
 
 @pytest.mark.parametrize(
@@ -162,38 +168,39 @@ def test_a_part_is_scored_as_in_the_whole_and_parts_add_up():
 )
 def test_hostile_captions_move_no_other_captions_score(odd):
     vectors = _ours(WORDS, _vectors())
-    alone = wmd.measure(_task(["w1 w2"], [["w3 w4"]]), vectors)
-    mixed = wmd.measure(_task([odd, "w1 w2"], [["w3", odd], ["w3 w4", odd]]), vectors)
+    alone = _measure(_task(["w1 w2"], [["w3 w4"]]), vectors)
+    mixed = _measure(_task([odd, "w1 w2"], [["w3", odd], ["w3 w4", odd]]), vectors)
     assert mixed.captions["wmd"][1] >= alone.captions["wmd"][0]
     assert not np.isnan(mixed.captions["wmd_distance"]).any()
 
 
 def test_no_word_with_a_vector_is_no_error():
-    found = wmd.measure(_task(["", "unheard"], [["of"], [""]]), _ours(WORDS, _vectors()))
+    found = _measure(_task(["", "unheard"], [["of"], [""]]), _ours(WORDS, _vectors()))
     assert found.captions["wmd"].tolist() == [0, 0]
 
 
 def test_a_solver_that_does_not_end_is_an_error_not_a_number(monkeypatch):
     monkeypatch.setattr(wmd, "_solver", lambda: lambda *args: (None, 0.5, None, None, 3))
     with pytest.raises(MetricFailed, match=r"transport of \(2, 3\) words"):
-        wmd.measure(_task(["w1 w2"], [["w3 w4 w5"]]), _ours(WORDS, _vectors()))
+        _measure(_task(["w1 w2"], [["w3 w4 w5"]]), _ours(WORDS, _vectors()))
 
 
 def test_progress_is_told_and_stop_is_heeded():
     captions, people = _set(1200, 0)
     told = []
     vectors = _ours(WORDS, _vectors())
-    wmd.measure(_task(captions, people, progress=lambda *at: told.append(at)), vectors)
+    _measure(_task(captions, people, progress=lambda *at: told.append(at)), vectors)
     assert told == [(500, 1200), (1000, 1200), (1200, 1200)]
     with pytest.raises(Canceled):
-        wmd.measure(_task(captions, people, stop=lambda: True), vectors)
+        _measure(_task(captions, people, stop=lambda: True), vectors)
 
 
 def test_a_signature_says_which_vectors_and_whether_at_unit_length():
     vectors = _ours(WORDS, _vectors())
     said = "vectors:0123456789ab|length:stored|stop:nltk179|oov:dropped"
-    assert wmd.recipe(vectors) == said
-    assert wmd.recipe(vectors, unit=True) == said.replace("stored", "unit")
+    task = replace(_task(["w1"], [["w2"]]), vectors=vectors)
+    assert STORED.recipe(task) == said
+    assert UNIT.recipe(task) == said.replace("stored", "unit")
 
 
 def test_the_list_of_stop_words_has_nltks_length_and_no_word_of_a_picture():

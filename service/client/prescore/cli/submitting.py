@@ -19,6 +19,11 @@ class Tokenizer(StrEnum):
     NONE = "none"
 
 
+class Idf(StrEnum):
+    DATASET = "dataset"
+    SUBSET = "subset"
+
+
 def submit(
     target: Annotated[
         str,
@@ -43,6 +48,9 @@ def submit(
     unk: Annotated[bool | None, typer.Option(help="May captions hold the unknown word?")] = None,
     tokenizer: Annotated[Tokenizer | None, typer.Option(help="Of captions and references.")] = None,
     subset: Annotated[bool, typer.Option("--subset", help="Captions for a part will do.")] = False,
+    idf: Annotated[
+        Idf | None, typer.Option(help="Of CIDEr: from the whole split, or the answered part.")
+    ] = None,
     label: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, to find it by.")] = None,
     deadline: Annotated[int | None, typer.Option(min=1, help="Seconds that it may take.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Until its end; shows how it goes.")] = False,
@@ -81,6 +89,7 @@ def submit(
         "decoding": {name: value for name, value in decoding.items() if value is not None} or None,
         "tokenizer": tokenizer,
         "subset": subset or None,
+        "idf": idf,
         "labels": _labels(label or []) or None,
         "deadline": deadline,
     }

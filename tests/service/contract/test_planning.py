@@ -1,16 +1,23 @@
 import pytest
 
-from service import planning
+from service.contract import planning
 from service.contract.blocks import BLOCK_IMAGES, decoding_block
-from service.planning import plan_captions, plan_checkpoint
+from service.contract.planning import Wanted, plan_captions, plan_checkpoint
 
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 
 
 def _plan(images=1000, **more):
-    given = {"pregen": True, "families": ["bleu", "cider_d"], "tokenizer": "ptb"}
-    given["decoding"] = DECODING
-    return plan_checkpoint("sha256:c", "sha256:d", "test", images, **given | more)
+    given = {"families": ["bleu", "cider_d"], "tokenizer": "ptb"}
+    given |= {name: more.pop(name) for name in list(more) if name in given}
+    other = {"pregen": True, "decoding": DECODING} | more
+    wanted = Wanted(**given)
+    return plan_checkpoint("sha256:c", "sha256:d", "test", images, wanted=wanted, **other)
+
+
+def _scored(*families, images=9, **how):
+    how = {"tokenizer": "ptb"} | how
+    return plan_captions("sha256:o", "sha256:d", "test", images, Wanted(families, **how))
 
 
 def test_a_checkpoint_gets_prefix_columns_pregen_captions_and_a_work_a_family():
@@ -28,18 +35,13 @@ def test_without_pregen_scores_nothing_is_teacher_forced():
 
 
 def test_captions_that_were_sent_need_no_model():
-    plan = plan_captions("sha256:o", "sha256:d", "test", 9, families=["meteor"], tokenizer="none")
+    plan = _scored("meteor", tokenizer="none")
     assert [work.kind for work in plan.everything()] == ["references", "meteor"]
 
 
 def test_document_frequencies_of_a_subset_are_for_the_metrics_that_have_them():
     families = ["bleu", "cider_d", "cider"]
-    usual, asked = (
-        plan_captions(
-            "sha256:o", "sha256:d", "test", 9, families=families, tokenizer="ptb", idf=idf
-        )
-        for idf in ("dataset", "subset")
-    )
+    usual, asked = (_scored(*families, idf=idf) for idf in ("dataset", "subset"))
     changed = [name for name in families if usual.named[name].key != asked.named[name].key]
     assert changed == ["cider_d", "cider"]
     assert asked.named["cider"].parameters == {"idf": "subset"}
@@ -101,10 +103,8 @@ def test_a_huge_split_has_no_more_shards_than_the_record_likes():
     assert parts[-1].parameters["images"][1] == 100_000
 
 
-def _parsed(images, *families, tokenizer="ptb"):
-    return plan_captions(
-        "sha256:o", "sha256:d", "test", images, families=families, tokenizer=tokenizer
-    ).named
+def _parsed(images, *families, **how):
+    return _scored(*families, images=images, **how).named
 
 
 def test_spice_needs_the_tuples_of_captions_and_references():
@@ -134,3 +134,27 @@ def test_parsing_is_sharded_by_images_and_the_references_are_parsed_once():
 def test_another_tokenizer_means_other_tuples():
     ptb, plain = _parsed(9, "spice"), _parsed(9, "spice", tokenizer="none")
     assert all(ptb[name].key != plain[name].key for name in ptb)
+
+
+def test_what_a_metric_is_computed_with_is_part_of_its_key_alone():
+    one, other = (_parsed(9, "wmd", "bleu", own={"wmd": {"vectors": v}}) for v in ("a", "b"))
+    assert one["wmd"].key != other["wmd"].key
+    assert one["bleu"].key == other["bleu"].key
+
+
+def test_references_are_embedded_once_whatever_is_asked_of_their_embeddings():
+    plain, weighted = (
+        _parsed(900, "bertscore", own={"bertscore": {"encoder": "a", "layer": 2, "idf": idf}})
+        for idf in (False, True)
+    )
+    assert list(plain) == ["embedded_references", "bertscore"]
+    assert plain["embedded_references"].key == weighted["embedded_references"].key
+    assert plain["bertscore"].key != weighted["bertscore"].key
+    assert len(plain["embedded_references"].parts) == 5
+
+
+def test_variety_looks_at_the_training_captions_where_there_are_some():
+    assert list(_parsed(9, "variety")) == ["variety"]
+    known = _parsed(9, "variety", training="train")
+    assert known["training"].parameters == {"split": "train", "tokenizer": "ptb"}
+    assert known["variety"].inputs["training"] is known["training"]

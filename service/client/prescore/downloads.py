@@ -1,0 +1,24 @@
+"""Files on their way from the service: whole or not at all."""
+
+from pathlib import Path
+
+from prescore.errors import InvalidArgument
+from prescore.transport import Request, Transport
+
+
+def save(transport: Transport, request: Request, path: Path) -> None:
+    """One attempt. What was there before stays until all has come."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with (
+            transport.translated(),
+            transport.stream(request) as response,
+            partial.open("wb") as file,
+        ):
+            for chunk in response.iter_bytes():
+                file.write(chunk)
+        partial.replace(path)
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,115 @@
+"""Someone's outputs, a caption an image: what does not fit is refused, what is odd is said."""
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_TOLD = 1000  # warnings of one file
+_SEPARATORS = frozenset("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+_UNKNOWN = frozenset({"unk", "<unk>", "[unk]", "<unknown>"})
+_MUCH_UNKNOWN = 0.05  # of all words
+_COPIED = 0.5  # of all captions; people seldom write the same twice
+_VARIED, _FEW = 0.5, 20  # references are half as varied as captions, of so many at least
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """`pairs` are [place in the split, caption] in the split's order; `problems` are JSON pointers
+    with what is wrong there, and where there are some, nothing else holds.
+    """
+
+    pairs: Sequence[tuple[int, str]] = ()
+    problems: Sequence[tuple[str, str]] = ()
+    warnings: Sequence[Mapping[str, Any]] = field(default=())
+
+
+def arrange(
+    given: Sequence[tuple[str, str]],
+    places: dict[str, int],
+    references: Sequence[Sequence[str]],
+    of: str,
+    *,
+    subset: bool,
+) -> Arranged:
+    """`given`: images, by a name or an id of `places`, and their captions; `of` names the split."""
+    found: dict[int, int] = {}  # place -> the first caption that answers it
+    problems: list[tuple[str, str]] = []
+    for index, (image, _) in enumerate(given):
+        place = places.get(image)
+        if place is None:
+            problems.append((f"/{index}/image", f"{image!r:.100} is not an image of {of}"))
+        elif place in found:
+            twice = f"{image!r:.100} has a caption at {found[place]} already"
+            problems.append((f"/{index}/image", twice))
+        else:
+            found[place] = index
+    missing = len(references) - len(found)
+    if missing and not problems and not subset:
+        names = {place: name for name, place in reversed(places.items())}
+        absent = names[next(place for place in range(len(references)) if place not in found)]
+        detail = f"{missing} of {len(references)} images have no caption, the first is"
+        advice = "send `subset: true` to score a part"
+        problems.append(("", f"{detail} {absent!r:.100}; {advice}"))
+    if problems:
+        return Arranged(problems=problems)
+    order = sorted(found)
+    pairs = [(place, given[found[place]][1]) for place in order]
+    images = [given[found[place]][0] for place in order]
+    return Arranged(pairs=pairs, warnings=list(_warnings(pairs, images, references))[:MAX_TOLD])
+
+
+def _warnings(
+    pairs: Sequence[tuple[int, str]],
+    images: Sequence[str],
+    references: Sequence[Sequence[str]],
+) -> Iterator[dict[str, Any]]:
+    """What is odd but can be scored: of all captions first, then of single ones."""
+    captions = [caption for _, caption in pairs]
+    yield from _of_all(captions, [references[place] for place, _ in pairs])
+    for image, caption in zip(images, captions, strict=True):
+        if not caption.strip():
+            yield _warning("empty_caption", "it scores 0", image)
+        elif not _SEPARATORS.isdisjoint(caption):
+            detail = "a line separator inside; it is scored as a blank"
+            yield _warning("line_separator", detail, image)
+        elif control := _control(caption):
+            detail = f"a control character inside (U+{ord(control):04X})"
+            yield _warning("control_character", detail, image)
+
+
+def _of_all(
+    captions: Sequence[str], references: Sequence[Sequence[str]]
+) -> Iterator[dict[str, Any]]:
+    if len(captions) == 1:
+        yield _warning("one_image", "CIDEr-D of one image is 0 by construction")
+    words = [word for caption in captions for word in caption.casefold().split()]
+    share = sum(word in _UNKNOWN for word in words) / max(1, len(words))
+    if share > _MUCH_UNKNOWN:
+        yield _warning("many_unknown_words", f"{share:.0%} of all words are UNK")
+    pairs = zip(captions, references, strict=True)
+    copied = sum(caption in people for caption, people in pairs) / len(captions)
+    if copied > _COPIED and len(captions) >= _FEW:
+        detail = f"{copied:.0%} of the captions are references of their own image, word for word"
+        yield _warning("captions_are_references", f"{detail}: are these a captioner's?")
+    elif _swapped(captions, references):
+        detail = "the references, one for each image, repeat themselves far more than the captions"
+        yield _warning("perhaps_swapped", f"{detail}: have the two been swapped?")
+
+
+def _swapped(captions: Sequence[str], references: Sequence[Sequence[str]]) -> bool:
+    """Captioners repeat themselves, people do not; and a captioner writes one caption an image."""
+    if len(captions) < _FEW or any(len(people) > 1 for people in references):
+        return False
+    theirs = len({people[0] for people in references})
+    return theirs < _VARIED * len(set(captions))
+
+
+def _control(caption: str) -> str | None:
+    if caption.isprintable():
+        return None
+    return next((c for c in caption if unicodedata.category(c) == "Cc" and c != "\t"), None)
+
+
+def _warning(code: str, detail: str, image: str | None = None) -> dict[str, Any]:
+    return {"code": code, "image": image, "detail": detail}

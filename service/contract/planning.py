@@ -1,0 +1,182 @@
+"""From a request to a graph of works. Pure: no clock, no files, no database."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from service.contract.blocks import BLOCK_IMAGES, USUAL_SEARCH, decoding_block
+from service.contract.works import Blob, Work
+
+# A shard is whole blocks, so that sharding changes no bit, and short (1 to 3 s on two cores): an
+# instant score waits for the one that runs.
+COLUMNS_IMAGES, CAPTIONS_IMAGES = 1024, 256
+# Parsing takes 30 to 50 ms a caption on two cores: these are at most 20 s. A caption that somebody
+# has parsed before costs nothing, and five references of an image are seldom the same.
+PARSED_IMAGES, PARSED_REFERENCES_IMAGES = 500, 75
+EMBEDDED_IMAGES = 200  # a thousand references: a few seconds by a small model
+_TRAINING = "train"
+MAX_PARTS = 500  # of one work
+_WEIGHTED = ("cider_d", "cider")  # by document frequencies
+_PARSED = frozenset({"spice", "spider"})  # they need tuples; SPIDEr needs SPICE and CIDEr-D
+_WITHOUT_REFERENCES = frozenset({"bertscore", "variety"})  # tokenised ones, that is
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Works by the name that an evaluation shows; shards are found through `everything`."""
+
+    named: Mapping[str, Work]
+
+    def everything(self) -> list[Work]:
+        """Every work once, those needed first."""
+        found: dict[str, Work] = {}
+        for work in self.named.values():
+            for step in work.everything():
+                found.setdefault(step.key, step)
+        return list(found.values())
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which metrics of captions, and how. `own` are parameters of a family, by its name; `idf`
+    matters where captions answer a part of the split; `training` is the split that a captioner may
+    have learned by heart.
+    """
+
+    families: Sequence[str]
+    tokenizer: str
+    idf: str = "dataset"
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    training: str | None = None
+
+
+def plan_checkpoint(
+    checkpoint: str,
+    dataset: str,
+    split: str,
+    images: int,
+    *,
+    pregen: bool,
+    wanted: Wanted,
+    decoding: Mapping[str, Any],
+) -> Plan:
+    """Pre-gen scores first, then captions, then one work for each post-gen family."""
+    inputs = {"checkpoint": Blob(checkpoint), "dataset": Blob(dataset)}
+    named: dict[str, Work] = {}
+    if pregen:
+        named["prefix"] = Work("prefix", inputs, {"split": split})
+        sizes = images, BLOCK_IMAGES, COLUMNS_IMAGES
+        named["columns"] = _sharded("columns", inputs, {"split": split}, *sizes)
+        named["pregen"] = Work("pregen", {"columns": named["columns"]}, {})
+    if wanted.families:
+        parameters = {"split": split, "decoding": dict(decoding)}
+        search = decoding["beam"], decoding["max_words"]
+        usual = CAPTIONS_IMAGES * USUAL_SEARCH // math.prod(search)
+        sizes = images, decoding_block(*search), min(CAPTIONS_IMAGES, usual)
+        captions = _sharded("captions", inputs, parameters, *sizes)
+        named["captions"] = captions
+        named |= _Postgen(captions, Blob(dataset), split, images, wanted).named()
+    return Plan(named)
+
+
+def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: Wanted) -> Plan:
+    return Plan(_Postgen(Blob(captions), Blob(dataset), split, images, wanted).named())
+
+
+def training_split(splits: Iterable[str], scored: str) -> str | None:
+    """What captioners of this dataset have seen, unless that is what they are scored on."""
+    return _TRAINING if _TRAINING in splits and scored != _TRAINING else None
+
+
+@dataclass(frozen=True)
+class _Postgen:
+    captions: Blob | Work
+    dataset: Blob
+    split: str
+    images: int
+    wanted: Wanted
+
+    def named(self) -> dict[str, Work]:
+        families = self.wanted.families
+        named: dict[str, Work] = {}
+        if not _WITHOUT_REFERENCES.issuperset(families):
+            named["references"] = Work("references", {"dataset": self.dataset}, self._tokens())
+        for family in families:
+            match family:
+                case "spice" | "spider":
+                    continue
+                case "bertscore":
+                    named |= self._embedded()
+                case "variety":
+                    named |= self._varied()
+                case _:
+                    named[family] = self._scored(family, named["references"])
+        if not _PARSED.isdisjoint(families):
+            named |= self._parsed(named)
+        return named
+
+    def _tokens(self) -> dict[str, Any]:
+        return {"split": self.split, "tokenizer": self.wanted.tokenizer}
+
+    def _scored(self, family: str, references: Work) -> Work:
+        own = dict(self.wanted.own.get(family, {}))
+        if family in _WEIGHTED and self.wanted.idf != "dataset":
+            own["idf"] = self.wanted.idf
+        return Work(family, {"captions": self.captions, "references": references}, own)
+
+    def _parsed(self, named: Mapping[str, Work]) -> dict[str, Work]:
+        references, tokenizer = named["references"], {"tokenizer": self.wanted.tokenizer}
+        people = {"references": references}
+        sizes = self.images, 1, PARSED_REFERENCES_IMAGES
+        found = {"reference_tuples": _sharded("tuples", people, {}, *sizes)}
+        sizes = self.images, 1, PARSED_IMAGES
+        found["tuples"] = _sharded("tuples", {"captions": self.captions}, tokenizer, *sizes)
+        found["spice"] = Work("spice", {"captions": self.captions, **people, **found}, {})
+        if "spider" in self.wanted.families:
+            found["cider_d"] = named.get("cider_d") or self._scored("cider_d", references)
+            halves = {name: found[name] for name in ("spice", "cider_d")}
+            found["spider"] = Work("spider", {**people, **halves}, {})
+        return found
+
+    def _embedded(self) -> dict[str, Work]:
+        own = self.wanted.own.get("bertscore", {})
+        model = {name: own.get(name) for name in ("encoder", "layer")}
+        sizes = self.images, 1, EMBEDDED_IMAGES
+        embedded = _sharded(
+            "embedded_references",
+            {"dataset": self.dataset},
+            {"split": self.split, **model},
+            *sizes,
+        )
+        inputs = {"captions": self.captions, "embedded_references": embedded}
+        return {"embedded_references": embedded, "bertscore": Work("bertscore", inputs, own)}
+
+    def _varied(self) -> dict[str, Work]:
+        named: dict[str, Work] = {}
+        if self.wanted.training is not None:
+            asked = {"split": self.wanted.training, "tokenizer": self.wanted.tokenizer}
+            named["training"] = Work("training", {"dataset": self.dataset}, asked)
+        inputs = {"captions": self.captions, **named}
+        named["variety"] = Work("variety", inputs, {"tokenizer": self.wanted.tokenizer})
+        return named
+
+
+def _sharded(
+    kind: str,
+    inputs: Mapping[str, Blob | Work],
+    parameters: Mapping[str, Any],
+    images: int,
+    block: int,
+    wanted: int,
+) -> Work:
+    """One work for all images, joined from parts of about `wanted` where there are more: whole
+    blocks, and more of them where the parts would be too many.
+    """
+    size = block * max(1, wanted // block, math.ceil(images / (block * MAX_PARTS)))
+    starts = range(0, images, size)
+    parts = tuple(
+        Work(kind, inputs, {**parameters, "images": [start, min(start + size, images)]})
+        for start in starts
+    )
+    return Work(kind, inputs, parameters, parts if len(parts) > 1 else ())

@@ -1,0 +1,167 @@
+"""Metrics by word vectors and by a language model, in a real service: before these are there,
+after, and with others in their place. Oracles: gensim, and the engine asked directly.
+"""
+
+import numpy as np
+import pytest
+from gensim.models import KeyedVectors
+
+import encoders
+from builders import captions_with_references
+from fleet import Fleet, bundle, bundle_of, checkpoint, until_ended, upload
+from service.contract.assets import Places
+from workers import assets
+from workers.metrics import bertscore, encoder
+from workers.metrics.stop_words import ENGLISH
+
+IMAGES = 250
+METRICS = ["wmd", "wmd_distance", "wmd_unit", "bertscore", "variety"]
+WORDS = encoders.WORDS
+_, PEOPLE = captions_with_references(WORDS, IMAGES, 0)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    fleet = Fleet(tmp_path_factory.mktemp("a fleet"), PRESCORE_ASSETS="").start()
+    people = {f"{index}.jpg": image for index, image in enumerate(PEOPLE)}
+    with fleet.client() as client:
+        for name, data in (("tiny", bundle_of(people)), ("seen", bundle(20))):
+            assert client.put(f"/v1/datasets/{name}", content=data).status_code == 201
+    yield fleet
+    fleet.stop()
+
+
+def _said(seed=0):
+    """Of each image a reference with a word left out; a few have nothing that can be moved."""
+    rng = np.random.default_rng(seed)
+    said = []
+    for index, image in enumerate(PEOPLE):
+        words = image[0].split()
+        if words:
+            words.pop(rng.integers(len(words)))
+        said.append("the unheard" if index % 50 == 7 else " ".join(words))
+    return said
+
+
+def _evaluate(client, seed=0, **more):
+    captions = [
+        {"image": f"{index}.jpg", "caption": caption} for index, caption in enumerate(_said(seed))
+    ]
+    request = {"captions": captions, "dataset": "tiny/test", "postgen": METRICS, **more}
+    identity = client.post("/v1/evaluations", json=request).json()["id"]
+    found = until_ended(client, identity, 60)
+    return found, {work["name"]: work for work in found["works"]}
+
+
+def _vectors(path, seed=0, size=8):
+    """What gensim writes as word2vec's text."""
+    keyed = KeyedVectors(size)
+    keyed.add_vectors(
+        WORDS, np.random.default_rng(seed).normal(size=(len(WORDS), size)).astype("f4")
+    )
+    keyed.save_word2vec_format(str(path))
+    return KeyedVectors.load_word2vec_format(str(path)), path
+
+
+def _gensim(keyed, captions, *, unit):
+    def kept(text):
+        return [word for word in text.split() if word not in ENGLISH]
+
+    return [
+        min(keyed.wmdistance(kept(caption), kept(text), norm=unit) for text in image)
+        for caption, image in zip(captions, PEOPLE, strict=True)
+    ]
+
+
+def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(fleet):
+    with fleet.client() as client:
+        found, works = _evaluate(client, tokenizer="none")
+        metrics = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
+    assert found["status"] == "succeeded"
+    assert set(found["scores"]) >= {"caption_length", "words_used", "distinct_1", "entropy_2"}
+    assert "wmd" not in found["scores"]
+    for name, asset in (("wmd", "word-vectors"), ("wmd_unit", "word-vectors"),
+                        ("embedded_references", "minilm"), ("bertscore", "minilm")):  # fmt: skip
+        assert works[name]["status"] == "unavailable"
+        assert f"`prescore assets add {asset}" in works[name]["error"]["detail"]
+    assert metrics["wmd"]["status"] == metrics["bertscore"]["status"] == "unavailable"
+    assert metrics["words_used"]["status"] == "available"
+
+
+def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(fleet, tmp_path):
+    keyed, path = _vectors(tmp_path / "vectors.txt")
+    places = Places(fleet.home)
+    assets.add("word-vectors", path, places)
+    folder = encoders.make(fleet.home / "a model", seed=1)
+    assets.add("encoder", folder, places, layer=2)
+    with fleet.client() as client:
+        found, works = _evaluate(client, tokenizer="none")
+        assert {work["status"] for work in works.values()} == {"done"}
+        rows = client.get(f"/v1/evaluations/{found['id']}/captions").json()["items"]
+        again, later = _evaluate(client, seed=1, tokenizer="none")
+    captions = _said()
+    for name, unit in (("wmd", False), ("wmd_unit", True)):
+        expected = np.array(_gensim(keyed, captions, unit=unit))
+        assert 0 < np.isinf(expected).sum() < IMAGES / 4
+        got = [row["scores"][f"{name}_distance"] for row in rows]
+        got = np.array([np.inf if value is None else value for value in got])
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
+        assert found["scores"][name]["value"] == pytest.approx(np.exp(-expected).mean(), rel=1e-12)
+    distance = found["scores"]["wmd_distance"]
+    assert distance["higher_is_better"] is False
+    assert "length:stored" in distance["signature"]
+    assert "length:unit" in found["scores"]["wmd_unit"]["signature"]
+    model = encoder.read(folder, 2)
+    direct = bertscore.measure(captions, range(IMAGES), bertscore.prepare(PEOPLE, model), model)
+    got = [row["scores"]["bertscore"] for row in rows]
+    np.testing.assert_allclose(got, direct.captions["bertscore"], atol=1e-6)
+    assert later["embedded_references"]["cached"] is True
+    assert later["bertscore"]["cached"] is False
+    assert again["scores"]["bertscore"]["value"] != found["scores"]["bertscore"]["value"]
+
+
+def test_other_vectors_or_another_layer_are_another_score(fleet, tmp_path):
+    places = Places(fleet.home)
+    with fleet.client() as client:
+        before, _ = _evaluate(client, tokenizer="none")
+        assets.add("word-vectors", _vectors(tmp_path / "vectors.txt", seed=5)[1], places)
+        assets.add("encoder", fleet.home / "a model", places, layer=1)
+        after, works = _evaluate(client, tokenizer="none")
+    for name in ("wmd", "bertscore"):
+        assert works[name]["cached"] is False
+        assert after["scores"][name]["value"] != before["scores"][name]["value"]
+        assert after["scores"][name]["signature"] != before["scores"][name]["signature"]
+    assert works["variety"]["cached"] is True
+
+
+def test_weights_and_baseline_are_as_asked_and_signed(fleet):
+    with fleet.client() as client:
+        plain, _ = _evaluate(client, postgen=["bertscore"])
+        asked = {"idf": True, "baseline": 0.25}
+        other, works = _evaluate(client, postgen=["bertscore"], bertscore=asked)
+        refused = client.post(
+            "/v1/evaluations",
+            json={"captions": [], "dataset": "tiny/test", "bertscore": {"baseline": 1}},
+        )
+    assert works["embedded_references"]["cached"] is True
+    assert "idf:no|baseline:no" in plain["scores"]["bertscore"]["signature"]
+    assert "|baseline:0.25|" in other["scores"]["bertscore"]["signature"]
+    assert "|idf:refs(n=" in other["scores"]["bertscore"]["signature"]
+    assert refused.status_code == 422
+    assert "/bertscore/baseline" in {error["pointer"] for error in refused.json()["errors"]}
+
+
+def test_a_checkpoints_own_captions_are_scored_by_them(fleet):
+    """None of its words has a vector."""
+    with fleet.client() as client:
+        request = {
+            "checkpoint": upload(client, checkpoint()),
+            "dataset": "seen/test",
+            "pregen": [],
+            "postgen": ["wmd", "bertscore", "variety"],
+        }
+        identity = client.post("/v1/evaluations", json=request).json()["id"]
+        found = until_ended(client, identity, 60)
+    assert found["status"] == "succeeded"
+    assert set(found["scores"]) >= {"wmd", "bertscore", "caption_length"}
+    assert found["scores"]["wmd"]["value"] == 0

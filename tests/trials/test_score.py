@@ -1,0 +1,195 @@
+"""`prescore score` as people run it: a process, files, and a service to compare with."""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import encoders
+from builders import captions_with_references
+from fleet import Fleet, bundle_of, until_ended
+from service.contract.assets import Places
+from workers import assets, commands
+
+METRICS = ["bleu", "rouge_l", "cider_d", "cider", "wmd", "bertscore", "variety"]
+SAID, PEOPLE = captions_with_references(encoders.WORDS, 60, 3)
+SAID = [f"{caption}, it's 1.5 DOGS" for caption in SAID]  # for PTB to take apart
+IMAGES = {f"{index}.jpg": image for index, image in enumerate(PEOPLE)}
+GIVEN = [{"image": image, "caption": said} for image, said in zip(IMAGES, SAID, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """With word vectors and a model; there is a blank in its name."""
+    home = tmp_path_factory.mktemp("a home")
+    vectors = home / "vectors.txt"
+    lines = [f"{word} {index} {index * index % 7}" for index, word in enumerate(encoders.WORDS)]
+    vectors.write_text("\n".join([f"{len(lines)} 2", *lines, ""]))
+    assets.add("word-vectors", vectors, Places(home))
+    assets.add("encoder", encoders.make(home / "model"), Places(home))
+    return home
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Somebody's files: outputs, and the dataset as a tar."""
+    folder = tmp_path_factory.mktemp("some files")
+    (folder / "out puts.json").write_text(json.dumps(GIVEN))
+    (folder / "tiny.tar").write_bytes(bundle_of(IMAGES))
+    return folder
+
+
+def _score(home, folder, *arguments, **environment):
+    command = [sys.executable, "-m", "workers", "score", "out puts.json", *arguments]
+    own = {"PRESCORE_HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": _python_path()}
+    return subprocess.run(
+        command, cwd=folder, env={**own, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def _python_path():
+    return os.pathsep.join(str(Path(path).resolve()) for path in sys.path if path)
+
+
+@pytest.fixture(scope="module")
+def service(home):
+    with_service = Fleet(home).start()
+    with with_service.client() as client:
+        answer = client.put("/v1/datasets/tiny", content=bundle_of(IMAGES))
+        assert answer.status_code == 201, answer.text
+    yield with_service
+    with_service.stop()
+
+
+def test_it_says_what_a_service_says(service, home, folder):
+    """By a dataset's name, which it fetches once, and by a file: value for value."""
+    with service.client() as client:
+        request = {"captions": GIVEN, "dataset": "tiny/test", "postgen": METRICS}
+        identity = client.post("/v1/evaluations", json=request).json()["id"]
+        evaluation = until_ended(client, identity, 60)
+        rows = client.get(f"/v1/evaluations/{identity}/captions").json()["items"]
+    asked = ("--metrics", ",".join(METRICS), "--json", "--csv", "own.csv", "--json-out", "own.json")
+    for dataset in ("tiny.tar", "tiny@v1/test"):
+        done = _score(home, folder, "--dataset", dataset, *asked, PRESCORE_URL=service.url)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["scores"] == evaluation["scores"]
+        assert found == json.loads((folder / "own.json").read_text())
+    assert found["dataset"]["name"] == "tiny@v1"
+    assert len(found["scores"]) == 17  # bleu has four, variety eight
+    with (folder / "own.csv").open(newline="") as file:
+        read = list(csv.DictReader(file))
+    names = [name for name in rows[0]["scores"] if name != "wmd_distance"]
+    for ours, theirs in zip(read, rows, strict=True):
+        assert (ours["image"], ours["caption"]) == (theirs["image"], theirs["caption"])
+        assert [float(ours[name]) for name in names] == [theirs["scores"][n] for n in names]
+    again = _score(home, folder, "--dataset", "tiny@v1/test", PRESCORE_URL="http://127.0.0.1:1")
+    assert again.returncode == 1
+    assert "no bundle at tiny@v1" in again.stderr
+
+
+@pytest.fixture(scope="module")
+def german(tmp_path_factory):
+    """A locale with decimal commas, made here."""
+    if shutil.which("localedef") is None or not Path("/usr/share/i18n/locales/de_DE").exists():
+        pytest.skip("no localedef, or no de_DE to make a locale of")
+    folder = tmp_path_factory.mktemp("locales")
+    made = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(folder / "de_DE.UTF-8")]
+    subprocess.run(made, check=True, capture_output=True)
+    return {"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8", "LOCPATH": str(folder)}
+
+
+def _invoke(home, folder, monkeypatch, *arguments):
+    """The same command in this process."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PRESCORE_HOME", str(home))
+    monkeypatch.setenv("PRESCORE_URL", "http://127.0.0.1:1")
+    app = typer.Typer()
+    app.command()(commands.score)
+    return CliRunner().invoke(app, ["out puts.json", *arguments], catch_exceptions=False)
+
+
+def _installed():
+    """Everything below site-packages, and when it was changed; nothing may be."""
+    root = Path(sysconfig.get_paths()["purelib"])
+    return {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
+
+
+def test_numbers_do_not_depend_on_the_locale_and_nothing_is_written_where_it_is_installed(
+    home, folder, german
+):
+    """As where site-packages cannot be written to."""
+    before = _installed()
+    asked = ("--dataset", "tiny.tar", "--metrics", "meteor,cider_d,wmd", "--json")
+    quiet = {"PYTHONDONTWRITEBYTECODE": "1"}
+    found = [
+        _score(home, folder, *asked, **quiet, **locale) for locale in ({"LC_ALL": "C"}, german)
+    ]
+    assert [done.returncode for done in found] == [0, 0], found[0].stderr + found[1].stderr
+    assert len({done.stdout for done in found}) == 1
+    assert _installed() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--dataset", "nowhere.tar"), 1, "no bundle at nowhere.tar"),
+        (("--dataset", "tiny.tar/val"), 1, "expected a split of tiny.tar, one of test"),
+        (("--dataset", "tiny.tar", "--metrics", "blue"), 1, "did you mean bleu"),
+        (("--dataset", "tiny.tar", "--metrics", "perplexity"), 1, "it needs a checkpoint"),
+        (("--dataset", "tiny.tar", "--tokenizer", "moses"), 2, "'ptb', 'none'"),
+        ((), 2, "--dataset"),
+        (("--dataset", "tiny.tar", "--metrics", "bleu_1,spice"), 3, "unavailable: spice: CoreNLP"),
+    ],
+)
+def test_an_error_says_what_was_expected_and_its_code_which_kind(
+    home, folder, monkeypatch, arguments, code, said
+):
+    done = _invoke(home, folder, monkeypatch, *arguments)
+    assert done.exit_code == code
+    assert said in " ".join(done.stderr.replace("│", " ").split())
+    assert ("bleu_1" in done.stdout) == (code == 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "is not JSON"),
+        ('{"0.jpg": "a dog"}', "expected a list of captions, found dict"),
+        ('[{"image": "0.jpg"}]', 'item 0: expected "caption", a text, found nothing'),
+        ('[{"image": "x", "caption": "a"}]', "0/image 'x' is not an image of tiny.tar/test"),
+        ('[{"image_id": 900, "caption": "a"}]', "59 of 60 images have no caption, the first is"),
+    ],
+)
+def test_outputs_that_do_not_fit_are_refused_with_their_place(
+    home, folder, monkeypatch, content, said
+):
+    other = folder / "other"
+    other.mkdir(exist_ok=True)
+    (other / "out puts.json").write_text(content)
+    done = _invoke(home, other, monkeypatch, "--dataset", "../tiny.tar")
+    assert done.exit_code == 1
+    assert said in done.stderr.replace("../", "")
+
+
+def test_what_is_odd_is_said_and_a_part_is_scored_on_the_wholes_scale(home, folder, monkeypatch):
+    part = folder / "part"
+    part.mkdir()
+    (part / "out puts.json").write_text(json.dumps([{"image": "3.jpg", "caption": "a\u2028dog"}]))
+    asked = ("--dataset", "../tiny.tar", "--subset", "--metrics", "cider_d", "--json")
+    whole = _invoke(home, part, monkeypatch, *asked)
+    own = _invoke(home, part, monkeypatch, *asked, "--idf", "subset")
+    assert [done.exit_code for done in (whole, own)] == [0, 0]
+    assert "warning: one_image" in whole.stderr
+    assert "warning: line_separator: 3.jpg" in whole.stderr
+    assert "df:corpus(n=60)" in json.loads(whole.stdout)["scores"]["cider_d"]["signature"]
+    assert "df:subset(n=1)" in json.loads(own.stdout)["scores"]["cider_d"]["signature"]
+    assert json.loads(own.stdout)["scores"]["cider_d"]["value"] == 0

@@ -1,0 +1,133 @@
+"""`prescore score`: captions that somebody's model wrote, with no service."""
+
+import csv
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prescore import captions
+from service.contract import catalogue, settings
+from service.contract.assets import Places
+from workers import sources
+from workers.cli.console import (
+    AsJson,
+    Idf,
+    KeyFile,
+    Split,
+    Tokenizer,
+    Url,
+    errors,
+    names,
+    progresses,
+)
+from workers.sources import Source
+from workers.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from workers.outputs import Scored
+
+_USUAL = "bleu,rouge_l,cider_d,meteor"
+_INCOMPLETE = 3  # a metric has no score
+_SHOWN = 20  # warnings
+
+
+def score(
+    outputs: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CAPTIONS.json", help='A JSON list of {"image" or "image_id", "caption"}.'
+        ),
+    ],
+    dataset: Split,
+    metrics: Annotated[
+        str, typer.Option(help="Names by commas, or `all`; `prescore score --help` has them.")
+    ] = _USUAL,
+    tokenizer: Annotated[Tokenizer, typer.Option(help="none: tokens already.")] = Tokenizer.PTB,
+    subset: Annotated[bool, typer.Option("--subset", help="Captions for a part will do.")] = False,
+    idf: Annotated[
+        Idf, typer.Option(help="Of CIDEr: from the whole split, or the answered part.")
+    ] = Idf.DATASET,
+    as_json: AsJson = False,
+    json_out: Annotated[Path | None, typer.Option(help="The same JSON, into a file.")] = None,
+    csv_out: Annotated[
+        Path | None, typer.Option("--csv", help="Every caption with its own scores.")
+    ] = None,
+    url: Url = None,
+    key_file: KeyFile = None,
+) -> None:
+    """Score captions here, as a service would: for people who have outputs and no checkpoint.
+
+    What is prepared of the references is kept, so that the next outputs for the
+    same dataset take less time.
+
+        prescore score results.json --dataset flickr8k/
+        prescore score results.json --dataset coco.tar/val --metrics cider_d,spice
+        prescore score results.json --dataset flickr8k@v1/test --json
+
+    Metrics: bleu (bleu_1 to bleu_4), rouge_l, cider_d, cider, meteor, spice, spider,
+    wmd, wmd_unit, bertscore, variety. Some need what `prescore assets` brings.
+
+    Exit 0: every metric has its score. 1: refused. 2: usage. 3: some have none.
+    """
+    from workers import outputs as work
+
+    with errors(), progresses() as told:
+        places = Places.of(chosen := settings.load())
+        given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
+        source = sources.find(dataset, places, url, key_file)
+        wanted = list(catalogue.POSTGEN) if metrics == "all" else names(metrics)
+        asked = work.Asked(wanted, tokenizer.value, subset, idf.value)
+        toolbox = Toolbox(chosen.device, places)
+        found = work.score(given, source, asked, toolbox, told)
+    document = json.dumps(_document(source, found))
+    if json_out is not None:
+        json_out.write_text(document, "utf-8")
+    if csv_out is not None:
+        _write_csv(csv_out, found)
+    _show(document, source, found, as_json=as_json)
+    if found.missing:
+        raise typer.Exit(_INCOMPLETE)
+
+
+def _document(source: Source, found: "Scored") -> dict[str, object]:
+    return {
+        "dataset": {"name": source.name, "split": source.split, "digest": source.digest},
+        "captions": len(found.captions),
+        "scores": {name: one.model_dump(mode="json") for name, one in found.scores.items()},
+        "missing": {
+            name: {"code": error.code, "detail": error.detail}
+            for name, error in found.missing.items()
+        },
+        "warnings": [warning.model_dump() for warning in found.warnings],
+    }
+
+
+def _show(document: str, source: Source, found: "Scored", *, as_json: bool) -> None:
+    for warning in found.warnings[:_SHOWN]:
+        where = f" {warning.image}:" if warning.image else ""
+        typer.echo(f"warning: {warning.code}:{where} {warning.detail}", err=True)
+    if len(found.warnings) > _SHOWN:
+        typer.echo(f"warning: {len(found.warnings) - _SHOWN} more, see --json", err=True)
+    for name, error in found.missing.items():
+        typer.echo(f"{error.code}: {name}: {error.detail}", err=True)
+    if as_json:
+        typer.echo(document)
+        return
+    typer.echo(f"{source}, {len(found.captions)} captions")
+    width = max(map(len, found.scores), default=0)
+    for name, one in found.scores.items():
+        value = "-" if one.value is None else f"{one.value:.4f}"
+        typer.echo(f"{name:{width}}  {value:>9}  {one.signature}")
+
+
+def _write_csv(path: Path, found: "Scored") -> None:
+    metrics: Sequence[str] = list(found.captions[0][2]) if found.captions else []
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["image", "caption", *metrics])
+        for image, caption, own in found.captions:
+            writer.writerow([image, caption, *(own[name] for name in metrics)])

@@ -1,0 +1,50 @@
+"""One function for each kind of work: inputs as files in, one file and a summary out.
+
+`perform` is what the warm child calls. Nothing here knows of databases, queues or object stores:
+the parent brings the inputs and takes the result away.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workers.control import Progress, silent
+from workers.jobs import inference, postgen
+from workers.jobs.request import Job, Request
+from workers.toolbox import Toolbox
+
+_SCORED = ("bleu", "rouge_l", "cider_d", "cider", "meteor", "spice", "wmd", "wmd_unit")
+
+KINDS: Mapping[str, Job] = {
+    "prefix": inference.prefix,
+    "columns": inference.columns,
+    "pregen": inference.pregen,
+    "captions": inference.captions,
+    "references": postgen.prepare_references,
+    "tuples": postgen.parse_tuples,
+    **{family: postgen.score(family) for family in _SCORED},
+    "spider": postgen.join_spider,
+    "embedded_references": postgen.embed_references,
+    "bertscore": postgen.score_bertscore,
+    "training": postgen.keep_training,
+    "variety": postgen.describe_captions,
+}
+
+
+def perform(
+    request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent
+) -> dict[str, Any]:
+    """Writes the result where the request says; the answer is its summary.
+
+    `files` in the request are the checked files of all digests that it names.
+    """
+    paths = {digest: Path(path) for digest, path in request["files"].items()}
+    given = Request(
+        inputs={name: paths[digest] for name, digest in request["inputs"].items()},
+        digests=request["inputs"],
+        parts=[paths[digest] for digest in request["parts"]],
+        parameters=request["parameters"],
+    )
+    result = KINDS[request["kind"]](given, toolbox, progress)
+    result.write(Path(request["result"]))
+    return {"summary": dict(result.summary)}

@@ -1,0 +1,35 @@
+"""What a kind of work is given, and what it gives back: files, and a summary."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workers.control import Progress
+from workers.toolbox import Toolbox
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a kind's function works on: checked local files, by the names of its inputs."""
+
+    inputs: Mapping[str, Path]
+    digests: Mapping[str, str]
+    parts: Sequence[Path]
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """`write` puts the result into a file; `summary` is what the record itself keeps."""
+
+    write: Callable[[Path], None]
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+
+Job = Callable[[Request, Toolbox, Progress], Result]
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False), "utf-8")

@@ -1,0 +1,106 @@
+"""Someone's outputs, scored here: the same checks, works and signatures as a service's."""
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from service.contract import assets, catalogue, outputs, planning
+from service.contract.errors import PrescoreError, RequestRefused
+from service.contract.planning import Wanted
+from service.contract.requests import BertScore
+from service.contract.schemas import ScoreOut, WarningOut
+from workers import local
+from workers.local import Outcome, Told
+from workers.sources import Source
+from workers.toolbox import Toolbox
+
+_OURS = "captions"  # the name of the outputs among the inputs: they are of this run alone
+
+
+@dataclass(frozen=True)
+class Asked:
+    metrics: Sequence[str]
+    tokenizer: str = "ptb"
+    subset: bool = False
+    idf: str = "dataset"
+    bertscore: BertScore = field(default_factory=BertScore)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """`missing`: why a metric has no score. `captions`: image, caption and its own scores."""
+
+    scores: Mapping[str, ScoreOut]
+    missing: Mapping[str, PrescoreError]
+    warnings: Sequence[WarningOut]
+    captions: Sequence[tuple[str, str, Mapping[str, float]]]
+
+
+def score(
+    given: Sequence[tuple[str, str]], source: Source, asked: Asked, toolbox: Toolbox, told: Told
+) -> Scored:
+    """`given` are images and captions. RequestRefused where they do not fit the dataset."""
+    names = catalogue.expand(asked.metrics)
+    references = [item.references for item in source.items]
+    found = outputs.arrange(given, source.places, references, str(source), subset=asked.subset)
+    if found.problems:
+        more = f" (and {len(found.problems) - 1} more)" if len(found.problems) > 1 else ""
+        pointer, detail = found.problems[0]
+        raise RequestRefused(f"captions do not fit {source}: {pointer[1:]} {detail}{more}")
+    with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
+        captions = Path(folder) / _OURS
+        captions.write_text(json.dumps(found.pairs), "utf-8")
+        plan = planning.plan_captions(
+            _OURS,
+            source.digest,
+            source.split,
+            len(references),
+            _wanted(names, source, asked, toolbox),
+        )
+        blobs = {_OURS: captions, source.digest: source.path}
+        keep = toolbox.places.home / "cache" / "works"
+        outcomes = local.run(plan, blobs, toolbox, keep, told, Path(folder))
+        return _scored(names, outcomes, source, found)
+
+
+def _wanted(names: Sequence[str], source: Source, asked: Asked, toolbox: Toolbox) -> Wanted:
+    for name in names:
+        if catalogue.metric(name).family != "postgen":
+            raise RequestRefused(f"{name} is a pre-gen metric: it needs a checkpoint")
+    families = list(dict.fromkeys(map(catalogue.work_of, names)))
+    own = {family: assets.parameters(family, toolbox.places) for family in families}
+    if "bertscore" in own:
+        own["bertscore"] |= asked.bertscore.model_dump()
+    training = planning.training_split(source.splits, source.split)
+    return Wanted(families, asked.tokenizer, idf=asked.idf, own=own, training=training)
+
+
+def _scored(
+    names: Sequence[str],
+    outcomes: Mapping[str, Outcome],
+    source: Source,
+    found: outputs.Arranged,
+) -> Scored:
+    from workers.metrics import postgen
+
+    scores: dict[str, ScoreOut] = {}
+    missing: dict[str, PrescoreError] = {}
+    columns: dict[str, list[float]] = {}
+    for name in names:
+        outcome = outcomes[catalogue.work_of(name)]
+        if outcome.error is not None or outcome.path is None:
+            missing[name] = outcome.error or PrescoreError("it was not computed")
+        elif name in outcome.summary["scores"]:
+            summary = outcome.summary
+            scores[name] = ScoreOut.of(name, summary["scores"][name], summary["signature"])
+            own = postgen.read(outcome.path).captions
+            if name in own:
+                columns[name] = own[name].tolist()
+    rows = [
+        (source.items[place].image, caption, {name: own[at] for name, own in columns.items()})
+        for at, (place, caption) in enumerate(found.pairs)
+    ]
+    warnings = [WarningOut(**warning) for warning in found.warnings]
+    return Scored(scores, missing, warnings, rows)

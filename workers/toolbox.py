@@ -1,0 +1,122 @@
+"""What stays warm between works."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from service.contract import assets
+from service.contract.errors import MetricUnavailable
+
+if TYPE_CHECKING:
+    from workers.captioners import Recurrent
+    from workers.metrics.encoder import Encoder
+    from workers.metrics.jvm import Jvm
+    from workers.metrics.references import References
+    from workers.metrics.tokens import Tokenizer
+    from workers.metrics.tuples import Parser
+    from workers.metrics.word_vectors import WordVectors
+
+
+@dataclass
+class Toolbox:
+    """Each of these is read when it is first asked for, and only the last one is kept."""
+
+    device: str
+    places: assets.Places
+    _model: "tuple[str, Recurrent] | None" = None
+    _jvm: "Jvm | None" = None
+    _references: "tuple[str, References] | None" = None
+    _tokens: tuple[tuple[str, str], list[int], list[str]] | None = None
+    _parser: "Parser | None" = None
+    _vectors: "tuple[str, WordVectors] | None" = None
+    _encoder: "tuple[tuple[str, int | None], Encoder] | None" = None
+
+    @classmethod
+    def from_environment(cls) -> "Toolbox":
+        return cls(os.environ["PRESCORE_DEVICE"], assets.Places.from_environment(os.environ))
+
+    def model(self, digest: str, path: Path) -> "Recurrent":
+        from workers import checkpoints, devices
+
+        if self._model is None or self._model[0] != digest:
+            self._model = None  # the old one first: two may not fit
+            self._model = (digest, checkpoints.read(path, devices.resolve(self.device)))
+        return self._model[1]
+
+    def jvm(self) -> "Jvm":
+        from workers.metrics.jvm import Jvm
+
+        if self._jvm is None:
+            self._jvm = Jvm()
+        return self._jvm
+
+    def references(self, digest: str, path: Path) -> "References":
+        """The metrics of an evaluation come here one after the other for the same."""
+        from workers.metrics import references
+
+        if self._references is None or self._references[0] != digest:
+            self._references = None
+            self._references = (digest, references.read(path))
+        return self._references[1]
+
+    def tokens(
+        self, digest: str, path: Path, tokenizer: "Tokenizer"
+    ) -> tuple[list[int], list[str]]:
+        """Places in the split and tokenised captions."""
+        from workers.metrics.tokens import tokenize
+
+        asked = (digest, tokenizer)
+        if self._tokens is None or self._tokens[0] != asked:
+            pairs = json.loads(path.read_text("utf-8"))
+            captions = tokenize([caption for _, caption in pairs], tokenizer, self.jvm())
+            self._tokens = (asked, [place for place, _ in pairs], captions)
+        return self._tokens[1:]
+
+    def parser(self) -> "Parser":
+        """MetricUnavailable where SPICE's files are not here."""
+        from workers.metrics import tuples
+
+        if self._parser is None:
+            self._parser = tuples.from_assets(self.places)
+        return self._parser
+
+    def vectors(self, sha256: str | None) -> "WordVectors":
+        """Those that the work was planned with; MetricUnavailable where others are here."""
+        from workers.metrics import word_vectors
+
+        found = assets.locate("word-vectors", self.places)
+        _check_same(found, sha256, "word vectors")
+        if self._vectors is None or self._vectors[0] != found.sha256:
+            self._vectors = (found.sha256, word_vectors.read(found.path))
+        return self._vectors[1]
+
+    def encoder(self, sha256: str | None, layer: int | None) -> "Encoder":
+        """The same of a model."""
+        from workers import devices
+        from workers.metrics import encoder
+
+        found = assets.encoder(self.places)
+        _check_same(found, sha256, "model")
+        asked = (found.sha256, layer)
+        if self._encoder is None or self._encoder[0] != asked:
+            device = devices.resolve(self.device)
+            self._encoder = (asked, encoder.read(found.path, layer, device))
+        return self._encoder[1]
+
+    def close(self) -> None:
+        """Ends the processes that it keeps warm."""
+        for each in (self._jvm, self._parser):
+            if each is not None:
+                each.close()
+        self._jvm = self._parser = None
+
+
+def _check_same(found: assets.Found, sha256: str | None, what: str) -> None:
+    if found.sha256 != sha256:
+        planned = "none" if sha256 is None else f"{sha256:.12}…"
+        raise MetricUnavailable(
+            f"the {what} of this worker has SHA-256 {found.sha256:.12}…, the service was given "
+            f"{planned}: `prescore assets` must bring the same to both"
+        )
