@@ -3,37 +3,41 @@ the service imports none of this, and a torch that crashes takes only that proce
 """
 
 import contextlib
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from service.contract import catalogue, findings
+from service.contract import bundles, catalogue, findings
 from service.contract.assets import Places, missing
+from service.contract.bundles import Item
 from service.contract.errors import InvalidSetting
 from service.contract.findings import Finding, Probe, said
 from service.contract.settings import Settings
-from workers.metrics import tuples
+from workers import sources
+from workers.control import silent
 from workers.metrics.jvm import Jvm
-from workers.metrics.scene_graphs import Parse
+from workers.sources import Source
+from workers.toolbox import Toolbox
 
 _INSTALL = "install the `workers` extra again"
 _TORCH_SECONDS = 20.0
-# 1, 8 and 3; on a busy machine four times that
-_JAVA_SECONDS, _METEOR_SECONDS, _SPICE_SECONDS = 10.0, 60.0, 20.0
+# 1, 8 and 8; on a busy machine four times that
+_JAVA_SECONDS, _METEOR_SECONDS, _OTHERS_SECONDS = 10.0, 60.0, 45.0
 _LITTLE_MEMORY = 2e9  # bytes; torch, the JVM and the rest of `prescore serve`
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 _IMAGES = ("a black cat sits on the mat", "two dogs run over the grass")
 
 
 def examine(settings: Settings) -> list[Finding]:
-    java_seconds = _JAVA_SECONDS + _METEOR_SECONDS + _SPICE_SECONDS + 5
+    java_seconds = _JAVA_SECONDS + _METEOR_SECONDS + _OTHERS_SECONDS
     return findings.examine(
         [
             Probe("torch", lambda: _torch(settings.device), _INSTALL, seconds=_TORCH_SECONDS),
             Probe("memory", _memory, needed=False),
             Probe(
                 "metrics",
-                lambda: _metrics(Places.of(settings)),
+                lambda: _metrics(settings),
                 _INSTALL,
                 needed=False,
                 seconds=java_seconds,
@@ -115,22 +119,21 @@ def _container_limit() -> int | None:
         return None
 
 
-def _metrics(places: Places) -> Iterator[Finding]:
-    """Java first; then every post-gen metric, by one caption that repeats its reference."""
-    with Jvm(deadline=_METEOR_SECONDS) as jvm, contextlib.ExitStack() as stack:
-        java = _java(jvm)
+def _metrics(settings: Settings) -> Iterator[Finding]:
+    """Java first; then every post-gen metric, by captions that repeat their references."""
+    toolbox = Toolbox(settings.device, Places.of(settings), remember=False)
+    with contextlib.closing(toolbox), tempfile.TemporaryDirectory(prefix="prescore-") as name:
+        java = _java(toolbox.jvm(_METEOR_SECONDS))
         yield java
         yield _jars()
-        parse: Parse | None = None
+        bundles.write_folder(Path(name), (Item(said, "test", (said,)) for said in _IMAGES))
+        source = sources.find(name, toolbox.places)
         for family in dict.fromkeys(map(catalogue.work_of, catalogue.POSTGEN)):
-            lacking = missing(family, places)
+            lacking = missing(catalogue.WORKS.get(family, (family,))[0], toolbox.places)
             if lacking is not None:
                 yield Finding(family, "unavailable", lacking)
-                continue
-            if family == "spice":
-                parser = tuples.from_assets(places, remember=False)
-                parse = stack.enter_context(contextlib.closing(parser)).parse
-            yield from _family(family, jvm, parse, has_java=java.status == "ok")
+            else:
+                yield _family(family, source, toolbox, has_java=java.status == "ok")
 
 
 def _java(jvm: Jvm) -> Finding:
@@ -157,28 +160,24 @@ def _jars() -> Finding:
     return Finding("jars", "ok", f"{found} of pycocoevalcap")
 
 
-def _family(family: str, jvm: Jvm, parse: Parse | None, *, has_java: bool) -> Iterator[Finding]:
-    names = catalogue.WORKS.get(family, (family,))
+def _family(family: str, source: Source, toolbox: Toolbox, *, has_java: bool) -> Finding:
+    began = time.monotonic()
     try:
-        import numpy as np
+        from workers import outputs
 
-        from workers.metrics import postgen, references
-
-        began = time.monotonic()
-        prepared = references.prepare([[caption] for caption in _IMAGES], "none", jvm)
-        rows = np.arange(len(_IMAGES))
-        scores = postgen.score(family, _IMAGES, prepared, rows, jvm, parse=parse)
-        seconds = time.monotonic() - began
+        asked = outputs.Asked(catalogue.WORKS.get(family, (family,)), tokenizer="none")
+        given = [(image, image) for image in _IMAGES]
+        found = outputs.score(given, source, asked, toolbox, lambda _: silent, source.path)
     except Exception as error:  # noqa: BLE001  whatever is broken is a finding
-        yield from (Finding(name, "unavailable", _reason(error)) for name in names)
-        return
-    for name in names:
-        found = f"answers {scores.corpus[name]:.3g} in {seconds:.1f} s"
-        if has_java:
-            yield Finding(name, "ok", found)
-        else:
-            advice = 'without Java only captions that are tokens already ("tokenizer": "none")'
-            yield Finding(name, "warning", found, advice)
+        return Finding(family, "unavailable", _reason(error))
+    if found.missing:
+        return Finding(family, "unavailable", _reason(next(iter(found.missing.values()))))
+    values = ", ".join(f"{score.value:.3g}" for score in found.scores.values())
+    answer = f"answers {values} in {time.monotonic() - began:.1f} s"
+    if has_java:
+        return Finding(family, "ok", answer)
+    advice = 'without Java only captions that are tokens already ("tokenizer": "none")'
+    return Finding(family, "warning", answer, advice)
 
 
 def _reason(error: Exception) -> str:

@@ -39,9 +39,16 @@ class Scored:
 
 
 def score(
-    given: Sequence[tuple[str, str]], source: Source, asked: Asked, toolbox: Toolbox, told: Told
+    given: Sequence[tuple[str, str]],
+    source: Source,
+    asked: Asked,
+    toolbox: Toolbox,
+    told: Told,
+    cache: Path | None = None,
 ) -> Scored:
-    """`given` are images and captions. RequestRefused where they do not fit the dataset."""
+    """`given` are images and captions. RequestRefused where they do not fit the dataset. What is
+    kept for the next time goes to `cache`, which is at home if none is given.
+    """
     names = catalogue.expand(asked.metrics)
     references = [item.references for item in source.items]
     found = outputs.arrange(given, source.places, references, str(source), subset=asked.subset)
@@ -60,7 +67,7 @@ def score(
             _wanted(names, source, asked, toolbox),
         )
         blobs = {_OURS: captions, source.digest: source.path}
-        keep = toolbox.places.home / "cache" / "works"
+        keep = (cache or toolbox.places.home / "cache") / "works"
         outcomes = local.run(plan, blobs, toolbox, keep, told, Path(folder))
         return _scored(names, outcomes, source, found)
 

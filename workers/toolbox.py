@@ -25,6 +25,7 @@ class Toolbox:
 
     device: str
     places: assets.Places
+    remember: bool = True  # the tuples of captions, in a store at home
     _model: "tuple[str, Recurrent] | None" = None
     _jvm: "Jvm | None" = None
     _references: "tuple[str, References] | None" = None
@@ -45,11 +46,12 @@ class Toolbox:
             self._model = (digest, checkpoints.read(path, devices.resolve(self.device)))
         return self._model[1]
 
-    def jvm(self) -> "Jvm":
+    def jvm(self, deadline: float | None = None) -> "Jvm":
+        """`deadline`, in seconds, is for the one that is started now."""
         from workers.metrics.jvm import Jvm
 
         if self._jvm is None:
-            self._jvm = Jvm()
+            self._jvm = Jvm() if deadline is None else Jvm(deadline=deadline)
         return self._jvm
 
     def references(self, digest: str, path: Path) -> "References":
@@ -79,7 +81,7 @@ class Toolbox:
         from workers.metrics import tuples
 
         if self._parser is None:
-            self._parser = tuples.from_assets(self.places)
+            self._parser = tuples.from_assets(self.places, remember=self.remember)
         return self._parser
 
     def vectors(self, sha256: str | None) -> "WordVectors":

@@ -70,7 +70,8 @@ def test_where_all_is_well_everything_is_found(fleet):
     result = _doctor("--json", "--home", fleet.home, "--url", fleet.url, PRESCORE_ASSETS="")
     assert result.returncode == 0, result.stdout + result.stderr
     rows = _rows(result)
-    lacking = {"spice", "spider"}  # what they need is not shipped
+    parsed = {"spice", "spider"}  # what these need is not shipped
+    lacking = parsed | {"wmd", "wmd_unit", "bertscore"}
     odd = {name for name, row in rows.items() if row["status"] != "ok"}
     assert lacking <= odd <= lacking | {"memory", "home"}
     assert re.search(r"at revision (\d+), this version's is \1$", rows["record"]["found"])
@@ -81,10 +82,10 @@ def test_where_all_is_well_everything_is_found(fleet):
     assert {"Python", "torch", "Java", "matrix products", "extra workers"} <= set(rows)
     for name in lacking:
         assert rows[name]["status"] == "unavailable"
-        assert "CoreNLP 3.6.0" in rows[name]["found"]
-    for name in set(catalogue.POSTGEN) - lacking:
-        expected = 10 if name in ("cider", "cider_d") else 1
-        assert f"answers {expected} in" in rows[name]["found"]
+        assert ("CoreNLP 3.6.0" in rows[name]["found"]) == (name in parsed)
+    expected = {"cider": "10", "cider_d": "10", "bleu": "1, 1, 1, 1", "variety": "6.5, 12, 0.92"}
+    for name in {catalogue.work_of(name) for name in catalogue.POSTGEN} - lacking:
+        assert f"answers {expected.get(name, '1 in')}" in rows[name]["found"]
     assert not list((fleet.home / "blobs" / "objects").glob("*/*"))
 
 
@@ -100,8 +101,8 @@ def test_a_broken_torch_and_a_broken_java_are_rows_and_the_rest_is_told(tmp_path
     assert rows["Java"]["status"] == "unavailable"
     assert "/nowhere/java" in rows["Java"]["found"]
     assert rows["meteor"]["status"] == "unavailable"
-    assert rows["bleu_4"]["status"] == "warning"
-    assert '"tokenizer": "none"' in rows["bleu_4"]["advice"]
+    assert rows["bleu"]["status"] == "warning"
+    assert '"tokenizer": "none"' in rows["bleu"]["advice"]
     assert rows["home"]["status"] == rows["Redis"]["status"] == "ok"
     assert not home.exists()
 
