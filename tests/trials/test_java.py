@@ -1,0 +1,101 @@
+"""A Java that is killed, or hangs, while a real service scores: its metric is tried again, then
+fails with its last words; the others do not notice, and nothing is left behind.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+
+import psutil
+import pytest
+
+from fleet import Fleet, bundle, until, until_ended
+
+CAPTIONS = [{"image": f"{index}.jpg", "caption": "w3 w4 w5 w6 w7 w8"} for index in range(30)]
+REQUEST = {
+    "captions": CAPTIONS,
+    "dataset": "tiny/test",
+    "postgen": ["meteor", "bleu", "cider_d"],
+    "tokenizer": "none",  # Java is for METEOR alone
+}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    fleet = Fleet(tmp_path_factory.mktemp("a fleet")).start()
+    with fleet.client() as client:
+        assert client.put("/v1/datasets/tiny", content=bundle(30)).status_code == 201
+    yield fleet
+    fleet.stop()
+
+
+def _javas(fleet):
+    found = []
+    for process in fleet.family():
+        with contextlib.suppress(psutil.Error):
+            if "coco" in process.cmdline():  # METEOR and PTB
+                found.append(process)
+    return found
+
+
+@contextlib.contextmanager
+def _struck(fleet, number):
+    """Every Java of the service gets this signal, as soon as it is there."""
+    over, pids = threading.Event(), set()
+
+    def strike():
+        while not over.wait(0.02):
+            for process in _javas(fleet):
+                if process.pid not in pids:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process.pid, number)
+                        pids.add(process.pid)
+
+    thread = threading.Thread(target=strike)
+    thread.start()
+    try:
+        yield pids
+    finally:
+        over.set()
+        thread.join()
+
+
+def _evaluate(fleet, **more):
+    with fleet.client() as client:
+        identity = client.post("/v1/evaluations", json={**REQUEST, **more}).json()["id"]
+        found = until_ended(client, identity, 90)
+    return found, {work["name"]: work for work in found["works"]}
+
+
+def _nothing_is_left(fleet, pids):
+    until(lambda: not any(map(psutil.pid_exists, pids)), 10, "the end of every Java")
+    until(lambda: fleet.leftovers() == [], 10, "an empty folder of attempts")
+
+
+def test_a_java_that_is_killed_each_time_fails_its_metric_alone(fleet):
+    with _struck(fleet, signal.SIGKILL) as killed:
+        found, works = _evaluate(fleet)
+    assert found["status"] == "failed"
+    assert works["meteor"]["status"] == "failed"
+    assert works["meteor"]["attempts"] == len(killed) > 1
+    assert works["meteor"]["error"]["code"] == "java_failed"
+    assert "Java was killed by signal 9" in works["meteor"]["error"]["detail"]
+    assert set(found["scores"]) == {"bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"}
+    _nothing_is_left(fleet, killed)
+
+
+def test_a_java_that_hangs_is_ended_with_its_work_at_the_deadline(fleet):
+    with _struck(fleet, signal.SIGSTOP) as stopped:
+        _found, works = _evaluate(fleet, deadline=6)
+    assert (works["meteor"]["status"], works["meteor"]["error"]["code"]) == ("failed", "timeout")
+    assert {works[name]["status"] for name in ("bleu", "cider_d")} == {"done"}
+    _nothing_is_left(fleet, stopped)
+
+
+def test_left_alone_it_answers(fleet):
+    found, works = _evaluate(fleet)
+    assert found["status"] == "succeeded", found["error"]
+    assert works["bleu"]["cached"] is True
+    assert 0 < found["scores"]["meteor"]["value"] < 1
+    assert len(_javas(fleet)) == 1
