@@ -5,9 +5,10 @@ import io
 import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from service import cursors, datasets, evaluations
+from service import cursors, datasets, evaluations, sheets
 from service.contract import checkpoint_header
 from service.contract.blobs import Blobs
 from service.contract.catalogue import POSTGEN, work_of
@@ -48,6 +49,18 @@ def captions_csv(records: Records, blobs: Blobs, identity: str) -> Iterator[str]
     yield _csv_line(["image", "caption", *names])
     for row in rows:
         yield _csv_line([row.image, row.caption, *(row.scores[name] for name in names)])
+
+
+def captions_columns(records: Records, blobs: Blobs, identity: str) -> Iterator[bytes]:
+    """Everything that is kept of them, in one file."""
+    evaluation, _ = evaluations.get(records, identity)
+    items = datasets.split_of(blobs, _pinned(records, evaluation)).items
+    pairs = _pairs(records, blobs, identity)
+    return sheets.stream(
+        _score_files(records, blobs, evaluation),
+        [items[place].image for place, _ in pairs],
+        [caption for _, caption in pairs],
+    )
 
 
 def captions_coco(records: Records, blobs: Blobs, identity: str) -> list[CocoCaption]:
@@ -133,15 +146,22 @@ def _caption_scores(
     records: Records, blobs: Blobs, evaluation: EvaluationOut, count: int
 ) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
-    for work in evaluation.works:
-        result = evaluations.result_of(records, evaluation.id, work.name)
-        if work.status != "done" or result is None or work.kind not in _SCORED:
-            continue
-        file = TensorFile(blobs.path(result, check=False))
+    for path in _score_files(records, blobs, evaluation).values():
+        file = TensorFile(path)
         for name in POSTGEN:
             if f"captions/{name}" in file.names:
                 found[name] = file.rows(f"captions/{name}", 0, count)
     return found
+
+
+def _score_files(records: Records, blobs: Blobs, evaluation: EvaluationOut) -> dict[str, Path]:
+    """By family, of those that are done by now."""
+    results = {
+        work.kind: evaluations.result_of(records, evaluation.id, work.name)
+        for work in evaluation.works
+        if work.status == "done" and work.kind in _SCORED
+    }
+    return {kind: blobs.path(found, check=False) for kind, found in results.items() if found}
 
 
 def _pairs(records: Records, blobs: Blobs, identity: str) -> list[tuple[int, str]]:

@@ -3,10 +3,12 @@
 import math
 import sys
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from service.contract import safetensors_header
+from service.contract.safetensors_header import TensorEntry
 
 _CODES = {"F64": "d", "F32": "f", "I64": "q", "U32": "I", "U16": "H"}
 assert sys.byteorder == "little", "stored tensors are little-endian"
@@ -25,6 +27,15 @@ class TensorFile:
     @property
     def names(self) -> set[str]:
         return set(self.header.tensors)
+
+    def chunks(self, entry: TensorEntry, size: int) -> Iterator[bytes]:
+        """A tensor's bytes as they stand."""
+        left = entry.end - entry.start
+        with self._path.open("rb") as stream:
+            stream.seek(self.header.data_start + entry.start)
+            while left and (chunk := stream.read(min(size, left))):
+                left -= len(chunk)
+                yield chunk
 
     def rows(self, name: str, start: int, stop: int) -> list[Any]:
         """Elements start … stop - 1 of the first axis; of a matrix, rows laid end to end."""

@@ -31,6 +31,7 @@ from service.routers.parameters import Cursor, Digits, Identity, LastEventId
 
 router = APIRouter(prefix="/v1/evaluations/{id}", tags=["evaluations"])
 _KEEP_ALIVE_SECONDS = 15.0
+_COLUMNS = "application/octet-stream"
 _EVENT = {
     "oneOf": [
         interface.event("work", WorkEvent),
@@ -58,9 +59,16 @@ def pregen(id: Identity, service: Service) -> PregenOut:
     summary="Every caption with its own scores",
     response_model=CaptionPage | list[CocoCaption],
     response_description="A page; with `format=coco` all of them in COCO's results format; with "
-    "`Accept: text/csv` all of them as CSV, a column for each score.",
+    "`Accept: text/csv` all of them as CSV, a column for each score; with `format=columns` one "
+    "safetensors file: `captions/METRIC` (N), `statistics/FAMILY/…` (N, …), of which corpus scores "
+    "are made, and as JSON in its metadata `images`, `captions` and `signatures`.",
     responses={
-        200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
+        200: {
+            "content": {
+                "text/csv": {"schema": {"type": "string"}},
+                _COLUMNS: {"schema": {"type": "string", "format": "binary"}},
+            }
+        },
         **interface.refusals(InvalidCursor, *_STORED, InvalidRequest),
     },
 )
@@ -69,7 +77,10 @@ def captions(
     service: Service,
     accept: Annotated[str | None, Header(include_in_schema=False)] = None,
     format: Annotated[
-        Literal["coco"] | None, Query(description="All of them, without scores, for COCO's tools.")
+        Literal["coco", "columns"] | None,
+        Query(
+            description="All of them: without scores for COCO's tools, or with all that is kept."
+        ),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=10_000), Digits] = 1000,
     cursor: Cursor = None,
@@ -78,6 +89,9 @@ def captions(
     if format == "coco":
         found = details.captions_coco(service.records, service.blobs, id)
         return JSONResponse([caption.model_dump() for caption in found])
+    if format == "columns":
+        chunks = details.captions_columns(service.records, service.blobs, id)
+        return StreamingResponse(chunks, media_type=_COLUMNS)
     if accept is not None and "text/csv" in accept:
         lines = details.captions_csv(service.records, service.blobs, id)
         return Response("".join(lines), media_type="text/csv")

@@ -2,8 +2,11 @@
 after, and with others in their place. Oracles: gensim, and the engine asked directly.
 """
 
+import json
+
 import numpy as np
 import pytest
+import safetensors
 from gensim.models import KeyedVectors
 
 import encoders
@@ -11,7 +14,7 @@ from builders import captions_with_references
 from fleet import Fleet, bundle, bundle_of, checkpoint, until_ended, upload
 from service.contract.assets import Places
 from workers import assets
-from workers.metrics import bertscore, encoder
+from workers.metrics import bertscore, encoder, postgen
 from workers.metrics.stop_words import ENGLISH
 
 IMAGES = 250
@@ -88,6 +91,29 @@ def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(fl
     assert metrics["words_used"]["status"] == "available"
 
 
+def _holds_all(content, rows, scores):
+    """One file by which every corpus score can be had again."""
+    file = safetensors.deserialize(content)
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+    arrays = {
+        name: np.frombuffer(entry["data"], np.float64).reshape(entry["shape"])
+        for name, entry in file
+    }
+    assert json.loads(header["images"]) == [row["image"] for row in rows]
+    assert json.loads(header["captions"]) == [row["caption"] for row in rows]
+    signatures = json.loads(header["signatures"])
+    for name in ("wmd", "wmd_unit", "bertscore"):
+        assert signatures[name] == scores[name]["signature"]
+        assert arrays[f"captions/{name}"].tolist() == [row["scores"][name] for row in rows]
+        own = {
+            at.split("/")[2]: x
+            for at, x in arrays.items()
+            if at.split("/")[:-1] == ["statistics", name]
+        }
+        found = postgen.corpus_from_statistics(name, own)[name]
+        assert found == scores[name]["value"]
+
+
 def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(fleet, tmp_path):
     keyed, path = _vectors(tmp_path / "vectors.txt")
     places = Places(fleet.home)
@@ -98,8 +124,10 @@ def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(fle
         found, works = _evaluate(client, tokenizer="none")
         assert {work["status"] for work in works.values()} == {"done"}
         rows = client.get(f"/v1/evaluations/{found['id']}/captions").json()["items"]
+        whole = client.get(f"/v1/evaluations/{found['id']}/captions?format=columns")
         again, later = _evaluate(client, seed=1, tokenizer="none")
     captions = _said()
+    _holds_all(whole.content, rows, found["scores"])
     for name, unit in (("wmd", False), ("wmd_unit", True)):
         expected = np.array(_gensim(keyed, captions, unit=unit))
         assert 0 < np.isinf(expected).sum() < IMAGES / 4

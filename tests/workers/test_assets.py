@@ -1,7 +1,10 @@
-"""Bringing assets: from folders and from a repository (a folder of ours behind file://)."""
+"""Bringing assets: from folders and from a repository, a real server with files of ours."""
 
+import functools
 import hashlib
+import http.server
 import json
+import threading
 import zipfile
 
 import pytest
@@ -49,8 +52,26 @@ def places(tmp_path, monkeypatch):
     for module in (registry, assets):
         monkeypatch.setattr(module, "ASSETS", rows)
     monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PRESCORE_MAVEN_URL", (tmp_path / "repository").as_uri())
     return Places(tmp_path / "home")
+
+
+@pytest.fixture
+def repository(places, tmp_path, monkeypatch):
+    """The address of one: a real server of files."""
+    handler = functools.partial(_Quiet, directory=tmp_path / "repository")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setenv("PRESCORE_MAVEN_URL", url)
+        yield url
+        server.shutdown()
+        thread.join()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
 
 
 def _left(places):
@@ -76,31 +97,31 @@ def test_a_folder_without_them_is_refused(places, tmp_path):
         assets.add_folder(tmp_path / "nowhere", places)
 
 
-def test_a_repository_is_asked_by_maven_coordinates(places, tmp_path):
+def test_a_repository_is_asked_by_maven_coordinates(places, repository):
     told = []
     for asset in assets.from_maven():
-        url = (tmp_path / "repository").as_uri() + "/"
-        assets.fetch(asset, url, places, lambda *at: told.append(at))
+        assets.fetch(asset, f"{repository}/", places, lambda *at: told.append(at))
     assert _left(places) == ["grammar.jar", "parser-1.0.jar"]
     assert told[0] == (4, 4)
     assert registry.missing("spice", places) is None
 
 
-def test_what_a_repository_gives_must_be_the_pinned_file(places, tmp_path):
+def test_what_a_repository_gives_must_be_the_pinned_file(places, repository, tmp_path):
     (tmp_path / "repository/org/nlp/parser/1.0/parser-1.0.jar").write_bytes(b"evil")
     code = registry.ASSETS["code"]
     with pytest.raises(
         AssetRefused, match=f"expected SHA-256 {_digest(JAR)}, found {_digest(b'evil')}"
     ):
-        assets.fetch(code, (tmp_path / "repository").as_uri(), places)
+        assets.fetch(code, repository, places)
     assert _left(places) == []
 
 
-def test_a_repository_that_has_it_not_is_an_error_that_names_the_address(places, tmp_path):
+def test_a_repository_that_has_it_not_is_an_error_that_names_the_address(places, repository):
     with pytest.raises(
-        AssetRefused, match=r"empty/org/nlp/parser/1\.0/parser-1\.0\.jar cannot be had"
+        AssetRefused,
+        match=r"parser-1\.0\.jar cannot be had: HTTP Error 404",
     ):
-        assets.fetch(registry.ASSETS["code"], (tmp_path / "empty").as_uri(), places)
+        assets.fetch(registry.ASSETS["code"], f"{repository}/empty", places)
     with pytest.raises(InvalidSetting, match="PRESCORE_MAVEN_URL"):
         assets.fetch(registry.ASSETS["code"], None, places)
 
@@ -166,7 +187,7 @@ def test_what_is_no_such_file_is_not_registered(places, tmp_path, what, layer, e
         assets.add("word-vectors", tmp_path / "nowhere", places)
 
 
-def test_the_commands_list_fetch_and_list_again(places):
+def test_the_commands_list_fetch_and_list_again(places, repository):
     """`prescore assets`, by its own application."""
     runner = CliRunner()
     before = json.loads(runner.invoke(commands.assets, ["list", "--json"]).stdout)
