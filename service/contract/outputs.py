@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAX_TOLD = 1000  # warnings of one file
+LONGEST_PARSED = 80  # words: a parser's time grows with their cube, 200 take 2 minutes
 _SEPARATORS = frozenset("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _UNKNOWN = frozenset({"unk", "<unk>", "[unk]", "<unknown>"})
 _MUCH_UNKNOWN = 0.05  # of all words
@@ -76,6 +77,9 @@ def _warnings(
         elif control := _control(caption):
             detail = f"a control character inside (U+{ord(control):04X})"
             yield _warning("control_character", detail, image)
+        elif len(words := caption.split()) > LONGEST_PARSED:
+            detail = f"{len(words)} words; SPICE and SPIDEr read the first {LONGEST_PARSED}"
+            yield _warning("long_caption", detail, image)
 
 
 def _of_all(

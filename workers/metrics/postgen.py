@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed, UnknownMetric
+from service.contract.outputs import LONGEST_PARSED
 from service.contract.works import KINDS
 from workers import tensor_files
 from workers.control import Progress, Stop, never, silent
@@ -23,7 +24,7 @@ from workers.metrics.jvm import Jvm
 from workers.metrics.references import References
 from workers.metrics.scene_graphs import Parse
 from workers.metrics.tokens import SIGNATURES, Tokenizer, tokenize
-from workers.metrics.tuples import LONGEST, PARSER
+from workers.metrics.tuples import PARSER
 from workers.metrics.variety import Variety
 from workers.metrics.word_vectors import WordVectors
 
@@ -32,7 +33,7 @@ def _fixed(recipe: str) -> Callable[[Task], str]:
     return lambda _: recipe
 
 
-_TUPLES = f"parser:{PARSER}|words:{LONGEST}"
+_TUPLES = f"parser:{PARSER}|words:{LONGEST_PARSED}"
 FAMILIES: Mapping[str, Family] = {
     "bleu": Family(bleu.measure, bleu.corpus, _fixed("reflen:closest")),
     "rouge_l": Family(rouge_l.measure, rouge_l.corpus, _fixed("beta:1.2")),

@@ -10,6 +10,7 @@ from pathlib import Path
 from service.contract import assets
 from service.contract.assets import Places
 from service.contract.errors import MetricFailed
+from service.contract.outputs import LONGEST_PARSED
 from workers import files
 from workers.control import Progress, Stop, never, silent
 from workers.metrics.jvm import Jvm
@@ -17,7 +18,6 @@ from workers.metrics.scene_graphs import Tuples
 from workers.metrics.tuple_store import TupleStore
 
 PARSER = "spice1.0+corenlp3.6.0"  # what tuples depend on beside their caption
-LONGEST = 80  # words of a caption that are read: the time grows with their cube, 200 take 2 minutes
 
 _CORES = os.cpu_count() or 1
 _BATCH = 10 * _CORES  # captions in one request: half a second, unless they are very long
@@ -69,7 +69,7 @@ def from_assets(places: Places, *, remember: bool = True) -> Parser:
 
 def readable(caption: str) -> str:
     """What is parsed of a caption: its first words, in characters that Java can take."""
-    return " ".join(caption.split()[:LONGEST]).encode("utf-8", "replace").decode("utf-8")
+    return " ".join(caption.split()[:LONGEST_PARSED]).encode("utf-8", "replace").decode("utf-8")
 
 
 def write(path: Path, tuples: Mapping[str, Tuples]) -> None:

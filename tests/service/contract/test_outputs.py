@@ -65,6 +65,7 @@ def test_a_part_is_a_part_where_that_is_asked_for():
         ("a\x07dog", "control_character"),
         ("a\x00dog", "control_character"),
         ("a\x9bdog", "control_character"),
+        ("dog " * 81, "long_caption"),
     ],
 )
 def test_an_odd_caption_is_said_with_its_image(caption, code):
@@ -73,7 +74,9 @@ def test_an_odd_caption_is_said_with_its_image(caption, code):
     assert [pair[1] for pair in found.pairs][1] == caption
 
 
-@pytest.mark.parametrize("caption", ["a\tdog", "a 🐕 runs", "a\u200fdog", "ein Hund läuft"])
+@pytest.mark.parametrize(
+    "caption", ["a\tdog", "dog " * 80, "a 🐕 runs", "a\u200fdog", "ein Hund läuft"]
+)
 def test_what_is_merely_unusual_is_not(caption):
     assert not _arrange(("7", "a dog"), ("8", caption), ("9", "a bird")).warnings
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from service.contract.errors import Canceled, JavaFailed, MetricFailed
+from service.contract.outputs import LONGEST_PARSED
 from workers.metrics import tuples
 from workers.metrics.tuple_store import TupleStore
-from workers.metrics.tuples import LONGEST, PARSER, Parser
+from workers.metrics.tuples import PARSER, Parser
 
 CAPTION = "a man in a red shirt is riding two horses near his house"
 TUPLES = [  # as SPICE's own command finds them
@@ -52,9 +53,9 @@ def test_every_caption_gets_its_own_tuples_whatever_stands_beside_it(parser):
 def test_a_long_caption_is_read_up_to_the_limit_and_in_time(parser):
     """Its tenth part is a sentence, so that the parser need not try everything for minutes."""
     words = ("a dog sits . " * 100).split()
-    found = parser.parse([" ".join(words[:LONGEST]), " ".join(words)])
-    assert found[" ".join(words)] == found[" ".join(words[:LONGEST])]
-    assert [word for word, *_ in found[" ".join(words)]].count("dog") >= LONGEST // 4
+    found = parser.parse([" ".join(words[:LONGEST_PARSED]), " ".join(words)])
+    assert found[" ".join(words)] == found[" ".join(words[:LONGEST_PARSED])]
+    assert [word for word, *_ in found[" ".join(words)]].count("dog") >= LONGEST_PARSED // 4
 
 
 def test_what_is_known_starts_no_java(store):
