@@ -73,13 +73,30 @@ def prepare(
     references: Sequence[Sequence[str]], tokenizer: Tokenizer, jvm: Jvm, *, stop: Stop = never
 ) -> References:
     """From people's captions, image by image; MetricFailed where an image has none."""
+    sizes = _sizes(references)
+    tokens = tokenize(_flat(references), tokenizer, jvm, stop=stop)
+    return _indexed(tokens, sizes, tokenizer)
+
+
+def from_tokens(references: Sequence[Sequence[str]], tokenizer: Tokenizer) -> References:
+    """`prepare` of references that `tokenize` has seen already."""
+    return _indexed(_flat(references), _sizes(references), tokenizer)
+
+
+def _flat(references: Sequence[Sequence[str]]) -> list[str]:
+    return [caption for captions in references for caption in captions]
+
+
+def _sizes(references: Sequence[Sequence[str]]) -> Ints:
     for image, captions in enumerate(references):
         if not captions:
             raise MetricFailed(f"image {image}: expected at least one reference, found none")
-    flat = [caption for captions in references for caption in captions]
+    return np.array([len(captions) for captions in references], np.int64)
+
+
+def _indexed(tokens: Sequence[str], sizes: Ints, tokenizer: Tokenizer) -> References:
     numbers = Numbers()
-    encoded = ngrams.encode(tokenize(flat, tokenizer, jvm, stop=stop), numbers)
-    sizes = np.array([len(captions) for captions in references], np.int64)
+    encoded = ngrams.encode(tokens, numbers)
     return References(
         tokenizer=tokenizer,
         words=list(numbers),
@@ -107,7 +124,8 @@ def write(path: Path, references: References) -> None:
             f"{length}/ngrams": level.ngrams,
             f"{length}/held": np.bincount(level.images, minlength=references.images),
             f"{length}/holders": np.diff(level.starts),
-            f"{length}/owners": level.owners - np.repeat(_first(references, level), _sizes(level)),
+            f"{length}/owners": level.owners
+            - np.repeat(_first(references, level), _holders(level)),
             f"{length}/counts": level.counts,
         }
     metadata = {"prescore_references": _FORMAT, "tokenizer": references.tokenizer}
@@ -167,7 +185,7 @@ def _first(references: References, level: Level) -> Ints:
     return references.offsets[level.images]
 
 
-def _sizes(level: Level) -> Ints:
+def _holders(level: Level) -> Ints:
     return np.diff(level.starts)
 
 

@@ -7,6 +7,7 @@ from pycocoevalcap.cider.cider_scorer import precook
 
 from service.contract.errors import MetricFailed
 from workers.metrics import references
+from workers.metrics.tokens import SIGNATURES, tokenize
 
 RAW = [
     ["A dog runs.", "A dog, running"],
@@ -94,9 +95,23 @@ def test_the_signature_says_how_many_there_are_and_how_they_were_tokenised(jvm, 
     assert references.prepare(RAW, "ptb", jvm).signature == "refs:2-3|tok:ptb3.4.1"
 
 
+@pytest.mark.parametrize("tokenizer", SIGNATURES)
+def test_tokens_that_were_made_before_are_prepared_as_texts_are(jvm, tokenizer):
+    texts = [*RAW, ["3 1/2 men", ""]]
+    flat = iter(tokenize([text for image in texts for text in image], tokenizer, jvm))
+    tokens = [[next(flat) for _ in image] for image in texts]
+    found = references.from_tokens(tokens, tokenizer)
+    expected = references.prepare(texts, tokenizer, jvm)
+    assert found.captions == expected.captions
+    assert found.signature == expected.signature
+    np.testing.assert_array_equal(found.word_counts, expected.word_counts)
+
+
 def test_an_image_without_references_is_an_error(jvm):
     with pytest.raises(MetricFailed, match="image 1: expected at least one reference"):
         references.prepare([["a"], []], "none", jvm)
+    with pytest.raises(MetricFailed, match="image 0: expected at least one reference"):
+        references.from_tokens([[]], "none")
 
 
 def _file(**metadata):

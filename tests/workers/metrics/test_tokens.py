@@ -135,6 +135,24 @@ def test_none_splits_at_blanks_and_needs_no_java():
         assert java.pid is None
 
 
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "expected"),
+    [
+        ("regex", "A man's well-kept dog -- runs!", "a man's well-kept dog - - runs !"),
+        ("regex", "Übung: ein 'Mann' (grün), 3,5 m.", "übung : ein ' mann ' ( grün ) , 3 , 5 m ."),
+        ("regex", "rock'n'roll snake_case don't-", "rock'n'roll snake_case don't -"),
+        ("regex", "  \n ", ""),
+        ("character", "一只 猫。", "一 只 猫 。"),
+        ("character", "Ab\u2028 c\u3000!", "A b c !"),
+        ("character", "", ""),
+    ],
+)
+def test_other_languages_have_tokenisers_without_java(tokenizer, text, expected):
+    with Jvm() as java:
+        assert tokenize([text, "A b", text], tokenizer, java)[::2] == [expected, expected]
+        assert java.pid is None
+
+
 def test_no_captions_give_no_tokens(jvm):
     assert tokenize([], "ptb", jvm) == []
 
