@@ -9,7 +9,7 @@ from workers.metrics.family import Floats, Measured, Statistics, Task
 from workers.metrics.ngrams import LONGEST, Ints
 
 NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4")
-_SMALL, _TINY = 1e-9, 1e-15  # the package's own: no division by zero, and 0 / 0 stays next to 0
+SMALL, TINY = 1e-9, 1e-15  # the package's own: no division by zero, and 0 / 0 stays next to 0
 _HALF = 32  # bits: a distance before a length
 
 assert len(NAMES) == LONGEST
@@ -73,10 +73,10 @@ def _scores(
     length: float, wanted: float, ngram_counts: list[float], matches: list[float]
 ) -> list[float]:
     """In the package's order of operations and with its power function: equal in every digit."""
-    ratio = (length + _TINY) / (wanted + _SMALL)
+    ratio = (length + TINY) / (wanted + SMALL)
     brevity = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
     product, scores = 1.0, []
     for place in range(LONGEST):
-        product *= (matches[place] + _TINY) / (ngram_counts[place] + _SMALL)
+        product *= (matches[place] + TINY) / (ngram_counts[place] + SMALL)
         scores.append(product ** (1.0 / (place + 1)) * brevity)
     return scores

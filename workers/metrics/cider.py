@@ -21,7 +21,7 @@ from workers.metrics.ngrams import Ints, Level, Occurrences
 from workers.metrics.references import References
 
 _SIGMA = 6.0
-_SCALE = 10.0
+SCALE = 10.0
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ def _scores(task: Task, block: slice, weighted: Sequence[_Weighted], *, defended
         together = norms[captions] * each.norms[owners]
         values = np.divide(products, together, out=np.zeros_like(products), where=products > 0)
         if defended:
-            values *= _penalties(lengths[captions], references.word_counts[owners])
+            values *= penalties(lengths[captions], references.word_counts[owners])
         total += np.bincount(captions, values, len(rows))
     wanted = references.offsets[rows + 1] - references.offsets[rows]
-    scores: Floats = total / len(weighted) / wanted * _SCALE
+    scores: Floats = total / len(weighted) / wanted * SCALE
     return scores
 
 
@@ -121,7 +121,7 @@ def _products(
     return np.repeat(found.captions[there], sizes), level.owners[entries], own * theirs * idf**2
 
 
-def _penalties(lengths: Ints, wanted: Ints) -> Floats:
+def penalties(lengths: Ints, wanted: Ints) -> Floats:
     """The length that counts is the number of bigrams."""
     difference = np.maximum(lengths - 1, 0) - np.maximum(wanted - 1, 0)
     return np.exp(-(difference**2) / (2 * _SIGMA**2))

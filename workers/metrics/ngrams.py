@@ -174,3 +174,7 @@ def _sums(values: Ints, sizes: Ints) -> Ints:
 
 def pair(first: Ints, second: Ints) -> Ints:
     return (first << _HALF) | second
+
+
+def split(pairs: Ints) -> tuple[Ints, Ints]:
+    return pairs >> _HALF, pairs & ((1 << _HALF) - 1)

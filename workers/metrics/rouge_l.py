@@ -39,6 +39,10 @@ def _scores(task: Task, block: slice) -> Floats:
     )
     precision = np.maximum.reduceat(common / own[captions], begins)
     recall = np.maximum.reduceat(common / theirs[references], begins)
+    return f_measure(precision, recall)
+
+
+def f_measure(precision: Floats, recall: Floats) -> Floats:
     weighted = recall + _BETA**2 * precision
     found = (1 + _BETA**2) * precision * recall
     scores: Floats = np.divide(found, weighted, out=np.zeros_like(found), where=found > 0)

@@ -1,0 +1,1 @@
+"""The one sentence that scores highest when it answers every image."""
