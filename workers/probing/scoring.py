@@ -1,0 +1,62 @@
+"""Corpus scores of one caption for each image, by any post-gen metrics."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from service.contract import catalogue
+from workers.control import Stop, never
+from workers.metrics import postgen
+from workers.metrics.jvm import Jvm
+from workers.metrics.references import References
+from workers.metrics.scene_graphs import Parse
+from workers.metrics.word_vectors import WordVectors
+from workers.probing.table import Scored
+
+Scorer = Callable[[Sequence[str], References], Scored]  # tokens of each image, in its order
+
+
+def scorer(
+    metrics: Iterable[str],
+    jvm: Jvm,
+    *,
+    parse: Parse | None = None,
+    vectors: WordVectors | None = None,
+    stop: Stop = never,
+) -> Scorer:
+    """For metrics by name (`bleu`: all four), of any family that scores tokens; `parse` is for
+    SPICE and SPIDEr, `vectors` for WMD; without them those raise MetricUnavailable. It remembers:
+    probes share captions (people's first reference is in five of them), and a metric is not asked
+    twice for the same.
+    """
+    names = catalogue.expand(metrics)
+    families = list(dict.fromkeys(map(catalogue.work_of, names)))
+    known: dict[tuple[References, tuple[str, ...]], Scored] = {}
+
+    def score(captions: Sequence[str], references: References) -> Scored:
+        asked = (references, tuple(captions))
+        if asked not in known:
+            known[asked] = measure(captions, references)
+        return known[asked]
+
+    def measure(captions: Sequence[str], references: References) -> Scored:
+        values: dict[str, float] = {}
+        signatures: dict[str, str] = {}
+        for family in families:
+            found = postgen.score_tokens(
+                family,
+                captions,
+                references,
+                np.arange(len(captions)),
+                jvm,
+                parse=parse,
+                vectors=vectors,
+                stop=stop,
+            )
+            values |= found.corpus
+            signatures |= found.signatures
+        return Scored(
+            {name: values[name] for name in names}, {name: signatures[name] for name in names}
+        )
+
+    return score
