@@ -25,6 +25,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import captions  # beside this file
+import single  # beside this file
 from baselines import authors_columns, authors_decoding, gensim_distances  # beside this file
 from case import Case, made_up  # beside this file
 
@@ -65,6 +66,7 @@ def main() -> None:
         *_metrics(case),
         *_captions(arguments.images),
         *_distances(case),
+        *_single(),
     ]
     table = _table(rows)
     print(f"\n{_machine(device)}; {case.describe()}\n\n{table}")
@@ -186,6 +188,14 @@ def _distances(case: Case) -> list[Row]:
     worst = float(np.abs(found[0].captions["wmd_distance"][: len(expected)] - expected).max())
     note = f"distances within {worst:.1g} of gensim's"
     return [Row("WMD", took, "gensim, pair by pair (a part, scaled)", plain, note)]
+
+
+def _single() -> list[Row]:
+    baseline = "brute force by pycocoevalcap (a part, scaled)"
+    return [
+        Row(each.what, each.ours, baseline, each.theirs, each.note)
+        for each in single.compare(seconds)
+    ]
 
 
 def _machine(device: torch.device) -> str:

@@ -1,0 +1,52 @@
+"""The best single sentence beside brute force: every sentence as pycocoevalcap's answer for every
+image, of which a few are timed and multiplied.
+
+Real captions where there are data (Flickr30k's), else made-up ones as many.
+"""
+
+from collections.abc import Callable
+
+import captions  # beside this file
+import numpy as np
+
+from oracles import coco_scorers
+from parity import probes
+from workers.metrics.jvm import Jvm
+from workers.probing.constant import search
+from workers.probing.material import Material
+
+_TRIED = 4  # sentences of the baseline
+_PARTS = (("bleu_4", 0.25), ("bleu_4", 0.5), ("bleu_4", 1.0), ("cider_d", 1.0), ("rouge_l", 1.0))
+
+
+def compare(seconds: Callable[[Callable[[], object]], float]) -> list[captions.Timed]:
+    material, rows = _given(), []
+    brute: dict[str, float] = {}
+    for objective, share in _PARTS:
+        sentences = material.training[: int(share * len(material.training))]
+        found: list[search.Best] = []
+        took = seconds(
+            lambda: found.append(search.best(sentences, material.complete, objective))  # noqa: B023
+        )
+        if objective not in brute:
+            tried = np.random.default_rng(0).choice(sentences, _TRIED).tolist()
+            brute[objective] = seconds(lambda: _brute(tried, material, objective)) / _TRIED  # noqa: B023
+        what = f"best single sentence of {len(sentences):,}, {objective}"
+        (best,) = found
+        note = f"{best.score:.4f}; {best.scored} of {best.different} sentences scored one by one"
+        rows.append(captions.Timed(what, took, brute[objective] * len(sentences), note))
+    return rows
+
+
+def _given() -> Material:
+    if captions.DATA.is_dir():
+        return probes.flickr30k(captions.DATA, "karpathy", Jvm())
+    made_up = captions._made_up(30_000)
+    flat = [caption for image in made_up.references for caption in image]
+    return Material("none", made_up.references[:1000], None, flat[5000:])
+
+
+def _brute(sentences: list[str], material: Material, objective: str) -> None:
+    for sentence in sentences:
+        constant = [sentence] * len(material.references)
+        coco_scorers.scores(constant, material.references, [objective])
