@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from service import results
-from service.contract.schemas import EvaluationOut
+from service.contract.schemas import RunOut
 
-Build = Callable[[], tuple[EvaluationOut, int]]
+Build = Callable[[], tuple[RunOut, int]]
 _KEPT = 1_000  # evaluations; some 3 KB each
 
 
@@ -41,7 +41,7 @@ class Bodies:
     async def _build(self, build: Build) -> Body:
         return self._keep(*await asyncio.to_thread(build))
 
-    def _keep(self, answer: EvaluationOut, version: int) -> Body:
+    def _keep(self, answer: RunOut, version: int) -> Body:
         over = results.is_over(answer)
         body = Body(version, over, answer.model_dump_json().encode())
         self._bodies[answer.id] = body

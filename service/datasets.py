@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from service.contract import bundles
+from service.contract import bundles, outputs
 from service.contract.blobs import Blobs
-from service.contract.errors import NotFound
+from service.contract.errors import InvalidRequest, NotFound
 from service.contract.records import Records
-from service.contract.schemas import DatasetOut, FeaturesOut, SplitOut
+from service.contract.requests import CaptionIn
+from service.contract.schemas import DatasetOut, DatasetPinned, FeaturesOut, SplitOut
 from service.contract.tables import datasets
 from service.times import rfc3339
 
@@ -33,6 +35,13 @@ class Pinned:
 
     def __str__(self) -> str:
         return f"{self.name}@v{self.version}/{self.split}"
+
+    @property
+    def out(self) -> DatasetPinned:
+        """As answers name it."""
+        return DatasetPinned(
+            name=self.name, version=f"v{self.version}", digest=self.digest, split=self.split
+        )
 
 
 def judge(path: Path) -> dict[str, Any]:
@@ -111,6 +120,22 @@ def _split(path: Path, split: str) -> Split:
 
 def split_of(blobs: Blobs, pinned: Pinned) -> Split:
     return _split(blobs.path(pinned.digest, check=False), pinned.split)
+
+
+def store_captions(
+    blobs: Blobs, given: Sequence[CaptionIn], pinned: Pinned, *, subset: bool
+) -> tuple[str, Sequence[Mapping[str, Any]]]:
+    """Someone's outputs in the split's order, as a blob of [place, caption] pairs, and what is odd
+    about them. InvalidRequest where they do not fit.
+    """
+    split = split_of(blobs, pinned)
+    references = [item.references for item in split.items]
+    pairs = [(each.image, each.caption) for each in given]
+    found = outputs.arrange(pairs, split.places, references, str(pinned), subset=subset)
+    if found.problems:
+        problems = [(f"/captions{pointer}", detail) for pointer, detail in found.problems[:100]]
+        raise InvalidRequest(f"captions do not fit {pinned}: {problems[0][1]}", problems)
+    return blobs.put(json.dumps(found.pairs).encode()), found.warnings
 
 
 def _row(records: Records, name: str, version: str) -> Any:

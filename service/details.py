@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from service import cursors, datasets, evaluations, sheets
+from service import cursors, datasets, evaluations, runs, sheets
 from service.contract import checkpoint_header
 from service.contract.blobs import Blobs
 from service.contract.catalogue import POSTGEN, work_of
@@ -79,7 +79,7 @@ def captions_coco(records: Records, blobs: Blobs, identity: str) -> list[CocoCap
 def tokens(records: Records, blobs: Blobs, identity: str, image: str) -> TokensOut:
     """Every reference of one image, word by word, with what the model thought of each."""
     evaluation, _ = evaluations.get(records, identity)
-    result = evaluations.result_of(records, identity, "columns")
+    result = runs.result_of(records, identity, "columns")
     if result is None or evaluation.checkpoint is None:
         raise NotFound(f"evaluation {identity} has no columns (yet)")
     pinned = _pinned(records, evaluation)
@@ -157,7 +157,7 @@ def _caption_scores(
 def _score_files(records: Records, blobs: Blobs, evaluation: EvaluationOut) -> dict[str, Path]:
     """By family, of those that are done by now."""
     results = {
-        work.kind: evaluations.result_of(records, evaluation.id, work.name)
+        work.kind: runs.result_of(records, evaluation.id, work.name)
         for work in evaluation.works
         if work.status == "done" and work.kind in _SCORED
     }

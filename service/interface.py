@@ -18,6 +18,7 @@ TAGS = [
     {"name": "evaluations", "description": "Submit, poll, listen, page through, cancel."},
     {"name": "checkpoints", "description": "Models, by the SHA-256 of their bytes."},
     {"name": "datasets", "description": "Images and their references: immutable versions."},
+    {"name": "probes", "description": "Where metrics lie on a dataset."},
     {"name": "metrics", "description": "What can be computed here, and what it means."},
     {"name": "health", "description": "For load balancers and Prometheus."},
 ]

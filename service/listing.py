@@ -42,7 +42,7 @@ def list_evaluations(
     cursor: str | None,
 ) -> EvaluationPage:
     """The latest first; a page begins after the row that its cursor names."""
-    query = sa.select(rows.c.id, rows.c.created_at)
+    query = sa.select(rows.c.id, rows.c.created_at).where(rows.c.id.startswith("ev_"))
     if dataset is not None:
         name, _, version = dataset.partition("@")
         query = query.where(rows.c.dataset_name == name)

@@ -8,14 +8,14 @@ from sqlalchemy.engine import Row
 
 from service.contract import works
 from service.contract.records import Records
-from service.contract.schemas import EvaluationOut
+from service.contract.schemas import EvaluationOut, RunOut
 from service.contract.tables import events as event_rows
 
 _EARLY = ("prefix", "columns", "pregen")
 
 
-def is_over(evaluation: EvaluationOut) -> bool:
-    return evaluation.status in works.ENDED
+def is_over(run: RunOut) -> bool:
+    return run.status in works.ENDED
 
 
 def is_early_enough(evaluation: EvaluationOut) -> bool:

@@ -1,7 +1,6 @@
 """Taking a request in: what it asks for is checked, planned, and recorded as an evaluation."""
 
 import hashlib
-import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -11,18 +10,17 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service import checkpoints, datasets
-from service.contract import assets, catalogue, intake, outputs, planning
+from service import checkpoints, datasets, probes, runs
+from service.contract import assets, catalogue, planning
 from service.contract.assets import Places
 from service.contract.blobs import Blobs
 from service.contract.errors import Conflict, InvalidRequest
-from service.contract.history import settle
 from service.contract.planning import Plan, Wanted
 from service.contract.records import Records
 from service.contract.requests import Decoding, EvaluationIn
-from service.contract.schemas import DatasetPinned
-from service.contract.tables import evaluation_works, evaluations, idempotency, labels
+from service.contract.tables import idempotency
 from service.datasets import Pinned
+from service.runs import Run
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,19 @@ def submit(
             claimed = _claim(connection, records, caller, key, digest, identity)
             if claimed is not None:
                 return Submitted(claimed, replayed=True)
-        _insert(connection, records, identity, request, pinned, plan, warnings)
+        kept = request.model_dump(exclude={"captions"})
+        health = probes.health_of(connection, pinned)
+        run = Run(
+            identity,
+            {**kept, "health": health},
+            pinned,
+            plan,
+            warnings,
+            request.deadline,
+            checkpoint=request.checkpoint,
+            labels=request.labels,
+        )
+        runs.insert(connection, records, run)
     return Submitted(identity, replayed=False)
 
 
@@ -117,7 +127,9 @@ def _plan(
             raise InvalidRequest(
                 "pre-gen scores need a checkpoint; captions alone have none", [("/pregen", "")]
             )
-        digest, warnings = _captions(blobs, request, pinned)
+        digest, warnings = datasets.store_captions(
+            blobs, request.captions, pinned, subset=request.subset
+        )
         return planning.plan_captions(digest, *split, wanted), warnings
     assert request.checkpoint is not None
     _check_match(checkpoints.describe(records, request.checkpoint), pinned)
@@ -199,63 +211,3 @@ def _check_match(description: Mapping[str, Any], pinned: Pinned) -> None:
 
 def _encoder(encoder: Mapping[str, str]) -> str:
     return f"{encoder['name']} ({encoder['digest']})"
-
-
-def _captions(
-    blobs: Blobs, request: EvaluationIn, pinned: Pinned
-) -> tuple[str, Sequence[Mapping[str, Any]]]:
-    """Stores the captions in the split's order: a blob of [place, caption] pairs."""
-    assert request.captions is not None
-    given = [(each.image, each.caption) for each in request.captions]
-    split = datasets.split_of(blobs, pinned)
-    references = [item.references for item in split.items]
-    found = outputs.arrange(given, split.places, references, str(pinned), subset=request.subset)
-    if found.problems:
-        problems = [(f"/captions{pointer}", detail) for pointer, detail in found.problems[:100]]
-        raise InvalidRequest(f"captions do not fit {pinned}: {problems[0][1]}", problems)
-    return blobs.put(json.dumps(found.pairs).encode()), found.warnings
-
-
-def _insert(
-    connection: Connection,
-    records: Records,
-    identity: str,
-    request: EvaluationIn,
-    pinned: Pinned,
-    plan: Plan,
-    warnings: Sequence[Mapping[str, Any]],
-) -> None:
-    now = time.time()
-    deadline = now + request.deadline
-    cached = intake.add_works(records, connection, plan.everything(), deadline)
-    kept = request.model_dump(exclude={"captions"})
-    pinned_out = DatasetPinned(
-        name=pinned.name, version=f"v{pinned.version}", digest=pinned.digest, split=pinned.split
-    )
-    connection.execute(
-        evaluations.insert().values(
-            id=identity,
-            request=json.dumps(kept),
-            dataset=pinned_out.model_dump_json(),
-            dataset_name=pinned.name,
-            checkpoint=request.checkpoint,
-            status="queued",
-            version=1,
-            warnings=json.dumps(list(warnings)),
-            deadline=deadline,
-            created_at=now,
-        )
-    )
-    for position, (name, work) in enumerate(plan.named.items()):
-        connection.execute(
-            evaluation_works.insert().values(
-                evaluation_id=identity,
-                position=position,
-                name=name,
-                work_key=work.key,
-                cached=cached[work.key],
-            )
-        )
-    for name, value in request.labels.items():
-        connection.execute(labels.insert().values(evaluation_id=identity, name=name, value=value))
-    settle(connection, identity)

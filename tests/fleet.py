@@ -172,14 +172,19 @@ def bundle(images: int, words: int = 50, feature_size: int = 5, seed: int = 0) -
 
 
 def bundle_of(
-    people: Mapping[str, Sequence[str]], rows: NDArray[np.float32] | None = None
+    people: Mapping[str, Sequence[str]],
+    rows: NDArray[np.float32] | None = None,
+    training: Sequence[str] = (),
 ) -> bytes:
-    """The same of given references, by image; and of features, where there are any."""
+    """The same of given references, by image; with features, where there are any, and with
+    captions of a training split.
+    """
     names = list(people)
     items = [
         Item(name, "test", tuple(captions), str(900 + index))
         for index, (name, captions) in enumerate(people.items())
     ]
+    items += [Item(f"seen{at}.jpg", "train", (text,)) for at, text in enumerate(training)]
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive, _folder() as folder:
         bundles.write_folder(folder, items)

@@ -10,6 +10,7 @@ def main() -> None:
         name="python -m workers", no_args_is_help=True, pretty_exceptions_enable=False
     )
     app.command("check")(commands.check)
+    app.command("probe")(commands.probe)
     app.command("score")(commands.score)
     app.command("doctor")(commands.doctor)
     app.add_typer(commands.assets, name="assets")

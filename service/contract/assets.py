@@ -193,6 +193,12 @@ def missing(metric: str, places: Places) -> str | None:
     return next((reason for reason in reasons.values() if reason is not None), None)
 
 
+def lacking(metrics: Iterable[str], places: Places) -> dict[str, str]:
+    """Of these metrics those that cannot be computed here, and why."""
+    reasons = {name: missing(name, places) for name in metrics}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
 def _reason(asset: Asset, places: Places) -> str | None:
     try:
         locate(asset.name, places)

@@ -19,6 +19,8 @@ _TRAINING = "train"
 MAX_PARTS = 500  # of one work
 _WEIGHTED = ("cider_d", "cider")  # by document frequencies
 _PARSED = frozenset({"spice", "spider"})  # they need tuples; SPIDEr needs SPICE and CIDEr-D
+_OF_SYSTEMS = frozenset({"human", "single"})  # probes that look at a system's captions too
+_TRAINED = frozenset({"rare", "single"})  # and those that look at training captions
 _WITHOUT_REFERENCES = frozenset({"bertscore", "variety"})  # tokenised ones, that is
 
 
@@ -82,6 +84,50 @@ def plan_checkpoint(
 
 def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: Wanted) -> Plan:
     return Plan(_Postgen(Blob(captions), Blob(dataset), split, images, wanted).named())
+
+
+@dataclass(frozen=True)
+class Probing:
+    """What a dataset is probed with. `options` of single probes, by name; `captions` are of a
+    system, which some probes hold against people.
+    """
+
+    probes: Sequence[str]
+    metrics: Sequence[str]
+    tokenizer: str
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    training: str | None = None
+    captions: Blob | Work | None = None
+
+
+def computable(metrics: Sequence[str], reasons: Mapping[str, str]) -> list[str]:
+    """One that is unavailable does not keep the others from being probed; where all are, their
+    works say why.
+    """
+    return [name for name in metrics if name not in reasons] or list(metrics)
+
+
+def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
+    """A work for each probe, and the metrics' health from all of them."""
+    named = {probe: _probe(probe, Blob(dataset), split, asked) for probe in asked.probes}
+    return Plan({**named, "health": Work("health", named, {})})
+
+
+def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Work:
+    inputs: dict[str, Blob | Work] = {"dataset": dataset}
+    if asked.captions is not None and probe in _OF_SYSTEMS:
+        inputs["captions"] = asked.captions
+    parameters = {
+        "probe": probe,
+        "split": split,
+        "metrics": list(asked.metrics),
+        "tokenizer": asked.tokenizer,
+        "own": {family: dict(own) for family, own in asked.own.items() if own},
+        "options": dict(asked.options.get(probe, {})),
+        "training": asked.training if probe in _TRAINED else None,
+    }
+    return Work("probe", inputs, parameters)
 
 
 def training_split(splits: Iterable[str], scored: str) -> str | None:

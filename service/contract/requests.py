@@ -61,6 +61,59 @@ class BertScore(_Strict):
     )
 
 
+ProbeName = Literal["human", "frequent", "rare", "swap", "random", "single"]
+
+
+class ProbeOptions(_Strict):
+    """What is not as in the paper."""
+
+    frequent: list[str] | Whole | None = Field(
+        default=None, description="Words, or how many of the most frequent ones."
+    )
+    swaps: list[tuple[str, str]] | None = Field(
+        default=None, description="Pairs of a word and what stands in its place."
+    )
+    objective: Literal["bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider_d"] = Field(
+        default="bleu_4", description="What the single sentence shall win."
+    )
+
+
+class ProbesIn(_Strict):
+    """A split whose own references show where metrics lie."""
+
+    dataset: DatasetReference
+    probes: list[ProbeName] = Field(
+        default=["human", "frequent", "rare", "swap", "random", "single"], min_length=1
+    )
+    metrics: list[PostgenName] = Field(
+        default=["bleu", "rouge_l", "cider_d", "meteor"], min_length=1
+    )
+    tokenizer: Literal["ptb", "none", "character", "regex"] = Field(
+        default="ptb",
+        description="`ptb` is for English; `regex`: words and marks in small letters; `character`: "
+        "every character; `none`: tokens already, split at blanks.",
+    )
+    evaluation: str | None = Field(
+        default=None,
+        max_length=40,
+        description="One whose captions are held against people's.",
+    )
+    captions: list[CaptionIn] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=1_000_000,
+        description="Or these, one for each image.",
+    )
+    options: ProbeOptions = ProbeOptions()
+    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
+
+    @model_validator(mode="after")
+    def _one_system(self) -> Self:
+        if self.evaluation is not None and self.captions is not None:
+            raise ValueError("expected `evaluation` or `captions`, not both")
+        return self
+
+
 class EvaluationIn(_Strict):
     """Either a checkpoint or captions, scored on one split of a dataset."""
 

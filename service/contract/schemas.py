@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from service.contract import catalogue
 from service.contract.catalogue import Family
-from service.contract.texts import Digest, EvaluationId, Timestamp
+from service.contract.texts import Digest, EvaluationId, ProbesId, Timestamp
 from service.contract.works import EvaluationStatus, WorkStatus
 
 Verdict = Literal["passed", "failed", "undecided", "not_comparable"]
@@ -102,17 +102,37 @@ class WarningOut(BaseModel):
     detail: str
 
 
+class MetricHealth(BaseModel):
+    """How far a metric can be trusted on a split; null where nothing is known."""
+
+    human: float | None = Field(description="People's score against each other, leave one out.")
+    human_of_range: float | None = Field(description="The same, as a share of the range.")
+    constant: float | None = Field(description="What one sentence for all images earns.")
+    constant_of_range: float | None = Field(description="The same, as a share of the range.")
+    constant_of_human: float | None = Field(description="The same, as a share of people's score.")
+    rare_of_human: float | None = Field(
+        description="What is lost with rare words, as a share of people's score: near 0, the "
+        "metric is blind to them."
+    )
+
+
 class GateOut(BaseModel):
     gate: str
     verdict: Verdict | None
     detail: str | None
 
 
-class EvaluationOut(BaseModel):
+class RunOut(BaseModel):
+    """A named set of works."""
+
+    id: str
+    status: EvaluationStatus
+
+
+class EvaluationOut(RunOut):
     """A named set of works, and what has come out of them by now."""
 
     id: EvaluationId
-    status: EvaluationStatus
     dataset: DatasetPinned
     checkpoint: Digest | None
     works: list[WorkOut]
@@ -125,9 +145,41 @@ class EvaluationOut(BaseModel):
     verdict: Verdict | None
     forecast: dict[str, Any] | None
     estimate: dict[str, Any] | None
-    health: dict[str, Any] | None
+    health: dict[str, MetricHealth] | None = Field(
+        description="By metric, from the probes that had been run on this split when this was "
+        "submitted; null where none had."
+    )
     error: RunProblem | None = Field(description="The first failure, once the status is `failed`.")
     labels: dict[str, str]
+    created_at: Timestamp
+    finished_at: Timestamp | None
+
+
+class ProbeRow(BaseModel):
+    """One row of a probe's table: scores, and what is lost beside the table's first row."""
+
+    probe: str
+    name: str
+    share: float | None = Field(description="Of tokens that were replaced.")
+    scores: dict[str, float | None]
+    drop: dict[str, float | None]
+    sd: dict[str, float | None] = Field(description="Where scores are means.")
+    signatures: dict[str, str]
+    text: str = Field(description="The sentence, where the row is about one.")
+    note: str
+    reason: str | None = Field(description="Why there are no scores.")
+
+
+class ProbesOut(RunOut):
+    """Probes of a dataset: a table for each, as they are done."""
+
+    id: ProbesId
+    dataset: DatasetPinned
+    works: list[WorkOut]
+    probes: dict[str, list[ProbeRow]]
+    health: dict[str, MetricHealth] | None = Field(description="null until all are done.")
+    warnings: list[WarningOut]
+    error: RunProblem | None
     created_at: Timestamp
     finished_at: Timestamp | None
 

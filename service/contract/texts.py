@@ -76,6 +76,10 @@ EVALUATION_ID = r"^ev_[A-Za-z0-9_-]{1,37}$"
 EvaluationId = Annotated[
     str, Field(json_schema_extra={"pattern": EVALUATION_ID}, description="Where to ask for it.")
 ]
+PROBES_ID = r"^pb_[A-Za-z0-9_-]{1,37}$"
+ProbesId = Annotated[
+    str, Field(json_schema_extra={"pattern": PROBES_ID}, description="Where to ask for them.")
+]
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 # What is no metric's name is refused by the catalogue, which suggests the nearest ones.

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from service import details, evaluations, interface, results
+from service import details, evaluations, interface, results, runs
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
@@ -131,7 +131,7 @@ async def events(id: Identity, service: Service, last_event_id: LastEventId = No
     """Events `work`, `scores` and `end`, after which nothing comes. A listener that was cut off
     goes on with `Last-Event-ID`; comments keep a silent connection alive.
     """
-    version, over = await asyncio.to_thread(evaluations.state, service.records, id)
+    version, over = await asyncio.to_thread(runs.state, service.records, id)
     after = min(event_number(last_event_id), version)
     if over and after == version:
         return Response(status_code=204)
@@ -144,7 +144,7 @@ async def events(id: Identity, service: Service, last_event_id: LastEventId = No
 
 async def _stream(service: Parts, identity: str, after: int) -> AsyncIterator[str]:
     while True:
-        version = await asyncio.to_thread(evaluations.version, service.records, identity)
+        version = await asyncio.to_thread(runs.version, service.records, identity)
         found = await asyncio.to_thread(results.events, service.records, identity, after)
         for event in found:
             yield f"id: {event.version}\nevent: {event.kind}\ndata: {event.payload}\n\n"

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from service import evaluations, interface, results, submissions
+from service import evaluations, interface, results, runs, submissions
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
@@ -24,16 +24,15 @@ from service.contract.requests import EvaluationIn
 from service.contract.schemas import EvaluationOut, EvaluationPage
 from service.contract.texts import DatasetFilter
 from service.contract.works import EvaluationStatus
-from service.dependencies import Parts, Service
+from service.dependencies import Service
 from service.json_bodies import JsonRoute
 from service.listing import list_evaluations, wanted_labels
-from service.preferences import idempotency_key, matches, wait_seconds
+from service.preferences import idempotency_key
+from service.routers import polling
 from service.routers.parameters import Cursor, Digits, IdempotencyKey, Identity, IfNoneMatch, Prefer
+from service.routers.polling import MADE, WAITED, made
 
 router = APIRouter(prefix="/v1/evaluations", tags=["evaluations"], route_class=JsonRoute)
-RETRY_AFTER = "1"
-_WAITED = ("ETag", "Retry-After", "Preference-Applied")
-_MADE = ("ETag", "Location", "Preference-Applied")
 
 
 @router.post(
@@ -47,9 +46,9 @@ _MADE = ("ETag", "Location", "Preference-Applied")
         201: {
             "model": EvaluationOut,
             "description": "`Prefer: wait=N` was asked for, and what it waits for is there.",
-            **interface.headers(*_MADE),
+            **interface.headers(*MADE),
         },
-        202: interface.headers(*_MADE, "Retry-After"),
+        202: interface.headers(*MADE, "Retry-After"),
         **interface.refusals(
             MalformedJson,
             NotFound,
@@ -80,27 +79,13 @@ async def submit(
         submissions.submit, service.records, service.blobs, service.places, request, key
     )
     await asyncio.to_thread(service.queues.flush, service.records)
-    headers = {"Location": f"/v1/evaluations/{submitted.id}"}
-    seconds = wait_seconds(prefer)
-    answer, version = await _wait_for_pregen(service, submitted.id, seconds or 0)
-    status = 201 if seconds is not None and results.is_early_enough(answer) else 202
-    if status == 202:
-        headers["Retry-After"] = RETRY_AFTER
-    if seconds is not None:
-        headers["Preference-Applied"] = f"wait={seconds}"
-    return _json(answer, version, status, headers)
-
-
-async def _wait_for_pregen(
-    service: Parts, identity: str, seconds: float
-) -> tuple[EvaluationOut, int]:
-    until = asyncio.get_running_loop().time() + seconds
-    while True:
-        answer, version = await asyncio.to_thread(evaluations.get, service.records, identity)
-        left = until - asyncio.get_running_loop().time()
-        if results.is_early_enough(answer) or left <= 0:
-            return answer, version
-        await service.watcher.changed(identity, version, left)
+    return await polling.submitted(
+        service,
+        f"/v1/evaluations/{submitted.id}",
+        prefer,
+        lambda: evaluations.get(service.records, submitted.id),
+        results.is_early_enough,
+    )
 
 
 @router.get(
@@ -131,7 +116,7 @@ def every(
     summary="Look at an evaluation",
     response_model=EvaluationOut,
     responses={
-        200: interface.headers(*_WAITED),
+        200: interface.headers(*WAITED),
         304: {
             "description": "It is as `If-None-Match` says.",
             **interface.headers("ETag", "Preference-Applied"),
@@ -149,20 +134,9 @@ async def get(
     HTTP. `Prefer: wait=N` with `If-None-Match` is the long poll: it answers as soon as anything
     has changed, or 304 after N seconds.
     """
-    version = evaluations.version(service.records, id)  # 0.1 ms: a thread costs more
-    etag = _etag(id, version)
-    seconds = wait_seconds(prefer)
-    headers = {} if seconds is None else {"Preference-Applied": f"wait={seconds}"}
-    if matches(if_none_match, etag):
-        changed = await service.watcher.changed(id, version, seconds) if seconds else None
-        if changed is None:
-            return Response(status_code=304, headers={"ETag": etag, **headers})
-        version = changed
-    kept = await service.bodies.get(id, version, lambda: evaluations.get(service.records, id))
-    if not kept.over and seconds is None:  # whoever waits here need not wait at home too
-        headers["Retry-After"] = RETRY_AFTER
-    headers["ETag"] = _etag(id, kept.version)
-    return Response(kept.text, 200, headers, media_type="application/json")
+    return await polling.answer(
+        service, id, if_none_match, prefer, lambda: evaluations.get(service.records, id)
+    )
 
 
 @router.post(
@@ -176,19 +150,6 @@ async def get(
 )
 def cancel(id: Identity, service: Service) -> Response:
     """Ends what nobody else waits for. Canceling what has ended changes nothing."""
-    evaluations.cancel(service.records, id)
+    runs.cancel(service.records, id)
     answer, version = evaluations.get(service.records, id)
-    return _json(answer, version, 202, {"Location": f"/v1/evaluations/{id}"})
-
-
-def _etag(identity: str, version: int) -> str:
-    return f'"{identity}.{version}"'
-
-
-def _json(answer: EvaluationOut, version: int, status: int, headers: dict[str, str]) -> Response:
-    return Response(
-        answer.model_dump_json(),
-        status,
-        {"ETag": _etag(answer.id, version), **headers},
-        media_type="application/json",
-    )
+    return made(answer, id, version, 202, {"Location": f"/v1/evaluations/{id}"})

@@ -4,9 +4,10 @@ import re
 from typing import Annotated, Any
 
 from fastapi import Header, Path, Query
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
-from service.contract.texts import EVALUATION_ID
+from service.contract.errors import NotFound
+from service.contract.texts import EVALUATION_ID, PROBES_ID
 from service.preferences import IDEMPOTENCY_KEY
 
 
@@ -18,12 +19,31 @@ def _digits(value: Any) -> Any:
 
 
 Digits = BeforeValidator(_digits)
+
+
+def _of(pattern: str, what: str) -> AfterValidator:
+    """An id of something else is not found, rather than wrong."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise NotFound(f"no {what} {value!r:.60}")
+        return value
+
+    return AfterValidator(check)
+
+
 Identity = Annotated[
     str,
+    _of(EVALUATION_ID, "evaluation"),
     Path(
         description="The evaluation's `id`.",
         json_schema_extra={"pattern": EVALUATION_ID},
     ),
+]
+ProbesIdentity = Annotated[
+    str,
+    _of(PROBES_ID, "probes"),
+    Path(description="The probes' `id`.", json_schema_extra={"pattern": PROBES_ID}),
 ]
 Cursor = Annotated[
     str | None, Query(description="The `next` of the page before; opaque. None: the first page.")

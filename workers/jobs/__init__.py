@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.control import Progress, silent
-from workers.jobs import inference, postgen
+from workers.jobs import inference, postgen, probes
 from workers.jobs.request import Job, Request
 from workers.toolbox import Toolbox
 
@@ -28,6 +28,8 @@ KINDS: Mapping[str, Job] = {
     "bertscore": postgen.score_bertscore,
     "training": postgen.keep_training,
     "variety": postgen.describe_captions,
+    "probe": probes.probe,
+    "health": probes.health,
 }
 
 

@@ -1,14 +1,12 @@
 """The works of the post-gen metrics: what is prepared of references and captions, and scores."""
 
-import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from service.contract import bundles
 from workers.control import Progress
-from workers.jobs.request import Job, Request, Result
+from workers.jobs.request import Job, Request, Result, read_pairs
 from workers.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -112,7 +110,7 @@ def score_bertscore(request: Request, toolbox: Toolbox, progress: Progress) -> R
     from workers.metrics import bertscore, postgen
 
     asked = request.parameters
-    places, captions = _read_pairs(request.inputs["captions"])
+    places, captions = read_pairs(request.inputs["captions"])
     prepared = bertscore.read(request.inputs["embedded_references"])
     encoder = toolbox.encoder(asked["encoder"], asked["layer"])
     options = {name: asked[name] for name in ("idf", "baseline")}
@@ -155,11 +153,6 @@ def _people(request: Request) -> Sequence[Sequence[str]]:
     items = bundles.read_split(request.inputs["dataset"], request.parameters["split"])
     start, stop = request.parameters.get("images", (0, len(items)))
     return [item.references for item in items[start:stop]]
-
-
-def _read_pairs(path: Path) -> tuple[list[int], list[str]]:
-    pairs = json.loads(path.read_text("utf-8"))
-    return [place for place, _ in pairs], [caption for _, caption in pairs]
 
 
 def _scored(found: "Scores") -> Result:

@@ -31,5 +31,11 @@ class Result:
 Job = Callable[[Request, Toolbox, Progress], Result]
 
 
+def read_pairs(path: Path) -> tuple[list[int], list[str]]:
+    """Places in the split, and their captions."""
+    pairs = json.loads(path.read_text("utf-8"))
+    return [place for place, _ in pairs], [caption for _, caption in pairs]
+
+
 def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False), "utf-8")

@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from service.contract import catalogue
+from service.contract.errors import MetricUnavailable
 from workers.control import Stop, never
-from workers.metrics import postgen
+from workers.metrics import bertscore, postgen
+from workers.metrics.encoder import Encoder
 from workers.metrics.jvm import Jvm
 from workers.metrics.references import References
 from workers.metrics.scene_graphs import Parse
@@ -22,10 +24,12 @@ def scorer(
     *,
     parse: Parse | None = None,
     vectors: WordVectors | None = None,
+    encoder: Encoder | None = None,
     stop: Stop = never,
 ) -> Scorer:
     """For metrics by name (`bleu`: all four), of any family that scores tokens; `parse` is for
-    SPICE and SPIDEr, `vectors` for WMD; without them those raise MetricUnavailable. It remembers:
+    SPICE and SPIDEr, `vectors` for WMD, `encoder` for BERTScore (of tokens, joined by blanks);
+    without them those raise MetricUnavailable. It remembers:
     probes share captions (people's first reference is in five of them), and a metric is not asked
     twice for the same.
     """
@@ -43,16 +47,19 @@ def scorer(
         values: dict[str, float] = {}
         signatures: dict[str, str] = {}
         for family in families:
-            found = postgen.score_tokens(
-                family,
-                captions,
-                references,
-                np.arange(len(captions)),
-                jvm,
-                parse=parse,
-                vectors=vectors,
-                stop=stop,
-            )
+            if family == "bertscore":
+                found = _bertscore(captions, references, encoder, stop)
+            else:
+                found = postgen.score_tokens(
+                    family,
+                    captions,
+                    references,
+                    np.arange(len(captions)),
+                    jvm,
+                    parse=parse,
+                    vectors=vectors,
+                    stop=stop,
+                )
             values |= found.corpus
             signatures |= found.signatures
         return Scored(
@@ -60,3 +67,14 @@ def scorer(
         )
 
     return score
+
+
+def _bertscore(
+    captions: Sequence[str], references: References, encoder: Encoder | None, stop: Stop
+) -> postgen.Scores:
+    if encoder is None:
+        raise MetricUnavailable("BERTScore needs a model, and was given none")
+    prepared = bertscore.prepare(references.captions, encoder, stop=stop)
+    found = bertscore.measure(captions, range(len(captions)), prepared, encoder, stop=stop)
+    recipe = bertscore.recipe(prepared)
+    return postgen.scores_of("bertscore", found, references.signature, recipe)

@@ -1,0 +1,141 @@
+"""Probes of a dataset: taken in, and what has come out of them by now."""
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from service import datasets, evaluations, runs
+from service.contract import assets, catalogue, planning
+from service.contract.assets import Places
+from service.contract.blobs import Blobs
+from service.contract.errors import InvalidRequest
+from service.contract.planning import Probing
+from service.contract.records import Records
+from service.contract.requests import ProbesIn
+from service.contract.schemas import DatasetPinned, MetricHealth, ProbeRow, ProbesOut, WarningOut
+from service.contract.tables import evaluations as rows_of_runs
+from service.contract.works import Blob
+from service.datasets import Pinned
+from service.runs import Run
+from service.times import rfc3339
+
+
+def submit(records: Records, blobs: Blobs, places: Places, request: ProbesIn) -> str:
+    """The id of the run."""
+    pinned = datasets.pin(records, request.dataset)
+    asked = catalogue.expand(request.metrics)
+    reasons = assets.lacking(asked, places)
+    names = planning.computable(asked, reasons)
+    families = dict.fromkeys(map(catalogue.work_of, names))
+    captions, warnings = _captions(records, blobs, request, pinned)
+    wanted = Probing(
+        list(dict.fromkeys(request.probes)),
+        names,
+        request.tokenizer,
+        _options(request),
+        own={family: assets.parameters(family, places) for family in families},
+        training=planning.training_split(pinned.splits, pinned.split),
+        captions=None if captions is None else Blob(captions),
+    )
+    plan = planning.plan_probes(pinned.digest, pinned.split, wanted)
+    identity = f"pb_{secrets.token_urlsafe(18)}"
+    kept = request.model_dump(exclude={"captions"})
+    told = [
+        {"code": "unavailable", "image": None, "detail": f"{n}: {r}"} for n, r in reasons.items()
+    ]
+    run = Run(identity, kept, pinned, plan, [*told, *warnings], request.deadline)
+    with records.transaction() as connection:
+        runs.insert(connection, records, run)
+    return identity
+
+
+def get(records: Records, identity: str) -> tuple[ProbesOut, int]:
+    """The run and its version."""
+    with records.reading() as connection:
+        row, rows = runs.look(connection, identity)
+        works = runs.works_out(connection, rows, identity)
+    summaries = {
+        at["name"]: json.loads(at["summary"])
+        for at in rows
+        if at["status"] == "done" and at["summary"]
+    }
+    tables = {name: found["rows"] for name, found in summaries.items() if "rows" in found}
+    return ProbesOut(
+        id=row.id,
+        status=row.status,
+        dataset=DatasetPinned(**json.loads(row.dataset)),
+        works=works,
+        probes={name: [ProbeRow(**each) for each in table] for name, table in tables.items()},
+        health=_health(summaries),
+        warnings=[WarningOut(**warning) for warning in json.loads(row.warnings)],
+        error=runs.error_of(rows) if row.status == "failed" else None,
+        created_at=rfc3339(row.created_at),
+        finished_at=rfc3339(row.finished_at) if row.finished_at else None,
+    ), row.version
+
+
+def _health(summaries: Mapping[str, Mapping[str, Any]]) -> dict[str, MetricHealth] | None:
+    found = summaries.get("health", {}).get("health")
+    return found and {name: MetricHealth(**health) for name, health in found.items()}
+
+
+def _captions(
+    records: Records, blobs: Blobs, request: ProbesIn, pinned: Pinned
+) -> tuple[str | None, Sequence[Mapping[str, Any]]]:
+    if request.captions is not None:
+        return datasets.store_captions(blobs, request.captions, pinned, subset=False)
+    if request.evaluation is None:
+        return None, []
+    evaluation, _ = evaluations.get(records, request.evaluation)
+    found = evaluations.captions_of(records, request.evaluation)
+    if (evaluation.dataset.digest, evaluation.dataset.split) != (pinned.digest, pinned.split):
+        raise InvalidRequest(
+            f"the evaluation is on {evaluation.dataset.name}/{evaluation.dataset.split}, "
+            f"not on {pinned}",
+            [("/evaluation", "expected one on the same split of the same version")],
+        )
+    if found is None:
+        raise InvalidRequest(
+            f"evaluation {request.evaluation} has no captions yet",
+            [("/evaluation", "expected one whose captions are there")],
+        )
+    return found, []
+
+
+def _lacking(found: tuple[str, str]) -> dict[str, Any]:
+    return {"code": "unavailable", "image": None, "detail": ": ".join(found)}
+
+
+def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:
+    """Those that are not as usual, by the probe that they are for."""
+    asked = request.options
+    options: dict[str, dict[str, Any]] = {"single": {"objective": asked.objective}}
+    if asked.frequent is not None:
+        options["frequent"] = {"frequent": asked.frequent}
+    if asked.swaps is not None:
+        options["swap"] = {"swaps": [list(pair) for pair in asked.swaps]}
+    return options
+
+
+def health_of(connection: Connection, dataset: Pinned) -> dict[str, Any] | None:
+    """By metric, of the last probes of a split that came to their end."""
+    query = (
+        sa.select(rows_of_runs.c.snapshot)
+        .where(
+            rows_of_runs.c.id.startswith("pb_"),
+            rows_of_runs.c.dataset == dataset.out.model_dump_json(),
+            rows_of_runs.c.status == "succeeded",
+        )
+        .order_by(rows_of_runs.c.finished_at.desc())
+        .limit(1)
+    )
+    snapshot = connection.execute(query).scalar()
+    for row in json.loads(snapshot or "[]"):
+        if row["name"] == "health" and row["summary"]:
+            found: dict[str, Any] = json.loads(row["summary"])["health"]
+            return found
+    return None

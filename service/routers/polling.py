@@ -1,0 +1,82 @@
+"""Runs as they are submitted and polled: waiting, ETag, 304, the long poll."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from fastapi import Response
+
+from service import runs
+from service.contract.schemas import RunOut
+from service.dependencies import Parts
+from service.preferences import matches, wait_seconds
+
+R = TypeVar("R", bound=RunOut)
+RETRY_AFTER = "1"
+MADE = ("ETag", "Location", "Preference-Applied")
+WAITED = ("ETag", "Retry-After", "Preference-Applied")
+
+
+async def submitted(
+    service: Parts,
+    place: str,
+    prefer: str | None,
+    build: Callable[[], tuple[R, int]],
+    enough: Callable[[R], bool],
+) -> Response:
+    """202; or, where `Prefer: wait=N` was asked and enough has come in time, 201."""
+    seconds = wait_seconds(prefer)
+    until = asyncio.get_running_loop().time() + (seconds or 0)
+    while True:
+        found, version = await asyncio.to_thread(build)
+        left = until - asyncio.get_running_loop().time()
+        if enough(found) or left <= 0:
+            break
+        await service.watcher.changed(found.id, version, left)
+    headers = {"Location": place}
+    status = 201 if seconds is not None and enough(found) else 202
+    if status == 202:
+        headers["Retry-After"] = RETRY_AFTER
+    if seconds is not None:
+        headers["Preference-Applied"] = f"wait={seconds}"
+    return made(found, found.id, version, status, headers)
+
+
+async def answer(
+    service: Parts,
+    identity: str,
+    if_none_match: str | None,
+    prefer: str | None,
+    build: Callable[[], tuple[RunOut, int]],
+) -> Response:
+    """200 with what `build` says, or 304 where the version is as it was."""
+    version = runs.version(service.records, identity)  # 0.1 ms: a thread costs more
+    tag = etag(identity, version)
+    seconds = wait_seconds(prefer)
+    headers = {} if seconds is None else {"Preference-Applied": f"wait={seconds}"}
+    if matches(if_none_match, tag):
+        changed = await service.watcher.changed(identity, version, seconds) if seconds else None
+        if changed is None:
+            return Response(status_code=304, headers={"ETag": tag, **headers})
+        version = changed
+    kept = await service.bodies.get(identity, version, build)
+    if not kept.over and seconds is None:  # whoever waits here need not wait at home too
+        headers["Retry-After"] = RETRY_AFTER
+    headers["ETag"] = etag(identity, kept.version)
+    return Response(kept.text, 200, headers, media_type="application/json")
+
+
+def made(
+    answer: RunOut, identity: str, version: int, status: int, headers: dict[str, str]
+) -> Response:
+    """A run that was just submitted, or canceled."""
+    return Response(
+        answer.model_dump_json(),
+        status,
+        {"ETag": etag(identity, version), **headers},
+        media_type="application/json",
+    )
+
+
+def etag(identity: str, version: int) -> str:
+    return f'"{identity}.{version}"'

@@ -1,0 +1,162 @@
+"""`prescore probe`: where metrics lie, seen on a dataset's own references."""
+
+import csv
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from prescore import captions
+from service.contract import settings
+from service.contract.assets import Places
+from workers import sources
+from workers.cli.console import AsJson, KeyFile, Url, errors, names, progresses
+from workers.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from workers.probes import Probed
+
+_ALL = "human,frequent,rare,swap,random,single"
+_USUAL = "bleu,rouge_l,cider_d,meteor"
+_INCOMPLETE = 3  # a metric is unavailable
+_COLUMNS = ("probe", "row", "share", "metric", "score", "sd", "drop", "text", "reason")
+
+
+class AnyTokenizer(StrEnum):
+    PTB = "ptb"
+    NONE = "none"
+    CHARACTER = "character"
+    REGEX = "regex"
+
+
+def probe(
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATASET/SPLIT", help="A bundle here, or NAME[@VERSION]/SPLIT of a service."
+        ),
+    ],
+    probes: Annotated[str, typer.Option(help="Names by commas, see below.")] = _ALL,
+    metrics: Annotated[str, typer.Option(help="Names by commas.")] = _USUAL,
+    outputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--captions", metavar="OUTPUTS.json", help="A system's, to hold against people's."
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        AnyTokenizer,
+        typer.Option(help="ptb is for English; regex: words and marks; none: tokens already."),
+    ] = AnyTokenizer.PTB,
+    frequent: Annotated[
+        str | None,
+        typer.Option(help="Words by commas, or how many of the most frequent; else the paper's."),
+    ] = None,
+    swap: Annotated[str | None, typer.Option(help="Words as woman=man,dog=cat.")] = None,
+    objective: Annotated[str, typer.Option(help="What the single sentence shall win.")] = "bleu_4",
+    as_json: AsJson = False,
+    csv_out: Annotated[Path | None, typer.Option("--csv", help="The table, into a file.")] = None,
+    url: Url = None,
+    key_file: KeyFile = None,
+) -> None:
+    """Show what metrics reward and overlook on a dataset: the "curious case".
+
+    human     each column of references as the candidate against the rest (RvR);
+              a system's captions against the same (SvR)
+    frequent  the first references with one frequent word made unknown
+    rare      the same with words seen fewer than 30, 20, 10, 5 times in training
+    swap      the same with one word for another throughout (woman -> man)
+    random    the same with tokens replaced at random
+    single    the one training sentence that scores best for every image alike
+
+    `rare` and `single` need the dataset's training split, `train`. A table is computed
+    once and kept.
+
+        prescore probe flickr8k/test
+        prescore probe coco.tar/test --probes human --captions results.json
+        prescore probe multi30k-de/test --tokenizer regex --probes human,frequent
+
+    Exit 0: done. 1: refused, or no metric is available. 2: usage. 3: some are not.
+    """
+    from workers import probes as work
+
+    with errors(), progresses() as told:
+        chosen = settings.load()
+        places = Places.of(chosen)
+        source = sources.find(dataset, places, url, key_file)
+        given = None
+        if outputs is not None:
+            given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
+        options = _options(frequent, swap, objective)
+        asked = work.Asked(names(probes), names(metrics), tokenizer.value, options)
+        found = work.probe(source, asked, given, Toolbox(chosen.device, places), told)
+    for name, reason in found.missing.items():
+        typer.echo(f"unavailable: {name}: {reason}", err=True)
+    if csv_out is not None:
+        _write_csv(csv_out, found)
+    if as_json:
+        about = {"name": source.name, "split": source.split, "digest": source.digest}
+        document = {"dataset": about, "tokenizer": tokenizer.value}
+        typer.echo(json.dumps({**document, "probes": found.rows, "health": found.health}))
+    else:
+        _show(found)
+    if found.missing:
+        raise typer.Exit(_INCOMPLETE)
+
+
+def _options(frequent: str | None, swap: str | None, objective: str) -> dict[str, dict[str, Any]]:
+    """Those that are not as usual, by the probe that they are for."""
+    options: dict[str, dict[str, Any]] = {"single": {"objective": objective}}
+    if frequent is not None:
+        count = frequent.strip()
+        options["frequent"] = {"frequent": int(count) if count.isdecimal() else names(count)}
+    if swap is not None:
+        pairs = [pair.split("=") for pair in names(swap)]
+        if any(len(pair) != 2 or not all(pair) for pair in pairs):
+            raise typer.BadParameter(f"--swap: expected woman=man, found {swap!r:.60}")
+        options["swap"] = {"swaps": pairs}
+    return options
+
+
+def _show(found: "Probed") -> None:
+    for name, rows in found.rows.items():
+        typer.echo(name)
+        for row in rows:
+            typer.echo(f"  {_line(row)}")
+    typer.echo("health")
+    for metric, health in found.health.items():
+        known = [f"{what} {value:.3f}" for what, value in health.items() if value is not None]
+        typer.echo(f"  {metric}: {', '.join(known) or 'nothing known'}")
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    if row["reason"]:
+        return f"{row['name']}: {row['reason']}"
+    share = "" if row["share"] is None else f" ({row['share']:.2%} of tokens)"
+    scores = [f"{metric} {_value(row, metric)}" for metric in row["scores"]]
+    notes = [note for note in (row["text"], row["note"]) if note]
+    return "; ".join([f"{row['name']}{share}: {', '.join(scores)}", *notes])
+
+
+def _value(row: Mapping[str, Any], metric: str) -> str:
+    value, spread, lost = (row[name].get(metric) for name in ("scores", "sd", "drop"))
+    text = "-" if value is None else f"{value:.4f}"
+    text += "" if spread is None else f" ± {spread:.4f}"
+    return text + ("" if lost is None else f" ({-lost:+.4f})")
+
+
+def _write_csv(path: Path, found: "Probed") -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            ["probe", "row", "share", "metric", "score", "sd", "drop", "text", "reason"]
+        )
+        for name, rows in found.rows.items():
+            for row in rows:
+                for metric in row["scores"] or [""]:
+                    values = [row[part].get(metric) for part in ("scores", "sd", "drop")]
+                    about = [name, row["name"], row["share"], metric]
+                    writer.writerow([*about, *values, row["text"], row["reason"]])

@@ -1,0 +1,86 @@
+"""The works of the probes: a table for each, and the metrics' health from all of them."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from service.contract import bundles
+from workers.control import Progress
+from workers.jobs.request import Request, Result, read_pairs, write_json
+from workers.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from workers.probing.material import Material
+    from workers.probing.scoring import Scorer
+
+
+def probe(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+    from workers.probing.asking import Options
+    from workers.probing.probes import run
+
+    asked = request.parameters
+    rows = run(
+        asked["probe"],
+        _material(request, toolbox),
+        _scorer(asked, toolbox),
+        Options(**asked["options"]),
+        progress=progress,
+    )
+    return _result({"rows": [asdict(row) for row in rows]})
+
+
+def health(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+    from workers.probing.health import health
+    from workers.probing.table import Row
+
+    tables = [json.loads(path.read_text("utf-8"))["rows"] for path in request.inputs.values()]
+    rows = [Row(**row) for table in tables for row in table]
+    return _result({"health": {name: asdict(found) for name, found in health(rows).items()}})
+
+
+def _material(request: Request, toolbox: Toolbox) -> "Material":
+    from workers.probing import material
+
+    asked = request.parameters
+    items = bundles.read_split(request.inputs["dataset"], asked["split"])
+    outputs, training = None, None
+    if "captions" in request.inputs:
+        _, outputs = read_pairs(request.inputs["captions"])
+    if asked["training"] is not None:
+        learned = bundles.read_split(request.inputs["dataset"], asked["training"])
+        training = [caption for item in learned for caption in item.references]
+    people = [item.references for item in items]
+    return material.prepare(
+        people, asked["tokenizer"], toolbox.jvm(), outputs=outputs, training=training
+    )
+
+
+def _scorer(asked: Mapping[str, Any], toolbox: Toolbox) -> "Scorer":
+    from workers.probing.scoring import scorer
+
+    own = asked["own"]
+    vectors = next((each["vectors"] for each in own.values() if "vectors" in each), None)
+    model = own.get("bertscore")
+    return scorer(
+        asked["metrics"],
+        toolbox.jvm(),
+        parse=lambda captions: toolbox.parser().parse(captions),
+        vectors=toolbox.vectors(vectors) if vectors else None,
+        encoder=toolbox.encoder(model["encoder"], model["layer"]) if model else None,
+    )
+
+
+def _result(content: Mapping[str, Any]) -> Result:
+    found = finite(content)
+    return Result(lambda path: write_json(path, found), found)
+
+
+def finite(value: Any) -> Any:
+    """As JSON can say it: what is infinite or undefined is null."""
+    if isinstance(value, Mapping):
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
