@@ -3,8 +3,9 @@
 CIDEr-D is pycocoevalcap's: counts clipped to the reference's, a penalty on the difference in
 length. CIDEr proper is the plain cosine, as its authors' own code computes it: no clipping, no
 penalty, times ten as well, and no stemming (which their paper has). Document frequencies are those
-of the whole split, unless they are asked for from the images that are scored alone. A split of one
-image gives 0 by construction: the logarithm of the number of images is 0.
+of the whole split, unless they are asked for from the images that are scored alone, or from others
+that stand among the references for this. A split of one image gives 0 by construction: the
+logarithm of the number of images is 0.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.metrics import ngrams
-from workers.metrics.family import Floats, Measured, Statistics, Task
+from workers.metrics.family import Counted, Floats, Measured, Statistics, Task
 from workers.metrics.ngrams import Ints, Level, Occurrences
 from workers.metrics.references import References
 
@@ -46,11 +47,17 @@ class _Weighted:
 
 def recipe(task: Task) -> str:
     """Where document frequencies come from, and over how many images they are counted."""
-    return f"df:{'corpus' if task.idf == 'dataset' else 'subset'}(n={_images(task)})"
+    names = {"dataset": "corpus", "subset": "subset"}
+    name = "given" if isinstance(task.idf, Counted) else names[task.idf]
+    return f"df:{name}(n={_counted(task).sum()})"
 
 
-def _images(task: Task) -> int:
-    return task.references.images if task.idf == "dataset" else len(np.unique(task.rows))
+def _counted(task: Task) -> NDArray[np.bool_]:
+    if isinstance(task.idf, Counted):
+        return task.idf.images
+    chosen = np.full(task.references.images, task.idf == "dataset")
+    chosen[task.rows] = True
+    return chosen
 
 
 def _measure(task: Task, name: str, *, defended: bool) -> Measured:
@@ -66,11 +73,8 @@ def _corpus(statistics: Statistics, name: str) -> dict[str, float]:
 
 
 def _weigh(task: Task) -> list[_Weighted]:
-    chosen = np.ones(task.references.images, bool)
-    if task.idf == "subset":
-        chosen[:] = False
-        chosen[task.rows] = True
-    unseen = float(np.log(_images(task)))
+    chosen = _counted(task)
+    unseen = float(np.log(chosen.sum()))
     return [
         _weigh_level(task.references, level, chosen, unseen) for level in task.references.levels
     ]

@@ -6,7 +6,7 @@ Runs in `jvm_child` alone, where Java has been started.
 import os
 import re
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, lru_cache
 from threading import Lock, local
 from typing import Any
@@ -149,9 +149,23 @@ def _own_scorer() -> Any:
     return _kept.scorer
 
 
-@cache
+def meteor_table(items: Sequence[None]) -> list[None]:
+    """Begins to read the table; what is asked next is done meanwhile."""
+    _reading()
+    return list(items)
+
+
 def _scorer() -> Any:
-    """Reads the table of paraphrases: some five seconds and most of the heap. Once."""
+    return _reading().result()
+
+
+@cache
+def _reading() -> "Future[Any]":
+    return ThreadPoolExecutor(1).submit(_read_table)
+
+
+def _read_table() -> Any:
+    """The table of paraphrases takes five to ten seconds and most of the heap. Once."""
     configuration = jpype.JClass("edu.cmu.meteor.scorer.MeteorConfiguration")()
     configuration.setLanguage("en")
     constants = jpype.JClass("edu.cmu.meteor.util.Constants")
@@ -162,4 +176,8 @@ def _scorer() -> Any:
     return jpype.JClass("edu.cmu.meteor.scorer.MeteorScorer")(configuration)
 
 
-OPERATIONS: Mapping[str, Operation] = {"ptb": ptb, "meteor": meteor}
+OPERATIONS: Mapping[str, Operation] = {
+    "ptb": ptb,
+    "meteor": meteor,
+    "meteor_table": meteor_table,
+}

@@ -19,9 +19,20 @@ from workers.metrics.word_vectors import WordVectors
 
 Floats = NDArray[np.float64]
 Statistics = dict[str, Floats]  # the first axis is that of the captions; sums over it suffice
-Idf = Literal["dataset", "subset"]  # where document frequencies come from
 
 _BLOCK = 500  # captions between two questions whether to stop: a third of a second at most
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """`images` says of each whether it counts in document frequencies: those of another set stand
+    among the references without being answered.
+    """
+
+    images: NDArray[np.bool_]
+
+
+Idf = Literal["dataset", "subset"] | Counted  # where document frequencies come from
 
 
 @dataclass(frozen=True)

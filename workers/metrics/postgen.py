@@ -77,7 +77,8 @@ def score(
     together, JavaFailed where Java fails us, MetricUnavailable where something is wanting.
 
     `idf`: CIDEr's document frequencies are those of the whole split, so that part of it is scored
-    on the whole's scale; "subset" takes those of the images that are answered.
+    on the whole's scale; "subset" takes those of the images that are answered, `Counted` those of
+    any.
     """
     _family(family)
     _check(captions, references, rows)
