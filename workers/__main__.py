@@ -13,6 +13,7 @@ def main() -> None:
     app.command("probe")(commands.probe)
     app.command("score")(commands.score)
     app.command("doctor")(commands.doctor)
+    app.command("judge")(commands.judge)
     app.add_typer(commands.assets, name="assets")
     app.add_typer(commands.convert, name="convert")
     app.add_typer(commands.worker, name="worker")

@@ -4,9 +4,10 @@ from workers.cli.assets import assets
 from workers.cli.check import check
 from workers.cli.convert import convert
 from workers.cli.doctor import doctor
+from workers.cli.judge import judge
 from workers.cli.lab import lab
 from workers.cli.probe import probe
 from workers.cli.score import score
 from workers.cli.worker import worker
 
-__all__ = ["assets", "check", "convert", "doctor", "lab", "probe", "score", "worker"]
+__all__ = ["assets", "check", "convert", "doctor", "judge", "lab", "probe", "score", "worker"]

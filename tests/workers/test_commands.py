@@ -137,7 +137,7 @@ def test_ctrl_c_ends_a_training_and_keeps_what_is_written(bundle, tmp_path):
     assert not list((tmp_path / "run").glob("*.partial"))
 
 
-@pytest.mark.parametrize("command", [(), ("check",), ("convert",), ("lab", "train")])
+@pytest.mark.parametrize("command", [(), ("check",), ("convert",), ("judge",), ("lab", "train")])
 def test_help_teaches(command):
     result = _prescore(*command, "--help")
     assert result.returncode == 0

@@ -1,0 +1,173 @@
+"""`prescore judge`: do a metric's scores agree with people?"""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from service.contract import assets, settings
+from service.contract.assets import Places
+from service.contract.errors import MetricUnavailable, RequestRefused
+from workers import sources
+from workers.cli.console import (
+    AsJson,
+    KeyFile,
+    Tokenizer,
+    Url,
+    errors,
+    names,
+    progresses,
+)
+from workers.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from workers.control import Progress
+    from workers.judging.scoring import Scored
+
+_USUAL = "bleu,rouge_l,cider_d,meteor"
+_DATASET = "DATASET[/SPLIT]"
+
+
+def judge(
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Judgements, one a line.")],
+    metrics: Annotated[
+        str, typer.Option(help="Names by commas, or `all` for every available one.")
+    ] = _USUAL,
+    raters: Annotated[
+        Literal["flat", "mean", "mode"],
+        typer.Option(help="Every rating for itself, or one number a line (no mode: the median)."),
+    ] = "flat",
+    tokenizer: Annotated[Tokenizer, typer.Option(help="none: tokens already.")] = Tokenizer.PTB,
+    idf: Annotated[
+        str | None, typer.Option(metavar=_DATASET, help="Document frequencies from there.")
+    ] = None,
+    distractors: Annotated[
+        str | None, typer.Option(metavar=_DATASET, help="Make FILE first, of tasks from there.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the tasks that are made.")] = 0,
+    as_json: AsJson = False,
+    json_out: Annotated[Path | None, typer.Option(help="The same JSON, into a file.")] = None,
+    csv_out: Annotated[Path | None, typer.Option("--csv", help="The table, into a file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="The table as a picture (SVG).")] = None,
+    url: Url = None,
+    key_file: KeyFile = None,
+) -> None:
+    """Say how closely metrics follow people's judgements of captions.
+
+    FILE has rated lines, pair lines, or both:
+
+    {"candidate": "…", "references": ["…", "…"], "ratings": [3, 4, 4]}
+    {"references": ["…", "…"], "a": "…", "b": "…", "preferred": "a", "category": "HM"}
+
+    (or "rating": 3.5). Rated captions give correlations (Pearson, Spearman, Kendall's
+    tau b and c) with p and 95 % intervals; pairs give how often the preferred caption
+    has the higher score: by category, of all, on average over the categories and at
+    worst. A tie is wrong, and the share of ties is told. CIDEr's document frequencies
+    are those of the file's own distinct reference sets, unless --idf says otherwise.
+
+        prescore judge expert.jsonl --metrics cider_d,bleu_4,spice
+        prescore judge tasks.jsonl --distractors flickr8k/test --metrics all
+
+    The second one first makes tasks.jsonl: correct captions against ones with another
+    person or scene, of another image, or with nothing but the person or scene.
+
+    Exit 0: judged; metrics that are unavailable are told on stderr. Exit 1: refused,
+    or no metric could be computed. Exit 2: usage.
+    """
+    from workers.judging import lines, scoring
+    from workers.judging.verdict import verdict
+
+    outputs = {"json": json_out, "csv": csv_out, "svg": plot}
+    if not (asked := names(metrics)):
+        raise typer.BadParameter("expected names of metrics by commas, or all")
+    with errors(), closing(Toolbox(*_own())) as toolbox:
+        wanted = scoring.metrics(asked)
+        _check_folders(outputs)
+        people = partial(_people, places=toolbox.places, url=url, key_file=key_file)
+        if distractors is not None:
+            _make(file, people(distractors), seed)
+        judgements = lines.read(file)
+        given = scoring.captions(judgements)
+        with progresses() as told:
+            scored = scoring.score(
+                given,
+                wanted,
+                tokenizer.value,
+                toolbox.jvm(),
+                bring=partial(_bring, toolbox=toolbox),
+                frequencies=None if idf is None else people(idf),
+                told=told,
+            )
+        _tell_missing(scored)
+        found = verdict(judgements, given, scored, raters)
+    if distractors is not None:
+        found["distractors"] = {"dataset": distractors, "seed": seed}
+    for kind, path in outputs.items():
+        if path is not None:
+            path.write_text(_written(kind, found), "utf-8")
+    typer.echo(_written("json" if as_json else "text", found), nl=False)
+
+
+def _own() -> tuple[str, Places]:
+    chosen = settings.load()
+    return chosen.device, Places.of(chosen)
+
+
+def _check_folders(outputs: Mapping[str, Path | None]) -> None:
+    """Before minutes of work."""
+    for path in outputs.values():
+        if path is not None and not path.parent.is_dir():
+            raise RequestRefused(f"expected a folder for {path.name}, found none at {path.parent}")
+
+
+def _people(
+    dataset: str, places: Places, url: str | None, key_file: Path | None
+) -> list[tuple[str, ...]]:
+    return [item.references for item in sources.find(dataset, places, url, key_file).items]
+
+
+def _make(file: Path, people: Sequence[tuple[str, ...]], seed: int) -> None:
+    from workers.judging import distractors, lines
+
+    if file.exists():
+        raise RequestRefused(f"expected the name of a new file for the tasks, {file} is there")
+    pairs = list(distractors.make(people, seed))
+    if not pairs:
+        raise RequestRefused(
+            "expected images with several captions, in English, that name people or scenes; found "
+            f"none among {len(people)} images"
+        )
+    lines.write(file, pairs, seed=seed)
+
+
+def _bring(family: str, progress: "Progress", toolbox: Toolbox) -> dict[str, Any]:
+    """What a family needs; MetricUnavailable where it is not here."""
+    asked = assets.parameters(family, toolbox.places)
+    if "vectors" in asked:
+        return {"vectors": toolbox.vectors(asked["vectors"])}
+    if "encoder" in asked:
+        return {"encoder": toolbox.encoder(asked["encoder"], asked["layer"])}
+    if family in assets.named("corenlp").metrics:
+        return {"parse": partial(toolbox.parser().parse, progress=progress)}
+    return {}
+
+
+def _tell_missing(scored: "Scored") -> None:
+    for name, error in scored.missing.items():
+        typer.echo(f"{error.code}: {name}: {error.detail}", err=True)
+    if not scored.values:
+        raise MetricUnavailable("none of these metrics could be computed")
+
+
+def _written(kind: str, found: Mapping[str, Any]) -> str:
+    from workers.judging import tables
+
+    if kind == "json":
+        return json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n"
+    if kind == "csv":
+        return tables.csv_text(found)
+    return tables.svg(found) if kind == "svg" else tables.text(found) + "\n"
