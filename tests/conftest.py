@@ -13,6 +13,9 @@ from service.contract import assets, database
 from service.contract.assets import Places
 from service.contract.blobs import Blobs, open_blobs
 from service.contract.errors import MetricUnavailable
+from workers.metrics import tuples
+from workers.metrics.jvm import Jvm
+from workers.metrics.tuple_store import TupleStore
 
 # The same examples each time: what fails here fails again. More of them: HYPOTHESIS_PROFILE=wide.
 settings.register_profile("steady", derandomize=True, deadline=None)
@@ -40,6 +43,30 @@ def spice_jars():
         return [assets.locate(name, places).path for name in ("corenlp", "corenlp-grammar")]
     except MetricUnavailable as error:
         pytest.skip(f"no SPICE assets: {error.detail}")
+
+
+@pytest.fixture(scope="session")
+def jvm():
+    """One warm Java for all: METEOR's table alone takes 5 to 15 s to read."""
+    with Jvm() as java:
+        yield java
+
+
+@pytest.fixture(scope="session")
+def parser(spice_jars):
+    """One warm parser for all; it remembers nothing."""
+    parser = tuples.Parser(spice_jars)
+    yield parser
+    parser.close()
+
+
+@pytest.fixture(scope="session")
+def remembering(spice_jars, tmp_path_factory):
+    """A parser with a store of its own."""
+    path = tmp_path_factory.mktemp("store") / "tuples.sqlite"
+    parser = tuples.Parser(spice_jars, TupleStore(path, tuples.PARSER))
+    yield parser
+    parser.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -44,7 +44,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("captions", "inference", version=2, seconds=1800),
         Kind("references", "metrics", version=2, seconds=900),
         Kind("bleu", "metrics", version=1, seconds=900),
-        Kind("rouge_l", "metrics", version=1, seconds=900),
+        Kind("rouge_l", "metrics", version=2, seconds=900),
         Kind("cider_d", "metrics", version=2, seconds=900),
         Kind("cider", "metrics", version=1, seconds=900),
         Kind("meteor", "metrics", version=1, seconds=900),

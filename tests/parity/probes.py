@@ -69,7 +69,7 @@ def flickr30k(data: Path, tokenizer: str, jvm: Jvm) -> Material:
     training = [caption for file in files for caption in systems.lines(file)]
     if tokenizer == "karpathy":
         return Material("none", systems.references(data, "flickr30k"), None, karpathy(training))
-    people = list(systems._raw(data, "flickr30k"))
+    people = list(systems.raw(data, "flickr30k"))
     return prepare(people, tokenizer, jvm, training=training)
 
 

@@ -5,32 +5,43 @@ import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from service.contract.words import TOKENIZERS
 
+DATASETS = ("flickr8k", "flickr30k", "mscoco")
 NAMES = tuple(
     f"{architecture}_{run}" for architecture in ("init", "pre", "par", "merge") for run in (1, 2, 3)
 )
 
+# Our names, and theirs in the table of results (twelve digits) and in that of the pre-gen paper
+# (all digits; the rows of one stratum, which is the whole set).
+_RESULTS = {f"bleu_{n}": f"Bleu_{n}" for n in (1, 2, 3, 4)} | {
+    "rouge_l": "ROUGE_L",
+    "meteor": "METEOR",
+    "cider_d": "CIDEr",
+}
+_PREGEN = {"meteor": "METEOR", "cider_d": "CIDEr", "spice": "SPICE"}
+
 
 @dataclass(frozen=True)
 class System:
+    """What it said, and its scores as the two tables have them, digit by digit."""
+
     captions: list[str]
-    bleu: tuple[float, ...]
-    rouge_l: float
-    cider_d: float
-    meteor: str  # as published, all its digits
-    spice: str
+    results: dict[str, str]
+    pregen: dict[str, str]
 
 
 def references(data: Path, dataset: str) -> list[list[str]]:
     """Image by image, in the systems' order, as Karpathy's tokens."""
     tokens = TOKENIZERS["karpathy"]
-    return [[" ".join(tokens(caption)) for caption in image] for image in _raw(data, dataset)]
+    return [[" ".join(tokens(caption)) for caption in image] for image in raw(data, dataset)]
 
 
-def _raw(data: Path, dataset: str) -> Iterator[list[str]]:
+def raw(data: Path, dataset: str) -> Iterator[list[str]]:
+    """As people wrote them."""
     if dataset == "flickr8k":
         by_image: dict[str, list[str]] = {}
         for line in lines(data / "flickr8k" / "Flickr8k.token.txt.gz"):
@@ -47,19 +58,12 @@ def _raw(data: Path, dataset: str) -> Iterator[list[str]]:
 
 
 def system(data: Path, dataset: str, name: str) -> System:
-    folder = data / "systems"
-    row = published(data, dataset, name)
-    strata = csv.DictReader(lines(data / "pregen" / "data.txt.gz"), delimiter="\t")
-    (exact,) = [
-        row for row in strata if row["num_strata"] == "1" and _is(row, "dataset", dataset, name)
-    ]
+    results = published(data, dataset, name)
+    (whole,) = [row for row in _whole_sets(data) if _is(row, "dataset", dataset, name)]
     return System(
-        captions=lines(folder / f"{dataset}_{name}" / "generated_captions.txt.gz"),
-        bleu=tuple(float(row[f"Bleu_{n}"]) for n in (1, 2, 3, 4)),
-        rouge_l=float(row["ROUGE_L"]),
-        cider_d=float(row["CIDEr"]),
-        meteor=exact["METEOR"],
-        spice=exact["SPICE"],
+        captions=lines(data / "systems" / f"{dataset}_{name}" / "generated_captions.txt.gz"),
+        results={ours: results[theirs] for ours, theirs in _RESULTS.items()},
+        pregen={ours: whole[theirs] for ours, theirs in _PREGEN.items()},
     )
 
 
@@ -69,6 +73,12 @@ def published(data: Path, dataset: str, name: str) -> dict[str, str]:
     rows = csv.DictReader(results, delimiter="\t")
     (row,) = [row for row in rows if _is(row, "dataset_name", dataset, name)]
     return row
+
+
+@cache
+def _whole_sets(data: Path) -> list[dict[str, str]]:
+    rows = csv.DictReader(lines(data / "pregen" / "data.txt.gz"), delimiter="\t")
+    return [row for row in rows if row["num_strata"] == "1"]
 
 
 def _is(row: dict[str, str], column: str, dataset: str, name: str) -> bool:

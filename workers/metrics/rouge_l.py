@@ -1,4 +1,6 @@
-"""ROUGE-L: beta 1.2, the best reference's precision and recall each, as pycocoevalcap has it."""
+"""ROUGE-L: beta 1.2, the best reference's precision and recall each, as pycocoevalcap has it. But
+for a caption without words: 0 here, and 1 there where a reference has none either.
+"""
 
 from collections.abc import Iterator
 
@@ -37,6 +39,7 @@ def _scores(task: Task, block: slice) -> Floats:
         ),
         np.stack([own[captions], theirs[references]]),
     )
+    common[task.encoded.word_counts[captions] == 0] = 0
     precision = np.maximum.reduceat(common / own[captions], begins)
     recall = np.maximum.reduceat(common / theirs[references], begins)
     return f_measure(precision, recall)
