@@ -5,6 +5,7 @@ They run on a part of the images and are scaled up to all, which favours neither
 """
 
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -86,10 +87,12 @@ def authors_decoding(
     return took, float(np.mean([a == list(b.words) for a, b in zip(found, ours, strict=False)]))
 
 
-def gensim_distances(task: Task, vectors: NDArray[np.float32]) -> tuple[float, NDArray[np.float64]]:
+def gensim_distances(
+    task: Task, words: Sequence[str], vectors: NDArray[np.float32]
+) -> tuple[float, NDArray[np.float64]]:
     """Seconds for all captions, and the first ones' distances to their nearest references."""
     keyed = KeyedVectors(vectors.shape[1])
-    keyed.add_vectors([f"w{word}" for word in range(len(vectors))], vectors)
+    keyed.add_vectors(list(words), vectors)
     part = min(_MOVED, len(task.captions))
     began = time.perf_counter()
     found = [

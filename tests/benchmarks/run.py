@@ -1,21 +1,24 @@
 """Benchmarks of the engine: each beside its baseline, in one run, as ratios. They judge nothing.
 
     sh tests/run.sh --bench                 print, and keep the figures in build/benchmarks/
-    sh tests/run.sh --bench --record        the same, and replace this device's table in README.md
+    sh tests/run.sh --bench --record        the same, and replace the tables in README.md
+    sh tests/run.sh --bench --postgen       the post-gen metrics alone
     sh tests/run.sh --bench --images 500    smaller and quicker; --device cuda:0 for a GPU
 
 The case has the size of COCO's test split (5,000 images, 25,000 captions, 10,000 words, LSTM of
 512) and made-up weights and references: greedy captions of about ten words, whose first two or
-three words the references share, as they do on COCO.
+three words the references share, as they do on COCO. Post-gen metrics take COCO's own references
+where there are data.
 """
 
 import argparse
 import json
+import os
 import platform
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,70 +29,45 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import captions  # beside this file
 import single  # beside this file
-from baselines import authors_columns, authors_decoding, gensim_distances  # beside this file
+from baselines import authors_columns, authors_decoding  # beside this file
 from case import Case, made_up  # beside this file
+from rows import Row, record, seconds, table  # beside this file
 
 from oracles import pregen as oracle
 from workers import decoding, prefix, scoring
-from workers.metrics import family, pregen, wmd
-
-HERE = Path(__file__).resolve().parent
-README = HERE / "README.md"
-
-
-@dataclass(frozen=True)
-class Row:
-    what: str
-    seconds: float
-    baseline: str
-    baseline_seconds: float
-    note: str = ""
-
-    @property
-    def ratio(self) -> float:
-        return self.baseline_seconds / self.seconds
+from workers.metrics import pregen
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=5000)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--postgen", action="store_true")
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(2)
     device = torch.device(arguments.device)
-    case = made_up(arguments.images, device)
-    rows = [
-        *_columns(case),
-        *_walk(case),
-        *_decoding(case),
-        *_metrics(case),
-        *_captions(arguments.images),
-        *_distances(case),
-        *_single(),
-    ]
-    table = _table(rows)
-    print(f"\n{_machine(device)}; {case.describe()}\n\n{table}")
-    _keep(rows, device)
-    if arguments.record:
-        _record(device, case, table)
+    machine = _machine(device)
+    if not arguments.postgen:
+        case = made_up(arguments.images, device)
+        rows = [*_columns(case), *_walk(case), *_decoding(case), *_metrics(case)]
+        _tell(device.type.upper(), f"{machine}; {case.describe()}.", rows, arguments.record)
+    given = captions.given(arguments.images)
+    said = f"{machine}; {given.describe()}."
+    _tell("Post-gen metrics", said, captions.measure(given), arguments.record)
+    if not arguments.postgen:
+        _tell("The best single sentence", f"{machine}.", single.measure(), arguments.record)
 
 
-def seconds(work: Callable[[], object], repeat: int = 1) -> float:
-    """The best of `repeat` runs."""
-    best = float("inf")
-    for _ in range(repeat):
-        _synchronise()
-        began = time.perf_counter()
-        work()
-        _synchronise()
-        best = min(best, time.perf_counter() - began)
-    return best
-
-
-def _synchronise() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
+def _tell(heading: str, said: str, rows: Sequence[Row], recorded: bool) -> None:
+    print(f"\n{heading}: {said}\n\n{table(rows)}", flush=True)
+    folder = Path(__file__).resolve().parents[2] / "build" / "benchmarks"
+    folder.mkdir(parents=True, exist_ok=True)
+    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    figures = {"machine": said, "rows": [asdict(row) for row in rows]}
+    (folder / f"{now}.json").write_text(json.dumps(figures, indent=1))
+    if recorded:
+        record(heading, said, rows)
 
 
 def _rate(device: torch.device, dtype: torch.dtype) -> float:
@@ -170,34 +148,6 @@ def _metrics(case: Case) -> list[Row]:
     return [Row("all 672 metrics from columns", took, "nested loops (a tenth, x 10)", loops)]
 
 
-def _captions(images: int) -> list[Row]:
-    timed = captions.compare(captions.given(images), seconds)
-    return [
-        Row(f"{each.what}, second checkpoint", each.ours, "pycocoevalcap", each.theirs, each.note)
-        for each in timed
-    ]
-
-
-def _distances(case: Case) -> list[Row]:
-    """Word Mover's Distance of made-up vectors; captions are the next image's first references."""
-    vectors = case.word_vectors()
-    task = replace(case.captions(), vectors=vectors)
-    found: list[family.Measured] = []
-    took = seconds(lambda: found.append(wmd.family("wmd", unit=False).measure(task)), 3)
-    plain, expected = gensim_distances(task, vectors.vectors)
-    worst = float(np.abs(found[0].captions["wmd_distance"][: len(expected)] - expected).max())
-    note = f"distances within {worst:.1g} of gensim's"
-    return [Row("WMD", took, "gensim, pair by pair (a part, scaled)", plain, note)]
-
-
-def _single() -> list[Row]:
-    baseline = "brute force by pycocoevalcap (a part, scaled)"
-    return [
-        Row(each.what, each.ours, baseline, each.theirs, each.note)
-        for each in single.compare(seconds)
-    ]
-
-
 def _machine(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
@@ -206,34 +156,8 @@ def _machine(device: torch.device) -> str:
     if cpuinfo.exists():
         names = [line for line in cpuinfo.read_text().splitlines() if "model name" in line]
         model = names[0].split(":")[1].strip() if names else model
-    return f"{model}, {torch.get_num_threads()} threads, torch {torch.__version__}"
-
-
-def _table(rows: list[Row]) -> str:
-    lines = ["| | seconds | baseline | seconds | ratio | |", "|---|---|---|---|---|---|"]
-    lines += [
-        f"| {row.what} | {row.seconds:.3g} | {row.baseline} | {row.baseline_seconds:.3g} "
-        f"| {row.ratio:.3g} | {row.note} |"
-        for row in rows
-    ]
-    return "\n".join(lines)
-
-
-def _keep(rows: list[Row], device: torch.device) -> None:
-    folder = HERE.parents[1] / "build" / "benchmarks"
-    folder.mkdir(parents=True, exist_ok=True)
-    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    figures = {"machine": _machine(device), "rows": [asdict(row) for row in rows]}
-    (folder / f"{now}.json").write_text(json.dumps(figures, indent=1))
-
-
-def _record(device: torch.device, case: Case, table: str) -> None:
-    """Replaces the section of this kind of device."""
-    heading = f"## {device.type.upper()}\n"
-    before, _, after = README.read_text(encoding="utf-8").partition(heading)
-    rest = after.split("\n## ", 1)[1:] if after else []
-    section = f"{heading}\n{_machine(device)}; {case.describe()}.\n\n{table}\n"
-    README.write_text("\n## ".join([before + section, *rest]), encoding="utf-8")
+    threads, load = torch.get_num_threads(), os.getloadavg()[0]
+    return f"{model}, {threads} threads, load {load:.1f} before, torch {torch.__version__}"
 
 
 if __name__ == "__main__":

@@ -4,10 +4,9 @@ image, of which a few are timed and multiplied.
 Real captions where there are data (Flickr30k's), else made-up ones as many.
 """
 
-from collections.abc import Callable
-
 import captions  # beside this file
 import numpy as np
+from rows import Row, seconds  # beside this file
 
 from oracles import coco_scorers
 from parity import probes
@@ -19,7 +18,7 @@ _TRIED = 4  # sentences of the baseline
 _PARTS = (("bleu_4", 0.25), ("bleu_4", 0.5), ("bleu_4", 1.0), ("cider_d", 1.0), ("rouge_l", 1.0))
 
 
-def compare(seconds: Callable[[Callable[[], object]], float]) -> list[captions.Timed]:
+def measure() -> list[Row]:
     material, rows = _given(), []
     brute: dict[str, float] = {}
     for objective, share in _PARTS:
@@ -34,14 +33,15 @@ def compare(seconds: Callable[[Callable[[], object]], float]) -> list[captions.T
         what = f"best single sentence of {len(sentences):,}, {objective}"
         (best,) = found
         note = f"{best.score:.4f}; {best.scored} of {best.different} sentences scored one by one"
-        rows.append(captions.Timed(what, took, brute[objective] * len(sentences), note))
+        baseline = "brute force by pycocoevalcap (a part, scaled)"
+        rows.append(Row(what, took, baseline, brute[objective] * len(sentences), note))
     return rows
 
 
 def _given() -> Material:
     if captions.DATA.is_dir():
         return probes.flickr30k(captions.DATA, "karpathy", Jvm())
-    made_up = captions._made_up(30_000)
+    made_up = captions.made_up(30_000)
     flat = [caption for image in made_up.references for caption in image]
     return Material("none", made_up.references[:1000], None, flat[5000:])
 
