@@ -3,12 +3,12 @@
 CIDEr-D is pycocoevalcap's: counts clipped to the reference's, a penalty on the difference in
 length. CIDEr proper is the plain cosine, as its authors' own code computes it: no clipping, no
 penalty, times ten as well, and no stemming (which their paper has). Document frequencies are those
-of the whole split, unless they are asked for from the images that are scored alone, or from others
-that stand among the references for this. A split of one image gives 0 by construction: the
-logarithm of the number of images is 0.
+of the whole split, unless they are asked for from the images that are scored alone, from others
+that stand among the references for this, or from a corpus that is not at hand. A split of one image
+gives 0 by construction: the logarithm of the number of images is 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.metrics import ngrams
+from service.contract.errors import MetricFailed
+from workers.metrics import frequencies, ngrams
 from workers.metrics.family import Counted, Floats, Measured, Statistics, Task
+from workers.metrics.frequencies import Frequencies, Hashes
 from workers.metrics.ngrams import Ints, Level, Occurrences
 from workers.metrics.references import References
 
@@ -31,22 +33,30 @@ class _Weighted:
 
     level: Level
     idf: Floats
-    unseen: float  # the idf of an n-gram that no reference holds
+    unseen: float  # the idf of an n-gram that no image holds
     norms: Floats
 
-    def norms_of(self, found: Occurrences, captions: int) -> Floats:
-        """Of captions. What no reference holds is counted before it is weighed: whole numbers add
-        up to the same in every order, and so in every part of a set.
+    def norms_of(self, found: Occurrences, own: Floats, captions: int) -> Floats:
+        """Of captions; `own` is the idf of n-grams that no reference holds. What weighs as much as
+        the unseen is counted before it is weighed, for whole numbers add up to the same in every
+        order, and so in every part of a set; the others are put in an order of their own.
         """
-        known = found.ngrams < len(self.idf)
-        squares = (found.counts[known] * self.idf[found.ngrams[known]]) ** 2
-        seen = np.bincount(found.captions[known], squares, captions)
-        unseen = np.bincount(found.captions[~known], found.counts[~known] ** 2, captions)
-        return np.sqrt(seen + unseen * self.unseen**2)
+        weights = np.concatenate([self.idf, own])[found.ngrams]
+        squares = (found.counts * weights) ** 2
+        held = found.ngrams < len(self.idf)
+        unseen = ~held & (weights == self.unseen)
+        elsewhere = np.flatnonzero(~held & ~unseen)
+        elsewhere = elsewhere[np.lexsort((squares[elsewhere], found.captions[elsewhere]))]
+        known = np.bincount(found.captions[held], squares[held], captions)
+        others = np.bincount(found.captions[elsewhere], squares[elsewhere], captions)
+        counted = np.bincount(found.captions[unseen], found.counts[unseen] ** 2, captions)
+        return np.sqrt(known + others + counted * self.unseen**2)
 
 
 def recipe(task: Task) -> str:
     """Where document frequencies come from, and over how many images they are counted."""
+    if isinstance(task.idf, Frequencies):
+        return f"df:given({task.idf.digest[:12]}, n={task.idf.images})"
     names = {"dataset": "corpus", "subset": "subset"}
     name = "given" if isinstance(task.idf, Counted) else names[task.idf]
     return f"df:{name}(n={_counted(task).sum()})"
@@ -61,9 +71,10 @@ def _counted(task: Task) -> NDArray[np.bool_]:
 
 
 def _measure(task: Task, name: str, *, defended: bool) -> Measured:
-    weighted = _weigh(task)
+    given = _given(task)
+    weighted = _weigh(task, given)
     values = np.concatenate(
-        [_scores(task, block, weighted, defended=defended) for block in task.blocks()]
+        [_scores(task, block, weighted, given, defended=defended) for block in task.blocks()]
     )
     return Measured({name: values}, {name: values})
 
@@ -72,31 +83,77 @@ def _corpus(statistics: Statistics, name: str) -> dict[str, float]:
     return {name: float(np.mean(statistics[name]))}
 
 
-def _weigh(task: Task) -> list[_Weighted]:
-    chosen = _counted(task)
-    unseen = float(np.log(chosen.sum()))
-    return [
-        _weigh_level(task.references, level, chosen, unseen) for level in task.references.levels
-    ]
+def _weigh(task: Task, given: "_Given | None") -> list[_Weighted]:
+    counted = _counted(task)
+    unseen = float(np.log(given.frequencies.images if given else counted.sum()))
+    held = given.held if given else _frequencies(task.references, counted)
+    weighted = []
+    for level, images in zip(task.references.levels, held, strict=True):
+        idf = unseen - np.log(np.maximum(images, 1))
+        weights = level.counts * np.repeat(idf[level.ngrams], np.diff(level.starts))
+        squares = np.bincount(level.owners, weights**2, len(task.references.word_counts))
+        weighted.append(_Weighted(level, idf, unseen, np.sqrt(squares)))
+    return weighted
 
 
-def _weigh_level(
-    references: References, level: Level, chosen: NDArray[np.bool_], unseen: float
-) -> _Weighted:
-    numbers = level.ngrams
-    frequencies = np.bincount(numbers[chosen[level.images]], minlength=len(level.keys))
-    idf = unseen - np.log(np.maximum(frequencies, 1))
-    weights = level.counts * np.repeat(idf[numbers], np.diff(level.starts))
-    squares = np.bincount(level.owners, weights**2, len(references.word_counts))
-    return _Weighted(level, idf, unseen, np.sqrt(squares))
+def _frequencies(references: References, chosen: NDArray[np.bool_]) -> Iterator[Ints]:
+    """In how many of these images the references hold each n-gram, length by length."""
+    for level in references.levels:
+        yield np.bincount(level.ngrams[chosen[level.images]], minlength=len(level.keys))
 
 
-def _scores(task: Task, block: slice, weighted: Sequence[_Weighted], *, defended: bool) -> Floats:
+@dataclass(frozen=True)
+class _Given:
+    """Document frequencies of another corpus, with the hashes that it takes to find them: of words
+    by number, and of the references' n-grams, length by length.
+    """
+
+    frequencies: Frequencies
+    words: Hashes
+    levels: Sequence[Hashes]
+
+    @property
+    def held(self) -> Iterator[Ints]:
+        return map(self.frequencies.of, self.levels)
+
+    def own(self, occurrences: Iterator[Occurrences]) -> Iterator[tuple[Occurrences, Ints]]:
+        """With the document frequencies of the n-grams that no reference holds."""
+        shorter = frequencies.START
+        for found, level in zip(occurrences, self.levels, strict=True):
+            new = frequencies.longer(shorter, self.words, found.new)
+            yield found, self.frequencies.of(new)
+            shorter = np.concatenate([level, new])
+
+
+def _given(task: Task) -> _Given | None:
+    found, references = task.idf, task.references
+    if not isinstance(found, Frequencies):
+        return None
+    if found.tokenizer != references.tokenizer:
+        raise MetricFailed(
+            f"expected references of the tokenizer that document frequencies were counted with, "
+            f"{found.tokenizer!r}, found {references.tokenizer!r}"
+        )
+    words = frequencies.of_words(task.words)
+    levels = frequencies.of_levels(words, [level.keys for level in references.levels])
+    return _Given(found, words, levels)
+
+
+def _scores(
+    task: Task,
+    block: slice,
+    weighted: Sequence[_Weighted],
+    given: _Given | None,
+    *,
+    defended: bool,
+) -> Floats:
     references, rows = task.references, task.rows[block]
     lengths = task.encoded.word_counts[block]
     total = np.zeros(len(rows))
-    for each, found in zip(weighted, task.occurrences(block), strict=True):
-        norms = each.norms_of(found, len(rows))
+    occurrences = task.occurrences(block)
+    of_all = given.own(occurrences) if given else ((each, _once(each)) for each in occurrences)
+    for each, (found, held) in zip(weighted, of_all, strict=True):
+        norms = each.norms_of(found, each.unseen - np.log(held), len(rows))
         captions, owners, products = _products(each, found, rows, defended=defended)
         together = norms[captions] * each.norms[owners]
         values = np.divide(products, together, out=np.zeros_like(products), where=products > 0)
@@ -106,6 +163,11 @@ def _scores(task: Task, block: slice, weighted: Sequence[_Weighted], *, defended
     wanted = references.offsets[rows + 1] - references.offsets[rows]
     scores: Floats = total / len(weighted) / wanted * SCALE
     return scores
+
+
+def _once(found: Occurrences) -> Ints:
+    """N-grams that no reference holds weigh as much as those of one image."""
+    return np.ones(len(found.new), np.int64)
 
 
 def _products(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from service.contract.errors import Canceled
 from workers.control import Progress, Stop, never, silent
 from workers.metrics import ngrams
+from workers.metrics.frequencies import Frequencies
 from workers.metrics.jvm import Jvm
 from workers.metrics.ngrams import Encoded, Ints, Numbers, Occurrences
 from workers.metrics.references import References
@@ -32,7 +33,7 @@ class Counted:
     images: NDArray[np.bool_]
 
 
-Idf = Literal["dataset", "subset"] | Counted  # where document frequencies come from
+Idf = Literal["dataset", "subset"] | Counted | Frequencies  # where document frequencies come from
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,17 @@ class Task:
     @cached_property
     def encoded(self) -> Encoded:
         """The captions in the references' words, and numbers after those for their own."""
-        return ngrams.encode(self.captions, Numbers(self.references.numbers))
+        return ngrams.encode(self.captions, self._numbers)
+
+    @property
+    def words(self) -> Sequence[str]:
+        """By number, the captions' own too."""
+        assert self.encoded
+        return list(self._numbers)
+
+    @cached_property
+    def _numbers(self) -> Numbers:
+        return Numbers(self.references.numbers)
 
     def blocks(self) -> Iterator[slice]:
         total = len(self.captions)

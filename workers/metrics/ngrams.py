@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 LONGEST = 4  # n-grams of 1 to 4 words
 
 Ints = NDArray[np.int64]
-Numbering = Callable[[int, Ints], Ints]  # length of the n-grams, their keys -> their numbers
+# Length of the n-grams, their keys -> their numbers, and the keys that got a new one, in its order.
+Numbering = Callable[[int, Ints], tuple[Ints, Ints]]
 
 _HALF = 32  # bits: two numbers make one key
 
@@ -41,11 +42,14 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Occurrences:
-    """What n-grams of one length captions hold: sorted by caption and number, each once."""
+    """What n-grams of one length captions hold: sorted by caption and number, each once. `new` are
+    the keys of those that had no number before.
+    """
 
     captions: Ints
     ngrams: Ints
     counts: Ints
+    new: Ints
 
 
 @dataclass(frozen=True)
@@ -92,12 +96,10 @@ def encode(captions: Sequence[str], numbers: Numbers) -> Encoded:
 
 def index(encoded: Encoded, image_of: Ints) -> tuple[Level, ...]:
     """Of references, `image_of` giving the image of each."""
-    tables: list[Ints] = []
 
-    def number(_: int, keys: Ints) -> Ints:
+    def number(_: int, keys: Ints) -> tuple[Ints, Ints]:
         table, numbers = np.unique(keys, return_inverse=True)
-        tables.append(table)
-        return numbers
+        return numbers, table
 
     levels = []
     for found in count(encoded.words, encoded.word_counts, number):
@@ -106,7 +108,7 @@ def index(encoded: Encoded, image_of: Ints) -> tuple[Level, ...]:
         held, first = np.unique(places[order], return_index=True)
         levels.append(
             Level(
-                keys=tables[-1],
+                keys=found.new,
                 held=held,
                 starts=np.append(first, len(places)),
                 owners=found.captions[order],
@@ -119,11 +121,12 @@ def index(encoded: Encoded, image_of: Ints) -> tuple[Level, ...]:
 def number_by(levels: Sequence[Level]) -> Numbering:
     """N-grams that no reference holds get numbers after those that one does."""
 
-    def number(length: int, keys: Ints) -> Ints:
+    def number(length: int, keys: Ints) -> tuple[Ints, Ints]:
         table = levels[length - 1].keys
         numbers, known = find(table, keys)
-        numbers[~known] = len(table) + np.unique(keys[~known], return_inverse=True)[1]
-        return numbers
+        new, places = np.unique(keys[~known], return_inverse=True)
+        numbers[~known] = len(table) + places
+        return numbers, new
 
     return number
 
@@ -137,9 +140,9 @@ def count(words: Ints, word_counts: Ints, number: Numbering) -> Iterator[Occurre
     for length in range(1, LONGEST + 1):
         long_enough = left[places] >= length
         places, ngrams = places[long_enough], ngrams[long_enough]
-        ngrams = number(length, pair(ngrams, words[places + length - 1]))
+        ngrams, new = number(length, pair(ngrams, words[places + length - 1]))
         pairs, counts = np.unique(pair(captions[places], ngrams), return_counts=True)
-        yield Occurrences(pairs >> _HALF, pairs & ((1 << _HALF) - 1), counts)
+        yield Occurrences(*split(pairs), counts, new)
 
 
 def hold(level: Level, images: Ints, ngrams: Ints) -> tuple[Ints, NDArray[np.bool_]]:

@@ -66,9 +66,10 @@ def _numbered(words: Ints, word_counts: Ints) -> list[Ints]:
     """Of each length, the number of the n-gram at every place."""
     found: list[Ints] = []
 
-    def number(_: int, keys: Ints) -> Ints:
-        found.append(np.unique(keys, return_inverse=True)[1])
-        return found[-1]
+    def number(_: int, keys: Ints) -> tuple[Ints, Ints]:
+        table, numbers = np.unique(keys, return_inverse=True)
+        found.append(numbers)
+        return numbers, table
 
     assert sum(1 for _ in ngrams.count(words, word_counts, number)) == LONGEST
     return found
