@@ -18,6 +18,7 @@ def main() -> None:
     app.add_typer(commands.convert, name="convert")
     app.add_typer(commands.worker, name="worker")
     app.add_typer(commands.lab, name="lab")
+    app.add_typer(commands.learned, name="learned")
     app()
 
 

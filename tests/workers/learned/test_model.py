@@ -1,0 +1,104 @@
+import hashlib
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file
+
+from service.contract.errors import MetricFailed
+from workers import tensor_files
+from workers.learned import model as files
+
+
+@pytest.fixture
+def path(model, tmp_path):
+    files.write(tmp_path / "model", model)
+    return tmp_path / "model"
+
+
+def _rewritten(path, change):
+    """The same file with other tensors or metadata."""
+    tensors = load_file(path)
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+    change(tensors, metadata)
+    tensor_files.write(path, tensors, metadata)
+    return path
+
+
+def test_what_is_written_is_read(model, path):
+    found = files.read(path)
+    for name in ("features", "recipes", "tokenizer", "about"):
+        assert getattr(found, name) == getattr(model, name)
+    pairs = [
+        (found.scaling.low, model.scaling.low),
+        (found.scaling.high, model.scaling.high),
+        (found.frequencies.keys, model.frequencies.keys),
+        (found.frequencies.counts, model.frequencies.counts),
+        *(
+            (a, b)
+            for one, two in zip(found.layers, model.layers, strict=True)
+            for a, b in zip(one, two, strict=True)
+        ),
+    ]
+    for ours, theirs in pairs:
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)
+    assert found.frequencies.digest == model.frequencies.digest
+
+
+def test_a_model_is_named_by_its_bytes_and_equal_content_has_equal_bytes(model, path, tmp_path):
+    files.write(tmp_path / "again", replace(model, about=dict(reversed(model.about.items()))))
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert files.read(path).name == f"nneval@{digest[:12]}"
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\x02\0\0\0\0\0\0\0{}", b"\xff" * 64])
+def test_another_file_is_refused(tmp_path, content):
+    (tmp_path / "model").write_bytes(content)
+    with pytest.raises(MetricFailed, match="model"):
+        files.read(tmp_path / "model")
+    with pytest.raises(MetricFailed, match="absent"):
+        files.read(tmp_path / "absent")
+
+
+CHANGES = {
+    "format 1 in model, found '2'": lambda t, m: m.update(prescore_learned="2"),
+    "format 1 in model, found none": lambda t, m: m.pop("prescore_learned"),
+    "a tokenizer of ptb, .*, found 'x'": lambda t, m: m.update(tokenizer="x"),
+    "different features": lambda t, m: m.update(features='[["rouge_l", ""]]'),
+    "from 2 features to 2 classes": lambda t, m: m.update(
+        features=json.dumps(json.loads(m["features"])[:2])
+    ),
+    "found 'layers/0/other'": lambda t, m: t.update({"layers/0/other": np.zeros(2)}),
+    "found 'scaling/x'": lambda t, m: t.update({"scaling/x": np.zeros(2)}),
+    "found 'x', which": lambda t, m: t.update(x=np.zeros(2)),
+    "to 2 classes, found .*, \\(4,\\)\\]$": lambda t, m: t.pop("layers/1/weights"),
+    "to 2 classes, found": lambda t, m: t.update({"layers/1/biases": np.zeros(3)}),
+    "layers/0/weights of float64, found int64": lambda t, m: t.update(
+        {"layers/0/weights": np.zeros((3, 4), np.int64)}
+    ),
+    "finite numbers in layers/0/biases": lambda t, m: t["layers/0/biases"].fill(np.nan),
+    "value of 3 features, found": lambda t, m: t.update({"scaling/low": np.zeros(4)}),
+    "no lowest value above": lambda t, m: t["scaling/low"].fill(99.0),
+    "the sorted keys": lambda t, m: t.update({"frequencies/keys": t["frequencies/keys"][::-1]}),
+    "counts from 2 to 50 images, found 1": lambda t, m: t["frequencies/counts"].fill(1),
+    "counts from 2 to 50 images, found 51": lambda t, m: t["frequencies/counts"].fill(51),
+    "about": lambda t, m: m.pop("about"),
+}
+
+
+@pytest.mark.parametrize("complaint", CHANGES)
+def test_a_file_that_contradicts_itself_is_refused_with_the_reason(path, complaint):
+    _rewritten(path, CHANGES[complaint])
+    with pytest.raises(MetricFailed, match=complaint):
+        files.read(path)
+
+
+def test_no_text_of_a_corpus_is_in_the_file(path, model, refs):
+    content = path.read_bytes()
+    for text in {text for image in refs.captions for text in image if len(text) > 8}:
+        assert text.encode() not in content

@@ -1,0 +1,292 @@
+"""`prescore learned`: the learned metric NNEval, trained on what people and captioners said."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from prescore import captions
+from service.contract import assets, settings
+from service.contract.assets import Places
+from service.contract.errors import RequestRefused
+from workers import sources
+from workers.cli.console import (
+    AsJson,
+    KeyFile,
+    Tokenizer,
+    Url,
+    errors,
+    interruptible,
+    names,
+    progress,
+)
+from workers.control import Stop
+
+if TYPE_CHECKING:
+    from workers.learned.builder import Captioner
+    from workers.learned.fitting import Report
+    from workers.learned.model import Model
+    from workers.learned.network import Recipe
+    from workers.learned.training import Material, Outcome
+    from workers.sources import Source
+
+_AGREEMENT = {
+    "people": "people's ratings",
+    "held-out images": "who wrote it (2 x area under the curve - 1)",
+}
+
+learned = typer.Typer(
+    help="Train the learned metric (NNEval) on captions of people and of captioners.",
+    no_args_is_help=True,
+)
+
+
+class Learner(StrEnum):
+    NETWORK = "network"
+    LOGISTIC = "logistic"
+
+
+@learned.callback()
+def _group() -> None:
+    pass
+
+
+@learned.command()
+def train(
+    dataset: Annotated[
+        list[str],
+        typer.Option(metavar="DATASET[/SPLIT]", help="Images with references; may be given again."),
+    ],
+    outputs: Annotated[
+        list[str],
+        typer.Option(metavar="NAME=FILE.json", help="What a captioner said; three or more."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="F", help="The model to write (.safetensors).")],
+    trained_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=DATASET/SPLIT", help="The images that a captioner was trained on."
+        ),
+    ] = None,
+    ratings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RATED.jsonl", help="People's ratings: one half stops, the other tests."
+        ),
+    ] = None,
+    leave_out_rated: Annotated[
+        bool, typer.Option("--leave-out-rated", help="Do not train on photos that are rated.")
+    ] = False,
+    frequencies: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DATASET[/SPLIT]", help="Further references for document frequencies."
+        ),
+    ] = None,
+    features: Annotated[
+        str, typer.Option(help="Of bleu_1 to bleu_4, cider_d, meteor, spice, wmd; by commas.")
+    ] = "bleu_1,bleu_2,bleu_3,bleu_4,cider_d,meteor",
+    learner: Annotated[Learner, typer.Option(help="The paper's network, or none hidden.")] = (
+        Learner.NETWORK
+    ),
+    learning_rate: Annotated[
+        float, typer.Option(min=0.0, help="Adam's; the paper's is 0.25.")
+    ] = 1e-3,
+    beta: Annotated[float, typer.Option(min=0.0, help="Weight of the squared weights.")] = 1e-2,
+    epochs: Annotated[int, typer.Option(min=1, help="At most so many.")] = 500,
+    seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 0,
+    tokenizer: Annotated[Tokenizer, typer.Option(help="none: tokens already.")] = Tokenizer.PTB,
+    as_json: AsJson = False,
+    url: Url = None,
+    key_file: KeyFile = None,
+) -> None:
+    """Train a metric that says how likely a person wrote a caption.
+
+    Of every image three references and three captioners' captions are told apart by other
+    metrics' scores. Training stops at the best agreement (Kendall's tau c) with half of the
+    RATINGS, and is tested on the other half; without ratings with held-out images. No photo
+    is in two of these sets, whatever its file is called: Flickr30k's 123.jpg and Flickr8k's
+    123_abc.jpg are one.
+
+        prescore learned train --dataset coco/test --ratings expert.jsonl --out m.safetensors
+            --outputs a=a.json --outputs b=b.json --outputs c=c.json
+
+    Prints the metric, every feature alone, and the metric without each. Exit 0: written.
+    1: refused. 2: usage.
+    """
+    from workers.learned.network import Recipe
+
+    recipe = Recipe(learning_rate=learning_rate, beta=beta, epochs=epochs, seed=seed)
+    if learner is Learner.LOGISTIC:
+        recipe = replace(recipe, hidden=())
+    with errors(), interruptible() as stop, progress("captions") as (bar, task):
+        if not out.parent.is_dir():
+            raise RequestRefused(f"expected a folder for {out.name}, found none at {out.parent}")
+        places = Places.of(settings.load())
+        find = partial(sources.find, places=places, url=url, key_file=key_file)
+        read = _Reading(
+            [find(each) for each in dataset],
+            [_named(each, "--outputs") for each in outputs],
+            {
+                name: find(text)
+                for name, text in (_named(each, "--trained-on") for each in trained_on or ())
+            },
+            [find(each) for each in frequencies or ()],
+        )
+        material = read.material(ratings, leave_out_rated=leave_out_rated)
+        report = partial(_tell, bar, task)
+        outcome, written = _trained(
+            material, names(features), recipe, tokenizer.value, places, out, report, stop
+        )
+        typer.echo(json.dumps(_document(written)) if as_json else _text(outcome, written, out))
+
+
+def _tell(bar: Any, task: Any, what: str, done: int, total: int) -> None:
+    bar.update(task, description=what, completed=done, total=total)
+
+
+def _trained(
+    material: "Material",
+    features: list[str],
+    recipe: "Recipe",
+    tokenizer: Literal["ptb", "none"],
+    places: Places,
+    out: Path,
+    report: "Report",
+    stop: Stop,
+) -> "tuple[Outcome, Model]":
+    """What was trained, and how it is read from its file."""
+    from workers.learned import model, training
+    from workers.metrics import tuples, word_vectors
+    from workers.metrics.jvm import Jvm
+
+    vectors = parser = None
+    if "wmd" in features:
+        vectors = word_vectors.read(assets.locate("word-vectors", places).path)
+    if "spice" in features:
+        parser = tuples.from_assets(places)
+    try:
+        with Jvm() as jvm:
+            outcome = training.train(
+                material,
+                features,
+                jvm,
+                recipe,
+                tokenizer=tokenizer,
+                vectors=vectors,
+                parse=partial(parser.parse, stop=stop) if parser else None,
+                report=report,
+                stop=stop,
+            )
+    finally:
+        if parser:
+            parser.close()
+    model.write(out, outcome.model)
+    return outcome, model.read(out)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Where captions are: datasets, (name, file) of outputs, what captioners were trained on."""
+
+    datasets: "Sequence[Source]"
+    outputs: Sequence[tuple[str, str]]
+    trained_on: "Mapping[str, Source]"
+    frequencies: "Sequence[Source]"
+
+    def material(self, ratings: Path | None, *, leave_out_rated: bool) -> "Material":
+        from workers.learned import builder
+        from workers.learned import ratings as rated_lines
+        from workers.learned.training import Material
+
+        rated = None if ratings is None else rated_lines.read(ratings)
+        photos = {builder.photo_of(image) for image in rated.images} if rated else set()
+        people: dict[str, Sequence[str]] = {}
+        for source in self.datasets:
+            for item in source.items:
+                if item.image in people:
+                    raise RequestRefused(f"{item.image!r:.100} is in two of the datasets")
+                if not (leave_out_rated and builder.photo_of(item.image) in photos):
+                    people[item.image] = item.references
+        further = [item.references for source in self.frequencies for item in source.items]
+        inputs = {_called("dataset", source): source.digest for source in self.datasets}
+        inputs |= {_called("frequencies", source): source.digest for source in self.frequencies}
+        for name, source in self.trained_on.items():
+            inputs[_called(f"{name} was trained on", source)] = source.digest
+        inputs |= {f"outputs {name}": _digest(Path(path)) for name, path in self.outputs}
+        if ratings is not None:
+            inputs["ratings"] = _digest(ratings)
+        return Material(people, self._captioners(), rated, further, inputs)
+
+    def _captioners(self) -> "list[Captioner]":
+        from workers.learned.builder import Captioner
+
+        images = {
+            text: source.items[place].image
+            for source in self.datasets
+            for text, place in source.places.items()
+        }
+        strangers = self.trained_on.keys() - {name for name, _ in self.outputs}
+        if strangers:
+            raise RequestRefused(f"--trained-on {min(strangers)}: no --outputs of that name")
+        found = []
+        for name, path in self.outputs:
+            said = {each["image"]: each["caption"] for each in captions.read(Path(path))}
+            unknown = [image for image in said if image not in images]
+            if unknown:
+                raise RequestRefused(
+                    f"{path}: expected images of the datasets, found {unknown[0]!r:.100}"
+                )
+            known = self.trained_on.get(name)
+            if known is None:
+                typer.echo(f"warning: nobody says what {name} was trained on", err=True)
+            seen = None if known is None else frozenset(item.image for item in known.items)
+            by_image = {images[image]: caption for image, caption in said.items()}
+            found.append(Captioner(name, by_image, seen))
+        return found
+
+
+def _named(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise RequestRefused(f"{option}: expected NAME=…, found {text!r:.100}")
+    return name, value
+
+
+def _called(what: str, source: "Source") -> str:
+    """Without the folders of this machine."""
+    return f"{what} {Path(source.name).name}/{source.split}"
+
+
+def _digest(path: Path) -> str:
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def _document(written: "Model") -> dict[str, Any]:
+    return {
+        "name": written.name,
+        "digest": written.digest,
+        "features": dict(zip(written.features, written.recipes, strict=True)),
+        "tokenizer": written.tokenizer,
+        **written.about,
+    }
+
+
+def _text(outcome: "Outcome", written: "Model", out: Path) -> str:
+    about = written.about
+    how = f"stopped by {about['stopped_by']} at epoch {about['best_epoch']} of {about['epochs']}"
+    lines = [
+        f"{written.name}  {out}",
+        f"trained on {about['training']['captions']} captions, {how}",
+        "",
+        f"Kendall's tau c with {_AGREEMENT[about['stopped_by']]}",
+        f"{'':18} {'stopping':>9} {'test':>9}",
+        *(f"{row.what:18} {row.stopping:9.4f} {row.test:9.4f}" for row in outcome.rows),
+    ]
+    return "\n".join(lines)
