@@ -1,0 +1,149 @@
+"""What the learned metric is trained and tested on: published captioners on COCO and Flickr30k,
+people's ratings of Flickr8k. Features are computed once for each set, and kept in a folder.
+"""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from parity.systems import NAMES, lines
+from service.contract import bundles
+from service.contract.bundles import Item
+from workers.learned import builder, features
+from workers.learned.builder import Captioner, Examples, photo_of
+from workers.metrics import frequencies, references, word_vectors
+from workers.metrics.frequencies import Frequencies
+from workers.metrics.word_vectors import WordVectors
+
+People = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Captions that people rated; `ratings[i]` has one number or several."""
+
+    images: Sequence[str]
+    captions: Sequence[str]
+    reference_sets: Sequence[tuple[str, ...]]
+    ratings: np.ndarray
+
+
+def coco(data: Path, split: str) -> People:
+    with gzip.open(data / "coco" / f"karpathy_{split}5k_refs.jsonl.gz", "rt", "utf-8") as stream:
+        items = map(json.loads, stream)
+        return {item["file_name"]: tuple(item["captions"]) for item in items}
+
+
+def flickr30k(data: Path, split: str) -> People:
+    folder = data / "flickr30k"
+    names = (folder / f"{split}_images.txt").read_text("utf-8").split()
+    files = [lines(folder / f"{split}.{index}.en.gz") for index in range(1, 6)]
+    return dict(zip(names, zip(*files, strict=True), strict=True))
+
+
+def captioners(data: Path, dataset: str) -> list[Captioner]:
+    folder = data / "systems"
+    images = (folder / f"imgs_{dataset}.txt").read_text("utf-8").split()
+    found = []
+    for name in NAMES:
+        said = lines(folder / f"{dataset}_{name}" / "generated_captions.txt.gz")
+        found.append(Captioner(f"{dataset}/{name}", dict(zip(images, said, strict=True))))
+    return found
+
+
+def write_coco(data: Path, folder: Path) -> list[str]:
+    """COCO's test and validation images as a bundle, what the 12 captioners said of the test
+    images, and the arguments of the command that trains the shipped model on them.
+    """
+    items = [
+        Item(image, split, said)
+        for split in ("test", "val")
+        for image, said in coco(data, split).items()
+    ]
+    bundles.write_folder(folder / "coco", items)
+    arguments = ["--dataset", "coco/test", "--frequencies", "coco/val"]
+    for captioner in captioners(data, "mscoco"):
+        path = folder / f"{captioner.name.split('/')[1]}.json"
+        said = [{"image": image, "caption": text} for image, text in captioner.captions.items()]
+        path.write_text(json.dumps(said), "utf-8")
+        arguments += ["--outputs", f"{path.stem}={path.name}"]
+    return arguments
+
+
+def without(people: Mapping[str, tuple[str, ...]], photos: frozenset[str]) -> People:
+    return {image: said for image, said in people.items() if photo_of(image) not in photos}
+
+
+def expert(data: Path) -> Judged:
+    """Three ratings a caption, from 1 to 4; captions of the image itself left out: 5,664."""
+    text = (data / "flickr8k" / "ExpertAnnotations.txt").read_text("utf-8")
+    return _judged(data, text.splitlines(), lambda fields: list(map(float, fields)))
+
+
+def crowd(data: Path) -> Judged:
+    """The share of people who said that the caption describes the image."""
+    rated = lines(data / "flickr8k" / "CrowdFlowerAnnotations.txt.gz")
+    return _judged(data, rated, lambda fields: [float(fields[0])])
+
+
+def _judged(data, rated, ratings_of) -> Judged:
+    texts = dict(line.split("\t") for line in lines(data / "flickr8k" / "Flickr8k.token.txt.gz"))
+    of_image: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        of_image.setdefault(name.split("#")[0], []).append(text)
+    rows = [line.split("\t") for line in rated]
+    rows = [row for row in rows if row[1].split("#")[0] != row[0]]
+    return Judged(
+        images=[row[0] for row in rows],
+        captions=[texts[row[1]] for row in rows],
+        reference_sets=[tuple(of_image[row[0]]) for row in rows],
+        ratings=np.array([ratings_of(row[2:]) for row in rows]),
+    )
+
+
+def vectors(data: Path) -> WordVectors:
+    path = data / "wordvec" / "captions_w2v100_f16.npz"
+    stored = np.load(path)
+    keys = b"".join(word_vectors.key(str(word).encode()) for word in stored["words"])
+    source = hashlib.sha256(path.read_bytes()).hexdigest()
+    return word_vectors.collect(source, stored["vectors"].astype(np.float32), keys)
+
+
+def training(data: Path, judged: frozenset[str], seed: int) -> Examples:
+    """COCO and Flickr30k test images with 12 captioners each, without the judged photos."""
+    parts = [
+        builder.build(without(people, judged), captioners(data, dataset), seed)
+        for dataset, people in (
+            ("mscoco", coco(data, "test")),
+            ("flickr30k", flickr30k(data, "test_2016")),
+        )
+    ]
+    return Examples(
+        [image for part in parts for image in part.images],
+        [caption for part in parts for caption in part.captions],
+        [each for part in parts for each in part.reference_sets],
+        np.concatenate([part.human for part in parts]),
+    )
+
+
+def corpus(data: Path, judged: frozenset[str], jvm) -> Frequencies:
+    """Of the training images and Flickr30k's training split, without the judged photos."""
+    people = [coco(data, "test"), flickr30k(data, "test_2016"), flickr30k(data, "train")]
+    sets = [said for part in people for said in without(part, judged).values()]
+    return frequencies.collect(references.prepare(sets, "ptb", jvm))
+
+
+def measured(names, captions, reference_sets, tools, keep: Path, label: str) -> np.ndarray:
+    """(captions, features), from the folder where they are there already."""
+    what = json.dumps([names, list(captions), list(reference_sets), tools.frequencies.digest])
+    path = keep / f"{label}-{hashlib.sha256(what.encode()).hexdigest()[:12]}.npy"
+    if not path.is_file():
+        found = features.measure_texts(names, captions, reference_sets, "ptb", tools)
+        keep.mkdir(parents=True, exist_ok=True)
+        np.save(path, found.values)
+    return np.load(path)
