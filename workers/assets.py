@@ -12,7 +12,7 @@ import tempfile
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -93,7 +93,7 @@ def register(asset: Asset, path: Path, places: Places, layer: int | None = None)
     """
     places.own.mkdir(parents=True, exist_ok=True)
     before = registered(places)
-    found = _converted(path, places) if asset.name == "word-vectors" else _checked(path, layer)
+    found = _BROUGHT[asset.name](path, places, layer)
     document = json.dumps({**before, asset.name: entry_of(found)}, indent=2)
     files.write(places.own / REGISTER, lambda partial: partial.write_text(document, "utf-8"))
     old = Path(before.get(asset.name, {}).get("path", found.path))
@@ -102,7 +102,7 @@ def register(asset: Asset, path: Path, places: Places, layer: int | None = None)
     return found
 
 
-def _converted(path: Path, places: Places) -> Found:
+def _converted(path: Path, places: Places, _: int | None) -> Found:
     from workers.metrics import word2vec
 
     if not path.is_file():
@@ -117,7 +117,7 @@ def _converted(path: Path, places: Places) -> Found:
     return replace(measured, path=kept)
 
 
-def _checked(path: Path, layer: int | None) -> Found:
+def _encoder(path: Path, _: Places, layer: int | None) -> Found:
     """MetricFailed says what is wrong with a model's folder."""
     from workers.metrics import encoder
 
@@ -125,6 +125,25 @@ def _checked(path: Path, layer: int | None) -> Found:
     found = measure(path.resolve())
     assert found is not None
     return replace(found, layer=layer)
+
+
+def _learned(path: Path, places: Places, _: int | None) -> Found:
+    """A copy: it is small."""
+    from workers.learned import model
+
+    digest = model.read(path).digest
+    kept = places.own / f"learned-{digest[:12]}.safetensors"
+    files.write(kept, lambda partial: shutil.copyfile(path, partial))
+    found = measure(kept)
+    assert found is not None
+    return found
+
+
+_BROUGHT: Mapping[str, Callable[[Path, Places, int | None], Found]] = {
+    "word-vectors": _converted,
+    "encoder": _encoder,
+    "learned": _learned,
+}
 
 
 def fetch(

@@ -165,7 +165,8 @@ def _family(family: str, source: Source, toolbox: Toolbox, *, has_java: bool) ->
     try:
         from workers import outputs
 
-        asked = outputs.Asked(catalogue.WORKS.get(family, (family,)), tokenizer="none")
+        tokenizer = "ptb" if family == "nneval" else "none"  # as its model was trained
+        asked = outputs.Asked(catalogue.WORKS.get(family, (family,)), tokenizer)
         given = [(image, image) for image in _IMAGES]
         found = outputs.score(given, source, asked, toolbox, lambda _: silent, source.path)
     except Exception as error:  # noqa: BLE001  whatever is broken is a finding

@@ -11,6 +11,7 @@ from service.contract.errors import MetricUnavailable
 
 if TYPE_CHECKING:
     from workers.captioners import Recurrent
+    from workers.learned.model import Model
     from workers.metrics.encoder import Encoder
     from workers.metrics.jvm import Jvm
     from workers.metrics.references import References
@@ -32,6 +33,7 @@ class Toolbox:
     _tokens: tuple[tuple[str, str], list[int], list[str]] | None = None
     _parser: "Parser | None" = None
     _vectors: "tuple[str, WordVectors] | None" = None
+    _learned: "tuple[str | None, Model] | None" = None
     _encoder: "tuple[tuple[str, int | None], Encoder] | None" = None
 
     @classmethod
@@ -93,6 +95,17 @@ class Toolbox:
         if self._vectors is None or self._vectors[0] != found.sha256:
             self._vectors = (found.sha256, word_vectors.read(found.path))
         return self._vectors[1]
+
+    def learned(self, sha256: str | None) -> "Model":
+        """A model of the users' own, or (None) the one that is shipped."""
+        from workers.learned import model
+
+        if sha256 is not None:
+            found = assets.locate("learned", self.places)
+            _check_same(found, sha256, "learned metric")
+        if self._learned is None or self._learned[0] != sha256:
+            self._learned = (sha256, model.shipped() if sha256 is None else model.read(found.path))
+        return self._learned[1]
 
     def encoder(self, sha256: str | None, layer: int | None) -> "Encoder":
         """The same of a model."""

@@ -20,6 +20,7 @@ from service.contract.settings import Settings
 
 REGISTER = "registered.json"
 _ONE_OF = frozenset({"bertscore"})  # metrics that need one of their assets, not all
+_SHIPPED = frozenset({"nneval"})  # metrics that need none: theirs stands in for what is shipped
 _MOVED = ("wmd", "wmd_distance", "wmd_unit", "wmd_unit_distance")
 
 
@@ -97,6 +98,12 @@ ASSETS: Mapping[str, Asset] = {
             metrics=("bertscore",),
             licence="its own",
         ),
+        Asset(
+            "learned",
+            "model of NNEval, in place of the one that is shipped",
+            metrics=("nneval",),
+            licence="its own",
+        ),
     )
 }
 
@@ -171,6 +178,10 @@ def parameters(family: str, places: Places) -> dict[str, Any]:
     if family == "bertscore":
         model = _found(lambda: encoder(places))
         return {"encoder": model and model.sha256, "layer": model and model.layer}
+    if family == "nneval":
+        own = _found(lambda: locate("learned", places))
+        vectors = _found(lambda: locate("word-vectors", places))
+        return {"model": own and own.sha256, "vectors": own and vectors and vectors.sha256}
     if family in _MOVED:
         vectors = _found(lambda: locate("word-vectors", places))
         return {"vectors": vectors and vectors.sha256}
@@ -186,6 +197,8 @@ def _found(look: Callable[[], Found]) -> Found | None:
 
 def missing(metric: str, places: Places) -> str | None:
     """Why a metric cannot be computed here, or None. Of several models for it one is enough."""
+    if metric in _SHIPPED:
+        return None
     needed = [asset for asset in ASSETS.values() if metric in asset.metrics]
     reasons = {asset.name: _reason(asset, places) for asset in needed}
     if metric in _ONE_OF and None in reasons.values():

@@ -171,6 +171,11 @@ def _postgen() -> Iterable[MetricSpec]:
         "vectors in a language model with those of the best reference.",
         lowest=-INFINITY,  # where a baseline is 0
     )
+    yield _captioned(
+        "nneval",
+        "NNEval: how likely a person wrote a caption, on average, by a small network over other "
+        "metrics' scores of it. The signature names the model.",
+    )
     yield from _variety()
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.contract.blocks import BLOCK_IMAGES, USUAL_SEARCH, decoding_block
+from service.contract.catalogue import work_of
+from service.contract.errors import InvalidRequest
 from service.contract.works import Blob, Work
 
 # A shard is whole blocks, so that sharding changes no bit, and short (1 to 3 s on two cores): an
@@ -19,6 +21,7 @@ _TRAINING = "train"
 MAX_PARTS = 500  # of one work
 _WEIGHTED = ("cider_d", "cider")  # by document frequencies
 _PARSED = frozenset({"spice", "spider"})  # they need tuples; SPIDEr needs SPICE and CIDEr-D
+_NOT_PROBED = frozenset({"variety", "nneval"})
 _OF_SYSTEMS = frozenset({"human", "single"})  # probes that look at a system's captions too
 _TRAINED = frozenset({"rare", "single"})  # and those that look at training captions
 _WITHOUT_REFERENCES = frozenset({"bertscore", "variety"})  # tokenised ones, that is
@@ -110,6 +113,12 @@ def computable(metrics: Sequence[str], reasons: Mapping[str, str]) -> list[str]:
 
 def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
     """A work for each probe, and the metrics' health from all of them."""
+    for place, name in enumerate(asked.metrics):
+        if work_of(name) in _NOT_PROBED:
+            raise InvalidRequest(
+                f"{name} cannot be probed: it does not compare captions with references alone",
+                [(f"/metrics/{place}", "expected a metric of captions and references")],
+            )
     named = {probe: _probe(probe, Blob(dataset), split, asked) for probe in asked.probes}
     return Plan({**named, "health": Work("health", named, {})})
 

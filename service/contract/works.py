@@ -57,6 +57,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("bertscore", "parsing", version=1, seconds=3600),
         Kind("training", "metrics", version=1, seconds=900),
         Kind("variety", "metrics", version=1, seconds=900),
+        Kind("nneval", "metrics", version=1, seconds=1800),  # the shipped model is code, too
         Kind("probe", "parsing", version=1, seconds=7200),
         Kind("health", "metrics", version=1, seconds=300),
     )

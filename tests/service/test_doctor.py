@@ -84,6 +84,8 @@ def test_where_all_is_well_everything_is_found(fleet):
         assert rows[name]["status"] == "unavailable"
         assert ("CoreNLP 3.6.0" in rows[name]["found"]) == (name in parsed)
     expected = {"cider": "10", "cider_d": "10", "bleu": "1, 1, 1, 1", "variety": "6.5, 12, 0.92"}
+    assert rows["nneval"]["found"].startswith("answers 0.")
+    lacking.add("nneval")
     for name in {catalogue.work_of(name) for name in catalogue.POSTGEN} - lacking:
         assert f"answers {expected.get(name, '1 in')}" in rows[name]["found"]
     assert not list((fleet.home / "blobs" / "objects").glob("*/*"))

@@ -3,6 +3,7 @@ after, and with others in their place. Oracles: gensim, and the engine asked dir
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from builders import captions_with_references
 from fleet import Fleet, bundle, bundle_of, checkpoint, until_ended, upload
 from service.contract.assets import Places
 from workers import assets
-from workers.metrics import bertscore, encoder, postgen
+from workers.learned import model, scoring
+from workers.metrics import bertscore, encoder, postgen, references
+from workers.metrics.jvm import Jvm
 from workers.metrics.stop_words import ENGLISH
 
 IMAGES = 250
@@ -139,8 +142,9 @@ def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(fle
     assert distance["higher_is_better"] is False
     assert "length:stored" in distance["signature"]
     assert "length:unit" in found["scores"]["wmd_unit"]["signature"]
-    model = encoder.read(folder, 2)
-    direct = bertscore.measure(captions, range(IMAGES), bertscore.prepare(PEOPLE, model), model)
+    reader = encoder.read(folder, 2)
+    embedded = bertscore.prepare(PEOPLE, reader)
+    direct = bertscore.measure(captions, range(IMAGES), embedded, reader)
     got = [row["scores"]["bertscore"] for row in rows]
     np.testing.assert_allclose(got, direct.captions["bertscore"], atol=1e-6)
     assert later["embedded_references"]["cached"] is True
@@ -193,3 +197,27 @@ def test_a_checkpoints_own_captions_are_scored_by_them(fleet):
     assert found["status"] == "succeeded"
     assert set(found["scores"]) >= {"wmd", "bertscore", "caption_length"}
     assert found["scores"]["wmd"]["value"] == 0
+
+
+def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(fleet, tmp_path):
+    with fleet.client() as client:
+        shipped, _ = _evaluate(client, postgen=["nneval"])
+        rows = client.get(f"/v1/evaluations/{shipped['id']}/captions").json()["items"]
+        other, works = _evaluate(client, postgen=["nneval"], tokenizer="none")
+        own = model.shipped()
+        own = replace(own, layers=[(weights / 2, biases) for weights, biases in own.layers])
+        model.write(tmp_path / "own.safetensors", own)
+        assets.add("learned", tmp_path / "own.safetensors", Places(fleet.home))
+        changed, _ = _evaluate(client, postgen=["nneval"])
+    with Jvm() as jvm:
+        prepared = references.prepare(PEOPLE, "ptb", jvm)
+        captions = _said()
+        direct = scoring.score(model.shipped(), captions, prepared, np.arange(IMAGES), jvm)
+    assert [row["scores"]["nneval"] for row in rows] == direct.captions.tolist()
+    found = shipped["scores"]["nneval"]
+    assert (found["value"], found["signature"]) == (direct.corpus, direct.signature)
+    assert works["nneval"]["status"] == "unavailable"
+    assert "trained with the tokenizer 'ptb'" in works["nneval"]["error"]["detail"]
+    assert "nneval" not in other["scores"]
+    assert changed["scores"]["nneval"]["signature"] != found["signature"]
+    assert changed["scores"]["nneval"]["value"] != found["value"]

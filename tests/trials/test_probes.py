@@ -77,6 +77,7 @@ def test_a_dataset_is_probed_and_its_evaluations_show_what_metrics_are_worth(fle
         ({"probes": ["humans"]}, 422, "/probes/0"),
         ({"probes": []}, 422, "/probes"),
         ({"metrics": ["blue"]}, 422, "/metrics"),
+        ({"metrics": ["bleu", "words_used"]}, 422, "/metrics"),
         ({"dataset": "nowhere/test"}, 404, None),
         ({"evaluation": "ev_nobody"}, 404, None),
         ({"captions": GIVEN[:3]}, 422, "/captions"),

@@ -26,6 +26,7 @@ KINDS: Mapping[str, Job] = {
     "spider": postgen.join_spider,
     "embedded_references": postgen.embed_references,
     "bertscore": postgen.score_bertscore,
+    "nneval": postgen.score_learned,
     "training": postgen.keep_training,
     "variety": postgen.describe_captions,
     "probe": probes.probe,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from service.contract import bundles
+from service.contract.errors import MetricUnavailable
 from workers.control import Progress
 from workers.jobs.request import Job, Request, Result, read_pairs
 from workers.toolbox import Toolbox
@@ -117,6 +118,34 @@ def score_bertscore(request: Request, toolbox: Toolbox, progress: Progress) -> R
     found = bertscore.measure(captions, places, prepared, encoder, **options, progress=progress)
     recipe = bertscore.recipe(prepared, **options)
     return _scored(postgen.scores_of("bertscore", found, bertscore.signed(prepared), recipe))
+
+
+def score_learned(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+    import numpy as np
+
+    from workers.learned import scoring
+    from workers.metrics import postgen
+
+    inputs, digests, asked = request.inputs, request.digests, request.parameters
+    prepared = toolbox.references(digests["references"], inputs["references"])
+    model = toolbox.learned(asked["model"])
+    if prepared.tokenizer != model.tokenizer:
+        raise MetricUnavailable(
+            f"{model.name} was trained with the tokenizer {model.tokenizer!r}, this evaluation has "
+            f"{prepared.tokenizer!r}"
+        )
+    places, tokens = toolbox.tokens(digests["captions"], inputs["captions"], prepared.tokenizer)
+    found = scoring.score_tokens(
+        model,
+        tokens,
+        prepared,
+        np.array(places, np.int64),
+        toolbox.jvm(),
+        vectors=toolbox.vectors(asked["vectors"]) if "wmd" in model.features else None,
+        parse=toolbox.parser().parse if "spice" in model.features else None,
+        progress=progress,
+    )
+    return _scored(postgen.learned(found.corpus, found.captions, found.signature))
 
 
 def keep_training(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001

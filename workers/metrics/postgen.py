@@ -33,6 +33,10 @@ def _fixed(recipe: str) -> Callable[[Task], str]:
     return lambda _: recipe
 
 
+def _mean_nneval(statistics: Statistics) -> dict[str, float]:
+    return {"nneval": float(np.mean(statistics["nneval"]))}
+
+
 _TUPLES = f"parser:{PARSER}|words:{LONGEST_PARSED}"
 FAMILIES: Mapping[str, Family] = {
     "bleu": Family(bleu.measure, bleu.corpus, _fixed("reflen:closest")),
@@ -45,7 +49,8 @@ FAMILIES: Mapping[str, Family] = {
     "wmd": wmd.family("wmd", unit=False),
     "wmd_unit": wmd.family("wmd_unit", unit=True),
 }
-_CORPUS = {"bertscore": bertscore.corpus}  # of families that are not measured from tokens
+# Of families that are not measured from tokens and references alone.
+_CORPUS = {"bertscore": bertscore.corpus, "nneval": _mean_nneval}
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,12 @@ def scores_of(family: str, found: Measured, references: str, recipe: str) -> Sco
         statistics=found.statistics,
         signatures={name: f"{name}|{references}|{recipe}|v:{version}" for name in found.captions},
     )
+
+
+def learned(corpus: float, captions: Floats, signature: str) -> Scores:
+    """What a learned metric says."""
+    each = {"nneval": captions}
+    return Scores("nneval", {"nneval": corpus}, each, each, {"nneval": signature})
 
 
 def described(found: Variety, tokenizer: Tokenizer) -> Scores:
