@@ -169,6 +169,7 @@ METEOR = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_meteor_is_what_the_jars_own_command_answers(jvm):
     captions, people, expected = zip(*METEOR, strict=True)
     found = _score("meteor", captions, references.prepare(people, "none", jvm), jvm)

@@ -85,6 +85,7 @@ def test_a_java_that_is_killed_each_time_fails_its_metric_alone(fleet):
     _nothing_is_left(fleet, killed)
 
 
+@pytest.mark.slow
 def test_a_java_that_hangs_is_ended_with_its_work_at_the_deadline(fleet):
     with _struck(fleet, signal.SIGSTOP) as stopped:
         _found, works = _evaluate(fleet, deadline=6)

@@ -199,6 +199,7 @@ def test_a_checkpoints_own_captions_are_scored_by_them(fleet):
     assert found["scores"]["wmd"]["value"] == 0
 
 
+@pytest.mark.slow
 def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(fleet, tmp_path):
     with fleet.client() as client:
         shipped, _ = _evaluate(client, postgen=["nneval"])
