@@ -9,16 +9,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service import datasets, evaluations, runs
-from service.contract import assets, catalogue, planning
+from service.contract import asked, planning
 from service.contract.assets import Places
 from service.contract.blobs import Blobs
 from service.contract.errors import InvalidRequest
-from service.contract.planning import Probing
 from service.contract.records import Records
 from service.contract.requests import ProbesIn
 from service.contract.schemas import DatasetPinned, MetricHealth, ProbeRow, ProbesOut, WarningOut
 from service.contract.tables import evaluations as rows_of_runs
-from service.contract.works import Blob
 from service.datasets import Pinned
 from service.runs import Run
 from service.times import rfc3339
@@ -27,19 +25,16 @@ from service.times import rfc3339
 def submit(records: Records, blobs: Blobs, places: Places, request: ProbesIn) -> str:
     """The id of the run."""
     pinned = datasets.pin(records, request.dataset)
-    asked = catalogue.expand(request.metrics)
-    reasons = assets.lacking(asked, places)
-    names = planning.computable(asked, reasons)
-    families = dict.fromkeys(map(catalogue.work_of, names))
     captions, warnings = _captions(records, blobs, request, pinned)
-    wanted = Probing(
+    wanted, reasons = asked.probing(
         list(dict.fromkeys(request.probes)),
-        names,
-        request.tokenizer,
-        _options(request),
-        own={family: assets.parameters(family, places) for family in families},
-        training=planning.training_split(pinned.splits, pinned.split),
-        captions=None if captions is None else Blob(captions),
+        request.metrics,
+        places,
+        tokenizer=request.tokenizer,
+        options=_options(request),
+        splits=pinned.splits,
+        split=pinned.split,
+        captions=captions,
     )
     plan = planning.plan_probes(pinned.digest, pinned.split, wanted)
     identity = f"pb_{secrets.token_urlsafe(18)}"
@@ -112,12 +107,12 @@ def _lacking(found: tuple[str, str]) -> dict[str, Any]:
 
 def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:
     """Those that are not as usual, by the probe that they are for."""
-    asked = request.options
-    options: dict[str, dict[str, Any]] = {"single": {"objective": asked.objective}}
-    if asked.frequent is not None:
-        options["frequent"] = {"frequent": asked.frequent}
-    if asked.swaps is not None:
-        options["swap"] = {"swaps": [list(pair) for pair in asked.swaps]}
+    given = request.options
+    options: dict[str, dict[str, Any]] = {"single": {"objective": given.objective}}
+    if given.frequent is not None:
+        options["frequent"] = {"frequent": given.frequent}
+    if given.swaps is not None:
+        options["swap"] = {"swaps": [list(pair) for pair in given.swaps]}
     return options
 
 

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service import checkpoints, datasets, probes, runs
-from service.contract import assets, catalogue, planning
+from service.contract import asked, catalogue, planning
 from service.contract.assets import Places
 from service.contract.blobs import Blobs
 from service.contract.errors import Conflict, InvalidRequest
-from service.contract.planning import Plan, Wanted
+from service.contract.planning import Plan
 from service.contract.records import Records
 from service.contract.requests import Decoding, EvaluationIn
 from service.contract.tables import idempotency
@@ -120,7 +120,15 @@ def _plan(
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     families = _families(request.postgen)
     names = _pregen(request)
-    wanted = _wanted(request, families, pinned, places)
+    wanted = asked.wanted(
+        families,
+        places,
+        tokenizer=request.tokenizer,
+        idf=request.idf,
+        bertscore=request.bertscore,
+        splits=pinned.splits,
+        split=pinned.split,
+    )
     split = pinned.digest, pinned.split, pinned.images
     if request.captions is not None:
         if names:
@@ -141,21 +149,6 @@ def _plan(
         decoding=request.decoding.model_dump(),
     )
     return plan, []
-
-
-def _wanted(
-    request: EvaluationIn, families: Sequence[str], pinned: Pinned, places: Places
-) -> Wanted:
-    own = {family: assets.parameters(family, places) for family in families}
-    if "bertscore" in own:
-        own["bertscore"] |= request.bertscore.model_dump()
-    return Wanted(
-        families,
-        request.tokenizer,
-        idf=request.idf,
-        own=own,
-        training=planning.training_split(pinned.splits, pinned.split),
-    )
 
 
 def _families(postgen: Sequence[str]) -> list[str]:

@@ -128,7 +128,7 @@ def _metrics(settings: Settings) -> Iterator[Finding]:
         yield _jars()
         bundles.write_folder(Path(name), (Item(said, "test", (said,)) for said in _IMAGES))
         source = sources.find(name, toolbox.places)
-        for family in dict.fromkeys(map(catalogue.work_of, catalogue.POSTGEN)):
+        for family in catalogue.works_of(catalogue.POSTGEN):
             lacking = missing(catalogue.WORKS.get(family, (family,))[0], toolbox.places)
             if lacking is not None:
                 yield Finding(family, "unavailable", lacking)

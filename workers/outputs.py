@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from service.contract import assets, catalogue, outputs, planning
+from service.contract import asked as meaning
+from service.contract import catalogue, outputs, planning
 from service.contract.errors import PrescoreError, RequestRefused
 from service.contract.planning import Wanted
 from service.contract.requests import BertScore
@@ -76,12 +77,15 @@ def _wanted(names: Sequence[str], source: Source, asked: Asked, toolbox: Toolbox
     for name in names:
         if catalogue.metric(name).family != "postgen":
             raise RequestRefused(f"{name} is a pre-gen metric: it needs a checkpoint")
-    families = list(dict.fromkeys(map(catalogue.work_of, names)))
-    own = {family: assets.parameters(family, toolbox.places) for family in families}
-    if "bertscore" in own:
-        own["bertscore"] |= asked.bertscore.model_dump()
-    training = planning.training_split(source.splits, source.split)
-    return Wanted(families, asked.tokenizer, idf=asked.idf, own=own, training=training)
+    return meaning.wanted(
+        catalogue.works_of(names),
+        toolbox.places,
+        tokenizer=asked.tokenizer,
+        idf=asked.idf,
+        bertscore=asked.bertscore,
+        splits=source.splits,
+        split=source.split,
+    )
 
 
 def _scored(

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from service.contract import assets, catalogue, outputs, planning
+from service.contract import asked as meaning
+from service.contract import outputs, planning
 from service.contract.errors import RequestRefused
-from service.contract.planning import Probing
-from service.contract.works import Blob
 from workers import local
 from workers.local import Told
 from workers.sources import Source
@@ -46,23 +45,20 @@ def probe(
     """`given` are a system's captions, by their images. RequestRefused and the like say what is
     wrong or unavailable.
     """
-    wanted_names = catalogue.expand(asked.metrics)
-    reasons = assets.lacking(wanted_names, toolbox.places)
-    names = planning.computable(wanted_names, reasons)
-    families = dict.fromkeys(map(catalogue.work_of, names))
     with tempfile.TemporaryDirectory(prefix="prescore-") as name:
         folder = Path(name)
         blobs = {source.digest: source.path}
         if given is not None:
             blobs[_CAPTIONS] = _write(folder / _CAPTIONS, given, source)
-        wanted = Probing(
+        wanted, reasons = meaning.probing(
             asked.probes,
-            names,
-            asked.tokenizer,
-            asked.options,
-            own={family: assets.parameters(family, toolbox.places) for family in families},
-            training=planning.training_split(source.splits, source.split),
-            captions=None if given is None else Blob(_CAPTIONS),
+            asked.metrics,
+            toolbox.places,
+            tokenizer=asked.tokenizer,
+            options=asked.options,
+            splits=source.splits,
+            split=source.split,
+            captions=None if given is None else _CAPTIONS,
         )
         plan = planning.plan_probes(source.digest, source.split, wanted)
         keep = toolbox.places.home / "cache" / "works"

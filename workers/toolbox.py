@@ -2,12 +2,15 @@
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from service.contract import assets
 from service.contract.errors import MetricUnavailable
+from workers.control import Progress, silent
 
 if TYPE_CHECKING:
     from workers.captioners import Recurrent
@@ -95,6 +98,21 @@ class Toolbox:
         if self._vectors is None or self._vectors[0] != found.sha256:
             self._vectors = (found.sha256, word_vectors.read(found.path))
         return self._vectors[1]
+
+    def bring(
+        self, family: str, parameters: Mapping[str, Any], progress: Progress = silent
+    ) -> dict[str, Any]:
+        """What a family is scored with beside captions and references, by the name that its
+        function has for it; `parameters` are those that it was planned with. MetricUnavailable
+        where it is not here.
+        """
+        if "vectors" in parameters:
+            return {"vectors": self.vectors(parameters["vectors"])}
+        if "encoder" in parameters:
+            return {"encoder": self.encoder(parameters["encoder"], parameters["layer"])}
+        if family in assets.named("corenlp").metrics:
+            return {"parse": partial(self.parser().parse, progress=progress)}
+        return {}
 
     def learned(self, sha256: str | None) -> "Model":
         """A model of the users' own, or (None) the one that is shipped."""

@@ -80,6 +80,11 @@ def work_of(name: str) -> str:
     return next((work for work, members in WORKS.items() if full in members), full)
 
 
+def works_of(names: Iterable[str]) -> list[str]:
+    """The kinds of work that compute these, each once."""
+    return list(dict.fromkeys(map(work_of, names)))
+
+
 def pregen_name(dataset: str, image: str, caption: str, chosen: str) -> str:
     """A name is read from tier 4 to tier 1."""
     return f"{dataset}_{image}_{caption}_{chosen}"

@@ -104,13 +104,6 @@ class Probing:
     captions: Blob | Work | None = None
 
 
-def computable(metrics: Sequence[str], reasons: Mapping[str, str]) -> list[str]:
-    """One that is unavailable does not keep the others from being probed; where all are, their
-    works say why.
-    """
-    return [name for name in metrics if name not in reasons] or list(metrics)
-
-
 def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
     """A work for each probe, and the metrics' health from all of them."""
     for place, name in enumerate(asked.metrics):

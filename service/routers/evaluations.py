@@ -7,18 +7,10 @@ from fastapi import APIRouter, Query, Request, Response
 
 from service import evaluations, interface, results, runs, submissions
 from service.contract.errors import (
-    BlobDamaged,
-    BlobMissing,
     Conflict,
-    DiskFull,
     InvalidCursor,
     InvalidRequest,
-    MalformedJson,
     NotFound,
-    StoreUnavailable,
-    TooLarge,
-    UnknownMetric,
-    UnsupportedMedia,
 )
 from service.contract.requests import EvaluationIn
 from service.contract.schemas import EvaluationOut, EvaluationPage
@@ -30,7 +22,7 @@ from service.listing import list_evaluations, wanted_labels
 from service.preferences import idempotency_key
 from service.routers import polling
 from service.routers.parameters import Cursor, Digits, IdempotencyKey, Identity, IfNoneMatch, Prefer
-from service.routers.polling import MADE, WAITED, made
+from service.routers.polling import MADE, REFUSED, made
 
 router = APIRouter(prefix="/v1/evaluations", tags=["evaluations"], route_class=JsonRoute)
 
@@ -49,19 +41,7 @@ router = APIRouter(prefix="/v1/evaluations", tags=["evaluations"], route_class=J
             **interface.headers(*MADE),
         },
         202: interface.headers(*MADE, "Retry-After"),
-        **interface.refusals(
-            MalformedJson,
-            NotFound,
-            BlobMissing,
-            BlobDamaged,
-            StoreUnavailable,
-            Conflict,
-            TooLarge,
-            UnsupportedMedia,
-            InvalidRequest,
-            UnknownMetric,
-            DiskFull,
-        ),
+        **interface.refusals(*REFUSED, Conflict),
     },
 )
 async def submit(
@@ -115,14 +95,7 @@ def every(
     operation_id="get_evaluation",
     summary="Look at an evaluation",
     response_model=EvaluationOut,
-    responses={
-        200: interface.headers(*WAITED),
-        304: {
-            "description": "It is as `If-None-Match` says.",
-            **interface.headers("ETag", "Preference-Applied"),
-        },
-        **interface.refusals(NotFound),
-    },
+    responses=polling.described("It is"),
 )
 async def get(
     id: Identity,

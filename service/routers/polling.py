@@ -6,15 +6,52 @@ from typing import TypeVar
 
 from fastapi import Response
 
-from service import runs
+from service import interface, runs
+from service.contract.errors import (
+    BlobDamaged,
+    BlobMissing,
+    DiskFull,
+    InvalidRequest,
+    MalformedJson,
+    NotFound,
+    StoreUnavailable,
+    TooLarge,
+    UnknownMetric,
+    UnsupportedMedia,
+)
 from service.contract.schemas import RunOut
 from service.dependencies import Parts
 from service.preferences import matches, wait_seconds
 
+# What a request that is taken in may be refused for.
+REFUSED = (
+    MalformedJson,
+    NotFound,
+    BlobMissing,
+    BlobDamaged,
+    StoreUnavailable,
+    TooLarge,
+    UnsupportedMedia,
+    InvalidRequest,
+    UnknownMetric,
+    DiskFull,
+)
 R = TypeVar("R", bound=RunOut)
 RETRY_AFTER = "1"
 MADE = ("ETag", "Location", "Preference-Applied")
 WAITED = ("ETag", "Retry-After", "Preference-Applied")
+
+
+def described(subject: str) -> interface.Responses:
+    """What a poll may answer; `subject` is what is polled, with its verb."""
+    return {
+        200: interface.headers(*WAITED),
+        304: {
+            "description": f"{subject} as `If-None-Match` says.",
+            **interface.headers("ETag", "Preference-Applied"),
+        },
+        **interface.refusals(NotFound),
+    }
 
 
 async def submitted(

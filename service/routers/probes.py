@@ -6,16 +6,7 @@ from fastapi import APIRouter, Response
 
 from service import interface, probes, results, runs
 from service.contract.errors import (
-    BlobDamaged,
-    BlobMissing,
-    DiskFull,
-    InvalidRequest,
-    MalformedJson,
     NotFound,
-    StoreUnavailable,
-    TooLarge,
-    UnknownMetric,
-    UnsupportedMedia,
 )
 from service.contract.requests import ProbesIn
 from service.contract.schemas import ProbesOut
@@ -23,7 +14,7 @@ from service.dependencies import Service
 from service.json_bodies import JsonRoute
 from service.routers import polling
 from service.routers.parameters import IfNoneMatch, Prefer, ProbesIdentity
-from service.routers.polling import MADE, WAITED, made
+from service.routers.polling import MADE, REFUSED, made
 
 router = APIRouter(prefix="/v1/probes", tags=["probes"], route_class=JsonRoute)
 
@@ -42,18 +33,7 @@ router = APIRouter(prefix="/v1/probes", tags=["probes"], route_class=JsonRoute)
             **interface.headers(*MADE),
         },
         202: interface.headers(*MADE, "Retry-After"),
-        **interface.refusals(
-            MalformedJson,
-            NotFound,
-            BlobMissing,
-            BlobDamaged,
-            StoreUnavailable,
-            TooLarge,
-            UnsupportedMedia,
-            InvalidRequest,
-            UnknownMetric,
-            DiskFull,
-        ),
+        **interface.refusals(*REFUSED),
     },
 )
 async def submit(request: ProbesIn, service: Service, prefer: Prefer = None) -> Response:
@@ -78,14 +58,7 @@ async def submit(request: ProbesIn, service: Service, prefer: Prefer = None) -> 
     operation_id="get_probes",
     summary="Look at probes",
     response_model=ProbesOut,
-    responses={
-        200: interface.headers(*WAITED),
-        304: {
-            "description": "They are as `If-None-Match` says.",
-            **interface.headers("ETag", "Preference-Applied"),
-        },
-        **interface.refusals(NotFound),
-    },
+    responses=polling.described("They are"),
 )
 async def get(
     id: ProbesIdentity, service: Service, if_none_match: IfNoneMatch = None, prefer: Prefer = None

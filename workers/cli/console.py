@@ -3,7 +3,6 @@
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,16 +31,6 @@ KeyFile = Annotated[
     Path | None, typer.Option("--key-file", help="A file with its key, instead of PRESCORE_KEY.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-
-
-class Tokenizer(StrEnum):
-    PTB = "ptb"
-    NONE = "none"
-
-
-class Idf(StrEnum):
-    DATASET = "dataset"
-    SUBSET = "subset"
 
 
 def names(text: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from prescore.models import Tokenizer
 from service.contract import assets, settings
 from service.contract.assets import Places
 from service.contract.errors import MetricUnavailable, RequestRefused
@@ -16,7 +17,6 @@ from workers import sources
 from workers.cli.console import (
     AsJson,
     KeyFile,
-    Tokenizer,
     Url,
     errors,
     names,
@@ -145,15 +145,7 @@ def _make(file: Path, people: Sequence[tuple[str, ...]], seed: int) -> None:
 
 
 def _bring(family: str, progress: "Progress", toolbox: Toolbox) -> dict[str, Any]:
-    """What a family needs; MetricUnavailable where it is not here."""
-    asked = assets.parameters(family, toolbox.places)
-    if "vectors" in asked:
-        return {"vectors": toolbox.vectors(asked["vectors"])}
-    if "encoder" in asked:
-        return {"encoder": toolbox.encoder(asked["encoder"], asked["layer"])}
-    if family in assets.named("corenlp").metrics:
-        return {"parse": partial(toolbox.parser().parse, progress=progress)}
-    return {}
+    return toolbox.bring(family, assets.parameters(family, toolbox.places), progress)
 
 
 def _tell_missing(scored: "Scored") -> None:

@@ -1,6 +1,5 @@
 """`prescore learned`: the learned metric NNEval, trained on what people and captioners said."""
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from prescore import captions
+from prescore.models import Tokenizer
 from service.contract import assets, settings
 from service.contract.assets import Places
+from service.contract.blobs import digest_of
 from service.contract.errors import RequestRefused
 from workers import sources
 from workers.cli.console import (
     AsJson,
     KeyFile,
-    Tokenizer,
     Url,
     errors,
     interruptible,
@@ -219,9 +219,9 @@ class _Reading:
         inputs |= {_called("frequencies", source): source.digest for source in self.frequencies}
         for name, source in self.trained_on.items():
             inputs[_called(f"{name} was trained on", source)] = source.digest
-        inputs |= {f"outputs {name}": _digest(Path(path)) for name, path in self.outputs}
+        inputs |= {f"outputs {name}": digest_of(Path(path)) for name, path in self.outputs}
         if ratings is not None:
-            inputs["ratings"] = _digest(ratings)
+            inputs["ratings"] = digest_of(ratings)
         return Material(people, self._captioners(), rated, further, inputs)
 
     def _captioners(self) -> "list[Captioner]":
@@ -262,10 +262,6 @@ def _named(text: str, option: str) -> tuple[str, str]:
 def _called(what: str, source: "Source") -> str:
     """Without the folders of this machine."""
     return f"{what} {Path(source.name).name}/{source.split}"
-
-
-def _digest(path: Path) -> str:
-    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
 def _document(written: "Model") -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,7 +93,8 @@ def probe(
             given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
         options = _options(frequent, swap, objective)
         asked = work.Asked(names(probes), names(metrics), tokenizer.value, options)
-        found = work.probe(source, asked, given, Toolbox(chosen.device, places), told)
+        with closing(Toolbox(chosen.device, places)) as toolbox:
+            found = work.probe(source, asked, given, toolbox, told)
     for name, reason in found.missing.items():
         typer.echo(f"unavailable: {name}: {reason}", err=True)
     if csv_out is not None:

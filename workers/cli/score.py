@@ -2,21 +2,21 @@
 
 import csv
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prescore import captions
+from prescore.models import Idf, Tokenizer
 from service.contract import catalogue, settings
 from service.contract.assets import Places
 from workers import sources
 from workers.cli.console import (
     AsJson,
-    Idf,
     KeyFile,
     Split,
-    Tokenizer,
     Url,
     errors,
     names,
@@ -81,8 +81,8 @@ def score(
         source = sources.find(dataset, places, url, key_file)
         wanted = list(catalogue.POSTGEN) if metrics == "all" else names(metrics)
         asked = work.Asked(wanted, tokenizer.value, subset, idf.value)
-        toolbox = Toolbox(chosen.device, places)
-        found = work.score(given, source, asked, toolbox, told)
+        with closing(Toolbox(chosen.device, places)) as toolbox:
+            found = work.score(given, source, asked, toolbox, told)
     document = json.dumps(_document(source, found))
     if json_out is not None:
         json_out.write_text(document, "utf-8")

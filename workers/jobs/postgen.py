@@ -115,9 +115,8 @@ def score_bertscore(request: Request, toolbox: Toolbox, progress: Progress) -> R
     prepared = bertscore.read(request.inputs["embedded_references"])
     encoder = toolbox.encoder(asked["encoder"], asked["layer"])
     options = {name: asked[name] for name in ("idf", "baseline")}
-    found = bertscore.measure(captions, places, prepared, encoder, **options, progress=progress)
-    recipe = bertscore.recipe(prepared, **options)
-    return _scored(postgen.scores_of("bertscore", found, bertscore.signed(prepared), recipe))
+    found = postgen.score_texts(captions, places, prepared, encoder, **options, progress=progress)
+    return _scored(found)
 
 
 def score_learned(request: Request, toolbox: Toolbox, progress: Progress) -> Result:

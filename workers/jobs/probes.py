@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from service.contract import bundles
+from service.contract import bundles, catalogue
 from workers.control import Progress
 from workers.jobs.request import Request, Result, read_pairs, write_json
 from workers.toolbox import Toolbox
@@ -60,16 +60,10 @@ def _material(request: Request, toolbox: Toolbox) -> "Material":
 def _scorer(asked: Mapping[str, Any], toolbox: Toolbox) -> "Scorer":
     from workers.probing.scoring import scorer
 
-    own = asked["own"]
-    vectors = next((each["vectors"] for each in own.values() if "vectors" in each), None)
-    model = own.get("bertscore")
-    return scorer(
-        asked["metrics"],
-        toolbox.jvm(),
-        parse=lambda captions: toolbox.parser().parse(captions),
-        vectors=toolbox.vectors(vectors) if vectors else None,
-        encoder=toolbox.encoder(model["encoder"], model["layer"]) if model else None,
-    )
+    tools: dict[str, Any] = {}
+    for family in catalogue.works_of(asked["metrics"]):
+        tools |= toolbox.bring(family, asked["own"].get(family, {}))
+    return scorer(asked["metrics"], toolbox.jvm(), **tools)
 
 
 def _result(content: Mapping[str, Any]) -> Result:

@@ -117,7 +117,7 @@ def score(
     bench = _Bench(given, tokenizer, jvm, frequencies, stop)
     found: dict[str, Scores] = {}
     failed: dict[str, MetricFailed] = {}
-    families = list(dict.fromkeys(map(catalogue.work_of, names)))
+    families = catalogue.works_of(names)
     if "meteor" in families:
         with suppress(MetricFailed):  # it will be said where it matters
             meteor.expect(jvm)
@@ -204,10 +204,11 @@ class _Bench:
     def _embedded(self, encoder: Encoder, progress: Progress) -> Scores:
         given = self.given
         people = bertscore.prepare(given.reference_sets, encoder, stop=self.stop, progress=progress)
-        rows = given.rows.tolist()
-        found = bertscore.measure(
-            given.texts, rows, people, encoder, stop=self.stop, progress=progress
-        )
-        return postgen.scores_of(
-            _EMBEDDED, found, bertscore.signed(people), bertscore.recipe(people)
+        return postgen.score_texts(
+            given.texts,
+            given.rows.tolist(),
+            people,
+            encoder,
+            stop=self.stop,
+            progress=progress,
         )

@@ -7,7 +7,6 @@ metadata: prescore_learned "1"; features: JSON [[name, recipe], …]; tokenizer;
 the frequencies count; about: JSON, for people: recipe, training, results
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
+from service.contract.blobs import digest_of
 from service.contract.errors import MetricFailed, UnknownMetric
 from workers import tensor_files
 from workers.learned import features
@@ -88,7 +88,7 @@ def read(path: Path) -> Model:
                     f"found {'none' if found is None else repr(found)[:60]}"
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a file
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = digest_of(path).removeprefix("sha256:")
         return _restored(metadata, tensors, digest)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, UnknownMetric) as error:
         raise MetricFailed(f"{path.name} is no file of a learned metric: {error}") from None

@@ -19,6 +19,8 @@ from service.contract.works import KINDS
 from workers import tensor_files
 from workers.control import Progress, Stop, never, silent
 from workers.metrics import bertscore, bleu, cider, meteor, rouge_l, spice, spider, wmd
+from workers.metrics.bertscore import Prepared
+from workers.metrics.encoder import Encoder
 from workers.metrics.family import Family, Floats, Idf, Measured, Statistics, Task
 from workers.metrics.jvm import Jvm
 from workers.metrics.references import References
@@ -140,6 +142,35 @@ def scores_of(family: str, found: Measured, references: str, recipe: str) -> Sco
         statistics=found.statistics,
         signatures={name: f"{name}|{references}|{recipe}|v:{version}" for name in found.captions},
     )
+
+
+def score_texts(
+    captions: Sequence[str],
+    rows: Sequence[int],
+    references: Prepared,
+    encoder: Encoder,
+    *,
+    signature: str | None = None,
+    idf: bool = False,
+    baseline: float | None = None,
+    stop: Stop = never,
+    progress: Progress = silent,
+) -> Scores:
+    """BERTScore, of captions as they are; `signature` says how the references were made, where
+    they are not as people wrote them.
+    """
+    found = bertscore.measure(
+        captions,
+        rows,
+        references,
+        encoder,
+        idf=idf,
+        baseline=baseline,
+        stop=stop,
+        progress=progress,
+    )
+    recipe = bertscore.recipe(references, idf=idf, baseline=baseline)
+    return scores_of("bertscore", found, signature or bertscore.signed(references), recipe)
 
 
 def learned(corpus: float, captions: Floats, signature: str) -> Scores:

@@ -34,7 +34,7 @@ def scorer(
     twice for the same.
     """
     names = catalogue.expand(metrics)
-    families = list(dict.fromkeys(map(catalogue.work_of, names)))
+    families = catalogue.works_of(names)
     known: dict[tuple[References, tuple[str, ...]], Scored] = {}
 
     def score(captions: Sequence[str], references: References) -> Scored:
@@ -75,6 +75,7 @@ def _bertscore(
     if encoder is None:
         raise MetricUnavailable("BERTScore needs a model, and was given none")
     prepared = bertscore.prepare(references.captions, encoder, stop=stop)
-    found = bertscore.measure(captions, range(len(captions)), prepared, encoder, stop=stop)
-    recipe = bertscore.recipe(prepared)
-    return postgen.scores_of("bertscore", found, references.signature, recipe)
+    rows = range(len(captions))
+    return postgen.score_texts(
+        captions, rows, prepared, encoder, signature=references.signature, stop=stop
+    )

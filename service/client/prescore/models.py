@@ -1,11 +1,26 @@
-"""What the service answers, as types. Fields that are newer than this client are left aside."""
+"""What the service answers, and what it lets choose, as types. Newer fields are left aside."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator
 
 ENDED = frozenset({"succeeded", "failed", "canceled"})
+
+
+class Tokenizer(StrEnum):
+    """Of captions and references; `none`: they are tokens already."""
+
+    PTB = "ptb"
+    NONE = "none"
+
+
+class Idf(StrEnum):
+    """Whose document frequencies CIDEr takes: the whole split's, or the answered part's."""
+
+    DATASET = "dataset"
+    SUBSET = "subset"
 
 
 class Answer(BaseModel):

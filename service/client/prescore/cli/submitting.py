@@ -1,7 +1,6 @@
 """prescore submit"""
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,17 +10,7 @@ from prescore import captions
 from prescore.cli import console, text
 from prescore.cli.follow import follow
 from prescore.client import Client
-from prescore.models import Evaluation
-
-
-class Tokenizer(StrEnum):
-    PTB = "ptb"
-    NONE = "none"
-
-
-class Idf(StrEnum):
-    DATASET = "dataset"
-    SUBSET = "subset"
+from prescore.models import Evaluation, Idf, Tokenizer
 
 
 def submit(
