@@ -90,7 +90,7 @@ def made_up(images: int) -> Captions:
 
 
 def measure(case: Captions) -> list[Row]:
-    theirs, expected = _theirs(case)
+    theirs, expected = package(case)
     with Jvm() as jvm:
         prepared = references.prepare(case.references, "ptb", jvm)
         ours, found = _ours(case, prepared, jvm)
@@ -111,7 +111,8 @@ def measure(case: Captions) -> list[Row]:
     return [*rows, whole, *others]
 
 
-def _theirs(case: Captions) -> tuple[dict[str, float], dict[str, coco_scorers.Scores]]:
+def package(case: Captions) -> tuple[dict[str, float], dict[str, coco_scorers.Scores]]:
+    """Seconds and scores of pycocoevalcap, by family."""
     texts: list[list[list[str]]] = []
     sides = (case.references, [[caption] for caption in case.captions])
     took = {"ptb": seconds(lambda: texts.extend(coco_scorers.tokenize(side) for side in sides))}

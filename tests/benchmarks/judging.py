@@ -15,8 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import captions  # beside this file
+from rows import seconds  # beside this file
 
 from parity import systems
 
@@ -44,7 +44,7 @@ def main() -> None:
         _write(file, said, people, rng)
         wall, cpu = _judged(file)
     tenth = slice(0, many // SHARE)
-    theirs, _ = captions._theirs(captions.Captions("", said[tenth], people[tenth]), _seconds)
+    theirs, _ = captions.package(captions.Captions("", said[tenth], people[tenth]))
     load = os.getloadavg()[0]
     print(
         f"{many:,} lines, {len(images):,} images: {wall:.0f} s, {cpu:.0f} s of CPU; pycocoevalcap, "
@@ -55,7 +55,7 @@ def main() -> None:
 
 def _images(many: int) -> Iterator[list[str]]:
     if not captions.DATA.is_dir():
-        yield from captions._made_up(many).references
+        yield from captions.made_up(many).references
         return
     files = [captions.DATA / "flickr30k" / f"train.{index}.en.gz" for index in range(1, 6)]
     yield from (list(image) for image in zip(*map(systems.lines, files), strict=True))
@@ -85,15 +85,9 @@ def _write(path: Path, said: list[str], people: list[list[str]], rng: np.random.
 def _judged(file: Path) -> tuple[float, float]:
     """Seconds of wall and of CPU."""
     command = [sys.executable, "-m", "workers", "judge", str(file), "--metrics", METRICS]
-    took = _seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+    took = seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return took, used.ru_utime + used.ru_stime
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -39,7 +39,9 @@ def judge(
     ] = _USUAL,
     raters: Annotated[
         Literal["flat", "mean", "mode"],
-        typer.Option(help="Every rating for itself, or one number a line (no mode: the median)."),
+        typer.Option(
+            help="Every rating for itself, or one for a line (of several modes the lowest)."
+        ),
     ] = "flat",
     tokenizer: Annotated[Tokenizer, typer.Option(help="none: tokens already.")] = Tokenizer.PTB,
     idf: Annotated[

@@ -13,9 +13,8 @@ Raters = Literal["flat", "mean", "mode"]
 
 
 def _mode(ratings: Sequence[float]) -> float:
-    """The median where several values are the most frequent ones."""
-    modes = statistics.multimode(ratings)
-    return modes[0] if len(modes) == 1 else statistics.median(ratings)
+    """The lowest where several values are the most frequent ones: so do the published figures."""
+    return min(statistics.multimode(ratings))
 
 
 _RULES: Mapping[Raters, Callable[[Sequence[float]], Sequence[float]]] = {

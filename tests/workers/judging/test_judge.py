@@ -88,10 +88,7 @@ def test_raters_are_taken_as_asked(file, raters):
 
 
 def _mode(ratings):
-    most = [
-        each for each in set(ratings) if ratings.count(each) == max(map(ratings.count, ratings))
-    ]
-    return most[0] if len(most) == 1 else sorted(ratings)[1]
+    return max(sorted(set(ratings)), key=ratings.count)  # the first of equals: the lowest
 
 
 def _unigrams(line):
