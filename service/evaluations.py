@@ -1,13 +1,11 @@
 """Evaluations: what their works have brought by now; never HTTP."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 
 from service import runs
-from service.contract import catalogue
+from service.contract import catalogue, scores
 from service.contract.records import Records
 from service.contract.schemas import DatasetPinned, EvaluationOut, ScoreOut, WarningOut
 from service.contract.tables import evaluation_works, labels, work_rows
@@ -31,7 +29,7 @@ def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
         dataset=DatasetPinned(**json.loads(row.dataset)),
         checkpoint=row.checkpoint,
         works=works,
-        scores=_scores(rows, request),
+        scores=scores.shown(rows, request),
         warnings=[WarningOut(**warning) for warning in json.loads(row.warnings)],
         gates=[],
         verdict=None,
@@ -45,39 +43,13 @@ def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
     ), row.version
 
 
-def _summaries(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Scores by name, as the works summed them up."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        if row["status"] == "done" and row["summary"]:
-            summary = json.loads(row["summary"])
-            for name, value in summary.get("scores", {}).items():
-                found.setdefault(name, {"value": value, "signature": summary["signature"]})
-    return found
-
-
-def _scores(rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> dict[str, ScoreOut]:
-    found = _summaries(rows)
-    wanted: list[str] = []
-    if request["checkpoint"] is not None:
-        pregen = request["pregen"]
-        wanted += catalogue.HEADLINE if pregen in (None, "all") else pregen
-    wanted += catalogue.expand(request["postgen"])
-    return {
-        name: ScoreOut.of(name, **found[full])
-        for name in wanted
-        for full in [catalogue.metric(name).name]
-        if full in found
-    }
-
-
 def pregen(records: Records, identity: str) -> dict[str, ScoreOut]:
     """Every pre-gen score that is there by now."""
     with records.reading() as connection:
         _, rows = runs.look(connection, identity)
     return {
-        name: ScoreOut.of(name, **found)
-        for name, found in _summaries(rows).items()
+        name: score
+        for name, score in scores.brought(rows).items()
         if catalogue.metric(name).family == "pregen"
     }
 

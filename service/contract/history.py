@@ -9,9 +9,16 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 from sqlalchemy.engine import Connection, Row
 
-from service.contract import works
+from service.contract import scores, works
 from service.contract.schemas import EndEvent, ProgressOut, RunProblem, ScoresEvent, WorkEvent
-from service.contract.tables import evaluation_works, evaluations, events, needs, work_rows
+from service.contract.tables import (
+    evaluation_works,
+    evaluations,
+    events,
+    needs,
+    score_rows,
+    work_rows,
+)
 from service.contract.works import EvaluationStatus
 
 
@@ -91,7 +98,29 @@ def _end(
 ) -> None:
     snapshot = json.dumps([dict(row) for row in rows])
     if _change(connection, identity, status=status, finished_at=time.time(), snapshot=snapshot):
+        _keep_scores(connection, identity, rows)
         tell(connection, identity, "end", EndEvent(status=status))
+
+
+def _keep_scores(connection: Connection, identity: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """What an evaluation shows at its end, to be searched by metric."""
+    if not identity.startswith("ev_"):
+        return
+    request = connection.execute(
+        sa.select(evaluations.c.request).where(evaluations.c.id == identity)
+    ).scalar_one()
+    for name, score in scores.shown(rows, json.loads(request)).items():
+        low, high = score.interval or (None, None)
+        connection.execute(
+            score_rows.insert().values(
+                evaluation_id=identity,
+                metric=name,
+                value=score.value,
+                low=low,
+                high=high,
+                signature=score.signature,
+            )
+        )
 
 
 def _change(connection: Connection, identity: str, **values: Any) -> bool:

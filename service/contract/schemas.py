@@ -78,18 +78,26 @@ class ScoreOut(BaseModel):
     )
     family: Family
     higher_is_better: bool | None = Field(description="null where neither is better.")
-    interval: tuple[float, float] | None
+    interval: tuple[float, float] | None = Field(
+        description="95 %, by drawing images anew; null where none is known."
+    )
     signature: str = Field(description="How it was computed.")
 
     @classmethod
-    def of(cls, name: str, value: float | None, signature: str | Mapping[str, str]) -> Self:
+    def of(
+        cls,
+        name: str,
+        value: float | None,
+        signature: str | Mapping[str, str],
+        interval: tuple[float, float] | None = None,
+    ) -> Self:
         """By a metric's name, or an alias of it; works sign all their scores alike, or each."""
         spec = catalogue.metric(name)
         return cls(
             value=value if value is not None and math.isfinite(value) else None,
             family=spec.family,
             higher_is_better=spec.higher_is_better,
-            interval=None,
+            interval=interval,
             signature=signature if isinstance(signature, str) else signature[spec.name],
         )
 

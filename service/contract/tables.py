@@ -120,6 +120,19 @@ evaluation_works = sa.Table(
     sa.Index(None, "work_key"),
 )
 
+# What an evaluation that has ended shows: boards and forecasts are made of these.
+score_rows = sa.Table(
+    "scores",
+    metadata,
+    sa.Column("evaluation_id", sa.String(40), primary_key=True),
+    sa.Column("metric", sa.String(100), primary_key=True),
+    sa.Column("value", sa.Float),
+    sa.Column("low", sa.Float),
+    sa.Column("high", sa.Float),
+    sa.Column("signature", sa.Text, nullable=False),
+    sa.Index(None, "metric", "value"),
+)
+
 labels = sa.Table(
     "labels",
     metadata,

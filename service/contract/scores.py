@@ -1,0 +1,35 @@
+"""The scores that works have brought, and which of them an evaluation shows."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from service.contract import catalogue
+from service.contract.schemas import ScoreOut
+
+
+def brought(rows: Sequence[Mapping[str, Any]]) -> dict[str, ScoreOut]:
+    """By name, as the works summed them up: a summary has `scores`, their `signature` (one, or by
+    name) and, for some of them, `intervals`.
+    """
+    found: dict[str, ScoreOut] = {}
+    for row in rows:
+        if row["status"] == "done" and row["summary"]:
+            summary = json.loads(row["summary"])
+            intervals = summary.get("intervals", {})
+            for name, value in summary.get("scores", {}).items():
+                score = ScoreOut.of(name, value, summary["signature"], intervals.get(name))
+                found.setdefault(name, score)
+    return found
+
+
+def shown(rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> dict[str, ScoreOut]:
+    """Those that were asked for by name and, for all pre-gen ones, the headline."""
+    found = brought(rows)
+    wanted: list[str] = []
+    if request["checkpoint"] is not None:
+        pregen = request["pregen"]
+        wanted += catalogue.HEADLINE if pregen in (None, "all") else pregen
+    wanted += catalogue.expand(request["postgen"])
+    full = {name: catalogue.metric(name).name for name in wanted}
+    return {name: found[of] for name, of in full.items() if of in found}
