@@ -16,7 +16,16 @@ from service.contract.queueing import Queues
 from service.contract.records import Records
 from service.contract.settings import Settings, load
 from service.dependencies import Parts
-from service.routers import checkpoints, datasets, details, evaluations, health, metrics, probes
+from service.routers import (
+    boards,
+    checkpoints,
+    datasets,
+    details,
+    evaluations,
+    health,
+    metrics,
+    probes,
+)
 from service.telemetry import Telemetry
 from service.watching import Watcher
 
@@ -67,7 +76,7 @@ def _routes() -> FastAPI:
         lifespan=_lifespan,
         redirect_slashes=False,
     )
-    for module in (evaluations, details, checkpoints, datasets, metrics, probes, health):
+    for module in (evaluations, details, checkpoints, datasets, boards, metrics, probes, health):
         app.include_router(module.router)
     return app
 

@@ -1,14 +1,11 @@
 """What lies below the scores: every caption with its own, every reference token with its odds."""
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from service import cursors, datasets, evaluations, runs, sheets
+from service import csv_lines, cursors, datasets, evaluations, runs, sheets
 from service.contract import checkpoint_header
 from service.contract.blobs import Blobs
 from service.contract.catalogue import POSTGEN, work_of
@@ -46,9 +43,9 @@ def captions(
 def captions_csv(records: Records, blobs: Blobs, identity: str) -> Iterator[str]:
     rows = _rows(records, blobs, identity)
     names = list(rows[0].scores) if rows else []
-    yield _csv_line(["image", "caption", *names])
+    yield csv_lines.line(["image", "caption", *names])
     for row in rows:
-        yield _csv_line([row.image, row.caption, *(row.scores[name] for name in names)])
+        yield csv_lines.line([row.image, row.caption, *(row.scores[name] for name in names)])
 
 
 def captions_columns(records: Records, blobs: Blobs, identity: str) -> Iterator[bytes]:
@@ -174,9 +171,3 @@ def _pairs(records: Records, blobs: Blobs, identity: str) -> list[tuple[int, str
 def _pinned(records: Records, evaluation: EvaluationOut) -> Pinned:
     dataset = evaluation.dataset
     return datasets.pin(records, f"{dataset.name}@{dataset.version}/{dataset.split}")
-
-
-def _csv_line(values: list[Any]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer).writerow(values)
-    return buffer.getvalue()

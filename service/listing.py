@@ -1,36 +1,16 @@
 """Lists in pages: opaque cursors that neither repeat nor skip while new rows arrive."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from service import cursors, evaluations
-from service.contract import strict_json
-from service.contract.errors import InvalidRequest
+from service import cursors, evaluations, labelled
 from service.contract.records import Records
 from service.contract.schemas import EvaluationPage
 from service.contract.tables import evaluations as rows
-from service.contract.tables import labels
-from service.contract.texts import MAX_LABELS
 
 _LIST = "evaluations"
-_PARAMETERS = ("dataset", "status", "limit", "cursor")
-
-
-def wanted_labels(query: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """A query's parameters called `label.NAME`; a filter that is none must not pass in silence."""
-    wanted = {}
-    for name, value in query:
-        if name.startswith("label.") and "\0" not in name + value:
-            wanted[name.removeprefix("label.")] = value
-        elif name not in _PARAMETERS:
-            raise InvalidRequest(
-                f"expected {', '.join(_PARAMETERS)} or label.NAME, found {name!r:.100}",
-                [(strict_json.pointer(["query", name]), "unknown, or with a NUL in it")],
-            )
-    if len(wanted) > MAX_LABELS:
-        raise InvalidRequest(f"expected at most {MAX_LABELS} labels, found {len(wanted)}")
-    return wanted
+PARAMETERS = ("dataset", "status", "limit", "cursor")
 
 
 def list_evaluations(
@@ -50,11 +30,7 @@ def list_evaluations(
             query = query.where(rows.c.dataset.like(f'%"version":"{version}"%'))
     if status is not None:
         query = query.where(rows.c.status == status)
-    for name, value in wanted.items():
-        having = sa.select(labels.c.evaluation_id).where(
-            labels.c.name == name, labels.c.value == value
-        )
-        query = query.where(rows.c.id.in_(having))
+    query = query.where(*labelled.having(rows.c.id, wanted))
     if cursor is not None:
         created_at, identity = cursors.read(_LIST, cursor, float, str)
         query = query.where(

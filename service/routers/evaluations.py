@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from service import evaluations, interface, results, runs, submissions
+from service import evaluations, interface, labelled, results, runs, submissions
 from service.contract.errors import (
     Conflict,
     InvalidCursor,
@@ -18,7 +18,7 @@ from service.contract.texts import DatasetFilter
 from service.contract.works import EvaluationStatus
 from service.dependencies import Service
 from service.json_bodies import JsonRoute
-from service.listing import list_evaluations, wanted_labels
+from service.listing import PARAMETERS, list_evaluations
 from service.preferences import idempotency_key
 from service.routers import polling
 from service.routers.parameters import Cursor, Digits, IdempotencyKey, Identity, IfNoneMatch, Prefer
@@ -86,7 +86,7 @@ def every(
     cursor: Cursor = None,
 ) -> EvaluationPage:
     """The latest first, filtered by dataset, status and labels."""
-    wanted = wanted_labels(request.query_params.multi_items())
+    wanted = labelled.wanted(request.query_params.multi_items(), PARAMETERS)
     return list_evaluations(service.records, dataset, status, wanted, limit, cursor)
 
 
