@@ -49,8 +49,8 @@ class _Found:
 def leaderboard(
     records: Records, asked: Asked, limit: int | None = None, cursor: str | None = None
 ) -> Leaderboard:
-    """The best first; a checkpoint, or a file of captions, that was evaluated again stands here
-    once.
+    """The best first; of a checkpoint that was evaluated again, or of captions that score the same,
+    the first one alone.
     """
     found = _find(records, asked)
     standings = list(_standings(found, _higher_is_better(asked.metric)))

@@ -60,8 +60,8 @@ def leaderboard(
     limit: _Limit = 50,
     cursor: Cursor = None,
 ) -> Response | Leaderboard:
-    """The best first. Ties within the interval are shown as ties; the same checkpoint with the
-    same score stands here once. Evaluations of a part of the split are left out.
+    """The best first. Ties within the interval are shown as ties; what scores the same again is
+    not listed again. Evaluations of a part of the split are left out.
     """
     if accept is not None and _CSV in accept:
         return _sheet(boards.leaderboard(service.records, asked))

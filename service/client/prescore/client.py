@@ -23,6 +23,8 @@ from prescore.models import (
     Metric,
     PregenScores,
     Score,
+    Scored,
+    Standing,
     Tokens,
 )
 from prescore.polling import OnChange
@@ -228,6 +230,41 @@ class Client:
     def tokens(self, id: str, image: str) -> Tokens:
         """How likely the model found each word of an image's references."""
         return self._get(Tokens, f"{_evaluation(id)}/tokens/{segment(image)}")
+
+    def leaderboard(
+        self,
+        dataset: str,
+        *,
+        metric: str = "cider_d",
+        split: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Iterator[Standing]:
+        """A dataset's evaluations, the best first, fetched page by page as you go on."""
+        return self._board(Standing, dataset, "leaderboard", metric, split, labels)
+
+    def history(
+        self,
+        dataset: str,
+        *,
+        metric: str = "cider_d",
+        split: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Iterator[Scored]:
+        """A metric over time, the latest first."""
+        return self._board(Scored, dataset, "history", metric, split, labels)
+
+    def _board(
+        self,
+        model: type[M],
+        dataset: str,
+        of: str,
+        metric: str,
+        split: str | None,
+        labels: Mapping[str, str] | None,
+    ) -> Iterator[M]:
+        params = {"metric": metric, **({} if split is None else {"split": split})}
+        params |= {f"label.{name}": value for name, value in (labels or {}).items()}
+        return paging.items(self._transport, model, f"/v1/datasets/{segment(dataset)}/{of}", params)
 
     def metrics(self) -> list[Metric]:
         """The service's catalogue."""

@@ -215,6 +215,24 @@ class Metric(Answer):
     reason: str | None = None
 
 
+class Scored(Answer):
+    """One metric of one evaluation."""
+
+    evaluation: str
+    checkpoint: str | None = None
+    value: float
+    interval: tuple[float, float] | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    created_at: datetime | None = None
+
+
+class Standing(Scored):
+    """`rank` is shared by those whose intervals overlap that of the best of them."""
+
+    rank: int
+    tied: bool = False
+
+
 class Event(Answer):
     """One event of a run: `work`, `scores` or `end`. `id` is where a later listener resumes."""
 

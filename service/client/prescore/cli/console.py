@@ -3,10 +3,11 @@
 Results go to stdout, all else to stderr: bars where that is a terminal, plain lines where not.
 """
 
+import csv
 import json
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -81,6 +82,23 @@ def show_json(*answers: Answer, many: bool = False) -> None:
 def plain(text: str) -> str:
     """Others' words (names, labels, errors) cannot steer the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def labels(given: Sequence[str]) -> dict[str, str]:
+    for label in given:
+        if label.find("=") < 1:
+            raise typer.BadParameter(f"--label: expected NAME=VALUE, found {label!r:.100}")
+    return dict(label.split("=", 1) for label in given)
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    try:
+        with path.open("w", newline="", encoding="utf-8") as stream:
+            table = csv.writer(stream)
+            table.writerow(header)
+            table.writerows(rows)
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be written: {error.strerror}") from None
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """prescore status, watch, cancel, scores: what becomes of a run."""
 
-import csv
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +7,6 @@ import typer
 
 from prescore.cli import console, text
 from prescore.cli.follow import follow
-from prescore.errors import InvalidArgument
 from prescore.models import Evaluation, PregenScores, Score
 
 Id = Annotated[str, typer.Argument(metavar="EV", help="The run's id, ev_...")]
@@ -96,7 +93,8 @@ def scores(
         evaluation = client.evaluation(id_)
         found = client.pregen(id_) if pregen else evaluation.scores
         if csv_file is not None:
-            _write_csv(csv_file, found)
+            rows = (_csv_row(name, score) for name, score in found.items())
+            console.write_csv(csv_file, COLUMNS, rows)
     if not evaluation.ended:
         console.say(f"{evaluation.id} is {evaluation.status}: more may follow")
     if as_json:
@@ -117,16 +115,6 @@ def _end_with(evaluation: Evaluation, *, as_json: bool) -> None:
 def _exit_as(evaluation: Evaluation) -> None:
     if evaluation.ended and evaluation.status != "succeeded":
         raise typer.Exit(console.FAILED)
-
-
-def _write_csv(path: Path, scores: Mapping[str, Score]) -> None:
-    try:
-        with path.open("w", newline="", encoding="utf-8") as stream:
-            table = csv.writer(stream)
-            table.writerow(COLUMNS)
-            table.writerows(_csv_row(name, score) for name, score in scores.items())
-    except OSError as error:
-        raise InvalidArgument(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _csv_row(name: str, score: Score) -> tuple[object, ...]:

@@ -1,6 +1,6 @@
 """prescore submit"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,7 +79,7 @@ def submit(
         "tokenizer": tokenizer,
         "subset": subset or None,
         "idf": idf,
-        "labels": _labels(label or []) or None,
+        "labels": console.labels(label or []) or None,
         "deadline": deadline,
     }
     with console.connected(url, key_file, patience) as client:
@@ -117,10 +117,3 @@ def _asked(given: Sequence[str] | None) -> str | list[str] | None:
         return None
     names = [name.strip() for text_ in given for name in text_.split(",") if name.strip()]
     return {("all",): "all", ("none",): []}.get(tuple(names), names)
-
-
-def _labels(given: Sequence[str]) -> Mapping[str, str]:
-    for label in given:
-        if label.find("=") < 1:
-            raise typer.BadParameter(f"--label: expected NAME=VALUE, found {label!r:.100}")
-    return dict(label.split("=", 1) for label in given)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from prescore.cli.console import plain
-from prescore.models import Dataset, Evaluation, Score, Work
+from prescore.models import Dataset, Evaluation, Score, Scored, Standing, Work
 
 
 def aligned(rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
@@ -49,11 +49,23 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:#.4g}"
 
 
-def interval(score: Score) -> str:
+def interval(score: Score | Scored) -> str:
     if score.interval is None:
         return ""
     low, high = score.interval
     return f"[{number(low)}, {number(high)}]"
+
+
+def scored_rows(found: Iterable[Scored]) -> list[tuple[str, ...]]:
+    """`=` marks a rank that is shared."""
+    return [_scored_row(each) for each in found]
+
+
+def _scored_row(each: Scored) -> tuple[str, ...]:
+    place = f"{'=' if each.tied else ''}{each.rank}" if isinstance(each, Standing) else ""
+    marked = ", ".join(f"{name}={value}" for name, value in each.labels.items())
+    when = "" if each.created_at is None else f"{each.created_at:%Y-%m-%d %H:%M}"
+    return place.rjust(4), number(each.value), interval(each), each.evaluation, when, marked
 
 
 def direction(score: Score) -> str:

@@ -1,0 +1,91 @@
+"""Leaderboard and history of real evaluations, through HTTP and through the command."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fleet import until_ended
+
+PRESCORE = Path(sys.executable).with_name("prescore")
+SAID = {"good": "w2 w3 w4 w5", "same": "w2 w3 w4 w5", "poor": "w9"}
+
+
+@pytest.fixture(scope="module")
+def evaluations(fleet):
+    """Three systems of one season, one of them of two captions alone."""
+    found = {}
+    with fleet.client() as client:
+        for name, text in SAID.items():
+            found[name] = _evaluate(client, name, text, range(40))["id"]
+        _evaluate(client, "part", "w2", range(2), subset=True)
+    return found
+
+
+def _evaluate(client, name, text, images, **more):
+    request = {
+        "captions": [{"image": str(900 + n), "caption": text} for n in images],
+        "dataset": "tiny/test",
+        "postgen": ["cider_d"],
+        "tokenizer": "none",
+        "labels": {"season": "autumn", "system": name},
+        **more,
+    }
+    identity = client.post("/v1/evaluations", json=request).json()["id"]
+    ended = until_ended(client, identity, 60)
+    assert ended["status"] == "succeeded", ended["error"]
+    return ended
+
+
+def test_the_best_is_first_and_of_equals_the_one_that_came_first(fleet, evaluations):
+    with fleet.client() as client:
+        place = "/v1/datasets/tiny/leaderboard?split=test&label.season=autumn"
+        board = client.get(place).json()
+        shown = client.get(f"/v1/evaluations/{evaluations['poor']}").json()["scores"]["cider_d"]
+        sheet = client.get(place, headers={"Accept": "text/csv"})
+        history = client.get("/v1/datasets/tiny@v1/history?label.season=autumn&limit=1").json()
+        rest = client.get(
+            f"/v1/datasets/tiny@v1/history?label.season=autumn&cursor={history['next']}"
+        ).json()
+    assert [each["labels"]["system"] for each in board["items"]] == ["good", "poor"]
+    assert board["items"][1]["value"] == shown["value"]
+    assert board["signature"] == shown["signature"]
+    assert [row["evaluation"] for row in csv.DictReader(sheet.text.splitlines())] == [
+        evaluations["good"],
+        evaluations["poor"],
+    ]
+    assert sheet.headers["Content-Type"].startswith("text/csv")
+    listed = [each["labels"]["system"] for each in history["items"] + rest["items"]]
+    assert (listed, rest["next"]) == (["poor", "same", "good"], None)
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("metric=cider_dd", 422),
+        ("metric=caption_length", 422),
+        ("order=worst", 422),
+        ("split=none", 404),
+        ("cursor=abc", 400),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused(fleet, query, status):
+    with fleet.client() as client:
+        assert client.get(f"/v1/datasets/tiny/leaderboard?{query}").status_code == status
+
+
+def test_the_command_prints_the_board(fleet, evaluations, tmp_path):
+    command = [PRESCORE, "leaderboard", "tiny/test", "--label", "season=autumn", "--url", fleet.url]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    first, second = told.stdout.splitlines()
+    assert evaluations["good"] in first
+    assert evaluations["poor"] in second
+    sheet = tmp_path / "history.csv"
+    more = ["--history", "--json", "--csv", str(sheet)]
+    told = subprocess.run([*command, *more], capture_output=True, text=True, check=True, timeout=60)
+    found = [each["evaluation"] for each in json.loads(told.stdout)]
+    assert found == [evaluations[name] for name in ("poor", "same", "good")]
+    assert [row["evaluation"] for row in csv.DictReader(sheet.read_text().splitlines())] == found
