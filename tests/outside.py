@@ -24,6 +24,7 @@ POSTGRES = os.environ.get(
 )
 REDIS = os.environ.get("PRESCORE_TEST_REDIS", "redis://127.0.0.1:6379")
 REDIS_DATABASES = range(15, 3, -1)
+CLAIMS, CLAIM_SECONDS = 3, 7200  # where they are noted, and how long a lost run's stays
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "tester",
     "AWS_SECRET_ACCESS_KEY": "not-a-real-secret",
@@ -62,24 +63,32 @@ def postgres_database() -> Iterator[str]:
 
 @contextlib.contextmanager
 def redis_database() -> Iterator[str]:
-    """The URL of an empty numbered database."""
-    for number in REDIS_DATABASES:
-        url = f"{REDIS}/{number}"
-        connection = redis.Redis.from_url(url, socket_connect_timeout=2)
-        try:
-            if connection.dbsize() == 0:
-                break
-        except redis.RedisError:
-            raise Absent(
-                "no Redis: neither PRESCORE_TEST_REDIS nor 127.0.0.1:6379 answers"
-            ) from None
-    else:
+    """The URL of an empty numbered database, claimed: other runs of tests look for theirs too."""
+    claims = redis.Redis.from_url(f"{REDIS}/{CLAIMS}", socket_connect_timeout=2)
+    try:
+        number = next((number for number in REDIS_DATABASES if _claimed(claims, number)), None)
+    except redis.RedisError:
+        raise Absent("no Redis: neither PRESCORE_TEST_REDIS nor 127.0.0.1:6379 answers") from None
+    if number is None:
         raise Absent("no empty database in the Redis at hand")
     try:
-        yield url
+        yield f"{REDIS}/{number}"
     finally:
-        connection.flushdb()
-        connection.close()
+        with redis.Redis.from_url(f"{REDIS}/{number}") as database:
+            database.flushdb()
+        claims.delete(_claim(number))
+        claims.close()
+
+
+def _claimed(claims: redis.Redis, number: int) -> bool:
+    with redis.Redis.from_url(f"{REDIS}/{number}") as database:
+        return database.dbsize() == 0 and bool(
+            claims.set(_claim(number), "", nx=True, ex=CLAIM_SECONDS)
+        )
+
+
+def _claim(number: int) -> str:
+    return f"prescore_test_database_{number}"
 
 
 @contextlib.contextmanager
