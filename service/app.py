@@ -23,6 +23,7 @@ from service.routers import (
     details,
     evaluations,
     health,
+    learned,
     metrics,
     probes,
 )
@@ -76,7 +77,8 @@ def _routes() -> FastAPI:
         lifespan=_lifespan,
         redirect_slashes=False,
     )
-    for module in (evaluations, details, checkpoints, datasets, boards, metrics, probes, health):
+    every = (evaluations, details, checkpoints, datasets, boards, metrics, probes, learned, health)
+    for module in every:
         app.include_router(module.router)
     return app
 

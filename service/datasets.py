@@ -123,17 +123,22 @@ def split_of(blobs: Blobs, pinned: Pinned) -> Split:
 
 
 def store_captions(
-    blobs: Blobs, given: Sequence[CaptionIn], pinned: Pinned, *, subset: bool
+    blobs: Blobs,
+    given: Sequence[CaptionIn],
+    pinned: Pinned,
+    *,
+    subset: bool,
+    field: str = "/captions",
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
     """Someone's outputs in the split's order, as a blob of [place, caption] pairs, and what is odd
-    about them. InvalidRequest where they do not fit.
+    about them. InvalidRequest where they do not fit; `field` of the request has them.
     """
     split = split_of(blobs, pinned)
     references = [item.references for item in split.items]
     pairs = [(each.image, each.caption) for each in given]
     found = outputs.arrange(pairs, split.places, references, str(pinned), subset=subset)
     if found.problems:
-        problems = [(f"/captions{pointer}", detail) for pointer, detail in found.problems[:100]]
+        problems = [(f"{field}{pointer}", detail) for pointer, detail in found.problems[:100]]
         raise InvalidRequest(f"captions do not fit {pinned}: {problems[0][1]}", problems)
     return blobs.put(json.dumps(found.pairs).encode()), found.warnings
 

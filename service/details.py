@@ -145,20 +145,21 @@ def _caption_scores(
     found: dict[str, list[float]] = {}
     for path in _score_files(records, blobs, evaluation).values():
         file = TensorFile(path)
-        for name in POSTGEN:
-            if f"captions/{name}" in file.names:
-                found[name] = file.rows(f"captions/{name}", 0, count)
+        for tensor in file.names:
+            part, name = tensor.split("/")
+            if part == "captions":
+                found[name] = file.rows(tensor, 0, count)
     return found
 
 
 def _score_files(records: Records, blobs: Blobs, evaluation: EvaluationOut) -> dict[str, Path]:
-    """By family, of those that are done by now."""
+    """By their works' names, of those that are done by now."""
     results = {
-        work.kind: runs.result_of(records, evaluation.id, work.name)
+        work.name: runs.result_of(records, evaluation.id, work.name)
         for work in evaluation.works
         if work.status == "done" and work.kind in _SCORED
     }
-    return {kind: blobs.path(found, check=False) for kind, found in results.items() if found}
+    return {name: blobs.path(found, check=False) for name, found in results.items() if found}
 
 
 def _pairs(records: Records, blobs: Blobs, identity: str) -> list[tuple[int, str]]:

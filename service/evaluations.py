@@ -6,17 +6,18 @@ import sqlalchemy as sa
 
 from service import runs
 from service.contract import catalogue, scores
+from service.contract.errors import InvalidRequest
 from service.contract.records import Records
-from service.contract.schemas import DatasetPinned, EvaluationOut, ScoreOut, WarningOut
+from service.contract.schemas import EvaluationOut, ScoreOut
 from service.contract.tables import evaluation_works, labels, work_rows
-from service.times import rfc3339
+from service.datasets import Pinned
 
 
 def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
     """The evaluation and its version."""
     with records.reading() as connection:
         row, rows = runs.look(connection, identity)
-        works = runs.works_out(connection, rows, identity)
+        common = runs.answer(connection, row, rows)
         found_labels = dict(
             connection.execute(
                 sa.select(labels.c.name, labels.c.value).where(labels.c.evaluation_id == identity)
@@ -24,22 +25,15 @@ def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
         )
     request = json.loads(row.request)
     return EvaluationOut(
-        id=row.id,
-        status=row.status,
-        dataset=DatasetPinned(**json.loads(row.dataset)),
+        **common,
         checkpoint=row.checkpoint,
-        works=works,
         scores=scores.shown(rows, request),
-        warnings=[WarningOut(**warning) for warning in json.loads(row.warnings)],
         gates=[],
         verdict=None,
         forecast=None,
         estimate=None,
         health=request.get("health"),
-        error=runs.error_of(rows) if row.status == "failed" else None,
         labels=found_labels,
-        created_at=rfc3339(row.created_at),
-        finished_at=rfc3339(row.finished_at) if row.finished_at else None,
     ), row.version
 
 
@@ -52,6 +46,24 @@ def pregen(records: Records, identity: str) -> dict[str, ScoreOut]:
         for name, score in scores.brought(rows).items()
         if catalogue.metric(name).family == "pregen"
     }
+
+
+def captions_on(records: Records, identity: str, pinned: Pinned, field: str) -> str:
+    """The same, where they are of that split; `field` of a request names the evaluation."""
+    evaluation, _ = get(records, identity)
+    found = captions_of(records, identity)
+    if (evaluation.dataset.digest, evaluation.dataset.split) != (pinned.digest, pinned.split):
+        raise InvalidRequest(
+            f"the evaluation is on {evaluation.dataset.name}/{evaluation.dataset.split}, "
+            f"not on {pinned}",
+            [(field, "expected one on the same split of the same version")],
+        )
+    if found is None:
+        raise InvalidRequest(
+            f"evaluation {identity} has no captions yet",
+            [(field, "expected one whose captions are there")],
+        )
+    return found
 
 
 def captions_of(records: Records, identity: str) -> str | None:

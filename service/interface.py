@@ -19,6 +19,7 @@ TAGS = [
     {"name": "checkpoints", "description": "Models, by the SHA-256 of their bytes."},
     {"name": "datasets", "description": "Images and their references: immutable versions."},
     {"name": "probes", "description": "Where metrics lie on a dataset."},
+    {"name": "learned", "description": "Metrics that are trained here."},
     {"name": "metrics", "description": "What can be computed here, and what it means."},
     {"name": "health", "description": "For load balancers and Prometheus."},
 ]

@@ -12,14 +12,12 @@ from service import datasets, evaluations, runs
 from service.contract import asked, planning
 from service.contract.assets import Places
 from service.contract.blobs import Blobs
-from service.contract.errors import InvalidRequest
 from service.contract.records import Records
 from service.contract.requests import ProbesIn
-from service.contract.schemas import DatasetPinned, MetricHealth, ProbeRow, ProbesOut, WarningOut
+from service.contract.schemas import MetricHealth, ProbeRow, ProbesOut
 from service.contract.tables import evaluations as rows_of_runs
 from service.datasets import Pinned
 from service.runs import Run
-from service.times import rfc3339
 
 
 def submit(records: Records, blobs: Blobs, places: Places, request: ProbesIn) -> str:
@@ -52,7 +50,7 @@ def get(records: Records, identity: str) -> tuple[ProbesOut, int]:
     """The run and its version."""
     with records.reading() as connection:
         row, rows = runs.look(connection, identity)
-        works = runs.works_out(connection, rows, identity)
+        common = runs.answer(connection, row, rows)
     summaries = {
         at["name"]: json.loads(at["summary"])
         for at in rows
@@ -60,16 +58,9 @@ def get(records: Records, identity: str) -> tuple[ProbesOut, int]:
     }
     tables = {name: found["rows"] for name, found in summaries.items() if "rows" in found}
     return ProbesOut(
-        id=row.id,
-        status=row.status,
-        dataset=DatasetPinned(**json.loads(row.dataset)),
-        works=works,
+        **common,
         probes={name: [ProbeRow(**each) for each in table] for name, table in tables.items()},
         health=_health(summaries),
-        warnings=[WarningOut(**warning) for warning in json.loads(row.warnings)],
-        error=runs.error_of(rows) if row.status == "failed" else None,
-        created_at=rfc3339(row.created_at),
-        finished_at=rfc3339(row.finished_at) if row.finished_at else None,
     ), row.version
 
 
@@ -85,24 +76,7 @@ def _captions(
         return datasets.store_captions(blobs, request.captions, pinned, subset=False)
     if request.evaluation is None:
         return None, []
-    evaluation, _ = evaluations.get(records, request.evaluation)
-    found = evaluations.captions_of(records, request.evaluation)
-    if (evaluation.dataset.digest, evaluation.dataset.split) != (pinned.digest, pinned.split):
-        raise InvalidRequest(
-            f"the evaluation is on {evaluation.dataset.name}/{evaluation.dataset.split}, "
-            f"not on {pinned}",
-            [("/evaluation", "expected one on the same split of the same version")],
-        )
-    if found is None:
-        raise InvalidRequest(
-            f"evaluation {request.evaluation} has no captions yet",
-            [("/evaluation", "expected one whose captions are there")],
-        )
-    return found, []
-
-
-def _lacking(found: tuple[str, str]) -> dict[str, Any]:
-    return {"code": "unavailable", "image": None, "detail": ": ".join(found)}
+    return evaluations.captions_on(records, request.evaluation, pinned, "/evaluation"), []
 
 
 def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:

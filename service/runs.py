@@ -1,4 +1,4 @@
-"""Runs: named sets of works, looked at and canceled; an evaluation is one, probes are another.
+"""Runs: named sets of works, looked at and canceled: evaluations, probes, trainings.
 
 What all runs have in common is here; never HTTP.
 """
@@ -18,13 +18,15 @@ from service.contract.errors import NotFound
 from service.contract.history import settle, work_statuses
 from service.contract.planning import Plan
 from service.contract.records import Records
-from service.contract.schemas import ProgressOut, RunProblem, WorkOut
+from service.contract.schemas import DatasetPinned, ProgressOut, RunProblem, WarningOut, WorkOut
 from service.contract.tables import evaluation_works, evaluations, labels, work_rows
-from service.contract.texts import EVALUATION_ID, PROBES_ID
+from service.contract.texts import EVALUATION_ID, LEARNED_ID, PROBES_ID
 from service.contract.works import ENDED
 from service.datasets import Pinned
+from service.times import rfc3339
 
-_ID = f"{EVALUATION_ID}|{PROBES_ID}"
+_ID = f"{EVALUATION_ID}|{PROBES_ID}|{LEARNED_ID}"
+_CALLED = {"pb_": "probes", "ln_": "training"}
 _STATE = sa.select(evaluations.c.version, evaluations.c.status).where(  # built once: polls ask it
     evaluations.c.id == sa.bindparam("identity")
 )
@@ -99,7 +101,23 @@ def look(connection: Connection, identity: str) -> tuple[Row[Any], list[dict[str
     return row, work_statuses(connection, row.id)
 
 
-def works_out(connection: Connection, rows: Sequence[Mapping[str, Any]], of: str) -> list[WorkOut]:
+def answer(
+    connection: Connection, row: Row[Any], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What is said of every run, by the names of the answer's fields."""
+    return {
+        "id": row.id,
+        "status": row.status,
+        "dataset": DatasetPinned(**json.loads(row.dataset)),
+        "works": _works_out(connection, rows, row.id),
+        "warnings": [WarningOut(**warning) for warning in json.loads(row.warnings)],
+        "error": _error_of(rows) if row.status == "failed" else None,
+        "created_at": rfc3339(row.created_at),
+        "finished_at": rfc3339(row.finished_at) if row.finished_at else None,
+    }
+
+
+def _works_out(connection: Connection, rows: Sequence[Mapping[str, Any]], of: str) -> list[WorkOut]:
     cached = dict(
         connection.execute(
             sa.select(evaluation_works.c.name, evaluation_works.c.cached).where(
@@ -125,7 +143,7 @@ def _work_out(row: Mapping[str, Any], *, cached: bool) -> WorkOut:
     )
 
 
-def error_of(rows: Sequence[Mapping[str, Any]]) -> RunProblem | None:
+def _error_of(rows: Sequence[Mapping[str, Any]]) -> RunProblem | None:
     """The first failure that is not another one's consequence."""
     found = [
         RunProblem.model_validate_json(row["error"])
@@ -159,8 +177,7 @@ def result_of(records: Records, identity: str, name: str) -> str | None:
 
 
 def _missing(identity: str) -> NotFound:
-    what = "probes" if identity.startswith("pb_") else "evaluation"
-    return NotFound(f"no {what} {identity!r:.60}")
+    return NotFound(f"no {_CALLED.get(identity[:3], 'evaluation')} {identity!r:.60}")
 
 
 def _check(identity: str) -> None:

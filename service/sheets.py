@@ -28,7 +28,7 @@ class _Column:
 def stream(
     results: Mapping[str, Path], images: Sequence[str], captions: Sequence[str]
 ) -> Iterator[bytes]:
-    """`results`: the score files of the families that are done, by family."""
+    """`results`: the score files of the works that are done, by their names."""
     columns: dict[str, _Column] = {}
     signatures: dict[str, str] = {}
     for family, path in results.items():

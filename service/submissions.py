@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service import checkpoints, datasets, probes, runs
+from service import checkpoints, datasets, learned, probes, runs
 from service.contract import asked, catalogue, planning
 from service.contract.assets import Places
 from service.contract.blobs import Blobs
@@ -45,7 +45,9 @@ def submit(
             return Submitted(found, replayed=True)
     pinned = datasets.pin(records, request.dataset)
     _check_decoding(request.decoding)
-    plan, warnings = _plan(records, blobs, places, request, pinned)
+    names, models = _with_models(records, blobs, places, request.postgen)
+    request = request.model_copy(update={"postgen": names})
+    plan, warnings = _plan(records, blobs, places, request, pinned, models)
     identity = f"ev_{secrets.token_urlsafe(18)}"
     with records.transaction() as connection:
         if key is not None:
@@ -115,8 +117,24 @@ def _claim(
     return known
 
 
+def _with_models(
+    records: Records, blobs: Blobs, places: Places, postgen: Sequence[str]
+) -> tuple[list[str], dict[str, str]]:
+    """Metrics as they are shown, and the digests of the models that some of them name."""
+    if not any(map(catalogue.model_of, postgen)):
+        return list(postgen), {}
+    names, models = asked.with_models(postgen, learned.known(records, places), "/postgen")
+    learned.store_own(blobs, places, list(models.values()))
+    return names, models
+
+
 def _plan(
-    records: Records, blobs: Blobs, places: Places, request: EvaluationIn, pinned: Pinned
+    records: Records,
+    blobs: Blobs,
+    places: Places,
+    request: EvaluationIn,
+    pinned: Pinned,
+    models: Mapping[str, str],
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     families = _families(request.postgen)
     names = _pregen(request)
@@ -128,6 +146,7 @@ def _plan(
         bertscore=request.bertscore,
         splits=pinned.splits,
         split=pinned.split,
+        models=models,
     )
     split = pinned.digest, pinned.split, pinned.images
     if request.captions is not None:

@@ -25,8 +25,9 @@ class TensorFile:
             )
 
     @property
-    def names(self) -> set[str]:
-        return set(self.header.tensors)
+    def names(self) -> list[str]:
+        """As they follow each other in the file."""
+        return list(self.header.tensors)
 
     def chunks(self, entry: TensorEntry, size: int) -> Iterator[bytes]:
         """A tensor's bytes as they stand."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from service.contract import asked as meaning
-from service.contract import catalogue, outputs, planning
+from service.contract import assets, catalogue, outputs, planning
 from service.contract.errors import PrescoreError, RequestRefused
 from service.contract.planning import Wanted
 from service.contract.requests import BertScore
@@ -50,7 +50,10 @@ def score(
     """`given` are images and captions. RequestRefused where they do not fit the dataset. What is
     kept for the next time goes to `cache`, which is at home if none is given.
     """
-    names = catalogue.expand(asked.metrics)
+    own = assets.here("learned", toolbox.places)
+    registered = {} if own is None else {f"sha256:{own.sha256}": own.path}
+    shown, models = meaning.with_models(asked.metrics, registered)
+    names = catalogue.expand(shown)
     references = [item.references for item in source.items]
     found = outputs.arrange(given, source.places, references, str(source), subset=asked.subset)
     if found.problems:
@@ -65,15 +68,21 @@ def score(
             source.digest,
             source.split,
             len(references),
-            _wanted(names, source, asked, toolbox),
+            _wanted(names, source, asked, toolbox, models),
         )
-        blobs = {_OURS: captions, source.digest: source.path}
+        blobs = {_OURS: captions, source.digest: source.path, **registered}
         keep = (cache or toolbox.places.home / "cache") / "works"
         outcomes = local.run(plan, blobs, toolbox, keep, told, Path(folder))
         return _scored(names, outcomes, source, found)
 
 
-def _wanted(names: Sequence[str], source: Source, asked: Asked, toolbox: Toolbox) -> Wanted:
+def _wanted(
+    names: Sequence[str],
+    source: Source,
+    asked: Asked,
+    toolbox: Toolbox,
+    models: Mapping[str, str],
+) -> Wanted:
     for name in names:
         if catalogue.metric(name).family != "postgen":
             raise RequestRefused(f"{name} is a pre-gen metric: it needs a checkpoint")
@@ -85,6 +94,7 @@ def _wanted(names: Sequence[str], source: Source, asked: Asked, toolbox: Toolbox
         bertscore=asked.bertscore,
         splits=source.splits,
         split=source.split,
+        models=models,
     )
 
 

@@ -125,6 +125,14 @@ class Toolbox:
             self._learned = (sha256, model.shipped() if sha256 is None else model.read(found.path))
         return self._learned[1]
 
+    def trained(self, digest: str, path: Path) -> "Model":
+        """A model that the work names."""
+        from workers.learned import model
+
+        if self._learned is None or self._learned[0] != digest:
+            self._learned = (digest, model.read(path))
+        return self._learned[1]
+
     def encoder(self, sha256: str | None, layer: int | None) -> "Encoder":
         """The same of a model."""
         from workers import devices

@@ -7,9 +7,41 @@ from typing import Any
 
 from service.contract import assets, catalogue, planning
 from service.contract.assets import Places
+from service.contract.errors import UnknownMetric
 from service.contract.planning import Probing, Wanted
 from service.contract.requests import BertScore
 from service.contract.works import Blob
+
+
+def with_models(
+    names: Iterable[str], known: Iterable[str], field: str = ""
+) -> tuple[list[str], dict[str, str]]:
+    """Metrics as they are shown and, of those that name a model of these (`sha256:…`), its digest.
+    UnknownMetric where none or several begin so; `field` of the request has the names.
+    """
+    models: dict[str, str] = {}
+    shown = []
+    for place, name in enumerate(names):
+        digits = catalogue.model_of(name)
+        if digits is not None:
+            digest = _model(digits, known, name, f"{field}/{place}")
+            name = catalogue.learned(digest)  # noqa: PLW2901  the same one
+            models[name] = digest
+        shown.append(name)
+    return shown, models
+
+
+def _model(digits: str, known: Iterable[str], name: str, pointer: str) -> str:
+    every = sorted(known)
+    found = [digest for digest in every if digest.startswith(f"sha256:{digits}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        told = f"{name:.100} may be any of {', '.join(found)}: say more of its digits"
+    else:
+        there = ", ".join(map(catalogue.learned, every)) or "none"
+        told = f"there is no model of {name:.100} here; of learned metrics there are: {there}"
+    raise UnknownMetric(told, pointer=pointer)
 
 
 def wanted(
@@ -21,12 +53,13 @@ def wanted(
     bertscore: BertScore,
     splits: Iterable[str],
     split: str,
+    models: Mapping[str, str] | None = None,
 ) -> Wanted:
     own = _parameters(families, places)
     if "bertscore" in own:
         own["bertscore"] |= bertscore.model_dump()
     training = planning.training_split(splits, split)
-    return Wanted(families, tokenizer, idf=idf, own=own, training=training)
+    return Wanted(families, tokenizer, idf=idf, own=own, training=training, models=models or {})
 
 
 def probing(

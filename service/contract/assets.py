@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from service.contract.blobs import digest_of
+from service.contract.catalogue import LEARNED, model_of
 from service.contract.errors import AssetRefused, MetricUnavailable
 from service.contract.settings import Settings
 
@@ -178,14 +179,19 @@ def parameters(family: str, places: Places) -> dict[str, Any]:
     if family == "bertscore":
         model = _found(lambda: encoder(places))
         return {"encoder": model and model.sha256, "layer": model and model.layer}
-    if family == "nneval":
-        own = _found(lambda: locate("learned", places))
-        vectors = _found(lambda: locate("word-vectors", places))
-        return {"model": own and own.sha256, "vectors": own and vectors and vectors.sha256}
-    if family in _MOVED:
-        vectors = _found(lambda: locate("word-vectors", places))
+    if family == LEARNED:
+        own = here("learned", places)
+        vectors = own and here("word-vectors", places)
+        return {"model": own and own.sha256, "vectors": vectors and vectors.sha256}
+    if family in _MOVED or model_of(family) is not None:  # such a model is an input of the work
+        vectors = here("word-vectors", places)
         return {"vectors": vectors and vectors.sha256}
     return {}
+
+
+def here(name: str, places: Places) -> Found | None:
+    """An asset, or None where it is not to be had."""
+    return _found(lambda: locate(name, places))
 
 
 def _found(look: Callable[[], Found]) -> Found | None:

@@ -1,8 +1,9 @@
 """One row for every metric that Prescore knows: name, direction, range, definition, needs."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
@@ -43,6 +44,8 @@ WORKS: Mapping[str, tuple[str, ...]] = {  # the post-gen metrics that one work c
     ),
 }
 GROUPS = {name: WORKS[name] for name in ("bleu", "variety")}  # asked for by one name
+LEARNED = "nneval"
+MODEL = "nneval@(?:sha256:)?([0-9a-f]{12,64})"  # its metric by a certain model
 HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
 
 
@@ -58,12 +61,34 @@ class MetricSpec:
 
 def metric(name: str) -> MetricSpec:
     """The row of a metric, aliases resolved; UnknownMetric suggests the nearest names."""
+    if model_of(name) is not None:
+        return replace(METRICS[LEARNED], name=name)
     try:
         return METRICS[ALIASES.get(name, name)]
     except KeyError:
         near = difflib.get_close_matches(name[:100], [*METRICS, *ALIASES, *GROUPS], n=3, cutoff=0.6)
         advice = f"; did you mean {' or '.join(near)}?" if near else ""
         raise UnknownMetric(f"no metric is called {name!r:.100}{advice}") from None
+
+
+def model_of(name: str) -> str | None:
+    """The first digits of the SHA-256 of the model that a learned metric is to be computed with;
+    None where the name says none.
+    """
+    if not name.startswith(f"{LEARNED}@"):
+        return None
+    found = re.fullmatch(MODEL, name)
+    if found is None:
+        raise UnknownMetric(
+            f"expected {LEARNED}@ and the first 12 or more hex digits of a model's SHA-256, found "
+            f"{name!r:.100}"
+        )
+    return found[1]
+
+
+def learned(digest: str) -> str:
+    """What the metric of a model is called, by the SHA-256 of its file."""
+    return f"{LEARNED}@{digest.removeprefix('sha256:')[:12]}"
 
 
 def expand(names: Iterable[str]) -> list[str]:
@@ -75,14 +100,19 @@ def expand(names: Iterable[str]) -> list[str]:
 
 
 def work_of(name: str) -> str:
-    """The kind of work that computes a post-gen metric."""
+    """What the work is called that computes a post-gen metric."""
     full = metric(name).name
     return next((work for work, members in WORKS.items() if full in members), full)
 
 
 def works_of(names: Iterable[str]) -> list[str]:
-    """The kinds of work that compute these, each once."""
+    """The works that compute these, each once."""
     return list(dict.fromkeys(map(work_of, names)))
+
+
+def kind_of(work: str) -> str:
+    """A work is called as its kind is; where a model is named, with it."""
+    return work.partition("@")[0]
 
 
 def pregen_name(dataset: str, image: str, caption: str, chosen: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.contract.blocks import BLOCK_IMAGES, USUAL_SEARCH, decoding_block
-from service.contract.catalogue import work_of
+from service.contract.catalogue import kind_of, model_of, work_of
 from service.contract.errors import InvalidRequest
 from service.contract.works import Blob, Work
 
@@ -46,7 +46,7 @@ class Plan:
 class Wanted:
     """Which metrics of captions, and how. `own` are parameters of a family, by its name; `idf`
     matters where captions answer a part of the split; `training` is the split that a captioner may
-    have learned by heart.
+    have learned by heart; `models` are the digests of those that names of families say.
     """
 
     families: Sequence[str]
@@ -54,6 +54,7 @@ class Wanted:
     idf: str = "dataset"
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     training: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_checkpoint(
@@ -107,7 +108,7 @@ class Probing:
 def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
     """A work for each probe, and the metrics' health from all of them."""
     for place, name in enumerate(asked.metrics):
-        if work_of(name) in _NOT_PROBED:
+        if work_of(name) in _NOT_PROBED or model_of(name) is not None:
             raise InvalidRequest(
                 f"{name} cannot be probed: it does not compare captions with references alone",
                 [(f"/metrics/{place}", "expected a metric of captions and references")],
@@ -130,6 +131,38 @@ def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Work:
         "training": asked.training if probe in _TRAINED else None,
     }
     return Work("probe", inputs, parameters)
+
+
+@dataclass(frozen=True)
+class Captioner:
+    """What it said of the images of a split; the split that it was trained on, if that is known."""
+
+    name: str
+    captions: Blob
+    trained_on: tuple[Blob, str] | None = None
+
+
+def plan_learned(
+    dataset: str,
+    split: str,
+    captioners: Sequence[Captioner],
+    ratings: Blob | None,
+    recipe: Mapping[str, Any],
+) -> Plan:
+    """One work, whose result is a model; `ratings` end the training."""
+    inputs: dict[str, Blob | Work] = {"dataset": Blob(dataset)}
+    for place, captioner in enumerate(captioners):
+        inputs[f"captions {place}"] = captioner.captions
+        if captioner.trained_on is not None:
+            inputs[f"trained on {place}"] = captioner.trained_on[0]
+    if ratings is not None:
+        inputs["ratings"] = ratings
+    told = [
+        {"name": each.name, "trained_on": each.trained_on and each.trained_on[1]}
+        for each in captioners
+    ]
+    parameters = {"split": split, "captioners": told, **recipe}
+    return Plan({"model": Work("learned", inputs, parameters)})
 
 
 def training_split(splits: Iterable[str], scored: str) -> str | None:
@@ -171,7 +204,10 @@ class _Postgen:
         own = dict(self.wanted.own.get(family, {}))
         if family in _WEIGHTED and self.wanted.idf != "dataset":
             own["idf"] = self.wanted.idf
-        return Work(family, {"captions": self.captions, "references": references}, own)
+        inputs = {"captions": self.captions, "references": references}
+        if family in self.wanted.models:
+            inputs["model"] = Blob(self.wanted.models[family])
+        return Work(kind_of(family), inputs, own)
 
     def _parsed(self, named: Mapping[str, Work]) -> dict[str, Work]:
         references, tokenizer = named["references"], {"tokenizer": self.wanted.tokenizer}

@@ -11,6 +11,7 @@ from service.contract.texts import (
     Labels,
     PostgenName,
     PregenName,
+    ScoreName,
 )
 
 
@@ -22,20 +23,20 @@ def _whole(value: Any) -> Any:
 Whole = Annotated[int, BeforeValidator(_whole)]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
     """Nothing unknown is passed over in silence, and no text is taken for a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class CaptionIn(_Strict):
+class CaptionIn(Strict):
     """What a captioner says of one image."""
 
     image: str = Field(max_length=500, description="An image of the split, by its name or its id.")
     caption: str = Field(max_length=10_000)
 
 
-class Decoding(_Strict):
+class Decoding(Strict):
     """How captions are decoded from a checkpoint."""
 
     beam: Whole = Field(default=3, ge=1, le=100, description="Its width; 1 is greedy.")
@@ -46,7 +47,7 @@ class Decoding(_Strict):
     unk: bool = Field(default=False, description="Whether the word UNK may be said.")
 
 
-class BertScore(_Strict):
+class BertScore(Strict):
     """How `bertscore` weighs and scales."""
 
     idf: bool = Field(
@@ -64,7 +65,7 @@ class BertScore(_Strict):
 ProbeName = Literal["human", "frequent", "rare", "swap", "random", "single"]
 
 
-class ProbeOptions(_Strict):
+class ProbeOptions(Strict):
     """What is not as in the paper."""
 
     frequent: list[str] | Whole | None = Field(
@@ -78,7 +79,7 @@ class ProbeOptions(_Strict):
     )
 
 
-class ProbesIn(_Strict):
+class ProbesIn(Strict):
     """A split whose own references show where metrics lie."""
 
     dataset: DatasetReference
@@ -114,7 +115,7 @@ class ProbesIn(_Strict):
         return self
 
 
-class EvaluationIn(_Strict):
+class EvaluationIn(Strict):
     """Either a checkpoint or captions, scored on one split of a dataset."""
 
     model_config = ConfigDict(
@@ -143,9 +144,10 @@ class EvaluationIn(_Strict):
         default=None,
         description="Pre-gen metrics, which need a checkpoint: all of them by default.",
     )
-    postgen: list[PostgenName] = Field(
+    postgen: list[ScoreName] = Field(
         default=["bleu", "rouge_l", "cider_d", "meteor"],
-        description="Post-gen metrics; `bleu` asks for all four.",
+        description="Post-gen metrics; `bleu` asks for all four, `nneval@` and the first digits "
+        "of a model's SHA-256 for that model's.",
     )
     tokenizer: Literal["ptb", "none"] = Field(
         default="ptb",

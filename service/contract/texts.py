@@ -80,6 +80,10 @@ PROBES_ID = r"^pb_[A-Za-z0-9_-]{1,37}$"
 ProbesId = Annotated[
     str, Field(json_schema_extra={"pattern": PROBES_ID}, description="Where to ask for them.")
 ]
+LEARNED_ID = r"^ln_[A-Za-z0-9_-]{1,37}$"
+LearnedId = Annotated[
+    str, Field(json_schema_extra={"pattern": LEARNED_ID}, description="Where to ask for it.")
+]
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 # What is no metric's name is refused by the catalogue, which suggests the nearest ones.
@@ -97,6 +101,8 @@ PregenName = Annotated[
         examples=[catalogue.HEADLINE[0]],
     ),
 ]
-PostgenName = Annotated[
-    str, Field(json_schema_extra={"enum": [*catalogue.GROUPS, *catalogue.POSTGEN]})
+_POSTGEN: dict[str, Any] = {"enum": [*catalogue.GROUPS, *catalogue.POSTGEN]}
+PostgenName = Annotated[str, Field(json_schema_extra=_POSTGEN)]
+ScoreName = Annotated[
+    str, Field(json_schema_extra={"anyOf": [_POSTGEN, {"pattern": f"^{catalogue.MODEL}$"}]})
 ]

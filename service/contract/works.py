@@ -58,6 +58,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("training", "metrics", version=1, seconds=900),
         Kind("variety", "metrics", version=1, seconds=900),
         Kind("nneval", "metrics", version=1, seconds=1800),  # the shipped model is code, too
+        Kind("learned", "parsing", version=1, seconds=7200),
         Kind("probe", "parsing", version=1, seconds=7200),
         Kind("health", "metrics", version=1, seconds=300),
     )

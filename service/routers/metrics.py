@@ -1,11 +1,13 @@
 """/v1/metrics: what can be computed here, and what it means."""
 
 import math
+from dataclasses import replace
 
 from fastapi import APIRouter
 
-from service.contract import assets
-from service.contract.catalogue import METRICS, POSTGEN
+from service import learned
+from service.contract import assets, catalogue
+from service.contract.catalogue import METRICS, POSTGEN, MetricSpec
 from service.contract.schemas import MetricOut, MetricPage
 from service.dependencies import Service
 
@@ -14,22 +16,29 @@ router = APIRouter(prefix="/v1/metrics", tags=["metrics"])
 
 @router.get("", operation_id="list_metrics", summary="List the metrics")
 def every(service: Service) -> MetricPage:
-    """Name, direction, range and definition of each, and whether it can be computed here."""
+    """Name, direction, range and definition of each, and whether it can be computed here; those
+    that were trained here at the end.
+    """
     reasons = {name: assets.missing(name, service.places) for name in POSTGEN}
-    items = [
-        MetricOut(
-            name=spec.name,
-            family=spec.family,
-            higher_is_better=spec.higher_is_better,
-            range=(_finite(spec.range[0]), _finite(spec.range[1])),
-            definition=spec.definition,
-            needs=list(spec.needs),
-            status="unavailable" if reasons.get(spec.name) else "available",
-            reason=reasons.get(spec.name),
-        )
-        for spec in METRICS.values()
-    ]
+    items = [_out(spec, reasons.get(spec.name)) for spec in METRICS.values()]
+    for digest, origin in learned.known(service.records, service.places).items():
+        spec = catalogue.metric(catalogue.learned(digest))
+        definition = f"{spec.definition} This one was {origin}."
+        items.append(_out(replace(spec, definition=definition), None))
     return MetricPage(items=items, next=None)
+
+
+def _out(spec: MetricSpec, reason: str | None) -> MetricOut:
+    return MetricOut(
+        name=spec.name,
+        family=spec.family,
+        higher_is_better=spec.higher_is_better,
+        range=(_finite(spec.range[0]), _finite(spec.range[1])),
+        definition=spec.definition,
+        needs=list(spec.needs),
+        status="available" if reason is None else "unavailable",
+        reason=reason,
+    )
 
 
 def _finite(bound: float) -> float | None:

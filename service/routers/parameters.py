@@ -7,7 +7,7 @@ from fastapi import Header, Path, Query
 from pydantic import AfterValidator, BeforeValidator
 
 from service.contract.errors import NotFound
-from service.contract.texts import EVALUATION_ID, PROBES_ID
+from service.contract.texts import EVALUATION_ID, LEARNED_ID, PROBES_ID
 from service.preferences import IDEMPOTENCY_KEY
 
 
@@ -44,6 +44,11 @@ ProbesIdentity = Annotated[
     str,
     _of(PROBES_ID, "probes"),
     Path(description="The probes' `id`.", json_schema_extra={"pattern": PROBES_ID}),
+]
+LearnedIdentity = Annotated[
+    str,
+    _of(LEARNED_ID, "training"),
+    Path(description="The training's `id`.", json_schema_extra={"pattern": LEARNED_ID}),
 ]
 Cursor = Annotated[
     str | None, Query(description="The `next` of the page before; opaque. None: the first page.")

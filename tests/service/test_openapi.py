@@ -102,6 +102,7 @@ def test_problems_are_those_of_rfc_9457():
 
 def test_what_is_answered_is_there_and_what_is_asked_knows_no_more():
     asked = {"EvaluationIn", "CaptionIn", "Decoding", "BertScore", "ProbesIn", "ProbeOptions"}
+    asked |= {"LearnedIn", "CaptionerIn", "RatedIn"}
     for name, schema in SCHEMAS.items():
         if name in asked:
             assert schema["additionalProperties"] is False
@@ -157,8 +158,11 @@ def test_the_names_of_metrics_in_the_schema_are_the_catalogues():
     pattern = of_lists["items"]["pattern"]
     assert all(re.search(pattern, name) for name in (*catalogue.PREGEN, *catalogue.ALIASES))
     assert not any(re.search(pattern, name) for name in (*catalogue.POSTGEN, "mean_max", "x_y_z"))
-    postgen = properties["postgen"]["items"]["enum"]
-    assert set(catalogue.expand(postgen)) == set(catalogue.POSTGEN)
+    plain, of_models = properties["postgen"]["items"]["anyOf"]
+    assert set(catalogue.expand(plain["enum"])) == set(catalogue.POSTGEN)
+    assert plain["enum"] == SCHEMAS["ProbesIn"]["properties"]["metrics"]["items"]["enum"]
+    for digits, is_right in (("0" * 12, True), (f"sha256:{'f' * 64}", True), ("0" * 11, False)):
+        assert bool(re.search(of_models["pattern"], f"nneval@{digits}")) is is_right
 
 
 KEYS = [

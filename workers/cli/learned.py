@@ -206,14 +206,14 @@ class _Reading:
         from workers.learned.training import Material
 
         rated = None if ratings is None else rated_lines.read(ratings)
-        photos = {builder.photo_of(image) for image in rated.images} if rated else set()
         people: dict[str, Sequence[str]] = {}
         for source in self.datasets:
             for item in source.items:
                 if item.image in people:
                     raise RequestRefused(f"{item.image!r:.100} is in two of the datasets")
-                if not (leave_out_rated and builder.photo_of(item.image) in photos):
-                    people[item.image] = item.references
+                people[item.image] = item.references
+        if leave_out_rated and rated is not None:
+            people = builder.without(people, rated.images)
         further = [item.references for source in self.frequencies for item in source.items]
         inputs = {_called("dataset", source): source.digest for source in self.datasets}
         inputs |= {_called("frequencies", source): source.digest for source in self.frequencies}
@@ -265,13 +265,7 @@ def _called(what: str, source: "Source") -> str:
 
 
 def _document(written: "Model") -> dict[str, Any]:
-    return {
-        "name": written.name,
-        "digest": written.digest,
-        "features": dict(zip(written.features, written.recipes, strict=True)),
-        "tokenizer": written.tokenizer,
-        **written.about,
-    }
+    return {"name": written.name, "digest": written.digest, **written.card}
 
 
 def _text(outcome: "Outcome", written: "Model", out: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.control import Progress, silent
-from workers.jobs import inference, postgen, probes
+from workers.jobs import inference, learned, postgen, probes
 from workers.jobs.request import Job, Request
 from workers.toolbox import Toolbox
 
@@ -29,6 +29,7 @@ KINDS: Mapping[str, Job] = {
     "nneval": postgen.score_learned,
     "training": postgen.keep_training,
     "variety": postgen.describe_captions,
+    "learned": learned.train,
     "probe": probes.probe,
     "health": probes.health,
 }

@@ -1,8 +1,9 @@
 """The works of the post-gen metrics: what is prepared of references and captions, and scores."""
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 from service.contract import bundles
 from service.contract.errors import MetricUnavailable
@@ -13,6 +14,9 @@ from workers.toolbox import Toolbox
 if TYPE_CHECKING:
     from workers.metrics.postgen import Scores
     from workers.metrics.scene_graphs import Parse
+
+
+T = TypeVar("T")
 
 
 def prepare_references(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
@@ -127,7 +131,11 @@ def score_learned(request: Request, toolbox: Toolbox, progress: Progress) -> Res
 
     inputs, digests, asked = request.inputs, request.digests, request.parameters
     prepared = toolbox.references(digests["references"], inputs["references"])
-    model = toolbox.learned(asked["model"])
+    named = "model" in inputs
+    if named:
+        model = toolbox.trained(digests["model"], inputs["model"])
+    else:
+        model = toolbox.learned(asked["model"])
     if prepared.tokenizer != model.tokenizer:
         raise MetricUnavailable(
             f"{model.name} was trained with the tokenizer {model.tokenizer!r}, this evaluation has "
@@ -144,7 +152,24 @@ def score_learned(request: Request, toolbox: Toolbox, progress: Progress) -> Res
         parse=toolbox.parser().parse if "spice" in model.features else None,
         progress=progress,
     )
-    return _scored(postgen.learned(found.corpus, found.captions, found.signature))
+    scores = postgen.learned(found.corpus, found.captions, found.signature)
+    return _scored(_called(model.name, scores) if named else scores)
+
+
+def _called(name: str, found: "Scores") -> "Scores":
+    """The only metric of a family, by another name."""
+
+    def only(values: "Mapping[str, T]") -> "dict[str, T]":
+        (value,) = values.values()
+        return {name: value}
+
+    return replace(
+        found,
+        corpus=only(found.corpus),
+        captions=only(found.captions),
+        statistics=only(found.statistics),
+        signatures=only(found.signatures),
+    )
 
 
 def keep_training(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001

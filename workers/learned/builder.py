@@ -77,6 +77,14 @@ def build(
     return Examples(images, captions, reference_sets, np.array(human))
 
 
+def without(
+    people: Mapping[str, Sequence[str]], others: Iterable[str], photo: Photo = photo_of
+) -> dict[str, Sequence[str]]:
+    """Those that are no photo of the others."""
+    photos = {photo(image) for image in others}
+    return {image: said for image, said in people.items() if photo(image) not in photos}
+
+
 def disjoint(sets: Mapping[str, Iterable[str]], photo: Photo = photo_of) -> None:
     """RequestRefused where a photo is in two of these sets of images, or twice in one, under
     whatever names.

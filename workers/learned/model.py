@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
+from service.contract import catalogue
 from service.contract.blobs import digest_of
 from service.contract.errors import MetricFailed, UnknownMetric
 from workers import tensor_files
@@ -49,7 +50,13 @@ class Model:
 
     @property
     def name(self) -> str:
-        return f"nneval@{self.digest[:12]}"
+        return catalogue.learned(self.digest)
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """For people, and as JSON."""
+        features = dict(zip(self.features, self.recipes, strict=True))
+        return {"features": features, "tokenizer": self.tokenizer, **self.about}
 
 
 def shipped() -> Model:

@@ -36,7 +36,8 @@ def _fixed(recipe: str) -> Callable[[Task], str]:
 
 
 def _mean_nneval(statistics: Statistics) -> dict[str, float]:
-    return {"nneval": float(np.mean(statistics["nneval"]))}
+    """By the metric's name, which may say its model."""
+    return {name: float(np.mean(values)) for name, values in statistics.items()}
 
 
 _TUPLES = f"parser:{PARSER}|words:{LONGEST_PARSED}"

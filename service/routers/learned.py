@@ -1,0 +1,103 @@
+"""/v1/learned: metrics that are trained on what people and captioners say."""
+
+import asyncio
+
+from fastapi import APIRouter, Response
+
+from service import interface, learned, results, runs
+from service.contract.errors import BlobDamaged, BlobMissing, NotFound, StoreUnavailable
+from service.contract.learned import LearnedIn, LearnedOut
+from service.dependencies import Service
+from service.json_bodies import JsonRoute
+from service.routers import polling
+from service.routers.parameters import IfNoneMatch, LearnedIdentity, Prefer
+from service.routers.polling import MADE, REFUSED, made
+
+router = APIRouter(prefix="/v1/learned", tags=["learned"], route_class=JsonRoute)
+_FILE = "application/octet-stream"
+
+
+@router.post(
+    "",
+    operation_id="submit_training",
+    summary="Train a metric",
+    status_code=202,
+    response_model=LearnedOut,
+    response_description="Taken in: poll for the model.",
+    responses={
+        201: {
+            "model": LearnedOut,
+            "description": "`Prefer: wait=N` was asked for, and it has ended.",
+            **interface.headers(*MADE),
+        },
+        202: interface.headers(*MADE, "Retry-After"),
+        **interface.refusals(*REFUSED),
+    },
+)
+async def submit(request: LearnedIn, service: Service, prefer: Prefer = None) -> Response:
+    """How likely a person wrote a caption (NNEval), learnt from other metrics' scores of people's
+    captions and of three captioners' or more. No photo is trained on and tested with, under
+    whatever name. Evaluations then ask for it by its `metric`; the same training is done once.
+    """
+    identity = await asyncio.to_thread(
+        learned.submit, service.records, service.blobs, service.places, request
+    )
+    await asyncio.to_thread(service.queues.flush, service.records)
+    return await polling.submitted(
+        service,
+        f"/v1/learned/{identity}",
+        prefer,
+        lambda: learned.get(service.records, identity),
+        results.is_over,
+    )
+
+
+@router.get(
+    "/{id}",
+    operation_id="get_training",
+    summary="Look at a metric's training",
+    response_model=LearnedOut,
+    responses=polling.described("It is"),
+)
+async def get(
+    id: LearnedIdentity, service: Service, if_none_match: IfNoneMatch = None, prefer: Prefer = None
+) -> Response:
+    """Polled as an evaluation is."""
+    return await polling.answer(
+        service, id, if_none_match, prefer, lambda: learned.get(service.records, id)
+    )
+
+
+@router.get(
+    "/{id}/model",
+    operation_id="get_model",
+    summary="Fetch the model of a metric",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "safetensors, as `prescore assets add learned` takes it.",
+            "content": {_FILE: {"schema": {"type": "string", "format": "binary"}}},
+        },
+        **interface.refusals(NotFound, BlobMissing, BlobDamaged, StoreUnavailable),
+    },
+)
+def fetch(id: LearnedIdentity, service: Service) -> Response:
+    """For who scores captions elsewhere."""
+    path = learned.model(service.records, service.blobs, id)
+    return Response(path.read_bytes(), media_type=_FILE)
+
+
+@router.post(
+    "/{id}/cancel",
+    operation_id="cancel_training",
+    summary="Cancel a metric's training",
+    status_code=202,
+    response_model=LearnedOut,
+    response_description="It has ended.",
+    responses={202: interface.headers("ETag", "Location"), **interface.refusals(NotFound)},
+)
+def cancel(id: LearnedIdentity, service: Service) -> Response:
+    """Ends it, unless another one waits for the same."""
+    runs.cancel(service.records, id)
+    answer, version = learned.get(service.records, id)
+    return made(answer, id, version, 202, {"Location": f"/v1/learned/{id}"})

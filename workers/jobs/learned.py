@@ -1,0 +1,99 @@
+"""The work that trains a metric."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from service.contract import bundles
+from workers.control import Progress
+from workers.jobs.probes import finite
+from workers.jobs.request import Request, Result, read_pairs
+from workers.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from workers.learned.builder import Captioner
+    from workers.learned.fitting import Report
+    from workers.learned.network import Recipe
+    from workers.learned.training import Material
+
+_WHOLE = 1000  # of each stage, in progress
+_STAGES = 4  # features of three sets, and the training; then one for each feature left out
+
+
+def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+    """RequestRefused where photos are in two sets, or known to a captioner."""
+    from workers.learned import model, training
+
+    asked = request.parameters
+    names = asked["features"]
+    outcome = training.train(
+        _material(request),
+        names,
+        toolbox.jvm(),
+        _recipe(asked),
+        tokenizer=asked["tokenizer"],
+        vectors=toolbox.vectors(asked["vectors"]) if "wmd" in names else None,
+        parse=toolbox.parser().parse if "spice" in names else None,
+        report=_staged(progress, _STAGES + len(names)),
+    )
+    return Result(lambda path: model.write(path, outcome.model), finite(outcome.model.card))
+
+
+def _recipe(asked: "Mapping[str, Any]") -> "Recipe":
+    from workers.learned.network import Recipe
+
+    numbers = {name: asked[name] for name in ("learning_rate", "beta", "epochs", "seed")}
+    recipe = Recipe(**numbers)
+    return replace(recipe, hidden=()) if asked["learner"] == "logistic" else recipe
+
+
+def _material(request: Request) -> "Material":
+    from workers.learned import builder, ratings
+    from workers.learned.training import Material
+
+    asked, digests = request.parameters, request.digests
+    items = bundles.read_split(request.inputs["dataset"], asked["split"])
+    people: Mapping[str, Sequence[str]] = {item.image: item.references for item in items}
+    captioners = [_captioner(request, place, items) for place in range(len(asked["captioners"]))]
+    inputs = {"dataset": digests["dataset"]}
+    for place, each in enumerate(asked["captioners"]):
+        inputs[f"outputs {each['name']}"] = digests[f"captions {place}"]
+        if each["trained_on"] is not None:
+            inputs[f"{each['name']} was trained on"] = digests[f"trained on {place}"]
+    rated = None
+    if "ratings" in request.inputs:
+        rated = ratings.read(request.inputs["ratings"])
+        inputs["ratings"] = digests["ratings"]
+        if asked["leave_out_rated"]:
+            people = builder.without(people, rated.images)
+    return Material(people, captioners, rated, inputs=inputs)
+
+
+def _captioner(request: Request, place: int, items: "Sequence[bundles.Item]") -> "Captioner":
+    from workers.learned.builder import Captioner
+
+    given = request.parameters["captioners"][place]
+    places, captions = read_pairs(request.inputs[f"captions {place}"])
+    said = {items[at].image: caption for at, caption in zip(places, captions, strict=True)}
+    seen = None
+    if given["trained_on"] is not None:
+        learnt = bundles.read_split(request.inputs[f"trained on {place}"], given["trained_on"])
+        seen = frozenset(item.image for item in learnt)
+    return Captioner(given["name"], said, seen)
+
+
+def _staged(progress: Progress, stages: int) -> "Report":
+    """One count for all that a training does, stage by stage; it never falls."""
+    begun: list[str] = []
+    furthest = 0
+
+    def report(what: str, done: int, total: int) -> None:
+        nonlocal furthest
+        if what not in begun:
+            begun.append(what)
+        stage = begun.index(what) + done / max(total, 1)
+        furthest = max(furthest, round(_WHOLE * stage))
+        progress(furthest, _WHOLE * stages)
+
+    return report
