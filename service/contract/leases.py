@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from service.contract import graph, history, works
 from service.contract.records import Records
-from service.contract.tables import attempts, work_rows
+from service.contract.tables import attempts, needs, work_rows
 
 MAX_ATTEMPTS = 3
 MAX_DEATHS = 2  # a work that kills so many workers is quarantined
@@ -195,6 +195,8 @@ def recompute(records: Records, lease: Lease, damaged: str) -> bool:
             return False
         _end_attempt(connection, lease, "an input was damaged", time.time())
         if _current(lease, connection, status="waiting", waiting_for=1, lease_until=None):
+            # It may have been given the result by its digest, and not as the work that made it.
+            records.add_new(connection, needs, work_key=lease.key, needs_key=maker.key)
             connection.execute(
                 work_rows.update()
                 .where(work_rows.c.key == maker.key)

@@ -4,21 +4,24 @@ line makes of the same captions.
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import safetensors
+import typer
 from typer.testing import CliRunner
 
 from builders import sentence
 from fleet import Fleet, bundle_of, until, until_ended
 from service import datasets, runs
 from service.contract import planning
+from service.contract.assets import Places
 from service.contract.planning import Captioner
 from service.contract.tables import work_rows
 from service.contract.works import Blob
 from service.runs import Run
-from workers import commands
+from workers import assets, commands
 from workers.learned import model, scoring
 from workers.metrics import references
 from workers.metrics.jvm import Jvm
@@ -205,6 +208,31 @@ def test_two_models_stand_side_by_side(client, first, second):
     assert {f"captions/{name}" for name in names} <= {name for name, _ in columns}
     again = _evaluate(client, SAID[2], postgen=names)
     assert {work["cached"] for work in again["works"]} == {True}
+
+
+def test_a_model_that_is_registered_is_asked_for_by_its_name_too(
+    fleet, client, first, tmp_path, monkeypatch
+):
+    """One that was not trained there; `prescore score` says the same of it."""
+    own = _fetched(client, first["id"], tmp_path / "model.safetensors")
+    halved = replace(own, layers=[(weights / 2, biases) for weights, biases in own.layers])
+    model.write(tmp_path / "halved.safetensors", halved)
+    name = model.read(tmp_path / "halved.safetensors").name
+    assets.add("learned", tmp_path / "halved.safetensors", Places(fleet.home))
+    found = _evaluate(client, SAID[1], postgen=["nneval", name, own.name])["scores"]
+    assert found[name] == found["nneval"]
+    assert found[name]["value"] != found[own.name]["value"]
+    (tmp_path / "said.json").write_text(json.dumps(SAID[1]))
+    (tmp_path / "tiny.tar").write_bytes(bundle_of(PEOPLE))
+    monkeypatch.setenv("PRESCORE_HOME", str(fleet.home))
+    app = typer.Typer()
+    app.command()(commands.score)
+    asked = [f"{tmp_path}/said.json", "--dataset", f"{tmp_path}/tiny.tar", "--tokenizer", "none"]
+    done = CliRunner().invoke(app, [*asked, "--metrics", name, "--json"])
+    assert json.loads(done.stdout)["scores"][name] == found[name]
+    refused = CliRunner().invoke(app, [*asked, "--metrics", own.name])
+    assert refused.exit_code == 1
+    assert f"no model of {own.name} here" in refused.stderr
 
 
 def test_the_same_again_computes_nothing(client, second):

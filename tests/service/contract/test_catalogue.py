@@ -1,6 +1,7 @@
 """The catalogue of metrics, against the definitions and against the paper's published tables."""
 
 import csv
+import dataclasses
 import gzip
 import itertools
 import time
@@ -95,6 +96,23 @@ def test_perplexity_is_an_alias_and_the_headline_names_exist():
 def test_an_unknown_metric_is_refused_with_the_nearest_names(name, words):
     found = refused(lambda: catalogue.metric(name), UnknownMetric, *words)
     assert ("did you mean" in found.detail) == ("did you mean" in " ".join(words))
+
+
+def test_a_learned_metric_may_name_its_model():
+    plain = catalogue.metric("nneval")
+    for digits in ("0123456789ab", "f" * 64, f"sha256:{'f' * 64}"):
+        name = f"nneval@{digits}"
+        assert catalogue.metric(name) == dataclasses.replace(plain, name=name)
+        assert catalogue.model_of(name) == digits.removeprefix("sha256:")
+        assert catalogue.kind_of(catalogue.work_of(name)) == "nneval"
+        assert catalogue.work_of(name) == name
+    assert catalogue.model_of("nneval") is None
+    assert catalogue.learned(f"sha256:{'0123456789abcdef' * 4}") == "nneval@0123456789ab"
+
+
+@pytest.mark.parametrize("digits", ["", "0123456789a", "0123456789AB", "x" * 12, "0" * 65])
+def test_what_can_be_no_digest_is_refused(digits):
+    refused(lambda: catalogue.metric(f"nneval@{digits}"), UnknownMetric, "the first 12 or more")
 
 
 def test_a_name_of_30_mb_is_refused_at_once():

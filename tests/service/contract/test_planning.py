@@ -2,7 +2,8 @@ import pytest
 
 from service.contract import planning
 from service.contract.blocks import BLOCK_IMAGES, decoding_block
-from service.contract.planning import Wanted, plan_captions, plan_checkpoint
+from service.contract.planning import Captioner, Wanted, plan_captions, plan_checkpoint
+from service.contract.works import Blob
 
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 
@@ -45,6 +46,34 @@ def test_document_frequencies_of_a_subset_are_for_the_metrics_that_have_them():
     changed = [name for name in families if usual.named[name].key != asked.named[name].key]
     assert changed == ["cider_d", "cider"]
     assert asked.named["cider"].parameters == {"idf": "subset"}
+
+
+def test_a_learned_metrics_key_follows_the_model_that_it_names():
+    models = {"nneval@0": "sha256:0", "nneval@1": "sha256:1"}
+    plan = _scored("nneval", *models, models=models)
+    works = [plan.named[name] for name in ("nneval", *models)]
+    assert {work.kind for work in works} == {"nneval"}
+    assert len({work.key for work in works}) == 3
+    assert [str(work.inputs["model"]) for work in works[1:]] == ["sha256:0", "sha256:1"]
+    again = _scored("nneval@1", models={"nneval@1": "sha256:2"}).named["nneval@1"]
+    assert again.key != plan.named["nneval@1"].key
+
+
+def test_a_trainings_key_follows_all_that_it_is_given():
+    """Another captioner's captions, its name, what it was trained on, ratings, the recipe."""
+
+    def key(name="c", said="a", trained_on=None, ratings=None, **recipe):
+        captioners = [Captioner(name, Blob(said), trained_on), Captioner("d", Blob("b"))]
+        plan = planning.plan_learned("sha256:d", "test", captioners, ratings, recipe)
+        return plan.named["model"].key
+
+    told = Blob("t"), "train"
+    others = [
+        *(key(name="e"), key(said="c"), key(trained_on=told), key(ratings=Blob("r"))),
+        *(key(seed=1), key(trained_on=(Blob("t"), "val"))),
+    ]
+    assert len({key(), *others}) == 7
+    assert key(trained_on=told) == key(trained_on=told)
 
 
 def test_a_large_split_is_sharded_in_whole_blocks():

@@ -252,6 +252,16 @@ def test_a_damaged_input_is_computed_again_and_waited_for(records):
     assert leases.take(records, _pregen().key, "w").inputs == {"columns": "sha256:good"}
 
 
+def test_a_result_that_was_given_by_its_digest_is_waited_for_too(records):
+    reader = Work("nneval", {"model": Blob("sha256:bad")}, {})
+    _plan(records, _columns(), reader)
+    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:bad", {})
+    assert leases.recompute(records, leases.take(records, reader.key, "w"), "sha256:bad")
+    assert _status(records, reader) == "waiting"
+    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:bad", {})
+    assert _status(records, reader) == "ready"
+
+
 def test_whoever_was_about_to_read_a_damaged_result_waits_for_it_too(records):
     other = Work("pregen", {"columns": _columns()}, {"another": True})
     _plan(records, _pregen(), other)

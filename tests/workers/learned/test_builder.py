@@ -121,6 +121,12 @@ def test_images_that_cannot_be_used_are_named(people, count, complaint):
         builder.build(people, _captioners(people, count), seed=0)
 
 
+def test_photos_are_left_out_under_whatever_name():
+    kept = builder.without(PEOPLE, ["7_of_another_set.jpg", "99999.jpg"])
+    assert list(PEOPLE.keys() - kept.keys()) == ["7.jpg"]
+    assert all(kept[image] is PEOPLE[image] for image in kept)
+
+
 def test_a_photo_in_two_sets_is_found_under_another_name():
     sets = {"training": ["1.jpg", "2.jpg"], "stopping": ["3_a.jpg"], "test": ["4_b.jpg"]}
     builder.disjoint(sets)
