@@ -69,7 +69,8 @@ def score(
         prescore score results.json --dataset flickr8k@v1/test --json
 
     Metrics: bleu (bleu_1 to bleu_4), rouge_l, cider_d, cider, meteor, spice, spider,
-    wmd, wmd_unit, bertscore, nneval, variety. Some need what `prescore assets` brings.
+    wmd, wmd_unit, bertscore, nneval (nneval@DIGEST: by a certain model), variety. Some need
+    what `prescore assets` brings.
 
     Exit 0: every metric has its score. 1: refused. 2: usage. 3: some have none.
     """
