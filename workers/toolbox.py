@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.contract import assets
 from service.contract.errors import MetricUnavailable
-from workers.control import Progress, silent
+from workers.control import Progress, Stop, never, silent
 
 if TYPE_CHECKING:
     from workers.captioners import Recurrent
@@ -100,19 +100,40 @@ class Toolbox:
         return self._vectors[1]
 
     def bring(
-        self, family: str, parameters: Mapping[str, Any], progress: Progress = silent
+        self,
+        family: str,
+        parameters: Mapping[str, Any],
+        progress: Progress = silent,
+        stop: Stop = never,
     ) -> dict[str, Any]:
         """What a family is scored with beside captions and references, by the name that its
         function has for it; `parameters` are those that it was planned with. MetricUnavailable
         where it is not here.
         """
+        if "model" in parameters:
+            model = self.learned(parameters["model"])
+            needs = self.features(model.features, parameters["vectors"], progress, stop)
+            return {"model": model, **needs}
         if "vectors" in parameters:
             return {"vectors": self.vectors(parameters["vectors"])}
         if "encoder" in parameters:
             return {"encoder": self.encoder(parameters["encoder"], parameters["layer"])}
         if family in assets.named("corenlp").metrics:
-            return {"parse": partial(self.parser().parse, progress=progress)}
+            return {"parse": partial(self.parser().parse, progress=progress, stop=stop)}
         return {}
+
+    def features(
+        self,
+        names: Collection[str],
+        vectors: str | None,
+        progress: Progress = silent,
+        stop: Stop = never,
+    ) -> dict[str, Any]:
+        """The same for the features of a learned metric."""
+        found = self.bring("wmd", {"vectors": vectors}) if "wmd" in names else {}
+        if "spice" in names:
+            found |= self.bring("spice", {}, progress, stop)
+        return found
 
     def learned(self, sha256: str | None) -> "Model":
         """A model of the users' own, or (None) the one that is shipped."""

@@ -21,7 +21,7 @@ _TRAINING = "train"
 MAX_PARTS = 500  # of one work
 _WEIGHTED = ("cider_d", "cider")  # by document frequencies
 _PARSED = frozenset({"spice", "spider"})  # they need tuples; SPIDEr needs SPICE and CIDEr-D
-_NOT_PROBED = frozenset({"variety", "nneval"})
+_NOT_PROBED = "variety"
 _OF_SYSTEMS = frozenset({"human", "single"})  # probes that look at a system's captions too
 _TRAINED = frozenset({"rare", "single"})  # and those that look at training captions
 _WITHOUT_REFERENCES = frozenset({"bertscore", "variety"})  # tokenised ones, that is
@@ -108,7 +108,7 @@ class Probing:
 def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
     """A work for each probe, and the metrics' health from all of them."""
     for place, name in enumerate(asked.metrics):
-        if work_of(name) in _NOT_PROBED or model_of(name) is not None:
+        if work_of(name) == _NOT_PROBED or model_of(name) is not None:
             raise InvalidRequest(
                 f"{name} cannot be probed: it does not compare captions with references alone",
                 [(f"/metrics/{place}", "expected a metric of captions and references")],

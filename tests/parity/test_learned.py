@@ -13,6 +13,7 @@ from parity import learned, learned_sets
 from workers.learned import model, scoring
 from workers.learned.fitting import Watched
 from workers.metrics import references
+from workers.metrics.tokens import tokenize
 
 SAID = Path(__file__).with_name("LEARNED.md").read_text("utf-8")
 CARD = (Path(model.__file__).parent / "CARD.md").read_text("utf-8")
@@ -55,7 +56,9 @@ def test_the_card_says_how_the_shipped_model_agrees_with_people(data, jvm):
     place_of = {each: place for place, each in enumerate(sets)}
     rows = np.array([place_of[each] for each in judged.reference_sets])
     refs = references.prepare(sets, "ptb", jvm)
-    scores = scoring.score(model.shipped(), judged.captions, refs, rows, jvm).captions
+    tokens = tokenize(judged.captions, "ptb", jvm)
+    shipped = model.shipped()
+    scores = scoring.score_tokens(tokens, refs, rows, jvm, model=shipped).captions["nneval"]
     places = np.repeat(np.arange(len(rows)), judged.ratings.shape[1])
     tau = Watched(np.zeros((0, 0)), places, judged.ratings.ravel()).agreement(scores)
     assert f"{tau:.3f}" in CARD

@@ -37,7 +37,8 @@ HOSTILE = [
 
 
 def _score(family, captions, refs, jvm):
-    return postgen.score(family, captions, refs, np.arange(len(captions)), jvm)
+    tokens = tokenize(captions, refs.tokenizer, jvm)
+    return postgen.score_tokens(family, tokens, refs, np.arange(len(tokens)), jvm)
 
 
 def _text(rng, words):

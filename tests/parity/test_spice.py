@@ -30,7 +30,7 @@ def _score(system, people, jvm, parser, images):
     refs = references.prepare(people[:images], "none", jvm)
     captions = system.captions[:images]
     rows = np.arange(images)
-    return postgen.score("spice", captions, refs, rows, jvm, parse=parser.parse)
+    return postgen.score_tokens("spice", captions, refs, rows, jvm, parse=parser.parse)
 
 
 def _thousand(data):

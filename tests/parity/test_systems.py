@@ -11,6 +11,7 @@ import pytest
 
 from parity import systems, tables
 from workers.metrics import postgen, references
+from workers.metrics.tokens import tokenize
 
 QUICK = "init_1"
 KARPATHY, PTB, RAW = "Karpathy", "Karpathy, PTB", "raw, PTB"
@@ -32,9 +33,10 @@ class People:
         """A system, and its scores."""
         system = systems.system(self._data, self.dataset, name)
         refs = self._references(tokens)
+        said = tokenize(system.captions, refs.tokenizer, self._jvm)
         rows, found = np.arange(refs.images), {}
         for family in families:
-            found |= postgen.score(family, system.captions, refs, rows, self._jvm).corpus
+            found |= postgen.score_tokens(family, said, refs, rows, self._jvm).corpus
         return system, found
 
     def _references(self, tokens):

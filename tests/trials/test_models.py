@@ -19,6 +19,7 @@ from workers.learned import model, scoring
 from workers.metrics import bertscore, encoder, postgen, references
 from workers.metrics.jvm import Jvm
 from workers.metrics.stop_words import ENGLISH
+from workers.metrics.tokens import tokenize
 
 IMAGES = 250
 METRICS = ["wmd", "wmd_distance", "wmd_unit", "bertscore", "variety"]
@@ -213,10 +214,15 @@ def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(fleet, tmp_path):
     with Jvm() as jvm:
         prepared = references.prepare(PEOPLE, "ptb", jvm)
         captions = _said()
-        direct = scoring.score(model.shipped(), captions, prepared, np.arange(IMAGES), jvm)
-    assert [row["scores"]["nneval"] for row in rows] == direct.captions.tolist()
+        tokens = tokenize(captions, "ptb", jvm)
+        rows_of = np.arange(IMAGES)
+        direct = scoring.score_tokens(tokens, prepared, rows_of, jvm, model=model.shipped())
+    assert [row["scores"]["nneval"] for row in rows] == direct.captions["nneval"].tolist()
     found = shipped["scores"]["nneval"]
-    assert (found["value"], found["signature"]) == (direct.corpus, direct.signature)
+    assert (found["value"], found["signature"]) == (
+        direct.corpus["nneval"],
+        direct.signatures["nneval"],
+    )
     assert works["nneval"]["status"] == "unavailable"
     assert "trained with the tokenizer 'ptb'" in works["nneval"]["error"]["detail"]
     assert "nneval" not in other["scores"]

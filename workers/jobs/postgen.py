@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from service.contract import bundles
-from service.contract.errors import MetricUnavailable
 from workers.control import Progress
 from workers.jobs.request import Job, Request, Result, read_pairs
 from workers.toolbox import Toolbox
@@ -127,33 +126,25 @@ def score_learned(request: Request, toolbox: Toolbox, progress: Progress) -> Res
     import numpy as np
 
     from workers.learned import scoring
-    from workers.metrics import postgen
 
     inputs, digests, asked = request.inputs, request.digests, request.parameters
     prepared = toolbox.references(digests["references"], inputs["references"])
     named = "model" in inputs
     if named:
         model = toolbox.trained(digests["model"], inputs["model"])
+        needs = {"model": model, **toolbox.features(model.features, asked.get("vectors"))}
     else:
-        model = toolbox.learned(asked["model"])
-    if prepared.tokenizer != model.tokenizer:
-        raise MetricUnavailable(
-            f"{model.name} was trained with the tokenizer {model.tokenizer!r}, this evaluation has "
-            f"{prepared.tokenizer!r}"
-        )
+        needs = toolbox.bring("nneval", asked)
     places, tokens = toolbox.tokens(digests["captions"], inputs["captions"], prepared.tokenizer)
     found = scoring.score_tokens(
-        model,
         tokens,
         prepared,
         np.array(places, np.int64),
         toolbox.jvm(),
-        vectors=toolbox.vectors(asked["vectors"]) if "wmd" in model.features else None,
-        parse=toolbox.parser().parse if "spice" in model.features else None,
+        **needs,
         progress=progress,
     )
-    scores = postgen.learned(found.corpus, found.captions, found.signature)
-    return _scored(_called(model.name, scores) if named else scores)
+    return _scored(_called(needs["model"].name, found) if named else found)
 
 
 def _called(name: str, found: "Scores") -> "Scores":

@@ -7,7 +7,7 @@ is analysed once.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -17,6 +17,7 @@ from service.contract import catalogue
 from service.contract.errors import MetricFailed, UnknownMetric
 from workers.control import Progress, Stop, never, silent
 from workers.judging.lines import Judgements
+from workers.learned import scoring as learned
 from workers.metrics import bertscore, meteor, postgen, references
 from workers.metrics.encoder import Encoder
 from workers.metrics.family import Counted, Floats, Idf
@@ -83,9 +84,8 @@ def metrics(names: Iterable[str]) -> list[str]:
     """Each once, groups as their members, `all` as all; UnknownMetric for one that captions and
     references do not give.
     """
-    scored = [
-        name for name in catalogue.POSTGEN if catalogue.work_of(name) in (*FAMILIES, _EMBEDDED)
-    ]
+    families = (*FAMILIES, _EMBEDDED, learned.FAMILY)
+    scored = [name for name in catalogue.POSTGEN if catalogue.work_of(name) in families]
     found = catalogue.expand(
         each for name in names for each in (scored if name == "all" else [name])
     )
@@ -110,9 +110,9 @@ def score(
     told: Told = lambda _: silent,
 ) -> Scored:
     """Of metrics as `metrics` gives them. `bring` gives what a family needs beside captions and
-    references, by the name that its function has for it: `parse`, `vectors`, `encoder`. Document
-    frequencies are those of the file's own reference sets, or of the sets in `frequencies`. A
-    metric that fails does not keep the others.
+    references, by the name that its function has for it: `parse`, `vectors`, `encoder`, `model`.
+    Document frequencies are those of the file's own reference sets, or of the sets in
+    `frequencies`. A metric that fails does not keep the others.
     """
     bench = _Bench(given, tokenizer, jvm, frequencies, stop)
     found: dict[str, Scores] = {}
@@ -151,14 +151,16 @@ class _Bench:
     def measured(self, family: str, needs: Mapping[str, Any], progress: Progress) -> Scores:
         if family == _EMBEDDED:
             return self._embedded(needs["encoder"], progress)
-        return postgen.score_tokens(
-            family,
+        if family == learned.FAMILY:  # by the document frequencies that it was trained with
+            score = learned.score_tokens
+        else:
+            score = partial(postgen.score_tokens, family, idf=self._idf)
+        return score(
             self._tokens,
             self._prepared,
             self.given.rows,
             self.jvm,
             **needs,
-            idf=self._idf,
             stop=self.stop,
             progress=progress,
         )

@@ -1,7 +1,7 @@
 """Scores of a learned metric: how likely a person wrote each caption, and the mean of that."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,71 +11,39 @@ from workers.control import Progress, Stop, never, silent
 from workers.learned import features, network
 from workers.learned.features import Tools
 from workers.learned.model import Model
-from workers.metrics.family import Floats
 from workers.metrics.jvm import Jvm
+from workers.metrics.postgen import Scores
 from workers.metrics.references import References
 from workers.metrics.scene_graphs import Parse
-from workers.metrics.tokens import tokenize
 from workers.metrics.word_vectors import WordVectors
 
+FAMILY = "nneval"
 VERSION = 1  # counts changes of the code that change results
 
 
-class Scored(NamedTuple):
-    """`captions`: P(human) of each; `corpus`: their mean."""
-
-    corpus: float
-    captions: Floats
-    signature: str
-
-
-def score(
-    model: Model,
-    captions: Sequence[str],
-    references: References,
-    rows: NDArray[np.integer[Any]],
-    jvm: Jvm,
-    *,
-    vectors: WordVectors | None = None,
-    parse: Parse | None = None,
-    stop: Stop = never,
-    progress: Progress = silent,
-) -> Scored:
-    """Captions are tokenised here, as the references were; rows[i] is the image that caption i
-    answers. MetricFailed where references or features are not those that the model was trained
-    with, MetricUnavailable where something is wanting.
-    """
-    tokens = tokenize(captions, references.tokenizer, jvm, stop=stop)
-    return score_tokens(
-        model,
-        tokens,
-        references,
-        rows,
-        jvm,
-        vectors=vectors,
-        parse=parse,
-        stop=stop,
-        progress=progress,
-    )
-
-
 def score_tokens(
-    model: Model,
     tokens: Sequence[str],
     references: References,
     rows: NDArray[np.integer[Any]],
     jvm: Jvm,
     *,
+    model: Model | None = None,
     vectors: WordVectors | None = None,
     parse: Parse | None = None,
     stop: Stop = never,
     progress: Progress = silent,
-) -> Scored:
-    """`score` of captions that `tokenize` has seen already."""
+) -> Scores:
+    """Captions are tokens, as the references are; rows[i] is the image that caption i answers.
+    MetricFailed where features are not computed as the model was trained, MetricUnavailable where
+    something is wanting.
+    """
+    if model is None:
+        raise MetricUnavailable("NNEval needs a model, and was given none")
     if references.tokenizer != model.tokenizer:
-        raise MetricFailed(
+        raise MetricUnavailable(
             f"{model.name} was trained with the tokenizer {model.tokenizer!r}, found references "
-            f"of {references.tokenizer!r}"
+            f"of {references.tokenizer!r}; ask for {model.tokenizer!r}, or train a model with "
+            f"{references.tokenizer!r}"
         )
     for name, given in (("wmd", vectors), ("spice", parse)):
         if name in model.features and given is None:
@@ -89,8 +57,6 @@ def score_tokens(
                 "altogether; train it anew, or bring what it was trained with"
             )
     values = network.human(model.layers, model.scaling(found.values))
-    return Scored(float(np.mean(values)), values, signature(model, references))
-
-
-def signature(model: Model, references: References) -> str:
-    return f"nneval|{references.signature}|model:{model.digest[:12]}|v:{VERSION}"
+    each = {FAMILY: values}
+    signature = f"{FAMILY}|{references.signature}|model:{model.digest[:12]}|v:{VERSION}"
+    return Scores(FAMILY, {FAMILY: float(np.mean(values))}, each, each, {FAMILY: signature})

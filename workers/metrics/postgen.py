@@ -25,7 +25,7 @@ from workers.metrics.family import Family, Floats, Idf, Measured, Statistics, Ta
 from workers.metrics.jvm import Jvm
 from workers.metrics.references import References
 from workers.metrics.scene_graphs import Parse
-from workers.metrics.tokens import SIGNATURES, Tokenizer, tokenize
+from workers.metrics.tokens import SIGNATURES, Tokenizer
 from workers.metrics.tuples import PARSER
 from workers.metrics.variety import Variety
 from workers.metrics.word_vectors import WordVectors
@@ -67,44 +67,6 @@ class Scores:
     signatures: dict[str, str]
 
 
-def score(
-    family: str,
-    captions: Sequence[str],
-    references: References,
-    rows: NDArray[np.integer[Any]],
-    jvm: Jvm,
-    *,
-    parse: Parse | None = None,
-    vectors: WordVectors | None = None,
-    idf: Idf = "dataset",
-    stop: Stop = never,
-    progress: Progress = silent,
-) -> Scores:
-    """Captions are tokenised here, as the references were; rows[i] is the image that caption i
-    answers; `parse` is for SPICE and SPIDEr, `vectors` for WMD. MetricFailed where they do not fit
-    together, JavaFailed where Java fails us, MetricUnavailable where something is wanting.
-
-    `idf`: CIDEr's document frequencies are those of the whole split, so that part of it is scored
-    on the whole's scale; "subset" takes those of the images that are answered, `Counted` those of
-    any.
-    """
-    _family(family)
-    _check(captions, references, rows)
-    tokens = tokenize(captions, references.tokenizer, jvm, stop=stop)
-    return score_tokens(
-        family,
-        tokens,
-        references,
-        rows,
-        jvm,
-        parse=parse,
-        vectors=vectors,
-        idf=idf,
-        stop=stop,
-        progress=progress,
-    )
-
-
 def score_tokens(
     family: str,
     tokens: Sequence[str],
@@ -118,7 +80,14 @@ def score_tokens(
     stop: Stop = never,
     progress: Progress = silent,
 ) -> Scores:
-    """`score` of captions that `tokenize` has seen already."""
+    """Captions are tokens, as the references are; rows[i] is the image that caption i answers;
+    `parse` is for SPICE and SPIDEr, `vectors` for WMD. MetricFailed where they do not fit together,
+    JavaFailed where Java fails us, MetricUnavailable where something is wanting.
+
+    `idf`: CIDEr's document frequencies are those of the whole split, so that part of it is scored
+    on the whole's scale; "subset" takes those of the images that are answered, `Counted` those of
+    any.
+    """
     chosen = _family(family)
     _check(tokens, references, rows)
     task = Task(tokens, rows.astype(np.int64), references, jvm, idf, stop, progress, parse, vectors)
@@ -172,12 +141,6 @@ def score_texts(
     )
     recipe = bertscore.recipe(references, idf=idf, baseline=baseline)
     return scores_of("bertscore", found, signature or bertscore.signed(references), recipe)
-
-
-def learned(corpus: float, captions: Floats, signature: str) -> Scores:
-    """What a learned metric says."""
-    each = {"nneval": captions}
-    return Scores("nneval", {"nneval": corpus}, each, each, {"nneval": signature})
 
 
 def described(found: Variety, tokenizer: Tokenizer) -> Scores:

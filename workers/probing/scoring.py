@@ -1,15 +1,20 @@
 """Corpus scores of one caption for each image, by any post-gen metrics."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from service.contract import catalogue
 from service.contract.errors import MetricUnavailable
 from workers.control import Stop, never
+from workers.learned import scoring as learned
+from workers.learned.model import Model
 from workers.metrics import bertscore, postgen
 from workers.metrics.encoder import Encoder
 from workers.metrics.jvm import Jvm
+from workers.metrics.postgen import Scores
 from workers.metrics.references import References
 from workers.metrics.scene_graphs import Parse
 from workers.metrics.word_vectors import WordVectors
@@ -25,16 +30,18 @@ def scorer(
     parse: Parse | None = None,
     vectors: WordVectors | None = None,
     encoder: Encoder | None = None,
+    model: Model | None = None,
     stop: Stop = never,
 ) -> Scorer:
-    """For metrics by name (`bleu`: all four), of any family that scores tokens; `parse` is for
-    SPICE and SPIDEr, `vectors` for WMD, `encoder` for BERTScore (of tokens, joined by blanks);
-    without them those raise MetricUnavailable. It remembers:
-    probes share captions (people's first reference is in five of them), and a metric is not asked
-    twice for the same.
+    """For metrics by name (`bleu`: all four), of any family that compares captions with references;
+    `parse` is for SPICE and SPIDEr, `vectors` for WMD, `encoder` for BERTScore (of tokens, joined
+    by blanks), `model` for NNEval; without them those raise MetricUnavailable. It remembers: probes
+    share captions (people's first reference is in five of them), and a metric is not asked twice
+    for the same.
     """
     names = catalogue.expand(metrics)
     families = catalogue.works_of(names)
+    bench = _Bench(jvm, parse, vectors, encoder, model, stop)
     known: dict[tuple[References, tuple[str, ...]], Scored] = {}
 
     def score(captions: Sequence[str], references: References) -> Scored:
@@ -47,19 +54,7 @@ def scorer(
         values: dict[str, float] = {}
         signatures: dict[str, str] = {}
         for family in families:
-            if family == "bertscore":
-                found = _bertscore(captions, references, encoder, stop)
-            else:
-                found = postgen.score_tokens(
-                    family,
-                    captions,
-                    references,
-                    np.arange(len(captions)),
-                    jvm,
-                    parse=parse,
-                    vectors=vectors,
-                    stop=stop,
-                )
+            found = bench.measured(family, captions, references)
             values |= found.corpus
             signatures |= found.signatures
         return Scored(
@@ -69,13 +64,43 @@ def scorer(
     return score
 
 
-def _bertscore(
-    captions: Sequence[str], references: References, encoder: Encoder | None, stop: Stop
-) -> postgen.Scores:
-    if encoder is None:
-        raise MetricUnavailable("BERTScore needs a model, and was given none")
-    prepared = bertscore.prepare(references.captions, encoder, stop=stop)
-    rows = range(len(captions))
-    return postgen.score_texts(
-        captions, rows, prepared, encoder, signature=references.signature, stop=stop
-    )
+@dataclass(frozen=True, eq=False)
+class _Bench:
+    """What metrics are computed with."""
+
+    jvm: Jvm
+    parse: Parse | None
+    vectors: WordVectors | None
+    encoder: Encoder | None
+    model: Model | None
+    stop: Stop
+
+    def measured(self, family: str, captions: Sequence[str], references: References) -> Scores:
+        if family == "bertscore":
+            return self._bertscore(captions, references)
+        if family == learned.FAMILY:
+            score = partial(learned.score_tokens, model=self.model)
+        else:
+            score = partial(postgen.score_tokens, family)
+        return score(
+            captions,
+            references,
+            np.arange(len(captions)),
+            self.jvm,
+            parse=self.parse,
+            vectors=self.vectors,
+            stop=self.stop,
+        )
+
+    def _bertscore(self, captions: Sequence[str], references: References) -> Scores:
+        if self.encoder is None:
+            raise MetricUnavailable("BERTScore needs a model, and was given none")
+        prepared = bertscore.prepare(references.captions, self.encoder, stop=self.stop)
+        return postgen.score_texts(
+            captions,
+            range(len(captions)),
+            prepared,
+            self.encoder,
+            signature=references.signature,
+            stop=self.stop,
+        )

@@ -15,6 +15,7 @@ from workers.judging.lines import Judgements, Pair, Rated
 from workers.judging.verdict import verdict
 from workers.metrics import bertscore, encoder, postgen, references, word_vectors
 from workers.metrics.jvm import Jvm
+from workers.metrics.tokens import tokenize
 
 CATS = ("a cat sits on a mat", "the cat is on the mat", "one cat")
 DOGS = ("a dog runs", "the brown dog runs in a park")
@@ -227,5 +228,6 @@ def test_meteor_of_each_line_is_what_it_is_without_the_others():
         scored = scoring.score(given, ["meteor"], "ptb", java)
         for place, (text, people) in zip(given.rated, LINES, strict=True):
             alone = references.prepare([people], "ptb", java)
-            expected = postgen.score("meteor", [text], alone, np.array([0]), java)
+            tokens = tokenize([text], "ptb", java)
+            expected = postgen.score_tokens("meteor", tokens, alone, np.array([0]), java)
             assert scored.values["meteor"][place] == expected.corpus["meteor"]

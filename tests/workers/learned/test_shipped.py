@@ -7,6 +7,7 @@ import pytest
 
 from workers.learned import features, model, scoring
 from workers.metrics import references
+from workers.metrics.tokens import tokenize
 
 CARD = (Path(model.__file__).parent / "CARD.md").read_text("utf-8")
 
@@ -40,5 +41,7 @@ def test_it_knows_a_good_caption_from_a_poor_one(shipped, jvm):
     ]
     captions = ["A man on a surfboard riding an ocean wave.", "a a a a a", "Two dogs eat a pizza."]
     refs = references.prepare([people], "ptb", jvm)
-    good, *poor = scoring.score(shipped, captions, refs, np.zeros(3, int), jvm).captions
+    tokens = tokenize(captions, "ptb", jvm)
+    found = scoring.score_tokens(tokens, refs, np.zeros(3, int), jvm, model=shipped)
+    good, *poor = found.captions["nneval"]
     assert good > max(poor)

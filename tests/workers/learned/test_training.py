@@ -65,7 +65,8 @@ def test_a_model_scores_as_it_was_tested(outcome, world, unused_jvm, tmp_path):
     sets = list(dict.fromkeys(rated.reference_sets))
     refs = references.prepare(sets, "none", unused_jvm)
     rows = np.array([sets.index(each) for each in rated.reference_sets])
-    scores = scoring.score(read, rated.captions, refs, rows, unused_jvm).captions
+    found = scoring.score_tokens(rated.captions, refs, rows, unused_jvm, model=read)
+    scores = found.captions["nneval"]
     found = []
     for half in training._parts(replace(world.material, rated=rated), QUICK.seed)[1:]:
         kept = np.array([image in half for image in rated.images])

@@ -87,7 +87,7 @@ def corpus():
 def _score(captions, people, idf, rows=None):
     rows = np.arange(len(captions)) if rows is None else rows
     with Jvm() as unused:
-        return postgen.score("cider_d", captions, _prepared(people), rows, unused, idf=idf)
+        return postgen.score_tokens("cider_d", captions, _prepared(people), rows, unused, idf=idf)
 
 
 def test_a_corpus_has_the_frequencies_that_counting_gives(corpus):

@@ -9,6 +9,7 @@ from service.contract import catalogue
 from service.contract.errors import Canceled, MetricFailed, UnknownMetric
 from workers.metrics import postgen, references, word_vectors
 from workers.metrics.jvm import Jvm
+from workers.metrics.tokens import tokenize
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "running", "sits", "on", "grass", "big", "red"]
 VECTORS = word_vectors.collect(
@@ -42,7 +43,8 @@ def _words(captions):
 def _score(family, captions, refs, jvm, rows=None, **options):
     rows = np.arange(len(captions)) if rows is None else np.asarray(rows)
     given = {"parse": _words, "vectors": VECTORS} | options
-    return postgen.score(family, captions, refs, rows, jvm, **given)
+    tokens = tokenize(captions, refs.tokenizer, jvm)
+    return postgen.score_tokens(family, tokens, refs, rows, jvm, **given)
 
 
 @pytest.mark.parametrize("family", postgen.FAMILIES)
@@ -275,7 +277,7 @@ def test_progress_is_told_and_stop_is_heeded(jvm, family):
 )
 def test_captions_and_rows_that_do_not_fit_are_refused(prepared, jvm, captions, rows, complaint):
     with pytest.raises(MetricFailed, match=complaint):
-        postgen.score("bleu", captions, prepared[1], rows, jvm)
+        postgen.score_tokens("bleu", captions, prepared[1], rows, jvm)
 
 
 def test_the_catalogue_and_the_families_name_the_same_metrics(prepared, jvm):
