@@ -10,7 +10,7 @@ import numpy as np
 
 from parity import learned_sets
 from parity.learned_sets import Judged
-from workers.learned import builder, fitting, network
+from workers.learned import builder, fitting, learners, network
 from workers.learned.builder import Examples, photo_of
 from workers.learned.features import Tools
 from workers.learned.fitting import Fitted, Task, Watched
@@ -19,9 +19,10 @@ from workers.learned.network import Recipe
 NAMES_OF_FEATURES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d", "meteor", "wmd")
 _APART = (NAMES_OF_FEATURES[:4], *((name,) for name in NAMES_OF_FEATURES[4:]))  # as they are kept
 RECIPES = {
-    "network": Recipe(),
+    "network": learners.LEARNERS["network"],
     "network, learning rate 0.25": Recipe(learning_rate=network.PAPER_LEARNING_RATE),
-    "logistic": Recipe(hidden=()),
+    "logistic": learners.LEARNERS["logistic"],
+    "boosting": learners.LEARNERS["boosting"],
 }
 SETS = ("COCO and Flickr30k", "Flickr30k")
 

@@ -16,6 +16,7 @@ from fleet import Fleet, bundle, bundle_of, checkpoint, until_ended, upload
 from service.contract.assets import Places
 from workers import assets
 from workers.learned import model, scoring
+from workers.learned.network import Network
 from workers.metrics import bertscore, encoder, postgen, references
 from workers.metrics.jvm import Jvm
 from workers.metrics.stop_words import ENGLISH
@@ -207,7 +208,8 @@ def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(fleet, tmp_path):
         rows = client.get(f"/v1/evaluations/{shipped['id']}/captions").json()["items"]
         other, works = _evaluate(client, postgen=["nneval"], tokenizer="none")
         own = model.shipped()
-        own = replace(own, layers=[(weights / 2, biases) for weights, biases in own.layers])
+        halves = [(weights / 2, biases) for weights, biases in own.classifier.layers]
+        own = replace(own, classifier=Network(halves))
         model.write(tmp_path / "own.safetensors", own)
         assets.add("learned", tmp_path / "own.safetensors", Places(fleet.home))
         changed, _ = _evaluate(client, postgen=["nneval"])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -31,8 +31,8 @@ from workers.control import Stop
 if TYPE_CHECKING:
     from workers.learned.builder import Captioner
     from workers.learned.fitting import Report
+    from workers.learned.learners import Recipe
     from workers.learned.model import Model
-    from workers.learned.network import Recipe
     from workers.learned.training import Material, Outcome
     from workers.sources import Source
 
@@ -50,6 +50,7 @@ learned = typer.Typer(
 class Learner(StrEnum):
     NETWORK = "network"
     LOGISTIC = "logistic"
+    BOOSTING = "boosting"
 
 
 @learned.callback()
@@ -92,14 +93,17 @@ def train(
     features: Annotated[
         str, typer.Option(help="Of bleu_1 to bleu_4, cider_d, meteor, spice, wmd; by commas.")
     ] = "bleu_1,bleu_2,bleu_3,bleu_4,cider_d,meteor",
-    learner: Annotated[Learner, typer.Option(help="The paper's network, or none hidden.")] = (
-        Learner.NETWORK
-    ),
+    learner: Annotated[
+        Learner, typer.Option(help="The paper's network, none hidden, or boosted trees.")
+    ] = Learner.NETWORK,
     learning_rate: Annotated[
-        float, typer.Option(min=0.0, help="Adam's; the paper's is 0.25.")
-    ] = 1e-3,
-    beta: Annotated[float, typer.Option(min=0.0, help="Weight of the squared weights.")] = 1e-2,
-    epochs: Annotated[int, typer.Option(min=1, help="At most so many.")] = 500,
+        float | None, typer.Option(min=0.0, help="0.001 (the paper's: 0.25), of boosting 0.1.")
+    ] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Of squared weights: 0.01; of squared leaves: 1."),
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="At most so many, or so many trees.")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 0,
     tokenizer: Annotated[Tokenizer, typer.Option(help="none: tokens already.")] = Tokenizer.PTB,
     as_json: AsJson = False,
@@ -120,11 +124,11 @@ def train(
     Prints the metric, every feature alone, and the metric without each. Exit 0: written.
     1: refused. 2: usage.
     """
-    from workers.learned.network import Recipe
+    from workers.learned import learners
 
-    recipe = Recipe(learning_rate=learning_rate, beta=beta, epochs=epochs, seed=seed)
-    if learner is Learner.LOGISTIC:
-        recipe = replace(recipe, hidden=())
+    recipe = learners.recipe(
+        learner.value, learning_rate=learning_rate, beta=beta, epochs=epochs, seed=seed
+    )
     with errors(), interruptible() as stop, progress("captions") as (bar, task):
         if not out.parent.is_dir():
             raise RequestRefused(f"expected a folder for {out.name}, found none at {out.parent}")

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from workers.control import Stop, never
-from workers.learned import network
+from workers.learned import epochs, learners
+from workers.learned.epochs import Classifier, Trained
 from workers.learned.features import Scaling
-from workers.learned.network import Layers, Recipe, Trained
+from workers.learned.learners import USUAL, Recipe
 from workers.metrics.family import Floats
 from workers.metrics.ngrams import Ints
 
@@ -69,11 +70,11 @@ class Fitted:
     test: float
 
     @property
-    def layers(self) -> Layers:
-        return self.trained.layers
+    def classifier(self) -> Classifier:
+        return self.trained.classifier
 
     def __call__(self, values: Floats) -> Floats:
-        return network.human(self.layers, self.scaling(values))
+        return self.classifier(self.scaling(values))
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Row:
 
 def fit(
     task: Task,
-    recipe: Recipe = Recipe(),
+    recipe: Recipe = USUAL,
     *,
     report: Report = lambda _what, _done, _total: None,
     stop: Stop = never,
@@ -95,15 +96,15 @@ def fit(
 ) -> Fitted:
     scaling = Scaling.of(task.values)
     watched = scaling(task.stopping.values)
-    trained = network.train(
-        scaling(task.values),
-        task.human,
-        lambda layers: task.stopping.agreement(network.human(layers, watched)),
-        recipe,
+    trained = epochs.train(
+        learners.begin(recipe, scaling(task.values), task.human, watched),
+        task.stopping.agreement,
+        recipe.epochs,
+        recipe.patience,
         progress=lambda done, total: report(what, done, total),
         stop=stop,
     )
-    tested = network.human(trained.layers, scaling(task.test.values))
+    tested = trained.classifier(scaling(task.test.values))
     best = trained.qualities[trained.best_epoch]
     return Fitted(scaling, trained, best, task.test.agreement(tested))
 
@@ -117,7 +118,7 @@ def single_features(task: Task) -> Iterator[Row]:
 
 def one_left_out(
     task: Task,
-    recipe: Recipe = Recipe(),
+    recipe: Recipe = USUAL,
     *,
     report: Report = lambda _what, _done, _total: None,
     stop: Stop = never,

@@ -1,6 +1,7 @@
 """A learned metric in a file: safetensors, equal content in equal bytes.
 
-layers/0/weights (in, out) f64, layers/0/biases (out) f64, layers/1/…
+layers/0/weights (in, out) f64, layers/0/biases (out) f64, layers/1/…; or else
+trees/features (trees, 2^depth - 1) i64, trees/thresholds f64, trees/leaves (trees, 2^depth) f64
 scaling/low, scaling/high (features) f64
 frequencies/keys (n) i64, sorted; frequencies/counts (n) u32: n-grams by hash (`frequencies.py`)
 metadata: prescore_learned "1"; features: JSON [[name, recipe], …]; tokenizer; images: those that
@@ -8,9 +9,8 @@ the frequencies count; about: JSON, for people: recipe, training, results
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,22 @@ from service.contract import catalogue
 from service.contract.blobs import digest_of
 from service.contract.errors import MetricFailed, UnknownMetric
 from workers import tensor_files
-from workers.learned import features
+from workers.learned import features, learners
+from workers.learned.epochs import Classifier, Tensors
 from workers.learned.features import Scaling
-from workers.learned.network import Layers
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.tokens import SIGNATURES, Tokenizer
 
 _FORMAT = "1"
 _SHIPPED = Path(__file__).with_name("coco.safetensors")
-_TYPES = {"layers": "float64", "scaling": "float64", "keys": "int64", "counts": "uint32"}
+_TYPES = {  # of a tensor, or of all in a part
+    "layers": "float64",
+    "scaling": "float64",
+    "trees": "float64",
+    "trees/features": "int64",
+    "frequencies/keys": "int64",
+    "frequencies/counts": "uint32",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +50,7 @@ class Model:
     recipes: tuple[str, ...]
     tokenizer: Tokenizer
     scaling: Scaling
-    layers: Layers
+    classifier: Classifier
     frequencies: Frequencies
     about: Mapping[str, Any] = field(default_factory=dict)
     digest: str = ""
@@ -65,14 +72,12 @@ def shipped() -> Model:
 
 
 def write(path: Path, model: Model) -> None:
-    tensors: dict[str, NDArray[Any]] = {
+    tensors = model.classifier.tensors() | {
         "scaling/low": model.scaling.low,
         "scaling/high": model.scaling.high,
         "frequencies/keys": model.frequencies.keys,
         "frequencies/counts": model.frequencies.counts.astype(np.uint32),
     }
-    for place, (weights, biases) in enumerate(model.layers):
-        tensors |= {f"layers/{place}/weights": weights, f"layers/{place}/biases": biases}
     metadata = {
         "prescore_learned": _FORMAT,
         "features": json.dumps(list(zip(model.features, model.recipes, strict=True))),
@@ -101,7 +106,7 @@ def read(path: Path) -> Model:
         raise MetricFailed(f"{path.name} is no file of a learned metric: {error}") from None
 
 
-def _restored(metadata: Mapping[str, Any], tensors: dict[str, NDArray[Any]], digest: str) -> Model:
+def _restored(metadata: Mapping[str, Any], tensors: Tensors, digest: str) -> Model:
     named = json.loads(metadata["features"])
     names, recipes = (tuple(str(row[place]) for row in named) for place in (0, 1))
     features.check(names)
@@ -111,9 +116,8 @@ def _restored(metadata: Mapping[str, Any], tensors: dict[str, NDArray[Any]], dig
             f"expected a tokenizer of {', '.join(SIGNATURES)}, found {tokenizer!r:.60}"
         )
     for name, values in tensors.items():
-        kind = name.split("/")[1 if name.startswith("frequencies/") else 0]
-        _check_type(name, values, _TYPES.get(kind))
-    layers = list(_layers(tensors, len(names)))
+        _check_type(name, values, _TYPES.get(name, _TYPES.get(name.split("/")[0])))
+    classifier = learners.restored(tensors, len(names))
     low, high, keys, counts = (
         tensors.pop(name)
         for name in ("scaling/low", "scaling/high", "frequencies/keys", "frequencies/counts")
@@ -127,7 +131,7 @@ def _restored(metadata: Mapping[str, Any], tensors: dict[str, NDArray[Any]], dig
         recipes=recipes,
         tokenizer=tokenizer,
         scaling=Scaling(low, high),
-        layers=layers,
+        classifier=classifier,
         frequencies=Frequencies(tokenizer, images, keys, counts.astype(np.int64)),
         about=json.loads(metadata["about"]),
         digest=digest,
@@ -141,21 +145,6 @@ def _check_type(name: str, values: NDArray[Any], expected: str | None) -> None:
         raise ValueError(f"expected {name} of {expected}, found {values.dtype.name}")
     if not np.isfinite(values).all():
         raise ValueError(f"expected finite numbers in {name}")
-
-
-def _layers(tensors: dict[str, NDArray[Any]], inputs: int) -> Iterator[tuple[Any, Any]]:
-    """One behind the other, from the features to two classes; takes them out of `tensors`."""
-    count = sum(name.startswith("layers/") for name in tensors) // 2
-    found = [
-        (tensors.pop(f"layers/{place}/weights"), tensors.pop(f"layers/{place}/biases"))
-        for place in range(count)
-    ]
-    sizes = [inputs, *(biases.size for _, biases in found)]
-    shapes = [each.shape for pair in found for each in pair]
-    expected = [shape for above, below in pairwise(sizes) for shape in ((above, below), (below,))]
-    if not found or sizes[-1] != 2 or shapes != expected:
-        raise ValueError(f"expected layers from {inputs} features to 2 classes, found {shapes}")
-    yield from found
 
 
 def _check_scaling(low: NDArray[Any], high: NDArray[Any], count: int) -> None:

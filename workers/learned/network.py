@@ -5,19 +5,17 @@ Cross-entropy + beta * (sum of squared weights), Glorot's uniform start, Adam. O
 same numbers come from the same seed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract.errors import Canceled
-from workers.control import Progress, Stop, never, silent
+from workers.learned.epochs import Tensors, sigmoid
 from workers.metrics.family import Floats
 
 Layers = Sequence[tuple[Floats, Floats]]  # weights (in, out) and biases (out)
-Quality = Callable[[Layers], float]
 
 _CLASSES = 2  # machine, human
 _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8  # of Adam, as its authors have them
@@ -40,58 +38,68 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """The layers of the best epoch; `qualities` and `losses` of all, from 0, the untrained one."""
-
+class Network:
     layers: Layers
-    best_epoch: int
-    qualities: Sequence[float]
-    losses: Sequence[float]
+
+    def __call__(self, values: Floats) -> Floats:
+        """A matrix product's last bits depend on the number of its rows: there is none."""
+        for weights, biases in self.layers[:-1]:
+            values = np.maximum(np.einsum("ij,jk->ik", values, weights) + biases, 0.0)
+        weights, biases = self.layers[-1]
+        logits = np.einsum("ij,jk->ik", values, weights) + biases
+        return sigmoid(logits[:, 1] - logits[:, 0])
+
+    def tensors(self) -> Tensors:
+        return {
+            f"layers/{place}/{name}": values
+            for place, layer in enumerate(self.layers)
+            for name, values in zip(("weights", "biases"), layer, strict=True)
+        }
 
 
-def human(layers: Layers, values: Floats) -> Floats:
-    """The probability that a person wrote it, for each row of features. Row by row the same,
-    whatever rows stand beside it (a matrix product's last bits depend on their number).
+def restored(tensors: Tensors, inputs: int) -> Network:
+    """Takes what is of layers out of `tensors`; ValueError where they do not lead, one behind the
+    other, from so many features to two classes.
     """
-    for weights, biases in layers[:-1]:
-        values = np.maximum(np.einsum("ij,jk->ik", values, weights) + biases, 0.0)
-    weights, biases = layers[-1]
-    logits = np.einsum("ij,jk->ik", values, weights) + biases
-    return _sigmoid(logits[:, 1] - logits[:, 0])
+    count = sum(name.startswith("layers/") for name in tensors) // 2
+    found = [
+        (tensors.pop(f"layers/{place}/weights"), tensors.pop(f"layers/{place}/biases"))
+        for place in range(count)
+    ]
+    sizes = [inputs, *(biases.size for _, biases in found)]
+    shapes = [each.shape for pair in found for each in pair]
+    expected = [shape for above, below in pairwise(sizes) for shape in ((above, below), (below,))]
+    if not found or sizes[-1] != _CLASSES or shapes != expected:
+        raise ValueError(f"expected layers from {inputs} features to 2 classes, found {shapes}")
+    return Network(found)
 
 
-def train(
-    values: Floats,
-    by_people: NDArray[np.bool_],
-    quality: Quality,
-    recipe: Recipe = Recipe(),
-    *,
-    progress: Progress = silent,
-    stop: Stop = never,
-) -> Trained:
-    """From features in [-1, 1] and who wrote the captions. Of all epochs the one of the highest
-    quality is kept, the first of equals. Canceled where `stop` says so.
-    """
-    rng = np.random.default_rng(recipe.seed)
-    fitting = _Fitting(_start(values.shape[1], recipe.hidden, rng), recipe)
-    best, best_epoch, kept = -np.inf, 0, fitting.copied()
-    qualities, losses = [], []
-    for epoch in range(recipe.epochs + 1):
-        order = rng.permutation(len(values)) if epoch else np.arange(0)
+class Learning:
+    """An epoch shows every caption once, in batches."""
+
+    def __init__(
+        self, values: Floats, by_people: NDArray[np.bool_], watched: Floats, recipe: Recipe
+    ) -> None:
+        self._values, self._by_people, self._watched = values, by_people, watched
+        self._rng = np.random.default_rng(recipe.seed)
+        self._fitting = _Fitting(_start(values.shape[1], recipe.hidden, self._rng), recipe)
+        self._batch = recipe.batch
+
+    def epoch(self) -> float:
+        order = self._rng.permutation(len(self._values))
         loss = 0.0
-        for start in range(0, len(order), recipe.batch):
-            batch = order[start : start + recipe.batch]
-            loss += fitting.step(values[batch], by_people[batch]) * len(batch)
-        if stop():
-            raise Canceled(f"stopped after {epoch} of {recipe.epochs} epochs")
-        losses.append(loss / len(values) if epoch else float("nan"))
-        qualities.append(quality(fitting.layers))
-        if qualities[-1] > best:
-            best, best_epoch, kept = qualities[-1], epoch, fitting.copied()
-        progress(epoch, recipe.epochs)
-        if epoch - best_epoch >= recipe.patience:
-            break
-    return Trained(kept, best_epoch, qualities, losses)
+        for start in range(0, len(order), self._batch):
+            batch = order[start : start + self._batch]
+            loss += self._fitting.step(self._values[batch], self._by_people[batch]) * len(batch)
+        return loss / len(order)
+
+    def watched(self) -> Floats:
+        return Network(self._fitting.layers)(self._watched)
+
+    def learnt(self) -> Network:
+        return Network(
+            [(weights.copy(), biases.copy()) for weights, biases in self._fitting.layers]
+        )
 
 
 def _start(inputs: int, hidden: Sequence[int], rng: np.random.Generator) -> list[Floats]:
@@ -117,9 +125,6 @@ class _Fitting:
         for (layer, _), each in zip(self.layers, weights, strict=True):
             layer[:] = each
 
-    def copied(self) -> Layers:
-        return [(weights.copy(), biases.copy()) for weights, biases in self.layers]
-
     def step(self, values: Floats, by_people: NDArray[np.bool_]) -> float:
         """Adam's, on one batch; the batch's loss before it."""
         loss = self._slope(values, by_people)
@@ -139,7 +144,7 @@ class _Fitting:
         weights, biases = self.layers[-1]
         logits = seen[-1] @ weights + biases
         margins = np.where(by_people, 1.0, -1.0) * (logits[:, 1] - logits[:, 0])
-        wrong = np.where(by_people, -1.0, 1.0) * _sigmoid(-margins) / len(values)
+        wrong = np.where(by_people, -1.0, 1.0) * sigmoid(-margins) / len(values)
         back = np.stack([-wrong, wrong], axis=1)
         loss = float(np.mean(np.logaddexp(0.0, -margins)))
         for place in reversed(range(len(self.layers))):
@@ -161,9 +166,3 @@ def _views(flat: Floats, weights: Sequence[Floats]) -> list[tuple[Floats, Floats
         found.append((flat[start:middle].reshape(each.shape), flat[middle:end]))
         start = end
     return found
-
-
-def _sigmoid(values: Floats) -> Floats:
-    """Without overflow on either side."""
-    falling = np.exp(-np.abs(values))
-    return np.where(values >= 0, 1.0, falling) / (1.0 + falling)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.control import Progress, Stop, never, silent
-from workers.learned import features, network
+from workers.learned import features
 from workers.learned.features import Tools
 from workers.learned.model import Model
 from workers.metrics.jvm import Jvm
@@ -56,7 +56,7 @@ def score_tokens(
                 f"{model.name} was trained with {expected}, here there is {recipe}: another score "
                 "altogether; train it anew, or bring what it was trained with"
             )
-    values = network.human(model.layers, model.scaling(found.values))
+    values = model.classifier(model.scaling(found.values))
     each = {FAMILY: values}
     signature = f"{FAMILY}|{references.signature}|model:{model.digest[:12]}|v:{VERSION}"
     return Scores(FAMILY, {FAMILY: float(np.mean(values))}, each, each, {FAMILY: signature})

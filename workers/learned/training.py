@@ -9,12 +9,12 @@ import numpy as np
 
 from service.contract.errors import RequestRefused
 from workers.control import Stop, never
-from workers.learned import builder, features, fitting
+from workers.learned import builder, features, fitting, learners
 from workers.learned.builder import Captioner, Examples
 from workers.learned.features import Measured, Tools
 from workers.learned.fitting import Fitted, Report, Row, Watched
+from workers.learned.learners import USUAL, Recipe
 from workers.learned.model import Model
-from workers.learned.network import Recipe
 from workers.learned.ratings import Rated
 from workers.metrics import frequencies, references
 from workers.metrics.frequencies import Frequencies
@@ -58,7 +58,7 @@ def train(
     material: Material,
     names: Sequence[str],
     jvm: Jvm,
-    recipe: Recipe = Recipe(),
+    recipe: Recipe = USUAL,
     *,
     tokenizer: Tokenizer = "ptb",
     vectors: WordVectors | None = None,
@@ -147,7 +147,7 @@ def _model(
         recipes=measured.recipes,
         tokenizer=tokenizer,
         scaling=fitted.scaling,
-        layers=fitted.layers,
+        classifier=fitted.classifier,
         frequencies=counted,
         about=about,
     )
@@ -163,6 +163,7 @@ def _about(
 ) -> dict[str, Any]:
     unstated = "not stated"
     return {
+        "learner": learners.named(recipe),
         "recipe": asdict(recipe),
         "training": {
             "images": len(set(examples.images)),

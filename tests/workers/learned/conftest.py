@@ -7,6 +7,7 @@ from builders import captions_with_references, sentence
 from workers.learned.builder import Captioner
 from workers.learned.features import Scaling
 from workers.learned.model import Model
+from workers.learned.network import Network
 from workers.learned.ratings import Rated
 from workers.learned.training import Material
 from workers.metrics import frequencies, references
@@ -77,7 +78,9 @@ def model(refs):
         ),
         tokenizer="none",
         scaling=Scaling(np.zeros(3), np.array([1.0, 1.0, 10.0])),
-        layers=[(rng.normal(size=sizes[n : n + 2]), rng.normal(size=sizes[n + 1])) for n in (0, 1)],
+        classifier=Network(
+            [(rng.normal(size=sizes[n : n + 2]), rng.normal(size=sizes[n + 1])) for n in (0, 1)]
+        ),
         frequencies=frequencies.collect(refs),
         about={"seed": 0},
     )

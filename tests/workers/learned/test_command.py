@@ -3,14 +3,16 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from service.contract import bundles
 from service.contract.bundles import Item
 from workers import commands
-from workers.learned import model
+from workers.learned import learners, model, scoring
 
 
 @pytest.fixture
@@ -63,9 +65,19 @@ def test_json_says_all_that_is_known(files):
     arguments = [*files, "--json", "--learner", "logistic", "--learning-rate", "0.25"]
     result = CliRunner().invoke(commands.learned, ["train", *arguments])
     found = json.loads(result.stdout)
-    assert (found["recipe"]["hidden"], found["recipe"]["learning_rate"]) == ([], 0.25)
+    assert (found["learner"], found["recipe"]["hidden"]) == ("logistic", [])
+    assert (found["recipe"]["learning_rate"], found["recipe"]["beta"]) == (0.25, 0.01)
     assert found["stopped_by"] == "held-out images"
     assert found["name"] == f"nneval@{found['digest'][:12]}"
+
+
+@pytest.mark.parametrize("learner", learners.LEARNERS)
+def test_every_learner_is_asked_for_by_name_and_scores(files, learner, refs, unused_jvm):
+    result = CliRunner().invoke(commands.learned, ["train", *files, "--json", "--learner", learner])
+    assert json.loads(result.stdout)["learner"] == learner, result.output
+    read = model.read(Path(files[-1]))
+    found = scoring.score_tokens(["a dog"], refs, np.zeros(1, int), unused_jvm, model=read)
+    assert 0 < found.corpus["nneval"] < 1
 
 
 def test_a_rated_photo_under_another_name_is_refused_or_left_out(files, tmp_path):

@@ -5,9 +5,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from service.contract.errors import Canceled
-from workers.learned import network
-from workers.learned.network import Recipe
+from workers.learned import epochs, network
+from workers.learned.network import Network, Recipe
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +16,14 @@ def problem():
     return values, values[:, 0] * values[:, 1] > 0  # no line tells them apart
 
 
-def _accuracy(values, human):
-    return lambda layers: float(np.mean((network.human(layers, values) > 0.5) == human))
+def _trained(values, human, recipe):
+    learning = network.Learning(values, human, values, recipe)
+    return epochs.train(
+        learning,
+        lambda scores: float(np.mean((scores > 0.5) == human)),
+        recipe.epochs,
+        recipe.patience,
+    )
 
 
 def _torch_forward(layers, values):
@@ -53,7 +58,7 @@ def test_each_step_is_torchs(problem, hidden):
             np.testing.assert_allclose(part, other.detach().numpy(), rtol=0, atol=1e-9)
     probability = torch.softmax(_torch_forward(layers, torch.tensor(values)), dim=1)[:, 1]
     np.testing.assert_allclose(
-        network.human(fitting.layers, values), probability.detach().numpy(), atol=1e-9
+        Network(fitting.layers)(values), probability.detach().numpy(), atol=1e-9
     )
 
 
@@ -70,65 +75,43 @@ def test_two_hidden_layers_learn_what_logistic_regression_cannot(problem):
     values, human = problem
     options = {"learning_rate": 0.01, "beta": 1e-5, "epochs": 30}
     found = {
-        hidden: network.train(values, human, _accuracy(values, human), Recipe(hidden, **options))
-        for hidden in ((72, 72), ())
+        hidden: _trained(values, human, Recipe(hidden, **options)) for hidden in ((72, 72), ())
     }
     assert max(found[(72, 72)].qualities) > 0.95
     assert max(found[()].qualities) < 0.65
 
 
-def test_the_layers_of_the_best_epoch_are_kept(problem):
-    """The first of equals, and `patience` epochs later it ends."""
-    values, human = problem
-    told = iter([0.1, 0.5, 0.3, 0.7, 0.7, *[0.2] * 100])
-    seen = []
-
-    def quality(layers):
-        seen.append([part.copy() for layer in layers for part in layer])
-        return next(told)
-
-    found = network.train(values, human, quality, Recipe(patience=4, epochs=50))
-    assert (found.best_epoch, len(found.qualities)) == (3, 8)
-    kept = [part for layer in found.layers for part in layer]
-    for ours, theirs in zip(kept, seen[3], strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert not np.array_equal(kept[0], seen[-1][0])
-
-
 def test_one_seed_gives_one_network_and_another_another(problem):
     values, human = problem
     first, again, other = (
-        network.train(values, human, _accuracy(values, human), Recipe(epochs=2, seed=seed))
-        for seed in (5, 5, 6)
+        _trained(values, human, Recipe(epochs=2, seed=seed)) for seed in (5, 5, 6)
     )
-    for ours, theirs in zip(first.layers, again.layers, strict=True):
-        for part, same in zip(ours, theirs, strict=True):
-            np.testing.assert_array_equal(part, same)
+    for name, values in first.classifier.tensors().items():
+        np.testing.assert_array_equal(values, again.classifier.tensors()[name])
     assert first.losses[1:] == again.losses[1:]
-    assert not np.array_equal(first.layers[0][0], other.layers[0][0])
+    assert not np.array_equal(first.classifier.layers[0][0], other.classifier.layers[0][0])
 
 
 def test_a_caption_has_the_same_score_whatever_captions_stand_beside_it(problem):
     values, _ = problem
     weights = network._start(3, (72, 72), np.random.default_rng(0))
     layers = [(each, np.full(each.shape[1], 0.1)) for each in weights]
-    whole = network.human(layers, values)
+    whole = Network(layers)(values)
     for rows in ([7], [3, 4, 5], list(range(0, 600, 2))):
-        np.testing.assert_array_equal(network.human(layers, values[rows]), whole[rows])
+        np.testing.assert_array_equal(Network(layers)(values[rows]), whole[rows])
 
 
 def test_far_logits_are_certain_and_no_overflow():
     layers = [(np.array([[0.0, 1.0]]), np.zeros(2))]
-    found = network.human(layers, np.array([[-2000.0], [0.0], [2000.0]]))
+    found = Network(layers)(np.array([[-2000.0], [0.0], [2000.0]]))
     assert found.tolist() == [0.0, 0.5, 1.0]
 
 
-def test_progress_is_told_and_stop_is_heeded(problem):
+def test_what_was_learnt_stays_as_it_was(problem):
     values, human = problem
-    told = []
-    recipe = Recipe(hidden=(), epochs=3)
-    network.train(values, human, lambda _: 0.0, recipe, progress=lambda *at: told.append(at))
-    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    answers = iter([False, False, True])
-    with pytest.raises(Canceled, match="2 of 3 epochs"):
-        network.train(values, human, lambda _: 0.0, recipe, stop=lambda: next(answers))
+    learning = network.Learning(values, human, values, Recipe(hidden=(4,)))
+    learning.epoch()
+    early, said = learning.learnt(), learning.watched()
+    learning.epoch()
+    np.testing.assert_array_equal(early(values), said)
+    assert not np.array_equal(learning.watched(), said)

@@ -29,7 +29,7 @@ def test_a_score_is_what_the_network_makes_of_the_features(model, refs, unused_j
     rows = features.measure(model.features, CAPTIONS, refs, np.arange(50), tools).values
     for value, row in zip(found.captions["nneval"], rows, strict=True):
         seen = 2 * row / np.array([1, 1, 10]) - 1
-        (first, second) = model.layers
+        (first, second) = model.classifier.layers
         hidden = np.maximum(np.clip(seen, -1, 1) @ first[0] + first[1], 0)
         assert value == pytest.approx(_softmax(hidden @ second[0] + second[1])[1], rel=1e-12)
     assert found.corpus == {"nneval": pytest.approx(np.mean(found.captions["nneval"]))}
