@@ -1,9 +1,15 @@
 """Probes through a real service: tables as they come, kept, canceled, and shown beside scores."""
 
+import hashlib
+
 import pytest
 
+import learned_models
 from builders import captions_with_references
 from fleet import Fleet, bundle_of, until, until_ended
+from service.contract.assets import Places
+from workers import assets
+from workers.learned import model
 
 WORDS = ["a", "man", "woman", "people", "dog", "runs", "sits", "on", "grass", "big"]
 SAID, PEOPLE = captions_with_references(WORDS, 50, 0)
@@ -106,6 +112,23 @@ def test_a_metric_that_is_unavailable_is_said_and_the_others_are_probed(fleet):
     assert found["probes"] == {}
     assert found["health"] is None
     assert {work["status"] for work in found["works"]} == {"unavailable"}
+
+
+def test_the_learned_metric_is_probed_by_the_teams_own_model(fleet, tmp_path):
+    """The shipped one was trained with other tokens than are asked for, and says so."""
+    request = {**REQUEST, "metrics": ["nneval"], "probes": ["human", "single"]}
+    with fleet.client() as client:
+        shipped = _ended(client, client.post("/v1/probes", json=request).json()["id"])
+        path = tmp_path / "own.safetensors"
+        model.write(path, learned_models.by_chance(PEOPLE))
+        assets.add("learned", path, Places(fleet.home))
+        found = _ended(client, client.post("/v1/probes", json=request).json()["id"])
+    reasons = {work["error"]["detail"] for work in shipped["works"] if work["status"] != "blocked"}
+    assert all("trained with the tokenizer 'ptb', found" in reason for reason in reasons)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    (people,) = found["probes"]["human"]
+    assert f"|model:{digest[:12]}|" in people["signatures"]["nneval"]
+    assert found["health"]["nneval"]["human"] == people["scores"]["nneval"]
 
 
 def test_a_cancel_cancels(fleet):

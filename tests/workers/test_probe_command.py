@@ -1,16 +1,20 @@
 """`prescore probe` on made-up captions; what its tables hold is tested with the engine."""
 
 import csv
+import hashlib
 import json
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import learned_models
 from builders import captions_with_references
 from service.contract import bundles
+from service.contract.assets import Places
 from service.contract.bundles import Item
-from workers import commands
+from workers import assets, commands
+from workers.learned import model
 
 WORDS = ["a", "the", "man", "woman", "people", "dog", "runs", "sits", "on", "grass"]
 SAID, PEOPLE = captions_with_references(WORDS, 40, 0)
@@ -34,12 +38,17 @@ def folder(tmp_path_factory):
 
 
 def _probe(home, monkeypatch, *arguments):
+    usual = ("--metrics", "bleu_4,cider_d", "--tokenizer", "none")
+    return _run(home, monkeypatch, *arguments, *usual)
+
+
+def _run(home, monkeypatch, *arguments):
     monkeypatch.setenv("PRESCORE_HOME", str(home))
     monkeypatch.setenv("PRESCORE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("PRESCORE_ASSETS", "")
     app = typer.Typer()
     app.command()(commands.probe)
-    usual = ("--metrics", "bleu_4,cider_d", "--tokenizer", "none")
-    return CliRunner().invoke(app, [*arguments, *usual], catch_exceptions=False)
+    return CliRunner().invoke(app, list(arguments))
 
 
 def test_every_probe_has_its_table_and_every_metric_its_health(home, folder, monkeypatch, tmp_path):
@@ -80,6 +89,20 @@ def test_without_training_captions_a_table_says_so(home, folder, monkeypatch):
     assert "RvR: bleu_4 0." in done.stdout
 
 
+def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):
+    model.write(tmp_path / "own.safetensors", learned_models.by_chance(PEOPLE))
+    assets.add("learned", tmp_path / "own.safetensors", Places(tmp_path))
+    asked = (f"{folder}/test", "--probes", "human,single", "--metrics", "nneval", "--json")
+    done = _run(tmp_path, monkeypatch, *asked, "--tokenizer", "none")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    digest = hashlib.sha256((tmp_path / "own.safetensors").read_bytes()).hexdigest()
+    (people,) = found["probes"]["human"]
+    assert f"|model:{digest[:12]}|" in people["signatures"]["nneval"]
+    assert 0 < found["health"]["nneval"]["constant"] < 1
+    assert found["health"]["nneval"]["human_of_range"] == people["scores"]["nneval"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -87,16 +110,18 @@ def test_without_training_captions_a_table_says_so(home, folder, monkeypatch):
         (("--swap", "woman"), 2, "expected woman=man"),
         (("--tokenizer", "moses"), 2, "'regex'"),
         (("--probes", "human", "--metrics", "spice"), 1, "CoreNLP 3.6.0"),
+        (
+            ("--probes", "human", "--metrics", "nneval"),
+            1,
+            "trained with the tokenizer 'ptb'",
+        ),
+        (("--probes", "human", "--metrics", "words_used"), 1, "cannot be probed"),
         (("--probes", "human", "--captions", "nowhere.json"), 1, "cannot be read"),
     ],
 )
 def test_an_error_says_what_was_expected(home, folder, monkeypatch, arguments, code, said):
-    monkeypatch.setenv("PRESCORE_HOME", str(home))
-    monkeypatch.setenv("PRESCORE_ASSETS", "")
-    app = typer.Typer()
-    app.command()(commands.probe)
     usual = () if "--tokenizer" in arguments else ("--tokenizer", "none")
     metrics = () if "--metrics" in arguments else ("--metrics", "bleu_4")
-    done = CliRunner().invoke(app, [f"{folder}/test", *usual, *metrics, *arguments])
+    done = _run(home, monkeypatch, f"{folder}/test", *usual, *metrics, *arguments)
     assert done.exit_code == code
     assert said in " ".join(done.stderr.replace("│", " ").split())

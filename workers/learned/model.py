@@ -158,7 +158,7 @@ def _check_scaling(low: NDArray[Any], high: NDArray[Any], count: int) -> None:
 
 
 def _check_frequencies(keys: NDArray[Any], counts: NDArray[Any], images: int) -> None:
-    if keys.ndim != 1 or keys.shape != counts.shape or (np.diff(keys) <= 0).any():
+    if keys.ndim != 1 or keys.shape != counts.shape or (keys[1:] <= keys[:-1]).any():
         raise ValueError(
             f"expected a count for each of the sorted keys, found {keys.shape} and {counts.shape}"
         )

@@ -1,6 +1,7 @@
 """`prescore judge` as a user calls it."""
 
 import csv
+import hashlib
 import json
 import subprocess
 import sys
@@ -12,8 +13,11 @@ import typer
 from scipy import stats
 from typer.testing import CliRunner
 
+import learned_models
 from service.contract import bundles
-from workers import commands
+from service.contract.assets import Places
+from workers import assets, commands
+from workers.learned import model
 
 WORDS = ["a", "man", "woman", "dog", "cat", "runs", "sits", "on", "in", "the", "park", "red"]
 KENDALL = ("kendall_b", "kendall_c", "kendall_p")
@@ -162,9 +166,8 @@ def test_an_empty_candidate_is_a_caption_like_others(tmp_path):
     assert all(row["reason"] is None for row in found["rated"].values())
 
 
-def test_what_is_unavailable_is_said_and_the_others_are_judged(file, tmp_path, monkeypatch):
-    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("PRESCORE_ASSETS", raising=False)
+@pytest.mark.usefixtures("places")
+def test_what_is_unavailable_is_said_and_the_others_are_judged(file):
     result = _judge(file, "--metrics", "spice,bleu_1", "--json")
     assert result.exit_code == 0
     assert "prescore assets" in json.loads(result.stdout)["missing"]["spice"]["detail"]
@@ -172,6 +175,30 @@ def test_what_is_unavailable_is_said_and_the_others_are_judged(file, tmp_path, m
     alone = _judge(file, "--metrics", "spice")
     assert alone.exit_code == 1
     assert "none of these metrics could be computed" in alone.stderr
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """Nothing is here but what a test registers."""
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("PRESCORE_ASSETS", raising=False)
+    return Places(tmp_path / "home")
+
+
+def test_the_learned_metric_is_the_teams_own_or_the_shipped_one(file, places, tmp_path):
+    """The shipped one was trained with PTB, which is not asked for here."""
+    shipped = _judge(file, "--metrics", "nneval,bleu_1", "--json")
+    assert list(json.loads(shipped.stdout)["rated"]) == ["bleu_1"]
+    assert "unavailable: nneval: nneval@101dc4d48729 was trained with the tokenizer 'ptb'" in (
+        shipped.stderr
+    )
+    path = tmp_path / "own.safetensors"
+    model.write(path, learned_models.by_chance([["a cat", "the cat"], ["a dog in the park"]]))
+    assets.add("learned", path, places)
+    found = _found(file, "--metrics", "nneval")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert f"|model:{digest[:12]}|" in found["signatures"]["nneval"]
+    assert found["rated"]["nneval"]["n"] == found["pairs"]["nneval"]["all"]["n"] == 40
 
 
 def test_tasks_are_made_from_a_dataset_and_judged(tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.rouge.rouge import Rouge
 
 import encoders
+import learned_models
 from service.contract.errors import Canceled, MetricUnavailable, UnknownMetric
 from workers.judging import scoring
 from workers.judging.lines import Judgements, Pair, Rated
@@ -51,6 +53,10 @@ def _scored(java, names=("cider_d", "bleu_1", "bleu_4", "rouge_l"), **options):
 
 def _bring(**needs):
     return lambda _family, _progress: needs
+
+
+def _for(wanted, **needs):
+    return lambda family, _progress: needs if family == wanted else {}
 
 
 def _grams(text, n):
@@ -152,7 +158,7 @@ def test_of_a_distance_less_is_better(java):
 
 def test_bertscore_takes_captions_as_they_are(java, tmp_path):
     model = encoder.read(encoders.make(tmp_path), 2)
-    given, scored = _scored(java, ["bertscore", "bleu_1"], bring=_for_bertscore(model))
+    given, scored = _scored(java, ["bertscore", "bleu_1"], bring=_for("bertscore", encoder=model))
     people = bertscore.prepare([references for _, references in LINES], model)
     expected = bertscore.measure([text for text, _ in LINES], range(len(LINES)), people, model)
     found = scored.values["bertscore"][given.rated]
@@ -160,8 +166,37 @@ def test_bertscore_takes_captions_as_they_are(java, tmp_path):
     assert scored.signatures["bertscore"].startswith("bertscore|refs:2-4|tok:model|model:")
 
 
-def _for_bertscore(model):
-    return lambda family, _: {"encoder": model} if family == "bertscore" else {}
+CORPUS = [CATS, DOGS, ("a cat", "a park"), ("the bird in the tree", "a dog"), ("on a mat",)]
+
+
+@pytest.mark.parametrize("frequencies", [None, [PARK, CATS]])
+def test_a_learned_metric_has_the_document_frequencies_of_its_training(java, frequencies):
+    """Whatever the file's own are, or those that others are scored with."""
+    model = learned_models.by_chance(CORPUS)
+    bring = _for("nneval", model=model)
+    given, scored = _scored(java, ["cider_d", "nneval"], bring=bring, frequencies=frequencies)
+    said = {at: [text] for at, (text, _) in enumerate(LINES)}
+    people = {at: list(references) for at, (_, references) in enumerate(LINES)}
+    bleu = Bleu(4).compute_score(people, said, verbose=0)[1]
+    for at, place in enumerate(given.rated):
+        own = {
+            "bleu_1": bleu[0][at],
+            "bleu_4": bleu[3][at],
+            "cider_d": _cider_d(*LINES[at], CORPUS),
+        }
+        expected = learned_models.human(model, own)
+        assert scored.values["nneval"][place] == pytest.approx(expected, rel=1e-9)
+    assert scored.signatures["nneval"].startswith("nneval|refs:2-4|tok:none|model:")
+    found = verdict(JUDGEMENTS, given, scored, "flat")
+    assert found["rated"]["nneval"]["n"] == 6
+    assert set(found["pairs"]["nneval"]) > {"HM", "all"}
+
+
+def test_a_model_of_other_tokens_is_missing_and_the_others_are_judged(java):
+    other = replace(learned_models.by_chance(CORPUS), tokenizer="ptb")
+    _, scored = _scored(java, ["nneval", "bleu_1"], bring=_for("nneval", model=other))
+    assert list(scored.values) == ["bleu_1"]
+    assert "trained with the tokenizer 'ptb', found" in scored.missing["nneval"].detail
 
 
 def test_what_cannot_be_brought_is_missing(java):
@@ -179,7 +214,7 @@ def test_names_are_expanded_and_what_needs_a_model_is_refused():
     assert scoring.metrics(["cider_d", "bleu", "bleu_4"]) == [
         *("cider_d", "bleu_1", "bleu_2", "bleu_3", "bleu_4")
     ]
-    assert {"meteor", "spice", "cider", "rouge_l", "wmd", "bertscore"} < set(
+    assert {"meteor", "spice", "cider", "rouge_l", "wmd", "bertscore", "nneval"} < set(
         scoring.metrics(["all"])
     )
     with pytest.raises(

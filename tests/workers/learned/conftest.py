@@ -3,18 +3,16 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+import learned_models
 from builders import captions_with_references, sentence
 from workers.learned.builder import Captioner
-from workers.learned.features import Scaling
-from workers.learned.model import Model
-from workers.learned.network import Network
 from workers.learned.ratings import Rated
 from workers.learned.training import Material
-from workers.metrics import frequencies, references
+from workers.metrics import references
 from workers.metrics.jvm import Jvm
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "sits", "on", "grass", "big"]
-FEATURES = ("bleu_1", "bleu_4", "cider_d")  # nothing starts Java for these, with tokens as given
+_, PEOPLE = captions_with_references(WORDS, 50, 1)
 
 
 @dataclass(frozen=True)
@@ -60,27 +58,9 @@ def unused_jvm():
 
 @pytest.fixture(scope="session")
 def refs(unused_jvm):
-    _, people = captions_with_references(WORDS, 50, 1)
-    return references.prepare(people, "none", unused_jvm)
+    return references.prepare(PEOPLE, "none", unused_jvm)
 
 
 @pytest.fixture(scope="session")
-def model(refs):
-    """Weights of chance."""
-    rng = np.random.default_rng(0)
-    sizes = (len(FEATURES), 4, 2)
-    return Model(
-        features=FEATURES,
-        recipes=(
-            "bleu_1|tok:none|reflen:closest|v:1",
-            "bleu_4|tok:none|reflen:closest|v:1",
-            f"cider_d|tok:none|df:given({frequencies.collect(refs).digest[:12]}, n=50)|v:2",
-        ),
-        tokenizer="none",
-        scaling=Scaling(np.zeros(3), np.array([1.0, 1.0, 10.0])),
-        classifier=Network(
-            [(rng.normal(size=sizes[n : n + 2]), rng.normal(size=sizes[n + 1])) for n in (0, 1)]
-        ),
-        frequencies=frequencies.collect(refs),
-        about={"seed": 0},
-    )
+def model():
+    return learned_models.by_chance(PEOPLE)

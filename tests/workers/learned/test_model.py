@@ -7,6 +7,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
+import learned_models
 from service.contract.errors import MetricFailed
 from workers import tensor_files
 from workers.learned import model as files
@@ -154,6 +155,16 @@ def test_a_file_that_contradicts_itself_is_refused_with_the_reason(path, complai
     _rewritten(path, CHANGES[complaint])
     with pytest.raises(MetricFailed, match=complaint):
         files.read(path)
+
+
+def test_a_corpus_of_few_ngrams_is_read(tmp_path):
+    """Hashes so far apart that their difference is no 64-bit number."""
+    few = learned_models.by_chance([["a cat", "the cat"], ["a dog in the park"]])
+    assert len(few.frequencies.keys) == 2
+    files.write(tmp_path / "few", few)
+    np.testing.assert_array_equal(
+        files.read(tmp_path / "few").frequencies.keys, few.frequencies.keys
+    )
 
 
 def test_no_text_of_a_corpus_is_in_the_file(path, model, refs):

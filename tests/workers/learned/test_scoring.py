@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import learned_models
 from builders import captions_with_references
 from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
 from workers.learned import features, scoring
@@ -17,21 +18,14 @@ def _score(model, refs, jvm, captions=CAPTIONS, rows=None, **options):
     return scoring.score_tokens(captions, refs, rows, jvm, model=model, **options)
 
 
-def _softmax(logits):
-    powers = np.exp(logits - logits.max())
-    return powers / powers.sum()
-
-
 def test_a_score_is_what_the_network_makes_of_the_features(model, refs, unused_jvm):
     """Caption by caption, with dot products; the mean of all."""
     found = _score(model, refs, unused_jvm)
     tools = Tools(unused_jvm, model.frequencies)
     rows = features.measure(model.features, CAPTIONS, refs, np.arange(50), tools).values
     for value, row in zip(found.captions["nneval"], rows, strict=True):
-        seen = 2 * row / np.array([1, 1, 10]) - 1
-        (first, second) = model.classifier.layers
-        hidden = np.maximum(np.clip(seen, -1, 1) @ first[0] + first[1], 0)
-        assert value == pytest.approx(_softmax(hidden @ second[0] + second[1])[1], rel=1e-12)
+        expected = learned_models.human(model, dict(zip(model.features, row, strict=True)))
+        assert value == pytest.approx(expected, rel=1e-12)
     assert found.corpus == {"nneval": pytest.approx(np.mean(found.captions["nneval"]))}
     assert np.ptp(found.captions["nneval"]) > 0.01
 

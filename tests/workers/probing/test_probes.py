@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import learned_models
 from oracles import coco_scorers
 from service.contract.errors import (
     Canceled,
@@ -216,6 +217,34 @@ def test_unknown_probes_and_metrics_are_refused():
     for metric in ("bleu_5", "perplexity", "caption_length"):
         with pytest.raises(UnknownMetric):
             _run("human", metrics=[metric])
+
+
+def test_the_learned_metric_is_probed_by_its_own_document_frequencies():
+    """Features by pycocoevalcap: images of the model's corpus beside those that are scored."""
+    elsewhere = [["a man"], ["the dog", "a woman"]]
+    model = learned_models.by_chance([*REST, *elsewhere])
+    score = scoring.scorer(["bleu_4", "nneval"], Jvm(), model=model)
+    options = Options(swaps=[("man", "woman")])
+    rows = probes.run("swap", Material("none", PEOPLE), score, options)
+    swapped = ["a woman rides a red bike", *FIRST[1:]]
+    for row, captions in zip(rows, (FIRST, swapped), strict=True):
+        own = coco_scorers.each([*captions, "", ""], [*REST, *elsewhere], METRICS)
+        columns = {name: own[name][1] for name in learned_models.FEATURES}
+        expected = [
+            learned_models.human(model, {name: column[at] for name, column in columns.items()})
+            for at in range(len(captions))
+        ]
+        assert row.scores["nneval"] == pytest.approx(np.mean(expected), rel=1e-9)
+    assert "|model:" in rows[0].signatures["nneval"]
+
+
+def test_a_learned_metric_of_other_tokens_says_so():
+    model = learned_models.by_chance(PEOPLE)
+    score = scoring.scorer(["nneval"], Jvm(), model=model)
+    with pytest.raises(MetricUnavailable, match="'none', found references of 'regex'; ask for"):
+        probes.run("human", Material("regex", PEOPLE), score)
+    with pytest.raises(MetricUnavailable, match="needs a model"):
+        _run("human", metrics=["nneval"])
 
 
 def test_a_metric_that_lacks_something_says_so():
