@@ -3,8 +3,8 @@
 import pytest
 
 from parity import people
+from workers.judgements import Judgements
 from workers.judging import scoring
-from workers.judging.lines import Judgements
 from workers.judging.verdict import verdict
 from workers.metrics import tuples
 from workers.metrics.jvm import Jvm

@@ -80,7 +80,8 @@ def judge(
     Exit 0: judged; metrics that are unavailable are told on stderr. Exit 1: refused,
     or no metric could be computed. Exit 2: usage.
     """
-    from workers.judging import lines, scoring
+    from workers import judgements
+    from workers.judging import scoring
     from workers.judging.verdict import verdict
 
     outputs = {"json": json_out, "csv": csv_out, "svg": plot}
@@ -92,8 +93,8 @@ def judge(
         people = partial(_people, places=toolbox.places, url=url, key_file=key_file)
         if distractors is not None:
             _make(file, people(distractors), seed)
-        judgements = lines.read(file)
-        given = scoring.captions(judgements)
+        judged = judgements.read(file)
+        given = scoring.captions(judged)
         with progresses() as told:
             scored = scoring.score(
                 given,
@@ -105,7 +106,7 @@ def judge(
                 told=told,
             )
         _tell_missing(scored)
-        found = verdict(judgements, given, scored, raters)
+        found = verdict(judged, given, scored, raters)
     if distractors is not None:
         found["distractors"] = {"dataset": distractors, "seed": seed}
     for kind, path in outputs.items():
@@ -133,7 +134,8 @@ def _people(
 
 
 def _make(file: Path, people: Sequence[tuple[str, ...]], seed: int) -> None:
-    from workers.judging import distractors, lines
+    from workers import judgements
+    from workers.judging import distractors
 
     if file.exists():
         raise RequestRefused(f"expected the name of a new file for the tasks, {file} is there")
@@ -143,7 +145,7 @@ def _make(file: Path, people: Sequence[tuple[str, ...]], seed: int) -> None:
             "expected images with several captions, in English, that name people or scenes; found "
             f"none among {len(people)} images"
         )
-    lines.write(file, pairs, seed=seed)
+    judgements.write(file, pairs, seed=seed)
 
 
 def _bring(family: str, progress: "Progress", toolbox: Toolbox) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from workers.judgements import Pair
 from workers.judging import phrases
-from workers.judging.lines import Pair
 from workers.judging.phrases import Phrase
 
 _TRIES = 50  # of drawing what fits; most fit at once

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.judging.lines import ALL, AVERAGE, WORST, Pair
+from workers.judgements import ALL, AVERAGE, WORST, Pair
 from workers.metrics.family import Floats
 
 Row = Mapping[str, Any]  # n, accuracy, ties (a share)

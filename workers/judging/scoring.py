@@ -16,7 +16,7 @@ import numpy as np
 from service.contract import catalogue
 from service.contract.errors import MetricFailed, UnknownMetric
 from workers.control import Progress, Stop, never, silent
-from workers.judging.lines import Judgements
+from workers.judgements import Judgements
 from workers.learned import scoring as learned
 from workers.metrics import bertscore, meteor, postgen, references
 from workers.metrics.encoder import Encoder

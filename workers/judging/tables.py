@@ -6,8 +6,8 @@ from html import escape
 from io import StringIO
 from typing import Any
 
+from workers.judgements import AVERAGE, WORST
 from workers.judging.correlations import NAMES
-from workers.judging.lines import AVERAGE, WORST
 from workers.judging.verdict import Verdict
 
 _COLUMNS = ("kind", "metric", "what", "n", "value", "low", "high", "p", "ties")

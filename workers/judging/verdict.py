@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.contract import catalogue
+from workers.judgements import Judgements
 from workers.judging import correlations, preferences
-from workers.judging.lines import Judgements
 from workers.judging.raters import Raters, observations
 from workers.judging.scoring import Captions, Scored
 from workers.metrics.family import Floats

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from workers.judgements import Pair
 from workers.judging import preferences
-from workers.judging.lines import Pair
 
 
 def _pairs(*judged):

@@ -12,8 +12,8 @@ from pycocoevalcap.rouge.rouge import Rouge
 import encoders
 import learned_models
 from service.contract.errors import Canceled, MetricUnavailable, UnknownMetric
+from workers.judgements import Judgements, Pair, Rated
 from workers.judging import scoring
-from workers.judging.lines import Judgements, Pair, Rated
 from workers.judging.verdict import verdict
 from workers.metrics import bertscore, encoder, postgen, references, word_vectors
 from workers.metrics.jvm import Jvm

@@ -113,10 +113,16 @@ def test_wrong_arguments_are_named(files, tmp_path):
         ("", "line 1: expected JSON"),
         ("[]", "expected a JSON object"),
         ('{"candidate": "a", "references": ["a"], "rating": 1}', "image: expected the name"),
-        ('{"image": "1", "references": ["a"], "rating": 1}', "candidate: expected a caption"),
+        ('{"image": "1", "references": ["a"], "rating": 1}', "candidate: expected a text"),
         ('{"image": "1", "candidate": "a", "references": [], "rating": 1}', "references: expected"),
-        ('{"image": "1", "candidate": "a", "references": ["a"]}', "ratings: expected a list"),
-        ('{"image": "1", "candidate": "a", "references": ["a"], "rating": true}', "found [True]"),
+        (
+            '{"image": "1", "candidate": "a", "references": ["a"]}',
+            "rating: expected a number",
+        ),
+        (
+            '{"image": "1", "candidate": "a", "references": ["a"], "rating": true}',
+            "rating: expected a number, found True",
+        ),
     ],
 )
 def test_a_wrong_line_of_ratings_is_named(files, tmp_path, line, complaint):

@@ -3,7 +3,7 @@ preferred. What is wrong is said with line and field.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -19,9 +19,12 @@ _RATED, _PAIR = {"candidate", "rating", "ratings"}, {"a", "b", "preferred"}
 
 @dataclass(frozen=True)
 class Rated:
+    """`image` is the name of the one that the caption is of, where that is said."""
+
     candidate: str
     references: tuple[str, ...]
     ratings: tuple[float, ...]
+    image: str | None = None
 
 
 @dataclass(frozen=True)
@@ -43,22 +46,41 @@ class Judgements:
 
 def read(path: Path) -> Judgements:
     """Both kinds may stand in one file; RequestRefused at the first wrong line."""
-    if not path.is_file():
-        raise RequestRefused(f"expected a file of judgements, found nothing at {path}")
     found: dict[type, list[Any]] = {Rated: [], Pair: []}
-    with path.open("rb") as stream:
-        for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
-            judgement = _judgement(number, _object(number, line))
-            found[type(judgement)].append(judgement)
-    if not any(found.values()):
-        raise RequestRefused(f"{path.name} is empty: expected a line for each judgement")
+    for _, judgement in _numbered(path):
+        found[type(judgement)].append(judgement)
     return Judgements(found[Rated], found[Pair])
+
+
+def read_images(path: Path) -> list[tuple[str, Rated]]:
+    """Rated captions alone, each with the name of its image; RequestRefused at the first other
+    line.
+    """
+    found = []
+    for number, judgement in _numbered(path):
+        if isinstance(judgement, Pair):
+            raise RequestRefused(f"line {number}: expected a rated caption, found a pair")
+        if judgement.image is None:
+            _refuse(number, "image", "the name of the image as a text", {})
+        found.append((judgement.image, judgement))
+    return found
 
 
 def write(path: Path, pairs: Iterable[Pair], **notes: Any) -> None:
     """`notes` stand in every line, for people: `read` passes over fields that it does not know."""
     lines = (json.dumps(asdict(pair) | notes, ensure_ascii=False) for pair in pairs)
     files.write(path, lambda partial: partial.write_text("\n".join(lines) + "\n", "utf-8"))
+
+
+def _numbered(path: Path) -> Iterator[tuple[int, Rated | Pair]]:
+    if not path.is_file():
+        raise RequestRefused(f"expected a file of judgements, found nothing at {path}")
+    number = 0
+    with path.open("rb") as stream:
+        for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
+            yield number, _judgement(number, _object(number, line))
+    if not number:
+        raise RequestRefused(f"{path.name} is empty: expected a line for each judgement")
 
 
 def _object(number: int, line: bytes) -> Mapping[str, Any]:
@@ -95,7 +117,9 @@ def _judgement(number: int, value: Mapping[str, Any]) -> Rated | Pair:
     )
     if rated:
         candidate = _caption(number, "candidate", value.get("candidate"))
-        return Rated(candidate, people, _ratings(number, value))
+        image = value.get("image")
+        named = image if isinstance(image, str) and image else None
+        return Rated(candidate, people, _ratings(number, value), named)
     return _pair(number, people, value)
 
 
