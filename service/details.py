@@ -1,7 +1,6 @@
 """What lies below the scores: every caption with its own, every reference token with its odds."""
 
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from service.contract.schemas import (
     TokenOut,
     TokensOut,
 )
+from service.contract.strict_json import finite
 from service.contract.words import TOKENIZERS
 from service.datasets import Pinned
 from service.tensors import TensorFile
@@ -109,18 +109,13 @@ def _tokens(
     return [
         TokenOut(
             word=word,
-            logp=_finite(logp[at]),
+            logp=finite(logp[at]),
             rank=rank[at],
             top=_END if top[at * k] == checkpoint_header.EDGE else vocabulary[top[at * k]],
-            top_logp=_finite(top_logp[at * k]),
+            top_logp=finite(top_logp[at * k]),
         )
         for at, word in enumerate(words)
     ]
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity, and no NaN."""
-    return value if math.isfinite(value) else None
 
 
 def _rows(records: Records, blobs: Blobs, identity: str) -> list[CaptionOut]:
@@ -133,7 +128,7 @@ def _rows(records: Records, blobs: Blobs, identity: str) -> list[CaptionOut]:
         CaptionOut(
             image=names[place],
             caption=caption,
-            scores={name: _finite(values[at]) for name, values in scores.items()},
+            scores={name: finite(values[at]) for name, values in scores.items()},
         )
         for at, (place, caption) in enumerate(pairs)
     ]

@@ -1,6 +1,5 @@
 """What the HTTP interface answers. Nothing has a default: what is said is there."""
 
-import math
 from collections.abc import Mapping
 from typing import Any, Generic, Literal, Self, TypeVar
 
@@ -8,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from service.contract import catalogue
 from service.contract.catalogue import Family
+from service.contract.strict_json import finite
 from service.contract.texts import Digest, EvaluationId, ProbesId, Timestamp
 from service.contract.works import EvaluationStatus, WorkStatus
 
@@ -94,7 +94,7 @@ class ScoreOut(BaseModel):
         """By a metric's name, or an alias of it; works sign all their scores alike, or each."""
         spec = catalogue.metric(name)
         return cls(
-            value=value if value is not None and math.isfinite(value) else None,
+            value=finite(value),
             family=spec.family,
             higher_is_better=spec.higher_is_better,
             interval=interval,

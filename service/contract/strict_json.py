@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -27,7 +27,7 @@ def parse(text: str) -> Any:
             object_pairs_hook=_unique,
             parse_constant=_refuse_constant,
             parse_int=_integer,
-            parse_float=_finite,
+            parse_float=_real,
         )
     except NotJson:
         raise
@@ -38,6 +38,15 @@ def parse(text: str) -> Any:
     if _ESCAPED_SURROGATE.search(text):
         _refuse_surrogates(value)
     return value
+
+
+def finite(value: Any) -> Any:
+    """What can be written: a number that is infinite or undefined is null."""
+    if isinstance(value, Mapping):
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -54,10 +63,10 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _integer(digits: str) -> int | float:
     """`-0` is a float to other readers, and so is what no 64-bit integer holds."""
-    return _finite(digits) if digits == "-0" or len(digits) > 18 else int(digits)
+    return _real(digits) if digits == "-0" or len(digits) > 18 else int(digits)
 
 
-def _finite(digits: str) -> float:
+def _real(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
         raise NotJson(f"expected a number that 64 bits can hold, found {digits:.40}")

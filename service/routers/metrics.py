@@ -1,6 +1,5 @@
 """/v1/metrics: what can be computed here, and what it means."""
 
-import math
 from dataclasses import replace
 
 from fastapi import APIRouter
@@ -9,6 +8,7 @@ from service import learned
 from service.contract import assets, catalogue
 from service.contract.catalogue import METRICS, POSTGEN, MetricSpec
 from service.contract.schemas import MetricOut, MetricPage
+from service.contract.strict_json import finite
 from service.dependencies import Service
 
 router = APIRouter(prefix="/v1/metrics", tags=["metrics"])
@@ -33,13 +33,9 @@ def _out(spec: MetricSpec, reason: str | None) -> MetricOut:
         name=spec.name,
         family=spec.family,
         higher_is_better=spec.higher_is_better,
-        range=(_finite(spec.range[0]), _finite(spec.range[1])),
+        range=finite(spec.range),
         definition=spec.definition,
         needs=list(spec.needs),
         status="available" if reason is None else "unavailable",
         reason=reason,
     )
-
-
-def _finite(bound: float) -> float | None:
-    return bound if math.isfinite(bound) else None

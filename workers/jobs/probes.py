@@ -1,12 +1,12 @@
 """The works of the probes: a table for each, and the metrics' health from all of them."""
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from service.contract import bundles, catalogue
+from service.contract.strict_json import finite
 from workers.control import Progress
 from workers.jobs.request import Request, Result, read_pairs, write_json
 from workers.toolbox import Toolbox
@@ -69,12 +69,3 @@ def _scorer(asked: Mapping[str, Any], toolbox: Toolbox) -> "Scorer":
 def _result(content: Mapping[str, Any]) -> Result:
     found = finite(content)
     return Result(lambda path: write_json(path, found), found)
-
-
-def finite(value: Any) -> Any:
-    """As JSON can say it: what is infinite or undefined is null."""
-    if isinstance(value, Mapping):
-        return {name: finite(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

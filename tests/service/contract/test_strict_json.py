@@ -1,6 +1,8 @@
 """Two readers must not see two different things in the same JSON."""
 
 import contextlib
+import json
+import math
 
 import pytest
 
@@ -92,3 +94,12 @@ def test_the_deepest_value_that_can_be_read_can_be_shown_in_a_message():
         for depth in range(2, 2000):
             value = strict_json.parse("[" * depth + "]" * depth)
     assert 500 < repr(value).count("[") < 1999
+
+
+@pytest.mark.parametrize("value", [-math.inf, math.inf, math.nan])
+def test_a_number_that_json_cannot_write_is_null(value):
+    """A model may give a word no probability at all: its logarithm is minus infinity."""
+    assert strict_json.finite(value) is None
+    held = {"a": [value, -0.5, {"b": (value, "inf", True, None, 3)}]}
+    written = json.dumps(strict_json.finite(held), allow_nan=False)
+    assert written == '{"a": [null, -0.5, {"b": [null, "inf", true, null, 3]}]}'
