@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.contract import assets
 from service.contract.errors import MetricUnavailable
+from service.contract.settings import Settings
 from workers.control import Progress, Stop, never, silent
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class Toolbox:
     _vectors: "tuple[str, WordVectors] | None" = None
     _learned: "tuple[str | None, Model] | None" = None
     _encoder: "tuple[tuple[str, int | None], Encoder] | None" = None
+
+    @classmethod
+    def of(cls, chosen: Settings) -> "Toolbox":
+        return cls(chosen.device, assets.Places.of(chosen))
 
     @classmethod
     def from_environment(cls) -> "Toolbox":

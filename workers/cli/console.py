@@ -1,4 +1,4 @@
-"""What the commands share: errors as sentences, progress, Ctrl-C."""
+"""What the commands share: options, errors as sentences, progress, Ctrl-C."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from prescore import PrescoreClientError
+from prescore.models import Tokenizer
 from service.contract.errors import Canceled, PrescoreError
 from workers.control import Progress
 
@@ -30,6 +31,11 @@ Url = Annotated[
 KeyFile = Annotated[
     Path | None, typer.Option("--key-file", help="A file with its key, instead of PRESCORE_KEY.")
 ]
+USUAL = "bleu,rouge_l,cider_d,meteor"
+Metrics = Annotated[str, typer.Option(help="Names by commas, or `all` for every available one.")]
+Tokens = Annotated[Tokenizer, typer.Option("--tokenizer", help="none: tokens already.")]
+JsonOut = Annotated[Path | None, typer.Option("--json-out", help="The same JSON, into a file.")]
+TableOut = Annotated[Path | None, typer.Option("--csv", help="The table, into a file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 

@@ -15,8 +15,13 @@ from service.contract.assets import Places
 from service.contract.errors import MetricUnavailable, RequestRefused
 from workers import sources
 from workers.cli.console import (
+    USUAL,
     AsJson,
+    JsonOut,
     KeyFile,
+    Metrics,
+    TableOut,
+    Tokens,
     Url,
     errors,
     names,
@@ -28,22 +33,19 @@ if TYPE_CHECKING:
     from workers.control import Progress
     from workers.judging.scoring import Scored
 
-_USUAL = "bleu,rouge_l,cider_d,meteor"
 _DATASET = "DATASET[/SPLIT]"
 
 
 def judge(
     file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Judgements, one a line.")],
-    metrics: Annotated[
-        str, typer.Option(help="Names by commas, or `all` for every available one.")
-    ] = _USUAL,
+    metrics: Metrics = USUAL,
     raters: Annotated[
         Literal["flat", "mean", "mode"],
         typer.Option(
             help="Every rating for itself, or one for a line (of several modes the lowest)."
         ),
     ] = "flat",
-    tokenizer: Annotated[Tokenizer, typer.Option(help="none: tokens already.")] = Tokenizer.PTB,
+    tokenizer: Tokens = Tokenizer.PTB,
     idf: Annotated[
         str | None, typer.Option(metavar=_DATASET, help="Document frequencies from there.")
     ] = None,
@@ -52,8 +54,8 @@ def judge(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the tasks that are made.")] = 0,
     as_json: AsJson = False,
-    json_out: Annotated[Path | None, typer.Option(help="The same JSON, into a file.")] = None,
-    csv_out: Annotated[Path | None, typer.Option("--csv", help="The table, into a file.")] = None,
+    json_out: JsonOut = None,
+    csv_out: TableOut = None,
     plot: Annotated[Path | None, typer.Option(help="The table as a picture (SVG).")] = None,
     url: Url = None,
     key_file: KeyFile = None,
@@ -87,7 +89,7 @@ def judge(
     outputs = {"json": json_out, "csv": csv_out, "svg": plot}
     if not (asked := names(metrics)):
         raise typer.BadParameter("expected names of metrics by commas, or all")
-    with errors(), closing(Toolbox(*_own())) as toolbox:
+    with errors(), closing(Toolbox.of(settings.load())) as toolbox:
         wanted = scoring.metrics(asked)
         _check_folders(outputs)
         people = partial(_people, places=toolbox.places, url=url, key_file=key_file)
@@ -113,11 +115,6 @@ def judge(
         if path is not None:
             path.write_text(_written(kind, found), "utf-8")
     typer.echo(_written("json" if as_json else "text", found), nl=False)
-
-
-def _own() -> tuple[str, Places]:
-    chosen = settings.load()
-    return chosen.device, Places.of(chosen)
 
 
 def _check_folders(outputs: Mapping[str, Path | None]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -20,6 +21,7 @@ from workers import sources
 from workers.cli.console import (
     AsJson,
     KeyFile,
+    Tokens,
     Url,
     errors,
     interruptible,
@@ -27,6 +29,7 @@ from workers.cli.console import (
     progress,
 )
 from workers.control import Stop
+from workers.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from workers.learned.builder import Captioner
@@ -105,7 +108,7 @@ def train(
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="At most so many, or so many trees.")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 0,
-    tokenizer: Annotated[Tokenizer, typer.Option(help="none: tokens already.")] = Tokenizer.PTB,
+    tokenizer: Tokens = Tokenizer.PTB,
     as_json: AsJson = False,
     url: Url = None,
     key_file: KeyFile = None,
@@ -124,7 +127,7 @@ def train(
     Prints the metric, every feature alone, and the metric without each. Exit 0: written.
     1: refused. 2: usage.
     """
-    from workers.learned import learners
+    from workers.learned import learners, model
 
     recipe = learners.recipe(
         learner.value, learning_rate=learning_rate, beta=beta, epochs=epochs, seed=seed
@@ -132,8 +135,8 @@ def train(
     with errors(), interruptible() as stop, progress("captions") as (bar, task):
         if not out.parent.is_dir():
             raise RequestRefused(f"expected a folder for {out.name}, found none at {out.parent}")
-        places = Places.of(settings.load())
-        find = partial(sources.find, places=places, url=url, key_file=key_file)
+        chosen = settings.load()
+        find = partial(sources.find, places=Places.of(chosen), url=url, key_file=key_file)
         read = _Reading(
             [find(each) for each in dataset],
             [_named(each, "--outputs") for each in outputs],
@@ -145,9 +148,12 @@ def train(
         )
         material = read.material(ratings, leave_out_rated=leave_out_rated)
         report = partial(_tell, bar, task)
-        outcome, written = _trained(
-            material, names(features), recipe, tokenizer.value, places, out, report, stop
-        )
+        with closing(Toolbox.of(chosen)) as toolbox:
+            outcome = _trained(
+                material, names(features), recipe, tokenizer.value, toolbox, report, stop
+            )
+        model.write(out, outcome.model)
+        written = model.read(out)
         typer.echo(json.dumps(_document(written)) if as_json else _text(outcome, written, out))
 
 
@@ -160,39 +166,23 @@ def _trained(
     features: list[str],
     recipe: "Recipe",
     tokenizer: Literal["ptb", "none"],
-    places: Places,
-    out: Path,
+    toolbox: Toolbox,
     report: "Report",
     stop: Stop,
-) -> "tuple[Outcome, Model]":
-    """What was trained, and how it is read from its file."""
-    from workers.learned import model, training
-    from workers.metrics import tuples, word_vectors
-    from workers.metrics.jvm import Jvm
+) -> "Outcome":
+    from workers.learned import training
 
-    vectors = parser = None
-    if "wmd" in features:
-        vectors = word_vectors.read(assets.locate("word-vectors", places).path)
-    if "spice" in features:
-        parser = tuples.from_assets(places)
-    try:
-        with Jvm() as jvm:
-            outcome = training.train(
-                material,
-                features,
-                jvm,
-                recipe,
-                tokenizer=tokenizer,
-                vectors=vectors,
-                parse=partial(parser.parse, stop=stop) if parser else None,
-                report=report,
-                stop=stop,
-            )
-    finally:
-        if parser:
-            parser.close()
-    model.write(out, outcome.model)
-    return outcome, model.read(out)
+    vectors = assets.parameters("wmd", toolbox.places)["vectors"]
+    return training.train(
+        material,
+        features,
+        toolbox.jvm(),
+        recipe,
+        tokenizer=tokenizer,
+        **toolbox.features(features, vectors, stop=stop),
+        report=report,
+        stop=stop,
+    )
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,13 @@ from prescore import captions
 from service.contract import settings
 from service.contract.assets import Places
 from workers import sources
-from workers.cli.console import AsJson, KeyFile, Url, errors, names, progresses
+from workers.cli.console import USUAL, AsJson, KeyFile, TableOut, Url, errors, names, progresses
 from workers.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from workers.probes import Probed
 
 _ALL = "human,frequent,rare,swap,random,single"
-_USUAL = "bleu,rouge_l,cider_d,meteor"
 _INCOMPLETE = 3  # a metric is unavailable
 _COLUMNS = ("probe", "row", "share", "metric", "score", "sd", "drop", "text", "reason")
 
@@ -41,7 +40,7 @@ def probe(
         ),
     ],
     probes: Annotated[str, typer.Option(help="Names by commas, see below.")] = _ALL,
-    metrics: Annotated[str, typer.Option(help="Names by commas.")] = _USUAL,
+    metrics: Annotated[str, typer.Option(help="Names by commas.")] = USUAL,
     outputs: Annotated[
         Path | None,
         typer.Option(
@@ -59,7 +58,7 @@ def probe(
     swap: Annotated[str | None, typer.Option(help="Words as woman=man,dog=cat.")] = None,
     objective: Annotated[str, typer.Option(help="What the single sentence shall win.")] = "bleu_4",
     as_json: AsJson = False,
-    csv_out: Annotated[Path | None, typer.Option("--csv", help="The table, into a file.")] = None,
+    csv_out: TableOut = None,
     url: Url = None,
     key_file: KeyFile = None,
 ) -> None:
@@ -86,14 +85,13 @@ def probe(
 
     with errors(), progresses() as told:
         chosen = settings.load()
-        places = Places.of(chosen)
-        source = sources.find(dataset, places, url, key_file)
+        source = sources.find(dataset, Places.of(chosen), url, key_file)
         given = None
         if outputs is not None:
             given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
         options = _options(frequent, swap, objective)
         asked = work.Asked(names(probes), names(metrics), tokenizer.value, options)
-        with closing(Toolbox(chosen.device, places)) as toolbox:
+        with closing(Toolbox.of(chosen)) as toolbox:
             found = work.probe(source, asked, given, toolbox, told)
     for name, reason in found.missing.items():
         typer.echo(f"unavailable: {name}: {reason}", err=True)
@@ -153,9 +151,7 @@ def _value(row: Mapping[str, Any], metric: str) -> str:
 def _write_csv(path: Path, found: "Probed") -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(
-            ["probe", "row", "share", "metric", "score", "sd", "drop", "text", "reason"]
-        )
+        writer.writerow(_COLUMNS)
         for name, rows in found.rows.items():
             for row in rows:
                 for metric in row["scores"] or [""]:

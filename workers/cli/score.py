@@ -14,9 +14,13 @@ from service.contract import catalogue, settings
 from service.contract.assets import Places
 from workers import sources
 from workers.cli.console import (
+    USUAL,
     AsJson,
+    JsonOut,
     KeyFile,
+    Metrics,
     Split,
+    Tokens,
     Url,
     errors,
     names,
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
 
     from workers.outputs import Scored
 
-_USUAL = "bleu,rouge_l,cider_d,meteor"
 _INCOMPLETE = 3  # a metric has no score
 _SHOWN = 20  # warnings
 
@@ -43,16 +46,14 @@ def score(
         ),
     ],
     dataset: Split,
-    metrics: Annotated[
-        str, typer.Option(help="Names by commas, or `all`; `prescore score --help` has them.")
-    ] = _USUAL,
-    tokenizer: Annotated[Tokenizer, typer.Option(help="none: tokens already.")] = Tokenizer.PTB,
+    metrics: Metrics = USUAL,
+    tokenizer: Tokens = Tokenizer.PTB,
     subset: Annotated[bool, typer.Option("--subset", help="Captions for a part will do.")] = False,
     idf: Annotated[
         Idf, typer.Option(help="Of CIDEr: from the whole split, or the answered part.")
     ] = Idf.DATASET,
     as_json: AsJson = False,
-    json_out: Annotated[Path | None, typer.Option(help="The same JSON, into a file.")] = None,
+    json_out: JsonOut = None,
     csv_out: Annotated[
         Path | None, typer.Option("--csv", help="Every caption with its own scores.")
     ] = None,
@@ -77,12 +78,12 @@ def score(
     from workers import outputs as work
 
     with errors(), progresses() as told:
-        places = Places.of(chosen := settings.load())
+        chosen = settings.load()
         given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
-        source = sources.find(dataset, places, url, key_file)
+        source = sources.find(dataset, Places.of(chosen), url, key_file)
         wanted = list(catalogue.POSTGEN) if metrics == "all" else names(metrics)
         asked = work.Asked(wanted, tokenizer.value, subset, idf.value)
-        with closing(Toolbox(chosen.device, places)) as toolbox:
+        with closing(Toolbox.of(chosen)) as toolbox:
             found = work.score(given, source, asked, toolbox, told)
     document = json.dumps(_document(source, found))
     if json_out is not None:

@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from service.contract import bundles
+from service.contract.assets import Places
 from service.contract.bundles import Item
-from workers import commands
+from workers import assets, commands
 from workers.learned import learners, model, scoring
 
 
@@ -78,6 +79,17 @@ def test_every_learner_is_asked_for_by_name_and_scores(files, learner, refs, unu
     read = model.read(Path(files[-1]))
     found = scoring.score_tokens(["a dog"], refs, np.zeros(1, int), unused_jvm, model=read)
     assert 0 < found.corpus["nneval"] < 1
+
+
+def test_word_vectors_are_a_feature_where_they_are_registered(files, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+    arguments = [*files, "--features", "bleu_1,wmd"]
+    assert "`prescore assets add word-vectors PATH` registers it" in _refused(arguments)
+    text = "".join(f"{word} {at} 1\n" for at, word in enumerate(("man", "dog", "cat", "runs")))
+    (tmp_path / "vectors.txt").write_text(f"4 2\n{text}")
+    assets.add("word-vectors", tmp_path / "vectors.txt", Places(tmp_path / "home"))
+    result = CliRunner().invoke(commands.learned, ["train", *arguments, "--json"])
+    assert list(json.loads(result.stdout)["features"]) == ["bleu_1", "wmd"], result.output
 
 
 def test_a_rated_photo_under_another_name_is_refused_or_left_out(files, tmp_path):
