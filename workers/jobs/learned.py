@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from service.contract import bundles
+from service.contract.strict_json import finite
 from workers.control import Progress
-from workers.jobs.probes import finite
 from workers.jobs.request import Request, Result, read_pairs
 from workers.toolbox import Toolbox
 
