@@ -117,6 +117,15 @@ def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
     return Plan({**named, "health": Work("health", named, {})})
 
 
+def plan_comparison(sides: Mapping[str, tuple[Blob | Work, Blob | Work]]) -> Plan:
+    """By family: the works (or files) that scored a's captions and b's."""
+    return Plan({family: comparison(*both) for family, both in sides.items()})
+
+
+def comparison(a: Blob | Work, b: Blob | Work) -> Work:
+    return Work("comparison", {"a": a, "b": b}, {})
+
+
 def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Work:
     inputs: dict[str, Blob | Work] = {"dataset": dataset}
     if asked.captions is not None and probe in _OF_SYSTEMS:

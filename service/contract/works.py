@@ -61,6 +61,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("learned", "parsing", version=1, seconds=7200),
         Kind("probe", "parsing", version=1, seconds=7200),
         Kind("health", "metrics", version=1, seconds=300),
+        Kind("comparison", "metrics", version=1, seconds=900),
     )
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.control import Progress, silent
-from workers.jobs import inference, learned, postgen, probes
+from workers.jobs import comparisons, inference, learned, postgen, probes
 from workers.jobs.request import Job, Request
 from workers.toolbox import Toolbox
 
@@ -32,6 +32,7 @@ KINDS: Mapping[str, Job] = {
     "learned": learned.train,
     "probe": probes.probe,
     "health": probes.health,
+    "comparison": comparisons.compare,
 }
 
 

@@ -1,0 +1,31 @@
+"""The work that holds two systems' scores of one family against each other, image by image."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from workers.control import Progress
+from workers.jobs.request import Request, Result, write_json
+from workers.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from workers.uncertainty.comparison import Compared
+
+
+def compare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+    from workers.metrics import postgen
+    from workers.uncertainty import comparison
+
+    a, b = (postgen.read(request.inputs[side]) for side in ("a", "b"))
+    return _result(comparison.compare(a, b, progress=progress))
+
+
+def _result(found: "Mapping[str, Compared]") -> Result:
+    from workers.uncertainty import intervals, resampling
+
+    summary = {
+        "comparison": {name: asdict(compared) for name, compared in found.items()},
+        "resampling": {**intervals.HOW, "trials": resampling.TRIALS},
+    }
+    return Result(lambda path: write_json(path, summary), summary)
