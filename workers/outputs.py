@@ -115,7 +115,8 @@ def _scored(
             missing[name] = outcome.error or PrescoreError("it was not computed")
         elif name in outcome.summary["scores"]:
             summary = outcome.summary
-            scores[name] = ScoreOut.of(name, summary["scores"][name], summary["signature"])
+            value, interval = summary["scores"][name], summary["intervals"].get(name)
+            scores[name] = ScoreOut.of(name, value, summary["signature"], interval)
             own = postgen.read(outcome.path).captions
             if name in own:
                 columns[name] = own[name].tolist()

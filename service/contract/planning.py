@@ -117,13 +117,9 @@ def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
     return Plan({**named, "health": Work("health", named, {})})
 
 
-def plan_comparison(sides: Mapping[str, tuple[Blob | Work, Blob | Work]]) -> Plan:
-    """By family: the works (or files) that scored a's captions and b's."""
-    return Plan({family: comparison(*both) for family, both in sides.items()})
-
-
-def comparison(a: Blob | Work, b: Blob | Work) -> Work:
-    return Work("comparison", {"a": a, "b": b}, {})
+def comparison(a: Blob | Work, b: Blob | Work, pregen: Sequence[str] = ()) -> Work:
+    """Of two systems' scores of one family; or of their columns, by these pre-gen metrics."""
+    return Work("comparison", {"a": a, "b": b}, {"pregen": list(pregen)} if pregen else {})
 
 
 def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Work:

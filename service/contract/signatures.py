@@ -1,17 +1,26 @@
-"""Signatures of scores, `name|field:value|…`: whether two scores were computed alike."""
+"""Signatures say how scores were computed, as `name|field:value|…`: equal ones compare."""
 
-from itertools import zip_longest
+import re
+from collections.abc import Mapping
 
 
-def differing(a: str, b: str) -> list[str]:
-    """Where they differ, as `df: corpus(n=60) and corpus(n=7)`; nothing where they are alike. A
-    part that names no field is known by its place.
-    """
-    found = []
-    for place, (one, other) in enumerate(zip_longest(a.split("|"), b.split("|"), fillvalue="")):
-        if one != other:
-            names = [part.partition(":")[0] for part in (one, other) if ":" in part]
-            field = names[0] if len(set(names)) == 1 else f"part {place + 1}"
-            values = [part.removeprefix(f"{field}:") or "nothing" for part in (one, other)]
-            found.append(f"{field}: {' and '.join(values)}")
+def difference(one: str, other: str) -> str | None:
+    """The fields that differ, with what each side has there; None where there are none."""
+    if one == other:
+        return None
+    ours, theirs = _fields(one), _fields(other)
+    return ", ".join(
+        f"{name}: {ours.get(name, 'nothing')} and {theirs.get(name, 'nothing')}"
+        for name in dict.fromkeys([*ours, *theirs])
+        if ours.get(name) != theirs.get(name)
+    )
+
+
+def _fields(signature: str) -> Mapping[str, str]:
+    """Its parts by what stands before the first `:` or `=`; a part without one is its own name."""
+    first, *rest = signature.split("|")
+    found = {"name": first}
+    for part in rest:
+        name, *value = re.split("[:=]", part, maxsplit=1)
+        found[name] = value[0] if value else "yes"
     return found

@@ -76,7 +76,8 @@ def test_the_84_scores_equal_those_of_columns_and_need_no_probability():
     references = encoded(agreeing_references("par", "gru", arrays, features, rng))
     captioner = model("par", "gru", arrays)
     prefixes = prefix.walk(captioner, features, references)
-    found = pregen.from_prefixes(prefixes, references.lengths, references.image_offsets)
+    known = pregen.as_columns(prefixes, references.lengths)
+    found = pregen.scores(*known, references.image_offsets, pregen.INSTANT)
     columns = scoring.columns(captioner, features, references)
     whole = pregen.scores(
         columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets

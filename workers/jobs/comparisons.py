@@ -14,11 +14,19 @@ if TYPE_CHECKING:
 
 
 def compare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+    """Of what scored captions of the same images; of columns, where pre-gen metrics are named."""
+    from workers import columns as columns_file
     from workers.metrics import postgen
     from workers.uncertainty import comparison
+    from workers.uncertainty.pregen import Material
 
-    a, b = (postgen.read(request.inputs[side]) for side in ("a", "b"))
-    return _result(comparison.compare(a, b, progress=progress))
+    a, b = request.inputs["a"], request.inputs["b"]
+    if "pregen" not in request.parameters:
+        return _result(comparison.compare(postgen.read(a), postgen.read(b), progress=progress))
+    columns = (Material.of(columns_file.read(path)[0]) for path in (a, b))
+    return _result(
+        comparison.compare_pregen(*columns, request.parameters["pregen"], progress=progress)
+    )
 
 
 def _result(found: "Mapping[str, Compared]") -> Result:

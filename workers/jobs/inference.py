@@ -1,13 +1,16 @@
 """The works that need a model, and the pre-gen scores."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from service.contract import bundles
+from service.contract import bundles, catalogue
 from workers.control import Progress
 from workers.jobs.request import Request, Result, write_json
 from workers.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from workers.uncertainty.pregen import Material
 
 
 def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any]:
@@ -30,11 +33,12 @@ def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any]:
 def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     from workers import prefix
     from workers.metrics import pregen
+    from workers.uncertainty.pregen import Material
 
     model, rows, encoded = _references_of(request, toolbox)
     prefixes = prefix.walk(model, rows, encoded, progress)
-    scores = pregen.from_prefixes(prefixes, encoded.lengths, encoded.image_offsets)
-    return _scores_result(scores, "prefix")
+    material = Material(*pregen.as_columns(prefixes, encoded.lengths), encoded.image_offsets)
+    return _scored(material, pregen.INSTANT, "prefix")
 
 
 def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
@@ -53,15 +57,22 @@ def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
 
 def pregen(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
     from workers import columns as columns_file
-    from workers.metrics import pregen
+    from workers.uncertainty.pregen import Material
 
     found, metadata = columns_file.read(request.inputs["columns"])
-    scores = pregen.scores(found.logp, found.rank, found.caption_offsets, found.image_offsets)
-    return _scores_result(scores, f"columns|{metadata.get('precision', 'fp32')}")
+    how = f"columns|{metadata.get('precision', 'fp32')}"
+    return _scored(Material.of(found), list(catalogue.PREGEN), how)
 
 
-def _scores_result(scores: Mapping[str, float], how: str) -> Result:
-    summary = {"scores": dict(scores), "signature": f"pregen|{how}|v:1"}
+def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
+    from workers.uncertainty import intervals, pregen
+
+    summary = {
+        "scores": material.scores(names),
+        "intervals": pregen.intervals(material, names),
+        "resampling": intervals.HOW,
+        "signature": f"pregen|{how}|v:1",
+    }
     return Result(lambda path: write_json(path, summary), summary)
 
 

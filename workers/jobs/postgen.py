@@ -201,6 +201,8 @@ def _people(request: Request) -> Sequence[Sequence[str]]:
 
 def _scored(found: "Scores") -> Result:
     from workers.metrics import postgen
+    from workers.uncertainty import intervals
 
-    summary = {"scores": found.corpus, "signature": found.signatures}
-    return Result(lambda path: postgen.write(path, found), summary)
+    sure = {"intervals": intervals.of(found), "resampling": intervals.HOW}
+    summary = {"scores": found.corpus, "signature": found.signatures, **sure}
+    return Result(lambda path: postgen.write(path, found, sure), summary)

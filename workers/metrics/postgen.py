@@ -163,8 +163,10 @@ def corpus_from_statistics(family: str, statistics: Statistics) -> dict[str, flo
     return corpus(statistics)
 
 
-def write(path: Path, scores: Scores) -> None:
-    """One safetensors file: captions/…, statistics/…; the rest as JSON in its metadata."""
+def write(path: Path, scores: Scores, more: Mapping[str, Any] | None = None) -> None:
+    """One safetensors file: captions/…, statistics/…; the rest, and `more`, as JSON in its
+    metadata.
+    """
     tensors = {
         f"{part}/{name}": values
         for part in ("captions", "statistics")
@@ -175,6 +177,7 @@ def write(path: Path, scores: Scores) -> None:
         "family": scores.family,
         "corpus": json.dumps(scores.corpus),
         "signatures": json.dumps(scores.signatures),
+        **{name: json.dumps(value) for name, value in (more or {}).items()},
     }
     tensor_files.write(path, tensors, metadata)
 

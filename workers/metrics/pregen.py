@@ -15,9 +15,12 @@ from service.contract.errors import InvalidColumns, UnknownMetric
 Floats = NDArray[np.float64]
 Offsets = NDArray[np.integer[Any]]
 
-_CAPTION_KEYS = [
+CAPTION_KEYS = [
     (score, chosen) for chosen in catalogue.FILTERS for score in catalogue.CAPTION_SCORES
 ]
+
+# The 84 that need no probability: a caption's prefix and length are enough.
+INSTANT = [spec.name for spec in catalogue.PREGEN.values() if spec.needs == ("prefix",)]
 
 
 def scores(
@@ -34,7 +37,7 @@ def scores(
     arrays contradict each other, UnknownMetric for a name that is none.
     """
     wanted = {name: _pregen_name(name) for name in (catalogue.PREGEN if names is None else names)}
-    captions = _caption_scores(logp, rank, caption_offsets)
+    captions = caption_scores(logp, rank, caption_offsets)
     image_offsets = _offsets("image_offsets", image_offsets, captions.shape[1])
     images = {"join": captions}
     for aggregate in {name.split("_")[1] for name in wanted.values()} - {"join"}:
@@ -42,7 +45,7 @@ def scores(
     needed = {tuple(name.split("_")[:2]) for name in wanted.values()}
     columns = {(last, first): _WHOLE[last](images[first]) for last, first in needed}
     return {
-        name: float(columns[last, first][_CAPTION_KEYS.index((score, chosen))])
+        name: float(columns[last, first][CAPTION_KEYS.index((score, chosen))])
         for name, full in wanted.items()
         for last, first, score, chosen in [full.split("_")]
     }
@@ -55,29 +58,24 @@ def per_image(
     image_offsets: Offsets,
 ) -> dict[str, Floats]:
     """The 96 tier-3 scores of every image, as `max_normcount_prefix0`: arrays of image values."""
-    captions = _caption_scores(logp, rank, caption_offsets)
+    captions = caption_scores(logp, rank, caption_offsets)
     image_offsets = _offsets("image_offsets", image_offsets, captions.shape[1])
     return {
         f"{aggregate}_{score}_{chosen}": values
         for aggregate, reduce in _RAGGED.items()
         for (score, chosen), values in zip(
-            _CAPTION_KEYS, reduce(captions, image_offsets), strict=True
+            CAPTION_KEYS, reduce(captions, image_offsets), strict=True
         )
     }
 
 
-def from_prefixes(
-    prefixes: NDArray[np.integer[Any]],
-    lengths: NDArray[np.integer[Any]],
-    image_offsets: Offsets,
-    names: Sequence[str] | None = None,
-) -> dict[str, float]:
-    """The 84 scores that need no probability, from each caption's prefix and length (with END)."""
+def as_columns(
+    prefixes: NDArray[np.integer[Any]], lengths: NDArray[np.integer[Any]]
+) -> tuple[Floats, NDArray[np.int64], Offsets]:
+    """Tokens and offsets of captions of which no more is known: their own words come last."""
     hits = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     rank = (hits >= np.repeat(prefixes, lengths)).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    chosen = names or [spec.name for spec in catalogue.PREGEN.values() if spec.needs == ("prefix",)]
-    return scores(np.zeros(len(rank)), rank, offsets, image_offsets, chosen)
+    return np.zeros(len(rank)), rank, np.concatenate([[0], np.cumsum(lengths)])
 
 
 def _pregen_name(name: str) -> str:
@@ -100,10 +98,10 @@ def _offsets(name: str, given: Offsets, items: int) -> NDArray[np.int64]:
     return offsets
 
 
-def _caption_scores(
+def caption_scores(
     logp: NDArray[np.floating[Any]], rank: NDArray[np.integer[Any]], offsets: Offsets
 ) -> Floats:
-    """(16, captions) in the order of _CAPTION_KEYS."""
+    """(16, captions) in the order of CAPTION_KEYS."""
     if len(logp) != len(rank):
         raise InvalidColumns(f"expected a rank for each of {len(logp)} tokens, found {len(rank)}")
     offsets = _offsets("caption_offsets", offsets, len(logp))

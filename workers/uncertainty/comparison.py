@@ -7,6 +7,7 @@ exchanged by a coin, come out at least as far apart (two-sided). What a test at 
 100 such datasets: 2.8 standard errors of the difference.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +17,10 @@ from service.contract import signatures
 from service.contract.errors import MetricUnavailable
 from workers.control import Progress, silent
 from workers.metrics.postgen import Scores
-from workers.uncertainty import corpora, intervals, resampling
+from workers.uncertainty import corpora, intervals, pregen, resampling
 from workers.uncertainty.corpora import Corpus, Summed
 from workers.uncertainty.intervals import Interval
+from workers.uncertainty.pregen import Material
 from workers.uncertainty.resampling import Floats
 
 DETECTABLE = float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
@@ -53,6 +55,15 @@ def compare(
     both = corpora.summed(a), corpora.summed(b)
     found = differences(*both, trials=trials, seed=seed, progress=progress)
     return {name: of_metric(a.corpus[name], b.corpus[name], found.get(name)) for name in names}
+
+
+def compare_pregen(
+    a: Material, b: Material, names: Sequence[str], *, progress: Progress = silent
+) -> dict[str, Compared]:
+    """The same of pre-gen metrics that are made of sums (`pregen.SUMMED`)."""
+    mine, others = a.scores(names), b.scores(names)
+    found = differences(pregen.summed(a, names), pregen.summed(b, names), progress=progress)
+    return {name: of_metric(mine[name], others[name], found.get(name)) for name in names}
 
 
 @dataclass(frozen=True)
@@ -101,7 +112,7 @@ def of_metric(a: float, b: float, found: Differences | None) -> Compared:
         a=a,
         b=b,
         difference=difference,
-        interval=intervals.interval(found.resampled),
+        interval=intervals.percentiles({"": found.resampled})[""],
         p=(farther + 1) / (len(found.mixed) + 1),
         minimum_detectable=DETECTABLE * float(np.std(found.resampled, ddof=1)),
     )
@@ -109,16 +120,14 @@ def of_metric(a: float, b: float, found: Differences | None) -> Compared:
 
 def _less(a: Corpus, b: Corpus) -> Corpus:
     with np.errstate(invalid="ignore"):  # inf - inf: looked at later
-        return {name: a[name] - b[name] for name in a}
+        return {name: a[name] - b[name] for name in a if name in b}
 
 
 def _check(a: Scores, b: Scores, names: list[str]) -> None:
     for name in names:
-        differing = signatures.differing(a.signatures[name], b.signatures[name])
-        if differing:
-            raise MetricUnavailable(
-                f"{name} was not computed alike, so it cannot be compared: {'; '.join(differing)}"
-            )
+        differs = signatures.difference(a.signatures[name], b.signatures[name])
+        if differs:
+            raise MetricUnavailable(f"{name} was computed in two ways: {differs}")
     rows = [len(next(iter(side.captions.values()))) for side in (a, b)]
     if rows[0] != rows[1]:
         raise MetricUnavailable(

@@ -7,7 +7,6 @@ import numpy as np
 from workers.metrics.postgen import Scores
 from workers.uncertainty import corpora, resampling
 from workers.uncertainty.corpora import Corpus, Summed
-from workers.uncertainty.resampling import Floats
 
 Interval = tuple[float, float]
 
@@ -35,9 +34,8 @@ def joined(blocks: Iterable[Corpus]) -> Corpus:
 
 
 def percentiles(found: Corpus) -> dict[str, Interval]:
-    return {name: interval(values) for name, values in found.items() if np.isfinite(values).all()}
-
-
-def interval(values: Floats) -> Interval:
-    low, high = np.quantile(values, BOUNDS).tolist()
-    return low, high
+    finite = {name: values for name, values in found.items() if np.isfinite(values).all()}
+    if not finite:
+        return {}
+    low, high = np.quantile(np.stack(list(finite.values())), BOUNDS, axis=1).tolist()
+    return dict(zip(finite, zip(low, high, strict=True), strict=True))
