@@ -19,6 +19,7 @@ from service.dependencies import Parts
 from service.routers import (
     boards,
     checkpoints,
+    comparisons,
     datasets,
     details,
     evaluations,
@@ -77,8 +78,8 @@ def _routes() -> FastAPI:
         lifespan=_lifespan,
         redirect_slashes=False,
     )
-    every = (evaluations, details, checkpoints, datasets, boards, metrics, probes, learned, health)
-    for module in every:
+    resources = (evaluations, details, comparisons, checkpoints, datasets, boards, metrics, probes)
+    for module in (*resources, learned, health):
         app.include_router(module.router)
     return app
 

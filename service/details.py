@@ -34,14 +34,14 @@ def captions(
     """A page of captions; with the scores of the families that are done by now."""
     of = f"captions of {identity}"
     start = 0 if cursor is None else cursors.read(of, cursor, int)[0]
-    rows = _rows(records, blobs, identity)
+    rows = rows_of(records, blobs, identity)
     items = rows[start : start + limit]
     more = start + limit < len(rows)
     return CaptionPage(items=items, next=cursors.write(of, start + limit) if more else None)
 
 
 def captions_csv(records: Records, blobs: Blobs, identity: str) -> Iterator[str]:
-    rows = _rows(records, blobs, identity)
+    rows = rows_of(records, blobs, identity)
     names = list(rows[0].scores) if rows else []
     yield csv_lines.line(["image", "caption", *names])
     for row in rows:
@@ -51,8 +51,8 @@ def captions_csv(records: Records, blobs: Blobs, identity: str) -> Iterator[str]
 def captions_columns(records: Records, blobs: Blobs, identity: str) -> Iterator[bytes]:
     """Everything that is kept of them, in one file."""
     evaluation, _ = evaluations.get(records, identity)
-    items = datasets.split_of(blobs, _pinned(records, evaluation)).items
-    pairs = _pairs(records, blobs, identity)
+    items = datasets.split_of(blobs, pinned_of(records, evaluation)).items
+    pairs = pairs_of(records, blobs, identity)
     return sheets.stream(
         _score_files(records, blobs, evaluation),
         [items[place].image for place, _ in pairs],
@@ -62,9 +62,9 @@ def captions_columns(records: Records, blobs: Blobs, identity: str) -> Iterator[
 
 def captions_coco(records: Records, blobs: Blobs, identity: str) -> list[CocoCaption]:
     """`image_id` is a number where the bundle's id is one."""
-    pinned = _pinned(records, evaluations.get(records, identity)[0])
+    pinned = pinned_of(records, evaluations.get(records, identity)[0])
     ids = [item.id or item.image for item in datasets.split_of(blobs, pinned).items]
-    pairs = _pairs(records, blobs, identity)
+    pairs = pairs_of(records, blobs, identity)
     return [
         CocoCaption(
             image_id=int(ids[place]) if ids[place].isdecimal() else ids[place], caption=caption
@@ -79,7 +79,7 @@ def tokens(records: Records, blobs: Blobs, identity: str, image: str) -> TokensO
     result = runs.result_of(records, identity, "columns")
     if result is None or evaluation.checkpoint is None:
         raise NotFound(f"evaluation {identity} has no columns (yet)")
-    pinned = _pinned(records, evaluation)
+    pinned = pinned_of(records, evaluation)
     place = datasets.split_of(blobs, pinned).places.get(image)
     if place is None:
         raise NotFound(f"{image!r:.100} is not an image of {pinned}")
@@ -118,11 +118,11 @@ def _tokens(
     ]
 
 
-def _rows(records: Records, blobs: Blobs, identity: str) -> list[CaptionOut]:
+def rows_of(records: Records, blobs: Blobs, identity: str) -> list[CaptionOut]:
     evaluation, _ = evaluations.get(records, identity)
-    pinned = _pinned(records, evaluation)
+    pinned = pinned_of(records, evaluation)
     names = [item.image for item in datasets.split_of(blobs, pinned).items]
-    pairs = _pairs(records, blobs, identity)
+    pairs = pairs_of(records, blobs, identity)
     scores = _caption_scores(records, blobs, evaluation, len(pairs))
     return [
         CaptionOut(
@@ -157,13 +157,13 @@ def _score_files(records: Records, blobs: Blobs, evaluation: EvaluationOut) -> d
     return {name: blobs.path(found, check=False) for name, found in results.items() if found}
 
 
-def _pairs(records: Records, blobs: Blobs, identity: str) -> list[tuple[int, str]]:
+def pairs_of(records: Records, blobs: Blobs, identity: str) -> list[tuple[int, str]]:
     digest = evaluations.captions_of(records, identity)
     if digest is None:
         raise NotFound(f"evaluation {identity} has no captions (yet)")
     return [tuple(pair) for pair in json.loads(blobs.path(digest, check=False).read_text("utf-8"))]
 
 
-def _pinned(records: Records, evaluation: EvaluationOut) -> Pinned:
+def pinned_of(records: Records, evaluation: EvaluationOut) -> Pinned:
     dataset = evaluation.dataset
     return datasets.pin(records, f"{dataset.name}@{dataset.version}/{dataset.split}")

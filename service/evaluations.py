@@ -37,13 +37,17 @@ def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
     ), row.version
 
 
-def pregen(records: Records, identity: str) -> dict[str, ScoreOut]:
-    """Every pre-gen score that is there by now."""
+def brought(records: Records, identity: str) -> dict[str, ScoreOut]:
+    """Every score that is there by now, asked for or not."""
     with records.reading() as connection:
         _, rows = runs.look(connection, identity)
+    return scores.brought(rows)
+
+
+def pregen(records: Records, identity: str) -> dict[str, ScoreOut]:
     return {
         name: score
-        for name, score in scores.brought(rows).items()
+        for name, score in brought(records, identity).items()
         if catalogue.metric(name).family == "pregen"
     }
 

@@ -16,6 +16,7 @@ from service.contract.texts import MAX_LABELS
 
 TAGS = [
     {"name": "evaluations", "description": "Submit, poll, listen, page through, cancel."},
+    {"name": "comparisons", "description": "Two evaluations, image by image."},
     {"name": "checkpoints", "description": "Models, by the SHA-256 of their bytes."},
     {"name": "datasets", "description": "Images and their references: immutable versions."},
     {"name": "probes", "description": "Where metrics lie on a dataset."},

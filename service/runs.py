@@ -20,13 +20,13 @@ from service.contract.planning import Plan
 from service.contract.records import Records
 from service.contract.schemas import DatasetPinned, ProgressOut, RunProblem, WarningOut, WorkOut
 from service.contract.tables import evaluation_works, evaluations, labels, work_rows
-from service.contract.texts import EVALUATION_ID, LEARNED_ID, PROBES_ID
+from service.contract.texts import COMPARISON_ID, EVALUATION_ID, LEARNED_ID, PROBES_ID
 from service.contract.works import ENDED
 from service.datasets import Pinned
 from service.times import rfc3339
 
-_ID = f"{EVALUATION_ID}|{PROBES_ID}|{LEARNED_ID}"
-_CALLED = {"pb_": "probes", "ln_": "training"}
+_ID = f"{EVALUATION_ID}|{PROBES_ID}|{LEARNED_ID}|{COMPARISON_ID}"
+_CALLED = {"pb_": "probes", "ln_": "training", "cp_": "comparison"}
 _STATE = sa.select(evaluations.c.version, evaluations.c.status).where(  # built once: polls ask it
     evaluations.c.id == sa.bindparam("identity")
 )

@@ -115,6 +115,20 @@ class ProbesIn(Strict):
         return self
 
 
+class ComparisonIn(Strict):
+    """Two evaluations of the same images."""
+
+    a: str = Field(max_length=40, description="An evaluation: the difference is this one's score…")
+    b: str = Field(max_length=40, description="… less this one's.")
+    metrics: list[PostgenName | PregenName] | None = Field(
+        default=None,
+        min_length=1,
+        description="Post-gen metrics, and pre-gen metrics that begin with `sum`, `mean` or "
+        "`geomean`. By default those that both evaluations show.",
+    )
+    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
+
+
 class EvaluationIn(Strict):
     """Either a checkpoint or captions, scored on one split of a dataset."""
 

@@ -84,6 +84,10 @@ LEARNED_ID = r"^ln_[A-Za-z0-9_-]{1,37}$"
 LearnedId = Annotated[
     str, Field(json_schema_extra={"pattern": LEARNED_ID}, description="Where to ask for it.")
 ]
+COMPARISON_ID = r"^cp_[A-Za-z0-9_-]{1,37}$"
+ComparisonId = Annotated[
+    str, Field(json_schema_extra={"pattern": COMPARISON_ID}, description="Where to ask for it.")
+]
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 # What is no metric's name is refused by the catalogue, which suggests the nearest ones.

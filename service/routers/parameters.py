@@ -7,7 +7,7 @@ from fastapi import Header, Path, Query
 from pydantic import AfterValidator, BeforeValidator
 
 from service.contract.errors import NotFound
-from service.contract.texts import EVALUATION_ID, LEARNED_ID, PROBES_ID
+from service.contract.texts import COMPARISON_ID, EVALUATION_ID, LEARNED_ID, PROBES_ID
 from service.preferences import IDEMPOTENCY_KEY
 
 
@@ -49,6 +49,11 @@ LearnedIdentity = Annotated[
     str,
     _of(LEARNED_ID, "training"),
     Path(description="The training's `id`.", json_schema_extra={"pattern": LEARNED_ID}),
+]
+ComparisonIdentity = Annotated[
+    str,
+    _of(COMPARISON_ID, "comparison"),
+    Path(description="The comparison's `id`.", json_schema_extra={"pattern": COMPARISON_ID}),
 ]
 Cursor = Annotated[
     str | None, Query(description="The `next` of the page before; opaque. None: the first page.")

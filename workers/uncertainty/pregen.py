@@ -41,9 +41,7 @@ class Material:
 
     @classmethod
     def of(cls, columns: Columns) -> Self:
-        return cls(
-            columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets
-        )
+        return cls(columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets)
 
     @property
     def parts(self) -> tuple[NDArray[np.floating[Any]], NDArray[np.integer[Any]], Offsets, Offsets]:
@@ -138,11 +136,12 @@ def _maker(
 def _part(values: Floats, part: str) -> Floats:
     match part:
         case "values":
-            return values
+            found = values
         case "zeros":
-            return (values == 0).astype(np.float64)
+            found = (values == 0).astype(np.float64)
         case _:
-            return np.log2(np.where(values == 0, 1.0, values))
+            found = np.log2(np.where(values == 0, 1.0, values))
+    return found
 
 
 def _of_ordered(values: Floats, last: str) -> Interval:
