@@ -99,7 +99,7 @@ def summed(material: Material, names: Iterable[str]) -> Summed:
     columns: dict[_Column, Floats] = {_CAPTIONS: material.column(*_CAPTIONS)}
     makers: dict[str, Callable[[Floats, Floats], Floats]] = {}
     for name in names:
-        last, of = name.split("_", 1)
+        last, of = catalogue.metric(name).name.split("_", 1)
         if last not in SUMMED:
             continue
         needed = [(of, part) for part in (("logs", "zeros") if last == "geomean" else ("values",))]

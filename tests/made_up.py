@@ -1,0 +1,50 @@
+"""Statistics such as every family keeps of captions, made up."""
+
+import numpy as np
+
+from workers.metrics import postgen
+from workers.metrics.postgen import Scores
+
+FAMILIES = (*postgen.FAMILIES, "bertscore", "nneval")
+
+
+def statistics(family, images, seed=0):
+    rng = np.random.default_rng(seed)
+    shares = {name: rng.random(images) for name in _SHARES.get(family, (family,))}
+    match family:
+        case "bleu":
+            lengths = rng.integers(4, 14, images)
+            ngrams = np.maximum(0, lengths[:, None] - np.arange(4))
+            return {
+                "length": lengths * 1.0,
+                "reference_length": rng.integers(4, 14, images) * 1.0,
+                "ngrams": ngrams * 1.0,
+                "matches": rng.integers(0, ngrams + 1) * 1.0,
+            }
+        case "meteor":
+            return {
+                "lengths": rng.integers(5, 14, (images, 4)) * 1.0,
+                "matches": rng.integers(0, 3, (images, 4, 4)) * 1.0,
+                "chunks": rng.integers(0, 4, images) * 1.0,
+                "matched_words": rng.integers(2, 8, (images, 2)) * 1.0,
+            }
+        case "wmd" | "wmd_unit":
+            measured = rng.random(images) < 0.9
+            return {**shares, "measured": measured * 1.0}
+    return shares
+
+
+_SHARES = {
+    "spice": ("f", "precision", "recall"),
+    "spider": ("spice", "cider_d"),
+    "wmd": ("similarity", "distance"),
+    "wmd_unit": ("similarity", "distance"),
+    "bertscore": ("bertscore", "precision"),
+}
+
+
+def scores(family, kept, signature="made up"):
+    corpus = postgen.corpus_from_statistics(family, kept)
+    rows = np.zeros(len(next(iter(kept.values()))))
+    each = dict.fromkeys(corpus, rows)
+    return Scores(family, corpus, each, kept, dict.fromkeys(corpus, f"{family}|{signature}"))
