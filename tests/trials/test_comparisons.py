@@ -1,0 +1,223 @@
+"""Comparisons through a real service: made from works' own files, kept, canceled, refused."""
+
+import numpy as np
+import pytest
+
+from builders import captions_with_references
+from fleet import Fleet, bundle, bundle_of, checkpoint, until, until_ended, upload
+from workers.metrics import postgen, references
+from workers.metrics.jvm import Jvm
+from workers.uncertainty import comparison, intervals
+
+WORDS = ["a", "man", "woman", "people", "dog", "runs", "sits", "on", "grass", "big"]
+SAID, PEOPLE = captions_with_references(WORDS, 50, 0)
+OTHERS = [PEOPLE[at][-1] if at % 3 else said for at, said in enumerate(SAID)]
+IMAGES = {f"{at}.jpg": image for at, image in enumerate(PEOPLE)}
+REQUEST = {
+    "dataset": "tiny@v1/test",
+    "postgen": ["bleu", "cider_d", "variety"],
+    "tokenizer": "none",
+}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    fleet = Fleet(tmp_path_factory.mktemp("a fleet")).start()
+    with fleet.client() as client:
+        assert client.put("/v1/datasets/tiny", content=bundle_of(IMAGES)).status_code == 201
+        assert client.put("/v1/datasets/seen", content=bundle(40)).status_code == 201
+    yield fleet
+    fleet.stop()
+
+
+def _given(captions, part=slice(None)):
+    pairs = list(zip(IMAGES, captions, strict=True))[part]
+    return [{"image": image, "caption": caption} for image, caption in pairs]
+
+
+def _evaluate(client, captions, part=slice(None), **change):
+    request = {**REQUEST, "captions": _given(captions, part), **change}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code == 202, answer.text
+    found = until_ended(client, answer.json()["id"], 60)
+    assert found["status"] == "succeeded", found["error"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def two(fleet):
+    with fleet.client() as client:
+        return [_evaluate(client, captions) for captions in (SAID, OTHERS)]
+
+
+def _compare(client, a, b, **more):
+    return client.post("/v1/comparisons", json={"a": a["id"], "b": b["id"], **more})
+
+
+def _ended(client, answer):
+    assert answer.status_code == 202, answer.text
+
+    def over():
+        found = client.get(f"/v1/comparisons/{answer.json()['id']}").json()
+        return found if found["status"] in ("succeeded", "failed", "canceled") else None
+
+    return until(over, 60, "the comparison's end")
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """The same by the engine, from the texts."""
+    with Jvm() as unused:
+        refs = references.prepare(PEOPLE, "none", unused)
+        return [
+            [
+                postgen.score(family, captions, refs, np.arange(50), unused)
+                for family in ("bleu", "cider_d")
+            ]
+            for captions in (SAID, OTHERS)
+        ]
+
+
+def test_two_evaluations_are_compared_image_by_image(fleet, two, expected):
+    with fleet.client() as client:
+        answer = _compare(client, *two, metrics=["bleu", "cider_d"])
+        identity = answer.json()["id"]
+        assert answer.headers["Location"] == f"/v1/comparisons/{identity}"
+        found = _ended(client, answer)
+        again = _compare(client, *two, metrics=["cider_d"]).json()
+        polled = client.get(f"/v1/comparisons/{identity}")
+        tag = {"If-None-Match": polled.headers["ETag"]}
+        same = client.get(f"/v1/comparisons/{identity}", headers=tag)
+        missing = client.get(f"/v1/evaluations/{identity}")
+        listed = client.get("/v1/evaluations").json()["items"]
+    assert found["status"] == "succeeded", found["error"]
+    assert (found["a"], found["b"]) == (two[0]["id"], two[1]["id"])
+    for mine, others in zip(*expected, strict=True):
+        for name, each in comparison.compare(mine, others).items():
+            shown = found["scores"][name]
+            assert shown == {
+                "a": pytest.approx(each.a),
+                "b": pytest.approx(each.b),
+                "difference": pytest.approx(each.difference),
+                "interval": pytest.approx(each.interval),
+                "p": each.p,
+                "minimum_detectable": pytest.approx(each.minimum_detectable),
+            }
+    assert list(found["scores"]) == ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"]
+    assert [work["cached"] for work in again["works"]] == [True]
+    assert again["scores"]["cider_d"] == found["scores"]["cider_d"]
+    assert same.status_code == 304
+    assert missing.status_code == 404
+    assert {item["id"][:3] for item in listed} == {"ev_"}
+
+
+def test_scores_have_the_intervals_of_their_statistics(two, expected):
+    for shown, scored in zip(two, expected, strict=True):
+        for scores in scored:
+            for name, interval in intervals.of(scores).items():
+                assert shown["scores"][name]["interval"] == pytest.approx(interval)
+        assert shown["scores"]["caption_length"]["interval"] is not None
+        assert shown["scores"]["words_used"]["interval"] is None
+
+
+def test_the_images_that_moved_most_are_shown_with_both_captions(fleet, two, expected):
+    with fleet.client() as client:
+        found = _ended(client, _compare(client, *two, metrics=["cider_d"]))
+    mine, others = (scored[1].captions["cider_d"] for scored in expected)
+    order = np.argsort(-np.abs(mine - others), kind="stable")
+    assert len(found["images"]) == 20
+    for image, place in zip(found["images"], order, strict=False):
+        assert image["image"] == f"{place}.jpg"
+        assert (image["a"], image["b"]) == (SAID[place], OTHERS[place])
+        moved = image["scores"]["cider_d"]
+        assert moved["difference"] == pytest.approx(mine[place] - others[place])
+
+
+def test_by_default_what_both_show_is_compared_and_what_has_no_sum_has_no_test(fleet, two):
+    with fleet.client() as client:
+        found = _ended(client, _compare(client, *two))
+    assert list(found["scores"]) == list(two[0]["scores"])
+    assert found["scores"]["caption_length"]["p"] is not None
+    words = found["scores"]["words_used"]
+    assert (words["interval"], words["p"], words["minimum_detectable"]) == (None, None, None)
+    assert words["difference"] == words["a"] - words["b"]
+
+
+def test_checkpoints_are_compared_by_what_they_think_of_peoples_captions(fleet):
+    names = ["perplexity", "mean_max_normcount_prefix0", "sum_join_count_filter0"]
+    with fleet.client() as client:
+        found = []
+        for seed in (1, 2):
+            digest = upload(client, checkpoint(seed))
+            request = {"checkpoint": digest, "dataset": "seen/test", "postgen": []}
+            identity = client.post("/v1/evaluations", json=request).json()["id"]
+            found.append(until_ended(client, identity, 60))
+        compared = _ended(client, _compare(client, *found, metrics=names))
+        usual = _ended(client, _compare(client, *found))
+        answer = _compare(client, *found, metrics=["perplexity", "max_max_prob_none"])
+    assert compared["status"] == "succeeded", compared["error"]
+    assert list(compared["scores"]) == names
+    shown = compared["scores"]["perplexity"]
+    assert shown["a"] == found[0]["scores"]["perplexity"]["value"]
+    assert shown["interval"][0] < shown["difference"] < shown["interval"][1]
+    assert compared["images"] == []
+    assert list(usual["scores"]) == list(found[0]["scores"])
+    assert all(score["interval"] for score in found[0]["scores"].values())
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == "/metrics/1"
+    assert "max_max_prob_none cannot be compared" in answer.json()["detail"]
+
+
+def test_what_was_not_scored_alike_is_refused_and_the_field_named(fleet, two):
+    part = slice(5, 20)
+    with fleet.client() as client:
+        own = _evaluate(client, OTHERS, part, subset=True, idf="subset")
+        small = _evaluate(client, OTHERS, part, subset=True)
+        near = _evaluate(client, OTHERS, slice(6, 21), subset=True)
+        tokens = _evaluate(client, OTHERS, tokenizer="ptb")
+        client.put("/v1/datasets/tiny", content=bundle_of({**IMAGES, "x.jpg": ["a dog"]}))
+        other = _evaluate(client, OTHERS, dataset="tiny@v2/test", subset=True)
+        refused = {
+            "df: corpus(n=50) and subset(n=15)": _compare(client, two[0], own),
+            "tok: none and ptb": _compare(client, two[0], tokens, metrics=["bleu_1"]),
+            "different images: 35 that b does not": _compare(
+                client, two[0], small, metrics=["bleu_1"]
+            ),
+            "1 that b does not, 1 that a does not": _compare(client, small, near),
+            "the dataset's digest": _compare(client, two[0], other),
+            "has no score spice": _compare(client, *two, metrics=["spice"]),
+        }
+        fine = _ended(client, _compare(client, small, own, metrics=["bleu_4"]))
+    assert fine["scores"]["bleu_4"]["difference"] == 0
+    for said, answer in refused.items():
+        assert answer.status_code == 422, said
+        assert said in answer.json()["detail"]
+        assert answer.json()["errors"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"a": "ev_nobody"}, 404),
+        ({"b": "pb_nobody"}, 404),
+        ({"metrics": []}, 422),
+        ({"metrics": ["blue"]}, 422),
+        ({"c": "ev_x"}, 422),
+        ({"a": None}, 422),
+    ],
+)
+def test_what_is_no_comparison_is_refused(fleet, two, change, status):
+    request = {"a": two[0]["id"], "b": two[1]["id"], **change}
+    with fleet.client() as client:
+        assert client.post("/v1/comparisons", json=request).status_code == status
+        assert client.get("/v1/comparisons/cp_nobody").status_code == 404
+        assert client.get("/v1/comparisons/ev_nobody").status_code == 404
+
+
+def test_a_cancel_cancels(fleet, two):
+    with fleet.client() as client:
+        slow = [_evaluate(client, captions, postgen=["rouge_l"]) for captions in (SAID, OTHERS)]
+        identity = _compare(client, *slow).json()["id"]
+        canceled = client.post(f"/v1/comparisons/{identity}/cancel")
+    assert canceled.status_code == 202
+    assert canceled.json()["status"] in ("canceled", "succeeded")
