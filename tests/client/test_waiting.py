@@ -98,7 +98,7 @@ def test_after_the_timeout_the_run_goes_on_without_us(service, client, timeout):
     with pytest.raises(prescore.TimedOut, match=f"ev_1 is still running after {timeout} s") as late:
         client.wait(id_, timeout=timeout)
     assert timeout <= time.monotonic() - begun < timeout + 0.5
-    assert late.value.evaluation.scores["bleu_1"].value == 0.5
+    assert late.value.run.scores["bleu_1"].value == 0.5
     assert service.evaluations[id_]["status"] == "running"
 
 

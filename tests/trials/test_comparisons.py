@@ -1,10 +1,16 @@
 """Comparisons through a real service: made from works' own files, kept, canceled, refused."""
 
+import csv
+import json
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+import prescore
 from builders import captions_with_references
 from fleet import Fleet, bundle, bundle_of, checkpoint, until, until_ended, upload
+from prescore import commands
 from workers.metrics import postgen, references
 from workers.metrics.jvm import Jvm
 from workers.uncertainty import comparison, intervals
@@ -221,3 +227,40 @@ def test_a_cancel_cancels(fleet, two):
         canceled = client.post(f"/v1/comparisons/{identity}/cancel")
     assert canceled.status_code == 202
     assert canceled.json()["status"] in ("canceled", "succeeded")
+
+
+def _command(fleet, *arguments):
+    asked = ["compare", *arguments, "--url", fleet.url]
+    return CliRunner().invoke(commands.build(), asked, catch_exceptions=False)
+
+
+def test_the_client_waits_for_it_and_the_command_shows_it(fleet, two, tmp_path):
+    ids = [each["id"] for each in two]
+    with prescore.Client(fleet.url) as client:
+        found = client.compare(*ids, metrics=["bleu_4", "cider_d"])
+        assert client.comparison(found.id) == found
+        with pytest.raises(prescore.Refused, match="has no score spice"):
+            client.compare(*ids, metrics=["spice"])
+    assert found.ended
+    assert found.scores["cider_d"].p is not None
+    done = _command(fleet, *ids, "--metrics", "bleu_4, cider_d", "--csv", str(tmp_path / "f.csv"))
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["a", "b", "on", "a", "bleu_4", "cider_d"]
+    assert f"{found.scores['cider_d'].difference:+#.4g}" in lines[-1]
+    with (tmp_path / "f.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["p"]) for row in rows] == [each.p for each in found.scores.values()]
+    asked = ("--metrics", "bleu_4,cider_d", "--json")
+    assert json.loads(_command(fleet, *ids, *asked).stdout)["scores"] == {
+        name: each.model_dump(mode="json") for name, each in found.scores.items()
+    }
+    moved = _command(fleet, *ids, "--metrics", "cider_d", "--images", "2").stdout
+    assert moved.count("\n  a  ") == moved.count("\n  b  ") == 2
+
+
+def test_the_command_says_what_it_cannot_compare(fleet, two):
+    done = _command(fleet, two[0]["id"], "ev_nobody")
+    assert done.exit_code == 1
+    assert "no evaluation 'ev_nobody'" in done.stderr
+    assert _command(fleet, two[0]["id"]).exit_code == 2

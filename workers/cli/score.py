@@ -123,7 +123,8 @@ def _show(document: str, source: Source, found: "Scored", *, as_json: bool) -> N
     width = max(map(len, found.scores), default=0)
     for name, one in found.scores.items():
         value = "-" if one.value is None else f"{one.value:.4f}"
-        typer.echo(f"{name:{width}}  {value:>9}  {one.signature}")
+        sure = "[{:.4f}, {:.4f}]".format(*one.interval) if one.interval else ""
+        typer.echo(f"{name:{width}}  {value:>9}  {sure:18}  {one.signature}")
 
 
 def _write_csv(path: Path, found: "Scored") -> None:

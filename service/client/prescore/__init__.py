@@ -15,11 +15,21 @@ from prescore.errors import (
     TimedOut,
     Unreachable,
 )
-from prescore.models import Checkpoint, Dataset, Evaluation, Event, Problem, Score, Work
+from prescore.models import (
+    Checkpoint,
+    Comparison,
+    Dataset,
+    Evaluation,
+    Event,
+    Problem,
+    Score,
+    Work,
+)
 
 __all__ = [
     "Checkpoint",
     "Client",
+    "Comparison",
     "Dataset",
     "Evaluation",
     "Event",

@@ -17,6 +17,7 @@ from prescore.models import (
     Caption,
     Checkpoint,
     CocoResults,
+    Comparison,
     Dataset,
     Evaluation,
     Event,
@@ -34,6 +35,7 @@ from prescore.uploads import Progress
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 PATIENCE_SECONDS = 30.0  # a service that is started anew is back by then
+_JSON = {"Content-Type": "application/json"}
 IN_FLIGHT = 409  # the first attempt, whose answer was lost, is still being answered
 
 M = TypeVar("M", bound=BaseModel)
@@ -204,7 +206,7 @@ class Client:
 
         `on_change` is called with the first state that is seen, and with every other one after it.
         """
-        return polling.wait(self._transport, _evaluation(id), timeout, on_change)
+        return polling.wait(self._transport, Evaluation, _evaluation(id), timeout, on_change)
 
     def events(self, id: str, last_event_id: str | None = None) -> Iterator[Event]:
         """What happens to it, each event once, until the end; or what came after an event."""
@@ -253,6 +255,26 @@ class Client:
         """A metric over time, the latest first."""
         return self._board(Scored, dataset, "history", metric, split, labels)
 
+    def compare(
+        self,
+        a: str,
+        b: str,
+        *,
+        metrics: Sequence[str] | None = None,
+        timeout: float | None = None,
+    ) -> Comparison:
+        """Two evaluations of the same images, image by image, at the comparison's end, whatever
+        that is; `TimedOut` after `timeout` seconds. Metrics are those that both show, unless named.
+        """
+        fields = {"a": a, "b": b, "metrics": _names("metrics", metrics)}
+        request = Request("POST", "/v1/comparisons", headers=_JSON, body=_body(fields))
+        begun = self._transport.parsed(Comparison, self._transport.send(request))
+        place = f"/v1/comparisons/{segment(begun.id)}"
+        return polling.wait(self._transport, Comparison, place, timeout)
+
+    def comparison(self, id: str) -> Comparison:
+        return self._get(Comparison, f"/v1/comparisons/{segment(id)}")
+
     def _board(
         self,
         model: type[M],
@@ -296,13 +318,17 @@ def _submission(fields: Mapping[str, Any], wait: int, key: str) -> Request:
     if not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
         raise InvalidArgument("an idempotency key has 1 to 255 visible ASCII characters")
     quoted = key.replace("\\", r"\\").replace('"', r"\"")
-    headers = {"Content-Type": "application/json", "Idempotency-Key": f'"{quoted}"'}
+    headers = {**_JSON, "Idempotency-Key": f'"{quoted}"'}
     if wait:
         headers["Prefer"] = f"wait={wait}"
+    return Request("POST", "/v1/evaluations", headers=headers, body=_body(fields), hold=wait)
+
+
+def _body(fields: Mapping[str, Any]) -> bytes:
+    """Of those that are given."""
     given = {name: value for name, value in fields.items() if value is not None}
     try:
         # In ASCII: half a character in a caption reaches the service, which names its place.
-        body = json.dumps(given, allow_nan=False).encode("ascii")
+        return json.dumps(given, allow_nan=False).encode("ascii")
     except (TypeError, ValueError) as error:
         raise InvalidArgument(f"the request cannot be written as JSON: {error}") from None
-    return Request("POST", "/v1/evaluations", headers=headers, body=body, hold=wait)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from prescore.cli.boards import leaderboard
+from prescore.cli.comparing import compare
 from prescore.cli.datasets import datasets
 from prescore.cli.runs import cancel, scores, status, watch
 from prescore.cli.submitting import submit
@@ -24,7 +25,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for command in (submit, status, watch, cancel, scores, leaderboard):
+    for command in (submit, status, watch, cancel, scores, compare, leaderboard):
         app.command()(command)
     app.add_typer(datasets, name="datasets")
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):

@@ -7,11 +7,11 @@
     ├── ServiceError      5xx, or an answer that is none of Prescore's: tell the operator
     └── TimedOut          the caller's patience is over; the run itself goes on
 
-A run that fails is none of these: it is an evaluation whose status says so. All of them can be
+A run that fails is none of these: its status says so. All of them can be
 pickled, since a training loop hands them from process to process.
 """
 
-from prescore.models import Evaluation, FieldError, Problem
+from prescore.models import FieldError, Problem, Run
 
 _SHOWN = 20  # pointers in a message; all of them are in `errors`
 
@@ -94,15 +94,15 @@ class ServiceError(_Answered):
 
 
 class TimedOut(PrescoreClientError):
-    """`evaluation` is as it was last seen."""
+    """`run` is as it was last seen."""
 
-    def __init__(self, evaluation: Evaluation, seconds: float) -> None:
-        super().__init__(evaluation, seconds)
-        self.evaluation = evaluation
+    def __init__(self, run: Run, seconds: float) -> None:
+        super().__init__(run, seconds)
+        self.run = run
         self.seconds = seconds
 
     def __str__(self) -> str:
         return (
-            f"{self.evaluation.id} is still {self.evaluation.status} after {self.seconds:g} s; "
+            f"{self.run.id} is still {self.run.status} after {self.seconds:g} s; "
             "it goes on without us"
         )

@@ -103,12 +103,24 @@ class Gate(Answer):
     detail: str | None = None
 
 
-class Evaluation(Answer):
+class Run(Answer):
+    """A named set of works."""
+
     id: str
     status: str
     dataset: Pinned
-    checkpoint: str | None = None
     works: tuple[Work, ...] = ()
+    error: Problem | None = None
+    created_at: datetime | None = None
+    finished_at: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+
+class Evaluation(Run):
+    checkpoint: str | None = None
     scores: dict[str, Score] = Field(default_factory=dict)
     warnings: tuple[Oddity, ...] = ()
     gates: tuple[Gate, ...] = ()
@@ -116,14 +128,34 @@ class Evaluation(Answer):
     forecast: Any = None
     estimate: Any = None
     health: Any = None
-    error: Problem | None = None
     labels: dict[str, str] = Field(default_factory=dict)
-    created_at: datetime | None = None
-    finished_at: datetime | None = None
 
-    @property
-    def ended(self) -> bool:
-        return self.status in ENDED
+
+class Compared(Answer):
+    """One metric of two evaluations; the difference is a - b. None: not known, or infinite."""
+
+    a: float | None
+    b: float | None
+    difference: float | None = None
+    interval: tuple[float, float] | None = None
+    p: float | None = None
+    minimum_detectable: float | None = None
+
+
+class Moved(Answer):
+    """An image on which the two differ much, with what each says of it."""
+
+    image: str
+    a: str
+    b: str
+    scores: dict[str, Compared] = Field(default_factory=dict)
+
+
+class Comparison(Run):
+    a: str
+    b: str
+    scores: dict[str, Compared] = Field(default_factory=dict)
+    images: tuple[Moved, ...] = ()
 
 
 class PregenScores(Answer):

@@ -2,42 +2,48 @@
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import httpx
 
 from prescore.errors import TimedOut
-from prescore.models import Evaluation
+from prescore.models import Evaluation, Run
 from prescore.transport import Request, Transport, retry_after
 
 HOLD_SECONDS = 20  # below the 30 to 60 s after which proxies give up
 NEWS_GAP_SECONDS = 0.1  # polls are no closer than that, whatever the service does
 QUIET_GAP_SECONDS = 1.0  # with nothing new: a service that does not hold its answers
 
+R = TypeVar("R", bound=Run)
 OnChange = Callable[[Evaluation], None]
 
 
 def wait(
-    transport: Transport, path: str, timeout: float | None, on_change: OnChange | None
-) -> Evaluation:
+    transport: Transport,
+    model: type[R],
+    path: str,
+    timeout: float | None,
+    on_change: Callable[[R], None] | None = None,
+) -> R:
     until = time.monotonic() + (float("inf") if timeout is None else timeout)
-    last: Evaluation | None = None
+    last: R | None = None
     etag = ""
     while True:
         started = time.monotonic()
         response = _poll(transport, path, etag, until - started)
         etag = response.headers.get("ETag", etag)
-        evaluation = last
-        if evaluation is None or response.status_code != 304:
-            evaluation = transport.parsed(Evaluation, response)
-        news = evaluation != last
+        run = last
+        if run is None or response.status_code != 304:
+            run = transport.parsed(model, response)
+        news = run != last
         if news and on_change is not None:
-            on_change(evaluation)
-        if evaluation.ended:
-            return evaluation
-        last = evaluation
+            on_change(run)
+        if run.ended:
+            return run
+        last = run
         now = time.monotonic()
         if timeout is not None and now >= until:
-            raise TimedOut(evaluation, timeout)
+            raise TimedOut(run, timeout)
         time.sleep(min(_pause(response, now - started, news=news), until - now))
 
 

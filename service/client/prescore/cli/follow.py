@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 import typer
 from rich.console import Console, Group
@@ -24,7 +25,7 @@ def follow(client: Client, id_: str, timeout: float | None = None) -> Evaluation
             return client.wait(id_, timeout, show)
     except TimedOut as error:
         console.say(f"{error}; watch it: prescore watch {id_}")
-        return error.evaluation
+        return cast("Evaluation", error.run)
     except KeyboardInterrupt:
         console.say(
             f"{id_} goes on without us; "

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from prescore.cli.console import plain
-from prescore.models import Dataset, Evaluation, Score, Scored, Standing, Work
+from prescore.models import Compared, Dataset, Evaluation, Score, Scored, Standing, Work
 
 
 def aligned(rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
@@ -49,7 +49,7 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:#.4g}"
 
 
-def interval(score: Score | Scored) -> str:
+def interval(score: Score | Scored | Compared) -> str:
     if score.interval is None:
         return ""
     low, high = score.interval
