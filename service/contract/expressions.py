@@ -1,0 +1,141 @@
+"""Expressions that are linear in `baseline`, and the tokens of them: read, never run."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn
+
+from service.contract.errors import InvalidRequest
+
+BASELINE = "baseline"
+MAX_DEPTH = 20  # of parentheses
+
+_TOKEN = re.compile(
+    r"(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2}(?![0-9]))?)"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_@:]*)"
+    r"|(?P<sign>>=|<=|[><+\-*/(),])"
+    r"|(?P<space>[ \t]+)"
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    kind: str  # number, name, sign or end
+    text: str
+    place: int
+
+    def __str__(self) -> str:
+        return repr(self.text) if self.text else "the end"
+
+
+class Reader:
+    """The tokens of one text, from left to right. InvalidRequest says where it cannot go on."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = self._split()
+        self._at = 0
+
+    @property
+    def next(self) -> Token:
+        return self._tokens[self._at]
+
+    def skip(self) -> Token:
+        token = self.next
+        self._at += token.kind != "end"
+        return token
+
+    def take(self, *signs: str) -> str | None:
+        """The next token, if it is one of these."""
+        return self.skip().text if self.next.text in signs else None
+
+    def demand(self, kind: str, expected: str) -> Token:
+        return self.skip() if self.next.kind == kind else self.refuse(expected)
+
+    def demand_sign(self, *signs: str) -> str:
+        return self.take(*signs) or self.refuse(" or ".join(signs))
+
+    def refuse(self, expected: str, at: Token | None = None) -> NoReturn:
+        token = at or self.next
+        raise InvalidRequest(
+            f"{self._text!r}: expected {expected} at character {token.place + 1}, found {token}"
+        )
+
+    def _split(self) -> Sequence[Token]:
+        tokens, at = [], 0
+        while at < len(self._text):
+            found = _TOKEN.match(self._text, at)
+            if found is None or found.lastgroup is None:
+                strange = Token("end", self._text[at], at)
+                self.refuse("a name, a number or a sign", strange)
+            if found.lastgroup != "space":
+                tokens.append(Token(found.lastgroup, found[0], at))
+            at = found.end()
+        return [*tokens, Token("end", "", at)]
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`coefficient` times the baseline, and `constant`: exact, as they are written."""
+
+    coefficient: Fraction
+    constant: Fraction
+
+    def at(self, baseline: float) -> Fraction:
+        return self.coefficient * exactly(baseline) + self.constant
+
+    def __add__(self, other: "Linear") -> "Linear":
+        return Linear(self.coefficient + other.coefficient, self.constant + other.constant)
+
+    def times(self, factor: Fraction) -> "Linear":
+        return Linear(self.coefficient * factor, self.constant * factor)
+
+
+def exactly(value: float) -> Fraction:
+    """The number that is meant by a float: the shortest one that it is written as."""
+    return Fraction(repr(float(value)))
+
+
+def read_sum(reader: Reader, depth: int = 0) -> Linear:
+    found = _product(reader, depth)
+    while sign := reader.take("+", "-"):
+        found += _product(reader, depth).times(Fraction(1 if sign == "+" else -1))
+    return found
+
+
+def _product(reader: Reader, depth: int) -> Linear:
+    found = _factor(reader, depth)
+    while sign := reader.take("*", "/"):
+        at = reader.next
+        other = _factor(reader, depth)
+        if sign == "*" and not found.coefficient:
+            found = other.times(found.constant)
+        elif other.coefficient:
+            reader.refuse(f"a number (what is asked may have {BASELINE} once in a product)", at)
+        elif sign == "/" and not other.constant:
+            reader.refuse("a number other than 0", at)
+        else:
+            found = found.times(other.constant if sign == "*" else 1 / other.constant)
+    return found
+
+
+def _factor(reader: Reader, depth: int) -> Linear:
+    sign = 1
+    while given := reader.take("+", "-"):
+        sign = -sign if given == "-" else sign
+    return _operand(reader, depth).times(Fraction(sign))
+
+
+def _operand(reader: Reader, depth: int) -> Linear:
+    token = reader.next
+    if reader.take(BASELINE):
+        return Linear(Fraction(1), Fraction(0))
+    if reader.take("("):
+        if depth == MAX_DEPTH:
+            reader.refuse(f"at most {MAX_DEPTH} parentheses in each other", token)
+        found = read_sum(reader, depth + 1)
+        reader.demand_sign(")")
+        return found
+    number = reader.demand("number", f"a number, {BASELINE} or (")
+    return Linear(Fraction(0), Fraction(number.text))
