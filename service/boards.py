@@ -106,8 +106,6 @@ def _pin(records: Records, asked: Asked) -> Pinned:
 
 def _find(records: Records, asked: Asked) -> _Found:
     pinned = _pin(records, asked)
-    full = catalogue.metric(asked.metric).name
-    names = [full, *(alias for alias, of in catalogue.ALIASES.items() if of == full)]
     query = (
         sa.select(
             *(evaluations.c[name] for name in ("id", "checkpoint", "request", "created_at")),
@@ -117,7 +115,7 @@ def _find(records: Records, asked: Asked) -> _Found:
         .where(
             evaluations.c.dataset == pinned.out.model_dump_json(),
             evaluations.c.status != "canceled",
-            score_rows.c.metric.in_(names),
+            score_rows.c.metric.in_(catalogue.names_of(asked.metric)),
             score_rows.c.value.is_not(None),
             *labelled.having(evaluations.c.id, asked.labels),
         )

@@ -5,7 +5,7 @@ import json
 import sqlalchemy as sa
 
 from service import runs
-from service.contract import catalogue, scores
+from service.contract import catalogue, scores, verdicts
 from service.contract.errors import InvalidRequest
 from service.contract.records import Records
 from service.contract.schemas import EvaluationOut, ScoreOut
@@ -24,12 +24,13 @@ def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
             ).all()
         )
     request = json.loads(row.request)
+    gates, verdict = verdicts.of(rows, request)
     return EvaluationOut(
         **common,
         checkpoint=row.checkpoint,
         scores=scores.shown(rows, request),
-        gates=[],
-        verdict=None,
+        gates=gates,
+        verdict=verdict,
         forecast=None,
         estimate=None,
         health=request.get("health"),

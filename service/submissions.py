@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service import checkpoints, datasets, learned, probes, runs
+from service import checkpoints, datasets, gating, learned, probes, runs
 from service.contract import asked, catalogue, planning
 from service.contract.assets import Places
 from service.contract.blobs import Blobs
@@ -45,9 +45,11 @@ def submit(
             return Submitted(found, replayed=True)
     pinned = datasets.pin(records, request.dataset)
     _check_decoding(request.decoding)
+    request = gating.completed(request)
     names, models = _with_models(records, blobs, places, request.postgen)
     request = request.model_copy(update={"postgen": names})
     plan, warnings = _plan(records, blobs, places, request, pinned, models)
+    past = gating.past(records, blobs, request, pinned, plan)
     identity = f"ev_{secrets.token_urlsafe(18)}"
     with records.transaction() as connection:
         if key is not None:
@@ -58,7 +60,7 @@ def submit(
         health = probes.health_of(connection, pinned)
         run = Run(
             identity,
-            {**kept, "health": health},
+            {**kept, "health": health, "baselines": past},
             pinned,
             plan,
             warnings,

@@ -91,6 +91,12 @@ def learned(digest: str) -> str:
     return f"{LEARNED}@{digest.removeprefix('sha256:')[:12]}"
 
 
+def names_of(name: str) -> list[str]:
+    """All that a metric is called."""
+    full = metric(name).name
+    return [full, *(alias for alias, of in ALIASES.items() if of == full)]
+
+
 def expand(names: Iterable[str]) -> list[str]:
     """Each name once, in order, a group (`bleu`) as its metrics; aliases keep their own name."""
     found = dict.fromkeys(full for name in names for full in GROUPS.get(name, (name,)))

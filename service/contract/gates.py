@@ -219,9 +219,9 @@ def _barred(metric: str, baseline: Baseline | str | None, evidence: Evidence) ->
         return "undecided", evidence.distrusted[metric]
     if isinstance(baseline, str):
         return "not_comparable", baseline
-    if metric in evidence.lost:
-        return "undecided", evidence.lost[metric]
     measured = evidence.measured.get(metric)
+    if measured is None and metric in evidence.lost:
+        return "undecided", evidence.lost[metric]
     if baseline is None or measured is None:
         return None
     differs = signatures.difference(measured.signature, baseline.signature)

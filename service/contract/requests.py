@@ -6,8 +6,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from service.contract.texts import (
     MAX_LABELS,
+    Baseline,
     DatasetReference,
     Digest,
+    GateText,
     Labels,
     PostgenName,
     PregenName,
@@ -177,11 +179,25 @@ class EvaluationIn(Strict):
         "that are answered alone. A score's signature tells which.",
     )
     bertscore: BertScore = BertScore()
-    gates: list[str] = Field(
-        default=[], max_length=0, description="Of a later version: none can be asked for yet."
+    gates: list[GateText] = Field(
+        default=[],
+        max_length=50,
+        description="What the scores must be for the verdict `passed`; metrics named here are "
+        "added. `METRIC >= EXPRESSION` (or <=, >, <), linear in `baseline`; or "
+        "`no_significant_drop(METRIC, ...)`: no metric of captions is worse than the baseline's, "
+        "tested image by image at 5 % (two-sided), each by itself.",
+        examples=[["cider_d >= baseline - 0.01", "no_significant_drop(bleu_4, meteor)"]],
     )
-    baseline: None = Field(default=None, description="Of a later version, as `gates` are.")
-    until: Literal["done"] = Field(default="done", description="`verdict` comes with `gates`.")
+    baseline: Baseline | None = None
+    until: Literal["done", "verdict"] = Field(
+        default="done",
+        description="`verdict`: the evaluation may end as soon as every gate is decided.",
+    )
+    trust: list[PostgenName] = Field(
+        default=[],
+        description="Metrics that gate although one sentence for all images has more of them than "
+        "people on this split (`health`); any other such metric leaves its gate `undecided`.",
+    )
     labels: Labels = Field(
         default={},
         max_length=MAX_LABELS,

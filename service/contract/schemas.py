@@ -7,11 +7,11 @@ from pydantic import BaseModel, Field
 
 from service.contract import catalogue
 from service.contract.catalogue import Family
+from service.contract.gates import Verdict
 from service.contract.strict_json import finite
 from service.contract.texts import ComparisonId, Digest, EvaluationId, ProbesId, Timestamp
 from service.contract.works import EvaluationStatus, WorkStatus
 
-Verdict = Literal["passed", "failed", "undecided", "not_comparable"]
 Item = TypeVar("Item")
 
 
@@ -124,10 +124,30 @@ class MetricHealth(BaseModel):
     )
 
 
+class GateScore(BaseModel):
+    """One metric that a gate names, and the baseline's; null is what is not known (yet)."""
+
+    value: float | None
+    interval: tuple[float, float] | None
+    baseline: float | None = Field(description="Its value in the baseline.")
+    evaluation: str | None = Field(description="The baseline's id.")
+    difference: float | None = Field(description="The value less the baseline's.")
+    p: float | None = Field(
+        description="That chance alone makes such a difference (two-sided, by exchanging captions "
+        "of images); of `no_significant_drop`."
+    )
+    minimum_detectable: float | None = Field(
+        description="The difference that this test finds 4 times in 5; of `no_significant_drop`."
+    )
+
+
 class GateOut(BaseModel):
+    """What was demanded, and what has become of it: null until it can be said."""
+
     gate: str
     verdict: Verdict | None
     detail: str | None
+    scores: dict[str, GateScore]
 
 
 class RunOut(BaseModel):
@@ -150,7 +170,10 @@ class EvaluationOut(RunOut):
     )
     warnings: list[WarningOut]
     gates: list[GateOut]
-    verdict: Verdict | None
+    verdict: Verdict | None = Field(
+        description="Once every gate has one: `failed` where any failed, else `not_comparable`, "
+        "else `undecided` where any is."
+    )
     forecast: dict[str, Any] | None
     estimate: dict[str, Any] | None
     health: dict[str, MetricHealth] | None = Field(

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.contract import catalogue
+from service.contract import catalogue, gates
 from service.contract.schemas import ScoreOut
 
 
@@ -24,12 +24,13 @@ def brought(rows: Sequence[Mapping[str, Any]]) -> dict[str, ScoreOut]:
 
 
 def shown(rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> dict[str, ScoreOut]:
-    """Those that were asked for by name and, for all pre-gen ones, the headline."""
+    """Those that were asked for by name, in gates too, and, for all pre-gen ones, the headline."""
     found = brought(rows)
     wanted: list[str] = []
     if request["checkpoint"] is not None:
         pregen = request["pregen"]
         wanted += catalogue.HEADLINE if pregen in (None, "all") else pregen
     wanted += catalogue.expand(request["postgen"])
+    wanted += gates.names(request.get("gates", []))
     full = {name: catalogue.metric(name).name for name in wanted}
     return {name: found[of] for name, of in full.items() if of in found}

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
-from service.contract import catalogue
+from service.contract import catalogue, gates
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps no text with a NUL
@@ -75,6 +75,18 @@ Labels = Annotated[
 EVALUATION_ID = r"^ev_[A-Za-z0-9_-]{1,37}$"
 EvaluationId = Annotated[
     str, Field(json_schema_extra={"pattern": EVALUATION_ID}, description="Where to ask for it.")
+]
+GateText = Annotated[str, StringConstraints(min_length=1, max_length=gates.MAX_LENGTH)]
+_BASELINE = rf"^(best|{EVALUATION_ID[1:-1]}|[^=\x00]{{1,100}}=[^\x00]{{0,500}})$"
+Baseline = Annotated[
+    str,
+    _like(_BASELINE, "a label such as branch=main, an evaluation's id, or best"),
+    _described(
+        _BASELINE,
+        "What `baseline` in gates stands for, on this split of this version: the latest evaluation "
+        "with a label, one by its id, or the best one so far, metric by metric.",
+        "branch=main",
+    ),
 ]
 PROBES_ID = r"^pb_[A-Za-z0-9_-]{1,37}$"
 ProbesId = Annotated[

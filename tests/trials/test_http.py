@@ -453,16 +453,6 @@ def test_requests_are_counted_by_route_and_not_by_path(client):
     assert "ev_absent" not in counts
 
 
-def test_a_gate_cannot_be_asked_for_yet(client):
-    neutral = {"gates": [], "baseline": None, "until": "done"}
-    assert (
-        client.post("/v1/evaluations", json=_request(_fresh(client), **neutral)).status_code == 202
-    )
-    asked = client.post("/v1/evaluations", json=_request(_fresh(client), gates=["cider_d >= 0.4"]))
-    assert asked.status_code == 422
-    assert asked.json()["errors"][0]["pointer"] == "/gates"
-
-
 def test_health(client):
     assert client.get("/livez").status_code == 200
     assert client.get("/readyz").status_code == 200

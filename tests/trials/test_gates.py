@@ -1,0 +1,175 @@
+"""Gates through a real service: verdicts as scores come, baselines as they were at submission."""
+
+import pytest
+
+from builders import captions_with_references
+from fleet import Fleet, bundle, bundle_of, checkpoint, until, until_ended, upload
+
+WORDS = ["a", "man", "woman", "people", "dog", "runs", "sits", "on", "grass", "big"]
+SAID, PEOPLE = captions_with_references(WORDS, 40, 0)
+IMAGES = {f"{at}.jpg": image for at, image in enumerate(PEOPLE)}
+GOOD = [{"image": image, "caption": people[0]} for image, people in IMAGES.items()]
+BAD = [{"image": image, "caption": said} for image, said in zip(IMAGES, SAID, strict=True)]
+ABSENT = {"gates": [], "verdict": None}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    fleet = Fleet(tmp_path_factory.mktemp("a fleet"), PRESCORE_ASSETS="").start()
+    with fleet.client() as client:
+        data = bundle_of(IMAGES, training=["a man runs on grass", "a dog sits", "people"])
+        assert client.put("/v1/datasets/tiny", content=data).status_code == 201
+        assert client.put("/v1/datasets/pictures", content=bundle(20)).status_code == 201
+    yield fleet
+    fleet.stop()
+
+
+def _request(captions, *gates, **more):
+    given = {"dataset": "tiny/test", "postgen": ["bleu"], "tokenizer": "none", "gates": gates}
+    return {**given, "captions": captions, **more}
+
+
+def _evaluated(fleet, captions, *gates, **more):
+    with fleet.client() as client:
+        answer = client.post("/v1/evaluations", json=_request(captions, *gates, **more))
+        assert answer.status_code == 202, answer.text
+        return until_ended(client, answer.json()["id"], 60)
+
+
+def _verdicts(evaluation):
+    return [gate["verdict"] for gate in evaluation["gates"]]
+
+
+def test_metrics_in_gates_are_computed_and_judged(fleet):
+    found = _evaluated(fleet, GOOD, "cider_d >= 1", "bleu_4 > 0.9", postgen=[])
+    assert set(found["scores"]) == {"cider_d", "bleu_4"}
+    assert _verdicts(found) == ["passed", "passed"]
+    assert found["verdict"] == "passed"
+    value = found["scores"]["cider_d"]["value"]
+    assert found["gates"][0]["scores"]["cider_d"]["value"] == value
+    found = _evaluated(fleet, GOOD, f"cider_d > {value}", f"cider_d >= {value}")
+    assert _verdicts(found) == ["failed", "passed"]
+    assert found["verdict"] == "failed"
+
+
+def test_the_baseline_is_the_latest_of_its_label_when_it_was_submitted(fleet):
+    gate = "cider_d >= baseline - 0.01"
+    first = _evaluated(fleet, BAD, gate, baseline="branch=main", labels={"branch": "main"})
+    assert first["verdict"] == "not_comparable"
+    assert "branch=main" in first["gates"][0]["detail"]
+    assert first["status"] == "succeeded"
+    better = _evaluated(fleet, GOOD, gate, baseline="branch=main", labels={"branch": "main"})
+    assert better["verdict"] == "passed"
+    assert better["gates"][0]["scores"]["cider_d"]["evaluation"] == first["id"]
+    worse = _evaluated(fleet, BAD, gate, baseline="branch=main")
+    assert worse["verdict"] == "failed"
+    assert worse["gates"][0]["scores"]["cider_d"]["evaluation"] == better["id"]
+    with fleet.client() as client:
+        assert client.get(f"/v1/evaluations/{better['id']}").json() == better
+    by_id = _evaluated(fleet, BAD, gate, baseline=first["id"])
+    assert by_id["verdict"] == "passed"
+    best = _evaluated(fleet, BAD, gate, baseline="best")
+    assert best["gates"][0]["scores"]["cider_d"]["baseline"] == pytest.approx(
+        better["scores"]["cider_d"]["value"]
+    )
+
+
+def test_scores_of_another_tokenizer_are_not_comparable_and_the_field_is_named(fleet):
+    past = _evaluated(fleet, GOOD, "cider_d > 0", tokenizer="ptb")
+    found = _evaluated(fleet, GOOD, "cider_d >= baseline", "cider_d > 0", baseline=past["id"])
+    assert _verdicts(found) == ["not_comparable", "passed"]
+    assert found["verdict"] == "not_comparable"
+    assert "tok: " in found["gates"][0]["detail"]
+
+
+def test_a_metric_that_is_unavailable_leaves_its_gate_undecided(fleet):
+    found = _evaluated(fleet, GOOD, "spice >= 0.1", "bleu_4 > 0")
+    assert found["status"] == "succeeded"
+    assert _verdicts(found) == ["undecided", "passed"]
+    assert "CoreNLP" in found["gates"][0]["detail"]
+
+
+def test_a_canceled_evaluation_is_undecided(fleet):
+    with fleet.client() as client:
+        request = _request(BAD[::-1], "meteor > 0", "bleu_4 > 0")
+        identity = client.post("/v1/evaluations", json=request).json()["id"]
+        canceled = client.post(f"/v1/evaluations/{identity}/cancel").json()
+    assert canceled["verdict"] == "undecided"
+
+
+def test_pregen_scores_gate_too(client):
+    model = upload(client, checkpoint(seed=4711))
+    name = "median_max_prob_none"
+    request = {
+        "checkpoint": model,
+        "dataset": "pictures/test",
+        "postgen": [],
+        "gates": ["perplexity < 1e9", f"{name} > 2"],
+    }
+    for pregen in ("all", [], ["perplexity"]):
+        asked = {**request, "pregen": pregen}
+        answer = client.post("/v1/evaluations", json=asked, headers={"Prefer": "wait=30"})
+        assert answer.status_code == 201
+        found = answer.json()
+        assert name in found["scores"]
+        assert _verdicts(found) == ["passed", "failed"]
+        assert found["gates"][0]["scores"]["perplexity"]["value"] is not None
+    again = {**request, "baseline": found["id"], "gates": [f"{name} >= baseline"]}
+    identity = client.post("/v1/evaluations", json=again).json()["id"]
+    assert until_ended(client, identity, 60)["verdict"] == "passed"
+
+
+def test_a_metric_that_prefers_one_sentence_to_people_does_not_gate(fleet):
+    """People who all say something else, and one sentence that shares a word with each."""
+    sayings = ("a big dog", "a sits man", "people runs a", "woman a on", "grass a a")
+    with fleet.client() as client:
+        data = bundle_of({f"{at}.jpg": sayings for at in range(20)}, training=["a a a", *sayings])
+        assert client.put("/v1/datasets/odd", content=data).status_code == 201
+        probes = {"dataset": "odd/test", "probes": ["human", "single"], "metrics": ["bleu_1"]}
+        asked = client.post("/v1/probes", json={**probes, "tokenizer": "none"}).json()["id"]
+
+        def health():
+            return client.get(f"/v1/probes/{asked}").json()["health"]
+
+        found = until(health, 60, "the probes' end")["bleu_1"]
+    assert found["constant"] > found["human"]
+    captions = [{"image": f"{at}.jpg", "caption": "a big dog"} for at in range(20)]
+    odd = {"dataset": "odd/test", "postgen": []}
+    poor = _evaluated(fleet, captions, "bleu_1 > 0", **odd)
+    assert poor["verdict"] == "undecided"
+    assert "trust" in poor["gates"][0]["detail"]
+    assert _evaluated(fleet, captions, "bleu_1 > 0", trust=["bleu"], **odd)["verdict"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code", "pointer", "detail"),
+    [
+        ({"gates": ["cider_d > 0", "cyder_d > 0"]}, 422, "unknown_metric", "/gates/1", "cider_d"),
+        ({"gates": ["cider_d"]}, 422, "invalid_request", "/gates/0", "character 8"),
+        ({"gates": ["cider_d > baseline"]}, 422, "invalid_request", "/baseline", "branch=main"),
+        ({"gates": ["no_significant_drop(meteor)"]}, 422, "invalid_request", "/baseline", "best"),
+        ({"gates": ["perplexity < 9"]}, 422, "invalid_request", "/gates/0", "a checkpoint"),
+        ({"gates": [""]}, 422, "invalid_request", "/gates/0", "character"),
+        ({"gates": ["cider_d > 0"] * 51}, 422, "invalid_request", "/gates", "50"),
+        ({"gates": [7]}, 422, "invalid_request", "/gates/0", "string"),
+        ({"baseline": "main"}, 422, "invalid_request", "/baseline", "branch=main"),
+        ({"baseline": "a\0=b"}, 422, "invalid_request", "/baseline", "branch=main"),
+        ({"baseline": "ev_x", "gates": ["cider_d > 0"]}, 404, "not_found", None, "ev_x"),
+        ({"until": "verdict"}, 422, "invalid_request", "/gates", "at least one gate"),
+        ({"trust": ["blue"]}, 422, "unknown_metric", "/trust/0", "bleu"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_its_place(
+    fleet, change, status, code, pointer, detail
+):
+    with fleet.client() as client:
+        answer = client.post("/v1/evaluations", json=_request(GOOD) | change)
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (status, code)
+    assert [error["pointer"] for error in problem["errors"]] == ([pointer] if pointer else [])
+    assert detail in problem["detail"] + str(problem["errors"])
+
+
+def test_without_gates_there_is_no_verdict(fleet):
+    found = _evaluated(fleet, GOOD, baseline="branch=nobody")
+    assert {name: found[name] for name in ABSENT} == ABSENT
