@@ -37,8 +37,8 @@ class Sought:
 
 
 def find(records: Records, blobs: Blobs, sought: Sought, metrics: Iterable[str]) -> dict[str, Any]:
-    """By metric: the evaluation, its value, interval and signature, and the digest of its captions'
-    own scores; or `none_because`.
+    """By metric: the evaluation, its value, interval and signature, and the digest of what is
+    known image by image; or `none_because`.
     """
     with records.reading() as connection:
         search = _Search(connection, records, blobs, sought)
@@ -166,10 +166,14 @@ def answered(blobs: Blobs, captions: str | None, dataset: Pinned) -> frozenset[i
 
 def _entry(past: _Past, metric: str) -> dict[str, Any]:
     score = past.scores[catalogue.metric(metric).name]
-    family = catalogue.work_of(metric) if score.family == "postgen" else None
-    results = [row["result"] for row in past.rows if row["name"] == family]
+    results = {row["name"]: row["result"] for row in past.rows}
     return {
         "evaluation": past.id,
         **score.model_dump(include={"value", "interval", "signature"}),
-        "result": next(iter(results), None),
+        "result": results.get(by_image(metric)),
     }
+
+
+def by_image(metric: str) -> str:
+    """The work whose result knows it image by image."""
+    return "columns" if catalogue.metric(metric).family == "pregen" else catalogue.work_of(metric)

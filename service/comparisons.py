@@ -24,7 +24,6 @@ from service.contract.schemas import (
 from service.contract.works import Blob, Work
 from service.runs import Run
 
-_SUMMED = ("sum", "mean", "geomean")  # over images: what the other pre-gen metrics are not
 _COLUMNS = "columns"
 
 
@@ -97,7 +96,7 @@ def _names(request: ComparisonIn, sides: Sequence[_Side]) -> list[str]:
     if request.metrics is not None:
         return catalogue.expand(request.metrics)
     a, b = (side.evaluation.scores for side in sides)
-    names = [name for name in a if name in b and _is_summed(name)]
+    names = [name for name in a if name in b and catalogue.is_summed(name)]
     if not names:
         raise InvalidRequest(
             f"{request.a} and {request.b} have no score in common (yet)",
@@ -106,16 +105,11 @@ def _names(request: ComparisonIn, sides: Sequence[_Side]) -> list[str]:
     return names
 
 
-def _is_summed(name: str) -> bool:
-    spec = catalogue.metric(name)
-    return spec.family == "postgen" or spec.name.split("_")[0] in _SUMMED
-
-
 def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
-    if not _is_summed(name):
+    if not catalogue.is_summed(name):
         raise InvalidRequest(
             f"{name} cannot be compared: it is no sum or mean over images",
-            [(pointer, f"expected a post-gen metric, or one of {', '.join(_SUMMED)}")],
+            [(pointer, f"expected a post-gen metric, or one of {', '.join(catalogue.SUMMED)}")],
         )
     full = catalogue.metric(name).name
     for side in sides:

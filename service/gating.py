@@ -1,15 +1,16 @@
-"""What gates add to an evaluation: metrics and baselines."""
+"""What gates add to an evaluation: metrics, baselines, comparisons with them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain, count
 from typing import Any
 
 from service import baselines
 from service.baselines import Sought
-from service.contract import catalogue, gates
+from service.contract import catalogue, gates, planning
 from service.contract.blobs import Blobs
 from service.contract.errors import InvalidRequest, RequestRefused
-from service.contract.gates import Gate
+from service.contract.gates import Gate, NoDrop
 from service.contract.planning import Plan
 from service.contract.records import Records
 from service.contract.requests import EvaluationIn
@@ -73,15 +74,47 @@ def _joined(asked: Iterable[str], named: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*asked, *named]))
 
 
-def past(
+def with_past(
     records: Records, blobs: Blobs, request: EvaluationIn, pinned: Pinned, plan: Plan
-) -> Mapping[str, Any]:
-    """What stands for the past, by metric."""
+) -> tuple[Plan, Mapping[str, Any]]:
+    """The plan with the comparisons that gates want; and by metric what stands for the past, with
+    the name of its comparison.
+    """
     if request.baseline is None or not request.gates:
-        return {}
+        return plan, {}
     images = baselines.answered(blobs, _partial(request, plan), pinned)
     sought = Sought(request.baseline, pinned, images)
-    return baselines.find(records, blobs, sought, gates.names(request.gates))
+    found = baselines.find(records, blobs, sought, gates.names(request.gates))
+    named = dict(plan.named)
+    for (mine, result), metrics in _compared(request.gates, found).items():
+        if blobs.has(result):
+            name = _free(f"comparison_{mine}", named)
+            full = dict.fromkeys(catalogue.metric(metric).name for metric in metrics)
+            pregen = [*full] if mine == "columns" else []
+            named[name] = planning.comparison(plan.named[mine], Blob(result), pregen)
+            for metric in metrics:
+                found[metric]["comparison"] = name
+    return Plan(named), found
+
+
+def _compared(
+    texts: Iterable[str], past: Mapping[str, Mapping[str, Any]]
+) -> dict[tuple[str, str], list[str]]:
+    """The metrics that must not drop, by what is compared: a work, and a file of the past. The best
+    BLEU-1 may be another's than the best BLEU-4.
+    """
+    gated = [gate for gate in map(gates.parse, texts) if isinstance(gate, NoDrop)]
+    found: dict[tuple[str, str], list[str]] = {}
+    for metric in dict.fromkeys(metric for gate in gated for metric in gate.metrics):
+        result = past[metric].get("result")
+        if result is not None:
+            found.setdefault((baselines.by_image(metric), result), []).append(metric)
+    return found
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    numbered = (f"{name}_{number}" for number in count(2))
+    return next(each for each in chain([name], numbered) if each not in taken)
 
 
 def _partial(request: EvaluationIn, plan: Plan) -> str | None:

@@ -49,7 +49,7 @@ def submit(
     names, models = _with_models(records, blobs, places, request.postgen)
     request = request.model_copy(update={"postgen": names})
     plan, warnings = _plan(records, blobs, places, request, pinned, models)
-    past = gating.past(records, blobs, request, pinned, plan)
+    plan, past = gating.with_past(records, blobs, request, pinned, plan)
     identity = f"ev_{secrets.token_urlsafe(18)}"
     with records.transaction() as connection:
         if key is not None:

@@ -46,6 +46,7 @@ WORKS: Mapping[str, tuple[str, ...]] = {  # the post-gen metrics that one work c
 GROUPS = {name: WORKS[name] for name in ("bleu", "variety")}  # asked for by one name
 LEARNED = "nneval"
 MODEL = "nneval@(?:sha256:)?([0-9a-f]{12,64})"  # its metric by a certain model
+SUMMED = ("sum", "mean", "geomean")  # over images: what the other pre-gen metrics are not
 HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
 
 
@@ -95,6 +96,12 @@ def names_of(name: str) -> list[str]:
     """All that a metric is called."""
     full = metric(name).name
     return [full, *(alias for alias, of in ALIASES.items() if of == full)]
+
+
+def is_summed(name: str) -> bool:
+    """Whether two evaluations can be compared by it, image by image."""
+    spec = metric(name)
+    return spec.family == "postgen" or spec.name.split("_")[0] in SUMMED
 
 
 def expand(names: Iterable[str]) -> list[str]:

@@ -137,8 +137,11 @@ def _compared_metrics(reader: Reader) -> tuple[str, ...]:
         names.append(reader.demand("name", "a metric's name").text)
     for name in (found := catalogue.expand(names)):
         spec = catalogue.metric(name)
-        if spec.family != "postgen" or spec.higher_is_better is None:
-            raise InvalidRequest(f"{NO_DROP} compares scores of captions that can drop, not {name}")
+        if spec.higher_is_better is None or not catalogue.is_summed(name):
+            raise InvalidRequest(
+                f"{NO_DROP} cannot take {name}: expected a metric that is better high or low, and "
+                "a sum or a mean over images"
+            )
     return tuple(found)
 
 
@@ -204,7 +207,7 @@ def _decide_drop(metric: str, evidence: Evidence) -> Decision:
 
 def _judge_drop(metric: str, compared: Compared, baseline: Baseline) -> Decision:
     if compared.p is None:
-        return "undecided", "too few images for a test"
+        return "undecided", "the difference cannot be tested (one image, or an infinite score)"
     said = f"{compared.difference:+.4g} on {baseline.value:.4g} ({baseline.evaluation})"
     said += f", p = {compared.p:.2g}"
     if compared.minimum_detectable is not None:

@@ -19,6 +19,7 @@ def fleet(tmp_path_factory):
     with fleet.client() as client:
         data = bundle_of(IMAGES, training=["a man runs on grass", "a dog sits", "people"])
         assert client.put("/v1/datasets/tiny", content=data).status_code == 201
+        assert client.put("/v1/datasets/fresh", content=data).status_code == 201
         assert client.put("/v1/datasets/pictures", content=bundle(20)).status_code == 201
     yield fleet
     fleet.stop()
@@ -117,6 +118,11 @@ def test_pregen_scores_gate_too(client):
     again = {**request, "baseline": found["id"], "gates": [f"{name} >= baseline"]}
     identity = client.post("/v1/evaluations", json=again).json()["id"]
     assert until_ended(client, identity, 60)["verdict"] == "passed"
+    again["gates"] = ["no_significant_drop(perplexity, mean_max_normcount_prefix0)"]
+    identity = client.post("/v1/evaluations", json=again).json()["id"]
+    same = until_ended(client, identity, 60)
+    assert same["verdict"] == "passed"
+    assert same["gates"][0]["scores"]["perplexity"]["p"] == 1
 
 
 def test_a_metric_that_prefers_one_sentence_to_people_does_not_gate(fleet):
@@ -139,6 +145,59 @@ def test_a_metric_that_prefers_one_sentence_to_people_does_not_gate(fleet):
     assert poor["verdict"] == "undecided"
     assert "trust" in poor["gates"][0]["detail"]
     assert _evaluated(fleet, captions, "bleu_1 > 0", trust=["bleu"], **odd)["verdict"] == "passed"
+
+
+def test_a_significant_drop_fails_and_chance_does_not(fleet):
+    gate = "no_significant_drop(bleu_4, cider_d)"
+    past = _evaluated(fleet, GOOD, "cider_d > 0", labels={"branch": "drop"})
+    worse = _evaluated(fleet, BAD, gate, baseline="branch=drop")
+    assert worse["verdict"] == "failed"
+    scores = worse["gates"][0]["scores"]
+    for name in ("bleu_4", "cider_d"):
+        mine, old = (each["scores"][name]["value"] for each in (worse, past))
+        assert scores[name]["difference"] == pytest.approx(mine - old)
+        assert scores[name]["p"] < 0.05
+        assert scores[name]["minimum_detectable"] > 0
+    names = [work["name"] for work in worse["works"]]
+    assert names[-2:] == ["comparison_bleu", "comparison_cider_d"]
+    swapped = [GOOD[0] | {"caption": "a big dog"}, *GOOD[1:]]
+    nearly = _evaluated(fleet, swapped, gate, baseline="branch=drop")
+    assert nearly["verdict"] == "passed"
+    assert nearly["gates"][0]["scores"]["cider_d"]["difference"] < 0
+    assert "would be found 4 times in 5" in nearly["gates"][0]["detail"]
+    other = _evaluated(fleet, BAD, gate, baseline="branch=drop", tokenizer="ptb")
+    assert other["verdict"] == "not_comparable"
+    assert other["status"] == "succeeded"
+
+
+def test_what_is_best_by_one_metric_need_not_be_by_another(fleet):
+    """People's words backwards are all of the unigrams, and few of the 4-grams."""
+    backwards = [{**one, "caption": " ".join(one["caption"].split()[::-1])} for one in GOOD]
+    systems = [
+        _evaluated(fleet, captions, "bleu_1 > 0", dataset="fresh/test")
+        for captions in (GOOD[:20] + BAD[20:], backwards)
+    ]
+    by_metric = {
+        name: max(systems, key=lambda each, name=name: each["scores"][name]["value"])["id"]
+        for name in ("bleu_1", "bleu_4")
+    }
+    assert len(set(by_metric.values())) == 2
+    gate = "no_significant_drop(bleu_1, bleu_4)"
+    found = _evaluated(fleet, BAD, gate, baseline="best", dataset="fresh/test")
+    scores = found["gates"][0]["scores"]
+    assert {name: scores[name]["evaluation"] for name in scores} == by_metric
+    assert None not in {scores[name]["p"] for name in scores}
+
+
+def test_a_part_of_a_split_has_no_comparison_with_the_whole(fleet):
+    gate = "no_significant_drop(bleu_4)"
+    past = _evaluated(fleet, GOOD, "bleu_4 > 0")
+    found = _evaluated(fleet, GOOD[:9], gate, baseline=past["id"], subset=True)
+    assert found["verdict"] == "not_comparable"
+    assert "answers other images" in found["gates"][0]["detail"]
+    part = _evaluated(fleet, GOOD[:9], "bleu_4 > 0", subset=True)
+    found = _evaluated(fleet, BAD[:9], gate, baseline=part["id"], subset=True)
+    assert found["verdict"] == "failed"
 
 
 @pytest.mark.parametrize(

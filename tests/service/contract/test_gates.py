@@ -147,8 +147,8 @@ HOSTILE = [
     ("no_significant_drop(cider_d", ", or ) at character 28"),
     ("no_significant_drop(cider_d,)", "a metric's name at character 29, found ')'"),
     ("no_significant_drop(cider_d) >= 0", "the end"),
-    ("no_significant_drop(perplexity)", "not perplexity"),
-    ("no_significant_drop(words_used)", "not words_used"),
+    ("no_significant_drop(meteor, median_max_prob_none)", "cannot take median_max_prob_none"),
+    ("no_significant_drop(words_used)", "cannot take words_used"),
 ]
 
 
@@ -157,6 +157,11 @@ def test_what_is_no_gate_is_refused_with_its_place(text, expected):
     with pytest.raises(InvalidRequest) as refused:
         gates.parse(text)
     assert expected in refused.value.detail
+
+
+def test_pregen_scores_may_drop_too():
+    gate = gates.parse("no_significant_drop(perplexity, mean_max_normcount_prefix0)")
+    assert gate.metrics == ("perplexity", "mean_max_normcount_prefix0")
 
 
 def test_an_unknown_metric_suggests_the_nearest():

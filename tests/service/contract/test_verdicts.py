@@ -119,7 +119,7 @@ def test_a_drop_is_judged_by_its_comparison():
     [
         (_row("comparison_cider_d_1", "failed", error="killed"), PAST, "is failed: killed"),
         (_compared(difference=None, p=None, minimum_detectable=None), PAST, "infinite"),
-        (_compared(difference=-0.03, p=None, minimum_detectable=None), PAST, "too few images"),
+        (_compared(difference=-0.03, p=None, minimum_detectable=None), PAST, "cannot be tested"),
         (_scored(0.37), {**PAST, "comparison": None}, "no scores of their own any more"),
     ],
 )
