@@ -112,7 +112,7 @@ def _product(reader: Reader, depth: int) -> Linear:
         if sign == "*" and not found.coefficient:
             found = other.times(found.constant)
         elif other.coefficient:
-            reader.refuse(f"a number (what is asked may have {BASELINE} once in a product)", at)
+            reader.refuse(f"a number ({BASELINE} may come once in a product, and not below /)", at)
         elif sign == "/" and not other.constant:
             reader.refuse("a number other than 0", at)
         else:

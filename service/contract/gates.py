@@ -210,7 +210,7 @@ def _judge_drop(metric: str, compared: Compared, baseline: Baseline) -> Decision
         return "undecided", "the difference cannot be tested (one image, or an infinite score)"
     said = f"{compared.difference:+.4g} on {baseline.value:.4g} ({baseline.evaluation})"
     said += f", p = {compared.p:.2g}"
-    if compared.minimum_detectable is not None:
+    if compared.minimum_detectable:
         said += f"; a drop of {compared.minimum_detectable:.2g} would be found 4 times in 5"
     drops = _is_worse(metric, compared.difference) and compared.p < SIGNIFICANT
     return "failed" if drops else "passed", said

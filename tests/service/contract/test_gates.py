@@ -65,7 +65,7 @@ def test_an_expression_means_what_it_means_in_python(expression):
     """What is refused has a product or a quotient of the forbidden kinds."""
     found = _read(expression)
     if isinstance(found, str):
-        assert re.search("baseline once in a product|other than 0|at most 200", found)
+        assert re.search("may come once in a product|other than 0|at most 200", found)
         assert "*" in expression or "/" in expression or len(expression) > 180
     else:
         for baseline in (0.0, 1.0, -0.37, 123.5):
@@ -124,9 +124,9 @@ HOSTILE = [
     ("cider_d >= 0.4\0", "character 15"),
     ("cider_d >= 2**99", "character 14, found '*'"),
     ("cider_d >= baseline ** 2", "found '*'"),
-    ("cider_d >= baseline * baseline", "baseline once in a product"),
-    ("cider_d >= (baseline + 1) * (1 - baseline)", "baseline once in a product"),
-    ("cider_d >= 1 / baseline", "baseline once in a product"),
+    ("cider_d >= baseline * baseline", "may come once in a product"),
+    ("cider_d >= (baseline + 1) * (1 - baseline)", "may come once in a product"),
+    ("cider_d >= 1 / baseline", "may come once in a product"),
     ("cider_d >= 1 / (2 - 2)", "other than 0"),
     ("cider_d >= baseline / 0", "other than 0"),
     ("cider_d >= rouge_l", "found 'rouge_l'"),
