@@ -275,6 +275,9 @@ class Handler(BaseHTTPRequestHandler):
             dataset=pinned,
             checkpoint=request.get("checkpoint"),
             labels=request.get("labels", {}),
+            gates=[
+                {"gate": text, "verdict": None, "detail": None} for text in request.get("gates", ())
+            ],
         )
 
     def _ended(self, id_):

@@ -9,6 +9,7 @@ import typer
 from prescore.cli.boards import leaderboard
 from prescore.cli.comparing import compare
 from prescore.cli.datasets import datasets
+from prescore.cli.gating import gate
 from prescore.cli.runs import cancel, scores, status, watch
 from prescore.cli.submitting import submit
 
@@ -25,7 +26,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for command in (submit, status, watch, cancel, scores, compare, leaderboard):
+    for command in (submit, status, watch, cancel, scores, gate, compare, leaderboard):
         app.command()(command)
     app.add_typer(datasets, name="datasets")
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):

@@ -23,6 +23,13 @@ class Idf(StrEnum):
     SUBSET = "subset"
 
 
+class Until(StrEnum):
+    """When an evaluation with gates ends: with its last work, or with their verdict."""
+
+    DONE = "done"
+    VERDICT = "verdict"
+
+
 class Answer(BaseModel):
     """Words such as a status stay texts: a new one must not break a client that is there."""
 
@@ -97,10 +104,20 @@ class Oddity(Answer):
     detail: str = ""
 
 
+class GateScore(Answer):
+    """What a gate held against what; `difference` is the value less the baseline."""
+
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    baseline: float | None = None
+    difference: float | None = None
+
+
 class Gate(Answer):
     gate: str
     verdict: str | None = None
     detail: str | None = None
+    scores: dict[str, GateScore] = Field(default_factory=dict)
 
 
 class Run(Answer):

@@ -3,7 +3,7 @@
 import json
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,13 +44,13 @@ def leaderboard(
         prescore leaderboard flickr8k/val --history --label run=7 --csv run7.csv
     """
     name, _, split = dataset.partition("/")
-    wanted = {"metric": metric, "split": split or None, "labels": console.labels(label or [])}
+    wanted: dict[str, Any] = {"split": split or None, "labels": console.labels(label or [])}
     found: list[Standing] | list[Scored]
     with console.connected(url, key_file, patience) as client:
         if over_time:
-            found = list(islice(client.history(name, **wanted), limit))
+            found = list(islice(client.history(name, metric=metric, **wanted), limit))
         else:
-            found = list(islice(client.leaderboard(name, **wanted), limit))
+            found = list(islice(client.leaderboard(name, metric=metric, **wanted), limit))
         if csv_file is not None:
             ranked = () if over_time else ("rank", "tied")
             console.write_csv(csv_file, (*ranked, *_COLUMNS), map(_csv_row, found))

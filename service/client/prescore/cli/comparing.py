@@ -88,7 +88,7 @@ def _row(name: str, each: Compared) -> Sequence[str]:
         text.number(each.a),
         text.number(each.b),
         "-" if each.difference is None else f"{each.difference:+#.4g}",
-        text.interval(each),
+        text.bounds(each.interval),
         "-" if each.p is None else f"{each.p:.2g}",
         text.number(each.minimum_detectable),
     )

@@ -4,6 +4,7 @@ Results go to stdout, all else to stderr: bars where that is a terminal, plain l
 """
 
 import csv
+import io
 import json
 import logging
 import sys
@@ -55,12 +56,19 @@ PATIENCE = PATIENCE_SECONDS
 def connected(url: str | None, key_file: Path | None, patience: float) -> Iterator[Client]:
     """A client whose errors end the command: a sentence on stderr and an exit code."""
     try:
-        key = None if key_file is None else _key(key_file)
-        with _warnings_said(), Client(url, key, patience=patience) as client:
+        with opened(url, key_file, patience) as client:
             yield client
     except PrescoreClientError as error:
         say(str(error))
         raise typer.Exit(_code(error)) from None
+
+
+@contextmanager
+def opened(url: str | None, key_file: Path | None, patience: float) -> Iterator[Client]:
+    """A client whose errors are the caller's."""
+    key = None if key_file is None else _key(key_file)
+    with _warnings_said(), Client(url, key, patience=patience) as client:
+        yield client
 
 
 def say(text: str) -> None:
@@ -84,6 +92,10 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
+def one_line(text: str) -> str:
+    return plain(" ".join(text.splitlines()))
+
+
 def labels(given: Sequence[str]) -> dict[str, str]:
     for label in given:
         if label.find("=") < 1:
@@ -91,14 +103,20 @@ def labels(given: Sequence[str]) -> dict[str, str]:
     return dict(label.split("=", 1) for label in given)
 
 
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def write(path: Path, content: bytes, *, append: bool = False) -> None:
     try:
-        with path.open("w", newline="", encoding="utf-8") as stream:
-            table = csv.writer(stream)
-            table.writerow(header)
-            table.writerows(rows)
+        with path.open("ab" if append else "wb") as stream:
+            stream.write(content)
     except OSError as error:
         raise InvalidArgument(f"{path} cannot be written: {error.strerror}") from None
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    stream = io.StringIO(newline="")
+    table = csv.writer(stream)
+    table.writerow(header)
+    table.writerows(rows)
+    write(path, stream.getvalue().encode("utf-8", "replace"))
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """A run as it goes: a live table on a terminal, a line for each piece of news elsewhere."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import cast
 
@@ -55,6 +55,11 @@ class _Lines:
             self._tell((name, status), (seconds, remarks))
         for name, value, interval, _ in text.score_rows(evaluation.scores):
             self._tell((name, value), (interval,))
+        for row in text.expected_rows(evaluation.forecast or {}):
+            self._tell(("forecast", *row), ())
+        for gate in evaluation.gates:
+            if gate.verdict is not None:
+                self._tell((gate.gate, gate.verdict), (gate.detail or "",))
         self._tell((evaluation.id, evaluation.status), ())
 
     def _tell(self, news: tuple[str, ...], more: tuple[str, ...]) -> None:
@@ -66,10 +71,12 @@ class _Lines:
 def _table(evaluation: Evaluation) -> Group:
     heading = Text(console.plain(f"{evaluation.id}  {evaluation.status}  {evaluation.dataset}"))
     works = _grid(text.work_row(work) for work in evaluation.works)
-    return Group(heading, works, _grid(text.score_rows(evaluation.scores)))
+    expected = (*text.expected_rows(evaluation.estimate or evaluation.forecast or {}),)
+    gates = text.gates_told(evaluation.gates)
+    return Group(heading, works, *map(_grid, (text.score_rows(evaluation.scores), expected, gates)))
 
 
-def _grid(rows: Iterator[tuple[str, ...]] | list[tuple[str, str, str, str]]) -> Table:
+def _grid(rows: Iterable[tuple[str, ...]]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=True)
     for row in rows:
         table.add_row(*(Text(console.plain(cell)) for cell in row))

@@ -1,47 +1,34 @@
 """prescore submit"""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from prescore import captions
-from prescore.cli import console, text
+from prescore.cli import asking, console, text
 from prescore.cli.follow import follow
-from prescore.client import Client
-from prescore.models import Evaluation, Idf, Tokenizer
+from prescore.models import Evaluation
 
 
 def submit(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="CHECKPOINT|CAPTIONS.json",
-            help="A .safetensors file, the sha256:... of one that the service has, or a JSON list "
-            'of {"image" or "image_id", "caption"}.',
-        ),
-    ],
-    dataset: Annotated[str, typer.Option(help="NAME/SPLIT or NAME@VERSION/SPLIT.")],
-    pregen: Annotated[
+    target: asking.Target,
+    dataset: asking.Split,
+    pregen: asking.Pregen = None,
+    postgen: asking.Postgen = None,
+    beam: asking.Beam = None,
+    min_words: asking.MinWords = None,
+    max_words: asking.MaxWords = None,
+    unk: asking.Unk = None,
+    tokenizer: asking.OfWords = None,
+    subset: asking.Subset = False,
+    idf: asking.IdfOf = None,
+    gate: Annotated[
         list[str] | None,
-        typer.Option(help="all, none, or names by commas. Default: all."),
+        typer.Option(help="Such as 'cider_d >= 0.4'. `prescore gate` exits by the verdict."),
     ] = None,
-    postgen: Annotated[
-        list[str] | None,
-        typer.Option(help="none, or names by commas. Default: below."),
-    ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = None,
-    min_words: Annotated[int | None, typer.Option(min=0, help="Of a caption.")] = None,
-    max_words: Annotated[int | None, typer.Option(min=1, help="Of a caption.")] = None,
-    unk: Annotated[bool | None, typer.Option(help="May captions hold the unknown word?")] = None,
-    tokenizer: Annotated[Tokenizer | None, typer.Option(help="Of captions and references.")] = None,
-    subset: Annotated[bool, typer.Option("--subset", help="Captions for a part will do.")] = False,
-    idf: Annotated[
-        Idf | None, typer.Option(help="Of CIDEr: from the whole split, or the answered part.")
-    ] = None,
-    label: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, to find it by.")] = None,
-    deadline: Annotated[int | None, typer.Option(min=1, help="Seconds that it may take.")] = None,
+    baseline: asking.Baseline = None,
+    until: asking.UntilWhen = None,
+    label: asking.Labels = None,
+    deadline: asking.Deadline = None,
     wait: Annotated[bool, typer.Option("--wait", help="Until its end; shows how it goes.")] = False,
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Seconds to --wait; the run goes on after them.")
@@ -67,39 +54,33 @@ def submit(
     Exit 0: submitted, or succeeded. 1: refused. 2: usage. 3: with --wait, the run
     failed, was canceled or has not ended in time. 4: no answer of the service.
     """
-    if "/" not in dataset:
-        raise typer.BadParameter(f"--dataset: expected NAME/SPLIT, found {dataset!r:.100}")
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout goes with --wait")
-    decoding = {"beam": beam, "min_words": min_words, "max_words": max_words, "unk": unk}
-    fields = {
-        "pregen": _asked(pregen),
-        "postgen": _asked(postgen),
-        "decoding": {name: value for name, value in decoding.items() if value is not None} or None,
-        "tokenizer": tokenizer,
-        "subset": subset or None,
-        "idf": idf,
-        "labels": console.labels(label or []) or None,
-        "deadline": deadline,
-    }
+    fields = asking.fields(
+        dataset,
+        pregen=pregen,
+        postgen=postgen,
+        beam=beam,
+        min_words=min_words,
+        max_words=max_words,
+        unk=unk,
+        label=label,
+        subset=subset,
+        tokenizer=tokenizer,
+        idf=idf,
+        gates=gate or None,
+        baseline=baseline,
+        until=until,
+        deadline=deadline,
+    )
     with console.connected(url, key_file, patience) as client:
-        evaluation = client.submit(dataset, **_source(client, target), **fields)
+        evaluation = client.submit(**fields, **asking.source(client, target))
         if wait:
             console.say(f"submitted {evaluation.id}")
             evaluation = follow(client, evaluation.id, timeout)
         _show(evaluation, wait=wait, as_json=as_json)
     if wait and evaluation.status != "succeeded":
         raise typer.Exit(console.FAILED)
-
-
-def _source(client: Client, target: str) -> dict[str, Any]:
-    if target.startswith("sha256:"):
-        return {"checkpoint": target}
-    path = Path(target)
-    if path.suffix.lower() == ".json":
-        return {"captions": captions.read(path)}
-    with console.upload_shown(path.name) as progress:
-        return {"checkpoint": client.upload_checkpoint(path, progress)}
 
 
 def _show(evaluation: Evaluation, *, wait: bool, as_json: bool) -> None:
@@ -110,10 +91,3 @@ def _show(evaluation: Evaluation, *, wait: bool, as_json: bool) -> None:
     else:
         console.show([console.plain(evaluation.id)])
         console.say(f"watch it: prescore watch {evaluation.id}")
-
-
-def _asked(given: Sequence[str] | None) -> str | list[str] | None:
-    if given is None:
-        return None
-    names = [name.strip() for text_ in given for name in text_.split(",") if name.strip()]
-    return {("all",): "all", ("none",): []}.get(tuple(names), names)

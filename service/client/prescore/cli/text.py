@@ -1,9 +1,13 @@
 """Answers as lines for people. Pure functions; what others wrote is made harmless here."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from prescore.cli.console import plain
-from prescore.models import Compared, Dataset, Evaluation, Score, Scored, Standing, Work
+from prescore.cli import gate_rows
+from prescore.cli.console import one_line, plain
+from prescore.models import Compared, Dataset, Evaluation, Gate, Score, Scored, Standing, Work
+
+GATE_HEADING = ("gate", "metric", "score", "interval", "baseline", "difference", "verdict")
 
 
 def aligned(rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
@@ -30,7 +34,11 @@ def summary(evaluation: Evaluation) -> list[str]:
         *aligned([fact for fact in facts if fact[1]]),
         *_section("works", [work_row(work) for work in evaluation.works]),
         *_section("scores", score_rows(evaluation.scores)),
+        *_section("forecast", list(expected_rows(evaluation.forecast or {}))),
+        *_section("estimate", list(expected_rows(evaluation.estimate or {}))),
         *_section("warnings", oddities),
+        *_section("gates", gates_told(evaluation.gates)),
+        *gate_details(evaluation.gates),
     ]
 
 
@@ -40,7 +48,7 @@ def work_row(work: Work) -> tuple[str, str, str, str, str]:
 
 def score_rows(scores: Mapping[str, Score]) -> list[tuple[str, str, str, str]]:
     return [
-        (name, number(score.value), interval(score), direction(score))
+        (name, number(score.value), bounds(score.interval), direction(score))
         for name, score in scores.items()
     ]
 
@@ -49,10 +57,10 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:#.4g}"
 
 
-def interval(score: Score | Scored | Compared) -> str:
-    if score.interval is None:
+def bounds(interval: Sequence[float | None] | None) -> str:
+    if interval is None:
         return ""
-    low, high = score.interval
+    low, high = interval
     return f"[{number(low)}, {number(high)}]"
 
 
@@ -65,17 +73,56 @@ def _scored_row(each: Scored) -> tuple[str, ...]:
     place = f"{'=' if each.tied else ''}{each.rank}" if isinstance(each, Standing) else ""
     marked = ", ".join(f"{name}={value}" for name, value in each.labels.items())
     when = "" if each.created_at is None else f"{each.created_at:%Y-%m-%d %H:%M}"
-    return place.rjust(4), number(each.value), interval(each), each.evaluation, when, marked
+    return place.rjust(4), number(each.value), bounds(each.interval), each.evaluation, when, marked
 
 
 def direction(score: Score) -> str:
     return "lower is better" if score.higher_is_better is False else ""
 
 
+def expected_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """Of a forecast or an estimate; why there is none, where there is none."""
+    for name, one in found.items():
+        if isinstance(one, Mapping):
+            seen = f"{one['images']} of {one['of']} images" if one.get("of") else ""
+            yield name, number(one.get("value")), bounds(one.get("interval")), seen
+        else:
+            yield name.replace("_", " "), str(one), "", ""
+
+
+def gates_told(gates: Sequence[Gate]) -> list[tuple[str, ...]]:
+    """A heading, and a row for each metric that a gate held against something."""
+    told = [
+        (
+            row.gate,
+            row.metric,
+            _known(row.score),
+            bounds(None if row.low is None else (row.low, row.high)),
+            _known(row.baseline),
+            "" if row.difference is None else f"{row.difference:+.4g}",
+            row.verdict,
+        )
+        for row in gate_rows.rows(gates)
+    ]
+    return [GATE_HEADING, *told] if told else []
+
+
+def gate_details(gates: Iterable[Gate]) -> list[str]:
+    return [
+        one_line(f"{gate.verdict or 'open'}: {gate.gate}: {gate.detail}")
+        for gate in gates
+        if gate.detail
+    ]
+
+
 def dataset_rows(datasets: Iterable[Dataset]) -> list[tuple[str, str, str, str]]:
     return [
         (str(dataset), _splits(dataset), _features(dataset), dataset.digest) for dataset in datasets
     ]
+
+
+def _known(value: float | None) -> str:
+    return "" if value is None else number(value)
 
 
 def _section(title: str, rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,0 +1,149 @@
+"""prescore gate: one command for CI, from a checkpoint to an exit code."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from prescore.cli import asking, console, surroundings, text
+from prescore.cli.follow import follow
+from prescore.cli.outcomes import Outcome, is_decided
+from prescore.cli.reports import Reports, tell_github
+from prescore.client import Client
+from prescore.errors import InvalidArgument, PrescoreClientError
+from prescore.models import Evaluation
+
+
+def gate(
+    target: asking.Target,
+    dataset: asking.Split,
+    gate: Annotated[
+        list[str],
+        typer.Option(help="Such as 'cider_d >= baseline - 0.01'; may be given many times."),
+    ],
+    baseline: asking.Baseline = None,
+    until: asking.UntilWhen = None,
+    pregen: asking.Pregen = None,
+    postgen: asking.Postgen = None,
+    beam: asking.Beam = None,
+    min_words: asking.MinWords = None,
+    max_words: asking.MaxWords = None,
+    unk: asking.Unk = None,
+    tokenizer: asking.OfWords = None,
+    subset: asking.Subset = False,
+    idf: asking.IdfOf = None,
+    label: asking.Labels = None,
+    deadline: asking.Deadline = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, help="Seconds to wait; the run goes on after them.")
+    ] = None,
+    once_for: Annotated[
+        str | None,
+        typer.Option(help="Equal gates for the same text share one run. Default: CI's job."),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="F", help="Write JUnit's XML: a test for each gate.")
+    ] = None,
+    json_out: Annotated[Path | None, typer.Option(metavar="F", help="Write --json's JSON.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="F", help="Write the gates as CSV.")] = None,
+    as_json: console.AsJson = False,
+    url: console.Url = None,
+    key_file: console.KeyFile = None,
+    patience: console.Patience = console.PATIENCE,
+) -> None:
+    """Let CI pass or fail by the scores of a checkpoint, or of captions that it wrote.
+
+    Submits it, waits and prints the verdict on each gate. Metrics named in gates
+    are computed, beside bleu, rouge_l, cider_d and meteor.
+
+        prescore gate best.safetensors --dataset coco/val --gate 'cider_d >= 0.9'
+        prescore gate best.safetensors --dataset coco/val --baseline branch=main
+            --gate 'cider_d >= baseline - 0.01' --gate 'perplexity <= 15.5'
+        prescore gate results.json --dataset coco/val --baseline best
+            --gate 'no_significant_drop(cider_d, meteor)' --junit gates.xml
+
+    In GitHub, GitLab and Jenkins, branch and commit become labels, and a job that
+    runs twice for a commit, at once or again, shares one run; where that ended
+    without a verdict, there is a new one. GitHub shows a summary and annotations.
+
+    Ctrl-C ends the waiting only: the job that is tried again goes on with the
+    same run. To stop it: prescore cancel.
+
+    Exit 0: every gate passed. 1: a gate failed. 2: usage, or refused.
+    3: undecided, not comparable, a metric unavailable; or the run failed, was
+    canceled or has not ended in time. 4: no answer of the service. 130: Ctrl-C.
+    """
+    around = surroundings.find(os.environ)
+    reports = Reports(junit, json_out, csv)
+    fields = asking.fields(
+        dataset,
+        pregen=pregen,
+        postgen=postgen,
+        beam=beam,
+        min_words=min_words,
+        max_words=max_words,
+        unk=unk,
+        label=[*(f"{name}={value}" for name, value in around.labels.items()), *(label or ())],
+        subset=subset,
+        tokenizer=tokenizer,
+        idf=idf,
+        gates=gate,
+        baseline=baseline,
+        until=until,
+        deadline=deadline,
+    )
+    try:
+        reports.check()
+        with console.opened(url, key_file, patience) as client:
+            request = {**fields, **asking.source(client, target)}
+            evaluation = _submitted(client, request, _key(once_for, around, request))
+            outcome = Outcome.of(follow(client, evaluation.id, timeout))
+    except PrescoreClientError as error:
+        outcome = Outcome.without(gate, error)
+    _end(outcome, reports, as_json=as_json)
+
+
+def _submitted(client: Client, request: dict[str, Any], key: str | None) -> Evaluation:
+    """The run of this job; a new one where that is over and has decided nothing."""
+    evaluation = client.submit(**request, idempotency_key=key)
+    if key is not None and evaluation.ended and not is_decided(evaluation):
+        console.say(f"{evaluation.id} of this job ended without a verdict: submitting anew")
+        evaluation = client.submit(**request)
+    console.say(f"submitted {evaluation.id}")
+    return evaluation
+
+
+def _key(
+    once_for: str | None, around: surroundings.Surroundings, request: dict[str, Any]
+) -> str | None:
+    """The same for the same request of the same job; none where there is no job."""
+    job = once_for or " ".join(filter(None, (around.run, around.commit)))
+    if not job:
+        return None
+    told = json.dumps([job, request], sort_keys=True)
+    return f"gate-{hashlib.sha256(told.encode('ascii')).hexdigest()}"
+
+
+def _end(outcome: Outcome, reports: Reports, *, as_json: bool) -> None:
+    code = outcome.code
+    if outcome.evaluation is not None:
+        _show(outcome.evaluation, as_json=as_json)
+    if outcome.problem:
+        console.say(outcome.problem)
+    try:
+        tell_github(outcome, os.environ)
+        reports.write(outcome)
+    except InvalidArgument as error:
+        console.say(str(error))
+        code = code or console.USAGE
+    raise typer.Exit(code)
+
+
+def _show(evaluation: Evaluation, *, as_json: bool) -> None:
+    if as_json:
+        console.show_json(evaluation)
+    else:
+        console.show(text.summary(evaluation))

@@ -1,0 +1,74 @@
+"""How a gate ended: by a verdict, without one, or before there was a run."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from prescore.cli import console
+from prescore.errors import (
+    InvalidArgument,
+    PrescoreClientError,
+    Refused,
+    ServiceError,
+    Unreachable,
+)
+from prescore.models import Evaluation, Gate
+from prescore.retries import PASSING
+
+PASSED = 0
+GATE_FAILED = 1
+DECISIVE = frozenset({"passed", "failed"})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    gates: tuple[Gate, ...]
+    problem: str = ""  # why there is no verdict, where no gate says it
+    evaluation: Evaluation | None = None
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> Self:
+        return cls(_code(evaluation), evaluation.gates, _problem(evaluation), evaluation)
+
+    @classmethod
+    def without(cls, asked: list[str], error: PrescoreClientError) -> Self:
+        return cls(_refusal(error), tuple(Gate(gate=text) for text in asked), str(error))
+
+    @property
+    def verdict(self) -> str:
+        found = self.evaluation.verdict if self.evaluation is not None else None
+        return found or "undecided"
+
+
+def is_decided(evaluation: Evaluation) -> bool:
+    return evaluation.verdict in DECISIVE
+
+
+def _code(evaluation: Evaluation) -> int:
+    """A gate that failed has failed, whatever else became of the run."""
+    verdicts = {gate.verdict for gate in evaluation.gates}
+    if "failed" in verdicts:
+        return GATE_FAILED
+    if evaluation.status == "succeeded" and verdicts == {"passed"}:
+        return PASSED
+    return console.FAILED
+
+
+def _problem(evaluation: Evaluation) -> str:
+    if evaluation.status == "succeeded":
+        return "" if evaluation.gates else f"{evaluation.id} came back without gates"
+    said = f"{evaluation.id} {'is' if not evaluation.ended else 'ended'} {evaluation.status}"
+    error = evaluation.error
+    return f"{said}: {error.detail or error.title}" if error is not None else said
+
+
+def _refusal(error: PrescoreClientError) -> int:
+    match error:
+        case Unreachable() | ServiceError():
+            return console.UNREACHABLE
+        case Refused() if error.status in PASSING:  # not before patience was over
+            return console.UNREACHABLE
+        case Refused() | InvalidArgument():
+            return console.USAGE
+        case _:
+            return console.FAILED

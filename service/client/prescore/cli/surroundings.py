@@ -1,0 +1,57 @@
+"""What a CI's environment says of the job that we run in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class System:
+    """Names of variables; of `branch` the first one that is set."""
+
+    commit: str
+    branch: tuple[str, ...]
+    run: str  # the same in every job of a run, and when a job is tried again
+
+
+# A change that was proposed is labelled by its number and not by its branch: that may be called
+# `main` too, in somebody's fork, and would be taken for the baseline.
+SYSTEMS = {
+    "github": System("GITHUB_SHA", ("GITHUB_REF_NAME",), "GITHUB_RUN_ID"),
+    "gitlab": System(
+        "CI_COMMIT_SHA",
+        ("CI_COMMIT_BRANCH", "CI_MERGE_REQUEST_REF_PATH", "CI_COMMIT_TAG"),
+        "CI_PIPELINE_ID",
+    ),
+    "jenkins": System("GIT_COMMIT", ("BRANCH_NAME",), "BUILD_TAG"),
+}
+FOREIGN_CODE_ON_OUR_BRANCH = "pull_request_target"  # GitHub's event: the branch is not the code's
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    branch: str = ""
+    commit: str = ""
+    run: str = ""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        named = {"branch": self.branch, "commit": self.commit}
+        return {name: value for name, value in named.items() if value}
+
+
+def find(environment: Mapping[str, str]) -> Surroundings:
+    """The first system that names a commit; nothing outside a CI."""
+    for system in SYSTEMS.values():
+        if commit := environment.get(system.commit):
+            return Surroundings(
+                branch=_branch(environment, system),
+                commit=commit,
+                run=environment.get(system.run, ""),
+            )
+    return Surroundings()
+
+
+def _branch(environment: Mapping[str, str], system: System) -> str:
+    if environment.get("GITHUB_EVENT_NAME") == FOREIGN_CODE_ON_OUR_BRANCH:
+        return ""
+    return next(filter(None, map(environment.get, system.branch)), "") or ""

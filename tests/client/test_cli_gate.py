@@ -1,0 +1,400 @@
+"""prescore gate: how it ends, what it shows, and what is one run."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from client.contract_service import score, work
+from client.junit_schema import validate
+from prescore import commands
+from prescore.cli.surroundings import Surroundings, find
+
+SCRIPT = Path(sys.executable).with_name("prescore")
+GATE = "cider_d >= baseline - 0.01"
+MEASURED = {"value": 0.41, "interval": [0.38, 0.44], "baseline": 0.4, "difference": 0.01}
+GITHUB = {
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_SHA": "abc123",
+    "GITHUB_REF_NAME": "main",
+    "GITHUB_RUN_ID": "77",
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_ci(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith(("GITHUB_", "CI_", "GIT_")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def gate(service, shapes, quick, monkeypatch, captions):
+    """Runs it in this process, on captions for a split that is there."""
+    monkeypatch.setenv("PRESCORE_URL", service.url)
+    app = commands.build()
+    first = ("gate", captions, "--dataset", "shapes/test", "--gate", GATE)
+    return lambda *more: CliRunner().invoke(app, list(map(str, (*first, *more))))
+
+
+@pytest.fixture
+def captions(tmp_path):
+    path = tmp_path / "results.json"
+    items = [{"image": "a.jpg", "caption": "a red square"}, {"image_id": 7, "caption": "a"}]
+    path.write_text(json.dumps(items))
+    return path
+
+
+def _decided(verdict, detail="cider_d 0.41 >= 0.39", **fields):
+    judged = {"gate": GATE, "verdict": verdict, "detail": detail, "scores": {"cider_d": MEASURED}}
+    scores = {"cider_d": score(0.41, interval=[0.38, 0.44])}
+    return {
+        "verdict": verdict,
+        "status": "succeeded",
+        "gates": [judged],
+        "scores": scores,
+        **fields,
+    }
+
+
+@contextmanager
+def _ending(service, id_="ev_1", **fields):
+    """At the client's first look."""
+
+    def end():
+        service.wait_until(lambda: service.seen("GET", id_))
+        service.change(id_, **fields)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    yield
+    thread.join()
+
+
+def _keys(service):
+    return [headers["Idempotency-Key"] for _, _, headers in service.seen("POST")]
+
+
+def _requests(service):
+    return [request for request, _ in service.submissions.values()]
+
+
+# How it ends
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        (_decided("passed"), 0),
+        (_decided("failed"), 1),
+        (_decided("undecided"), 3),
+        (_decided("not_comparable"), 3),
+        (_decided("a word of next year"), 3),
+        (_decided("failed", status="failed"), 1),
+        (_decided("passed", status="failed"), 3),
+        (_decided("passed", status="canceled"), 3),
+        (_decided(None), 3),
+        (_decided("passed", gates=[]), 3),
+    ],
+)
+def test_it_exits_by_the_verdict(service, gate, end, code):
+    with _ending(service, **end):
+        assert gate().exit_code == code
+
+
+def test_one_gate_that_failed_is_enough(service, gate):
+    two = _decided("passed")["gates"] + _decided("failed")["gates"]
+    with _ending(service, **_decided("failed", gates=two)):
+        assert gate("--gate", "meteor > 0").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--dataset", "shapes"), "expected NAME/SPLIT"),
+        (("--label", "main"), "expected NAME=VALUE"),
+        (("--junit", "absent/gates.xml"), "cannot be written"),
+        (("--url", "nonsense"), "expected a URL"),
+        (("--until", "now"), "--until"),
+        (("--gates", "x"), "No such option"),
+    ],
+)
+def test_wrong_usage_exits_2_and_submits_nothing(service, gate, arguments, message):
+    result = gate(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert service.seen("POST") == []
+
+
+def test_a_gate_is_needed(service, prescore_command, captions):
+    result = prescore_command("gate", captions, "--dataset", "shapes/test")
+    assert result.exit_code == 2
+    assert "--gate" in result.stderr
+
+
+@pytest.fixture
+def prescore_command(service, monkeypatch):
+    monkeypatch.setenv("PRESCORE_URL", service.url)
+    return lambda *words: CliRunner().invoke(commands.build(), list(map(str, words)))
+
+
+def test_a_refusal_is_usage_and_never_a_gate_that_failed(service, gate):
+    problem = {"title": "Refused", "errors": [{"pointer": "/gates/0", "detail": "no metric cidr"}]}
+    service.fault("POST", "evaluations", status=422, body=problem)
+    result = gate()
+    assert result.exit_code == 2
+    assert "/gates/0: no metric cidr" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 413])
+def test_other_refusals_are_usage_too(service, gate, status):
+    service.fault("POST", "evaluations", status=status)
+    assert gate().exit_code == 2
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+def test_a_service_that_does_not_work_exits_4(service, gate, status):
+    service.fault("POST", "evaluations", status=status, times=10**6)
+    assert gate("--patience", 0.05).exit_code == 4
+
+
+def test_no_answer_exits_4_and_leaves_reports(gate, tmp_path):
+    files = ("--junit", tmp_path / "a.xml", "--json-out", tmp_path / "a.json")
+    result = gate("--url", "http://127.0.0.1:1", "--patience", 0, *files)
+    assert result.exit_code == 4
+    assert "no answer from http://127.0.0.1:1" in result.stderr
+    (case,) = validate((tmp_path / "a.xml").read_bytes()).iter("testcase")
+    assert case.find("error") is not None
+    assert json.loads((tmp_path / "a.json").read_text())["verdict"] is None
+
+
+def test_waiting_too_long_exits_3_and_leaves_the_run_going(service, gate):
+    result = gate("--timeout", 0.2)
+    assert result.exit_code == 3
+    assert "ev_1 is still running after 0.2 s" in result.stderr
+    assert service.evaluations["ev_1"]["status"] == "running"
+
+
+def test_a_report_that_cannot_be_written_is_no_pass(service, gate, monkeypatch, tmp_path):
+    for name, value in GITHUB.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "absent" / "summary"))
+    for verdict, code in (("passed", 2), ("failed", 1)):
+        with _ending(service, **_decided(verdict)):
+            result = gate()
+        assert result.exit_code == code
+        assert "summary cannot be written" in result.stderr
+
+
+def test_ctrl_c_ends_the_waiting_alone(service, shapes, captions):
+    process = subprocess.Popen(
+        [SCRIPT, "gate", captions, "--dataset", "shapes/test", "--gate", GATE],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PRESCORE_URL": service.url},
+    )
+    service.wait_until(lambda: any("Prefer" in headers for _, _, headers in service.requests))
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stdout) == (130, b"")
+    assert b"ev_1 goes on without us" in stderr
+    assert service.seen("POST", "cancel") == []
+
+
+def test_ctrl_c_before_there_is_a_run_is_no_verdict_either(service, shapes, tmp_path):
+    """Python's own ending by an exception would be 1, which is a gate that failed."""
+    os.mkfifo(tmp_path / "slow.safetensors")
+    arguments = [tmp_path / "slow.safetensors", "--dataset", "shapes/test", "--gate", GATE]
+    environment = {**os.environ, "PRESCORE_URL": service.url}
+    process = subprocess.Popen([SCRIPT, "gate", *arguments], env=environment)
+    with (tmp_path / "slow.safetensors").open("wb"):  # it is open on the other side: it reads
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+
+
+# What it shows and asks
+
+
+_HEADING = (
+    "  gate                        metric   score   interval          baseline  difference  verdict"
+)
+_ROW = (
+    "  cider_d >= baseline - 0.01  cider_d  0.4100  [0.3800, 0.4400]  0.4000    +0.01       failed"
+)
+
+
+def test_the_table_stands_at_the_end(service, gate):
+    end = _decided("failed", "cider_d 0.41 < 0.45", works=[work("cider_d")])
+    with _ending(service, **end):
+        result = gate()
+    assert result.stdout.splitlines() == [
+        "ev_1  succeeded  shapes@v1/test",
+        "verdict  failed",
+        "works",
+        "  cider_d  done  1/1  0.5 s",
+        "scores",
+        "  cider_d  0.4100  [0.3800, 0.4400]",
+        "gates",
+        _HEADING,
+        _ROW,
+        "failed: cider_d >= baseline - 0.01: cider_d 0.41 < 0.45",
+    ]
+    news = result.stderr.splitlines()
+    assert news[0] == "submitted ev_1"
+    assert f"{GATE}  failed  cider_d 0.41 < 0.45" in news
+
+
+def test_reports_are_written_where_they_are_asked_for(service, gate, tmp_path):
+    files = {name: tmp_path / name for name in ("junit", "json-out", "csv")}
+    options = [word for name, path in files.items() for word in (f"--{name}", path)]
+    with _ending(service, **_decided("failed")):
+        result = gate(*options, "--json")
+    answer = json.loads(result.stdout)
+    assert answer == json.loads(files["json-out"].read_text())
+    assert answer["gates"][0]["scores"]["cider_d"]["difference"] == 0.01
+    validate(files["junit"].read_bytes())
+    with files["csv"].open(newline="", encoding="utf-8") as stream:
+        assert [row["verdict"] for row in csv.DictReader(stream)] == ["failed"]
+
+
+def test_json_stays_alone_on_stdout_in_github(service, gate, monkeypatch):
+    for name, value in GITHUB.items():
+        monkeypatch.setenv(name, value)
+    with _ending(service, **_decided("failed")):
+        result = gate("--json")
+    assert json.loads(result.stdout)["verdict"] == "failed"
+    assert "\n::error title=prescore gate::" in result.stderr
+
+
+def test_every_option_arrives(service, gate):
+    options = (
+        *("--gate", "perplexity < 20", "--baseline", "branch=main", "--until", "verdict"),
+        *("--pregen", "none", "--postgen", "spice", "--beam", 5, "--unk", "--tokenizer", "none"),
+        *("--min-words", 2, "--max-words", 9, "--subset", "--idf", "subset", "--deadline", 60),
+        *("--label", "team=a", "--timeout", 0),
+    )
+    assert "unknown" in gate(*options).stderr  # the stand-in knows no idf
+    (post,) = [one for one in service.requests if one[0] == "POST"]
+    assert post
+    gate(*(word for word in options if word not in ("--idf", "subset")))
+    (request,) = _requests(service)
+    assert {name: request[name] for name in request if name not in ("captions", "dataset")} == {
+        "gates": [GATE, "perplexity < 20"],
+        "baseline": "branch=main",
+        "until": "verdict",
+        "pregen": [],
+        "postgen": ["spice"],
+        "decoding": {"beam": 5, "min_words": 2, "max_words": 9, "unk": True},
+        "tokenizer": "none",
+        "subset": True,
+        "deadline": 60,
+        "labels": {"team": "a"},
+    }
+
+
+# What is one run
+
+
+def test_in_ci_branch_and_commit_become_labels_unless_they_are_given(service, gate, monkeypatch):
+    for name, value in GITHUB.items():
+        monkeypatch.setenv(name, value)
+    gate("--timeout", 0)
+    gate("--timeout", 0, "--label", "branch=mine")
+    labels = [request["labels"] for request in _requests(service)]
+    assert labels == [
+        {"branch": "main", "commit": "abc123"},
+        {"branch": "mine", "commit": "abc123"},
+    ]
+
+
+def test_a_job_that_runs_twice_shares_one_run(service, gate, monkeypatch):
+    for name, value in GITHUB.items():
+        monkeypatch.setenv(name, value)
+    gate("--timeout", 0)
+    with _ending(service, **_decided("passed")):
+        assert gate().exit_code == 0
+    assert gate().exit_code == 0  # over, and decided
+    assert len(service.evaluations) == 1
+    assert gate("--gate", "meteor > 0", "--timeout", 0).exit_code == 3
+    monkeypatch.setenv("GITHUB_RUN_ID", "78")
+    assert gate("--timeout", 0).exit_code == 3
+    assert len(service.evaluations) == 3
+
+
+@pytest.mark.parametrize(
+    "end", [_decided("undecided"), _decided("not_comparable"), {"status": "canceled"}]
+)
+def test_a_job_that_is_tried_again_gets_a_new_run_where_the_last_decided_nothing(
+    service, gate, monkeypatch, end
+):
+    for name, value in GITHUB.items():
+        monkeypatch.setenv(name, value)
+    with _ending(service, **end):
+        assert gate().exit_code == 3
+    with _ending(service, "ev_2", **_decided("passed")):
+        result = gate()
+    assert result.exit_code == 0
+    assert "ev_1 of this job ended without a verdict: submitting anew" in result.stderr
+    assert len(service.evaluations) == 2
+
+
+def test_outside_ci_every_gate_is_a_run_unless_told_what_it_is_for(service, gate):
+    gate("--timeout", 0)
+    gate("--timeout", 0)
+    assert len(service.evaluations) == 2
+    gate("--timeout", 0, "--once-for", "nightly 7")
+    gate("--timeout", 0, "--once-for", "nightly 7")
+    assert len(service.evaluations) == 3
+
+
+def test_a_lost_answer_starts_no_second_run(service, gate):
+    service.fault("POST", "evaluations", lose="answer")
+    service.fault("GET", "ev_1", lose="answer", times=3)
+    with _ending(service, **_decided("passed")):
+        assert gate().exit_code == 0
+    assert len(service.evaluations) == 1
+    assert len(set(_keys(service))) == 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [
+        ({}, Surroundings()),
+        (GITHUB, Surroundings("main", "abc123", "77")),
+        (
+            {**GITHUB, "GITHUB_REF_NAME": "12/merge", "GITHUB_HEAD_REF": "main"},
+            Surroundings("12/merge", "abc123", "77"),
+        ),
+        (
+            {**GITHUB, "GITHUB_EVENT_NAME": "pull_request_target"},
+            Surroundings("", "abc123", "77"),
+        ),
+        (
+            {"CI_COMMIT_SHA": "d", "CI_COMMIT_BRANCH": "main", "CI_PIPELINE_ID": "5"},
+            Surroundings("main", "d", "5"),
+        ),
+        (
+            {
+                "CI_COMMIT_SHA": "d",
+                "CI_MERGE_REQUEST_REF_PATH": "refs/merge-requests/1/head",
+                "CI_COMMIT_REF_NAME": "main",
+            },
+            Surroundings("refs/merge-requests/1/head", "d", ""),
+        ),
+        (
+            {"GIT_COMMIT": "e", "BRANCH_NAME": "PR-3", "BUILD_TAG": "jenkins-job-9"},
+            Surroundings("PR-3", "e", "jenkins-job-9"),
+        ),
+    ],
+)
+def test_what_a_ci_says_of_its_job(environment, found):
+    assert find(environment) == found

@@ -1,0 +1,185 @@
+"""What a gate leaves for Jenkins, GitLab and GitHub, whatever words are in it."""
+
+import csv
+import json
+import re
+
+import pytest
+
+from client.junit_schema import validate
+from prescore.cli.outcomes import Outcome
+from prescore.cli.reports import Reports, github, junit, tell_github
+from prescore.errors import InvalidArgument, Unreachable
+from prescore.models import Evaluation
+
+DROP = "no_significant_drop(cider_d, meteor)"
+EVIL = "a|b`<i>&*_\x1b[2J\r\n::add-mask::x\u2028::error::y\x00\ud800]]>%"
+MEASURED = {"value": 0.41, "interval": [0.38, 0.44], "baseline": 0.4, "difference": 0.01}
+
+
+def _gate(text, verdict, detail="", **scores):
+    return {"gate": text, "verdict": verdict, "detail": detail, "scores": scores}
+
+
+def _outcome(*gates, **fields):
+    return Outcome.of(
+        Evaluation.model_validate(
+            {
+                "id": "ev_1",
+                "status": "succeeded",
+                "dataset": {"name": "shapes", "version": "v1", "split": "test"},
+                "gates": gates,
+                "labels": {"branch": "main"},
+                "created_at": "2026-01-02T03:04:05Z",
+                "finished_at": "2026-01-02T03:04:07.500Z",
+                **fields,
+            }
+        )
+    )
+
+
+THREE = _outcome(
+    _gate("cider_d >= baseline", "passed", "cider_d 0.41 >= 0.4", cider_d=MEASURED),
+    _gate(DROP, "failed", "meteor: -0.02", cider_d=MEASURED, meteor={"value": 0.2}),
+    _gate("spice > 0", "undecided", "spice is unavailable:\nno CoreNLP"),
+    verdict="failed",
+)
+NOWHERE = Outcome.without(["cider_d > 0"], Unreachable("http://127.0.0.1:1", "refused"))
+
+
+def test_junit_has_a_test_case_for_each_gate():
+    root = validate(junit.written(THREE))
+    (suite,) = root
+    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "time")}
+    assert counts == {"tests": "3", "failures": "1", "errors": "1", "time": "2.500"}
+    assert suite.get("timestamp") == "2026-01-02T03:04:05"
+    named = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert named["verdict"] == "failed"
+    assert named["evaluation"] == "ev_1"
+    assert named["label.branch"] == "main"
+    passed, failed, undecided = suite.iter("testcase")
+    assert passed.get("name") == "cider_d >= baseline"
+    assert [child.tag for child in passed] == ["system-out"]
+    assert failed.find("failure").get("message") == failed.find("failure").text == "meteor: -0.02"
+    assert undecided.find("error").get("type") == "undecided"
+    assert undecided.find("error").get("message") == "spice is unavailable:"
+    assert undecided.find("error").text == "spice is unavailable:\nno CoreNLP"
+
+
+@pytest.mark.parametrize("verdict", ["passed", "failed", "undecided", "not_comparable", None])
+def test_any_words_make_valid_junit(verdict):
+    outcome = _outcome(
+        _gate(EVIL, verdict, EVIL, **{EVIL: {"value": 1}}), verdict=verdict, labels={EVIL: EVIL}
+    )
+    case = next(validate(junit.written(outcome)).iter("testcase"))
+    assert "a|b`<i>&*_\N{REPLACEMENT CHARACTER}[2J" in case.get("name")
+
+
+def test_without_a_run_every_gate_that_was_asked_for_is_an_error():
+    (case,) = validate(junit.written(NOWHERE)).iter("testcase")
+    assert case.get("name") == "cider_d > 0"
+    assert case.find("error").get("message") == "no answer from http://127.0.0.1:1 (refused)"
+    assert "PRESCORE_URL" in case.find("error").text
+
+
+def test_a_summary_is_a_table_of_markdown():
+    text = github.summary(THREE)
+    lines = text.splitlines()
+    assert lines[0] == "### \N{CROSS MARK} prescore gate: failed"
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 2 + 4  # a heading, a rule, and a row for each metric of each gate
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {8}
+    assert r"| cider\_d | 0\.4100 | \[0\.3800\, 0\.4400\] | 0\.4000 | \+0\.01 | passed |" in text
+    assert "- undecided\\: spice \\> 0\\: spice is unavailable\\: no CoreNLP" in lines
+
+
+def test_any_words_stay_words_in_a_summary():
+    text = github.summary(_outcome(_gate(EVIL, "failed", EVIL), verdict="failed"))
+    assert not re.search(r"(?<!\\)[`<>&*]", text.replace("### ", ""))
+    assert all(line == "" or line[0] in "#|-e" for line in text.splitlines())
+    assert all(c.isprintable() or c == "\n" for c in text)
+
+
+def test_outputs_are_one_line_each():
+    text = github.outputs(_outcome(id="ev_1\nverdict=passed", verdict="failed"))
+    assert text == "verdict=failed\nevaluation=ev_1\N{REPLACEMENT CHARACTER}verdict=passed\n"
+    assert github.outputs(NOWHERE) == "verdict=undecided\nevaluation=\n"
+
+
+def test_annotations_tell_all_but_what_has_passed():
+    assert list(github.annotations(THREE)) == [
+        f"::error title=prescore gate::{DROP}: meteor: -0.02",
+        "::warning title=prescore gate::spice > 0: undecided: spice is unavailable:%0Ano CoreNLP",
+    ]
+    (line,) = github.annotations(NOWHERE)
+    assert line.startswith("::error title=prescore gate::no answer from http://127.0.0.1:1")
+
+
+def test_an_annotation_stays_one_line_and_one_command():
+    (line,) = github.annotations(_outcome(_gate(EVIL, "failed", EVIL), verdict="failed"))
+    assert len(line.splitlines()) == 1
+    assert "%0D%0A::add-mask" in line
+    assert line.endswith("%25")
+
+
+def test_github_is_told_in_github_alone(tmp_path, capsys):
+    places = {name: str(tmp_path / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+    tell_github(THREE, places)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "GITHUB_OUTPUT").write_text("others=1\n")
+    tell_github(THREE, {"GITHUB_ACTIONS": "true", **places})
+    assert (tmp_path / "GITHUB_OUTPUT").read_text() == (
+        "others=1\nverdict=failed\nevaluation=ev_1\n"
+    )
+    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text("utf-8") == github.summary(THREE)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 2
+    tell_github(THREE, {"GITHUB_ACTIONS": "true"})
+
+
+def test_csv_has_a_line_for_each_metric_of_each_gate(tmp_path):
+    Reports(None, None, tmp_path / "gates.csv").write(THREE)
+    with (tmp_path / "gates.csv").open(newline="", encoding="utf-8") as stream:
+        found = list(csv.DictReader(stream))
+    assert [(row["gate"], row["metric"]) for row in found] == [
+        ("cider_d >= baseline", "cider_d"),
+        (DROP, "cider_d"),
+        (DROP, "meteor"),
+        ("spice > 0", ""),
+    ]
+    assert found[0] == {
+        "gate": "cider_d >= baseline",
+        "metric": "cider_d",
+        "score": "0.41",
+        "low": "0.38",
+        "high": "0.44",
+        "baseline": "0.4",
+        "difference": "0.01",
+        "verdict": "passed",
+    }
+
+
+def test_json_is_the_evaluation_or_says_why_there_is_none(tmp_path):
+    Reports(None, tmp_path / "there", None).write(THREE)
+    Reports(None, tmp_path / "nowhere", None).write(NOWHERE)
+    there, nowhere = (json.loads((tmp_path / name).read_text()) for name in ("there", "nowhere"))
+    assert there["gates"][2]["verdict"] == "undecided"
+    assert nowhere["id"] is nowhere["verdict"] is None
+    assert nowhere["gates"][0]["gate"] == "cider_d > 0"
+    assert nowhere["error"]["detail"].startswith("no answer from")
+
+
+def test_any_words_are_written_to_every_file(tmp_path):
+    nothing_answered = Outcome.without([EVIL], Unreachable(EVIL, EVIL))
+    places = [tmp_path / name for name in ("a.xml", "a.json", "a.csv")]
+    Reports(*places).write(nothing_answered)
+    assert all(path.stat().st_size for path in places)
+
+
+def test_a_place_that_cannot_be_written_is_said_before_the_run(tmp_path):
+    Reports(None, None, None).check()
+    Reports(tmp_path / "a.xml", tmp_path / "b", tmp_path / "c").check()
+    for path in (tmp_path, tmp_path / "absent" / "a.xml"):
+        with pytest.raises(InvalidArgument, match="cannot be written"):
+            Reports(None, path, None).check()
