@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 FIELDS = {
     *("checkpoint", "captions", "dataset", "pregen", "postgen", "tokenizer", "decoding", "subset"),
-    *("gates", "baseline", "until", "labels", "deadline"),
+    *("gates", "baseline", "until", "trust", "labels", "deadline"),
 }
 
 

@@ -277,7 +277,16 @@ def test_json_stays_alone_on_stdout_in_github(service, gate, monkeypatch):
 
 def test_every_option_arrives(service, gate):
     options = (
-        *("--gate", "perplexity < 20", "--baseline", "branch=main", "--until", "verdict"),
+        *(
+            "--gate",
+            "perplexity < 20",
+            "--baseline",
+            "branch=main",
+            "--until",
+            "verdict",
+            "--trust",
+            "meteor",
+        ),
         *("--pregen", "none", "--postgen", "spice", "--beam", 5, "--unk", "--tokenizer", "none"),
         *("--min-words", 2, "--max-words", 9, "--subset", "--idf", "subset", "--deadline", 60),
         *("--label", "team=a", "--timeout", 0),
@@ -291,6 +300,7 @@ def test_every_option_arrives(service, gate):
         "gates": [GATE, "perplexity < 20"],
         "baseline": "branch=main",
         "until": "verdict",
+        "trust": ["meteor"],
         "pregen": [],
         "postgen": ["spice"],
         "decoding": {"beam": 5, "min_words": 2, "max_words": 9, "unk": True},

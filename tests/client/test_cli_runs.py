@@ -96,6 +96,8 @@ def test_every_option_of_submit_arrives(service, shapes, prescore, captions):
         *("--pregen", "none", "--postgen", "cider_d, meteor", "--postgen", "spice"),
         *("--beam", 5, "--min-words", 2, "--max-words", 9, "--unk", "--tokenizer", "none"),
         *("--subset", "--label", "branch=main", "--label", "note=a=b", "--deadline", 60),
+        *("--gate", "meteor > 0", "--gate", "spice > 0", "--baseline", "best"),
+        *("--until", "verdict", "--trust", "spice"),
     )
     result = prescore("submit", captions, "--dataset", "shapes/test", *options, "--json")
     assert result.exit_code == 0, result.stderr
@@ -111,6 +113,10 @@ def test_every_option_of_submit_arrives(service, shapes, prescore, captions):
             "decoding": {"beam": 5, "min_words": 2, "max_words": 9, "unk": True},
             "tokenizer": "none",
             "subset": True,
+            "gates": ["meteor > 0", "spice > 0"],
+            "baseline": "best",
+            "until": "verdict",
+            "trust": ["spice"],
             "labels": {"branch": "main", "note": "a=b"},
             "deadline": 60,
         }
@@ -243,6 +249,44 @@ def test_status_says_all_that_matters(service, prescore):
         "warnings",
         "  empty_caption  7  no words",
     ]
+
+
+def test_status_says_what_is_expected_and_what_gates_say(service, prescore):
+    measured = {"value": 0.41, "interval": None, "baseline": 0.4, "difference": 0.01}
+    drop = "no_significant_drop(cider_d, meteor)"
+    _start(
+        service,
+        works=[],
+        scores={},
+        labels={},
+        forecast={"cider_d": {"value": 0.4, "interval": [0.35, 0.45], "card": {}}},
+        estimate={"cider_d": {"value": 0.42, "interval": [0.4, 0.44], "images": 400, "of": 1000}},
+        gates=[
+            {"gate": "meteor > 0", "verdict": "passed", "detail": None, "scores": {}},
+            {
+                "gate": drop,
+                "verdict": None,
+                "detail": "cider_d: +0.01",
+                "scores": {"cider_d": measured, "meteor": {}},
+            },
+        ],
+    )
+    lines = prescore("status", "ev_1").stdout.splitlines()
+    assert lines[1:6] == [
+        "forecast",
+        "  cider_d  0.4000  [0.3500, 0.4500]",
+        "estimate",
+        "  cider_d  0.4200  [0.4000, 0.4400]  400 of 1000 images",
+        "gates",
+    ]
+    assert [line.split() for line in lines[7:10]] == [
+        ["meteor", ">", "0", "passed"],
+        [*drop.split(), "cider_d", "0.4100", "0.4000", "+0.01", "open"],
+        [*drop.split(), "meteor", "open"],
+    ]
+    assert lines[10:] == [f"open: {drop}: cider_d: +0.01"]
+    service.change("ev_1", forecast={"none_because": "only 3 evaluations"}, gates=[])
+    assert "  none because  only 3 evaluations" in prescore("status", "ev_1").stdout
 
 
 def test_others_words_do_not_steer_the_terminal(service, prescore):
@@ -501,7 +545,8 @@ def test_nothing_that_is_printed_holds_the_key(service, monkeypatch, prescore, f
 
 
 @pytest.mark.parametrize(
-    "command", ["submit", "status", "watch", "cancel", "scores", "datasets add", "datasets list"]
+    "command",
+    ["submit", "status", "watch", "cancel", "scores", "gate", "datasets add", "datasets list"],
 )
 def test_help_teaches_by_examples_that_fit_a_terminal(prescore, monkeypatch, command):
     def examples(columns):

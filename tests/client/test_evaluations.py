@@ -42,6 +42,7 @@ def test_every_field_of_the_contract_arrives_as_it_was_given(service, client, sh
         "gates": ["cider_d >= 0.4"],
         "baseline": "branch=main",
         "until": "verdict",
+        "trust": ["meteor"],
         "labels": {"branch": "main"},
         "deadline": 60,
     }

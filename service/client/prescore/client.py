@@ -138,6 +138,7 @@ class Client:
         gates: Sequence[str] | None = None,
         baseline: str | None = None,
         until: str | None = None,
+        trust: Sequence[str] | None = None,
         labels: Mapping[str, str] | None = None,
         deadline: int | None = None,
         wait: int | None = None,
@@ -164,6 +165,7 @@ class Client:
             "gates": _names("gates", gates),
             "baseline": baseline,
             "until": until,
+            "trust": _names("trust", trust),
             "labels": labels,
             "deadline": deadline,
         }

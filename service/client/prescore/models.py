@@ -110,7 +110,10 @@ class GateScore(Answer):
     value: float | None = None
     interval: tuple[float, float] | None = None
     baseline: float | None = None
+    evaluation: str | None = None  # the baseline's
     difference: float | None = None
+    p: float | None = None
+    minimum_detectable: float | None = None
 
 
 class Gate(Answer):

@@ -41,6 +41,10 @@ Baseline = Annotated[
     str | None,
     typer.Option(help="What `baseline` in gates means: NAME=VALUE (a label), ev_... or best."),
 ]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(help="A metric that may gate though a constant sentence beats people in it."),
+]
 UntilWhen = Annotated[
     Until | None, typer.Option(help="verdict: end as soon as all gates are decided.")
 ]

@@ -14,6 +14,8 @@ class Row(NamedTuple):
     high: float | None
     baseline: float | None
     difference: float | None
+    p: float | None
+    minimum_detectable: float | None
     verdict: str
 
 
@@ -21,7 +23,15 @@ def rows(gates: Iterable[Gate]) -> Iterator[Row]:
     for gate in gates:
         for metric, score in (gate.scores or {"": GateScore()}).items():
             low, high = score.interval or (None, None)
-            verdict = gate.verdict or "open"
             yield Row(
-                gate.gate, metric, score.value, low, high, score.baseline, score.difference, verdict
+                gate=gate.gate,
+                metric=metric,
+                score=score.value,
+                low=low,
+                high=high,
+                baseline=score.baseline,
+                difference=score.difference,
+                p=score.p,
+                minimum_detectable=score.minimum_detectable,
+                verdict=gate.verdict or "open",
             )

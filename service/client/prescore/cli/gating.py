@@ -25,6 +25,7 @@ def gate(
         typer.Option(help="Such as 'cider_d >= baseline - 0.01'; may be given many times."),
     ],
     baseline: asking.Baseline = None,
+    trust: asking.Trust = None,
     until: asking.UntilWhen = None,
     pregen: asking.Pregen = None,
     postgen: asking.Postgen = None,
@@ -92,6 +93,7 @@ def gate(
         idf=idf,
         gates=gate,
         baseline=baseline,
+        trust=trust or None,
         until=until,
         deadline=deadline,
     )

@@ -26,6 +26,7 @@ def submit(
         typer.Option(help="Such as 'cider_d >= 0.4'. `prescore gate` exits by the verdict."),
     ] = None,
     baseline: asking.Baseline = None,
+    trust: asking.Trust = None,
     until: asking.UntilWhen = None,
     label: asking.Labels = None,
     deadline: asking.Deadline = None,
@@ -70,6 +71,7 @@ def submit(
         idf=idf,
         gates=gate or None,
         baseline=baseline,
+        trust=trust or None,
         until=until,
         deadline=deadline,
     )

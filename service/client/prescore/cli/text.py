@@ -5,7 +5,7 @@ from typing import Any
 
 from prescore.cli import gate_rows
 from prescore.cli.console import one_line, plain
-from prescore.models import Compared, Dataset, Evaluation, Gate, Score, Scored, Standing, Work
+from prescore.models import Dataset, Evaluation, Gate, Score, Scored, Standing, Work
 
 GATE_HEADING = ("gate", "metric", "score", "interval", "baseline", "difference", "verdict")
 

@@ -1,0 +1,147 @@
+"""The GitHub action and the GitLab job in deploy/, run by a shell as their runners do."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import yaml
+
+from client.junit_schema import validate
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+ACTION_FOLDER = DEPLOY / "github-action"
+ACTION = yaml.safe_load((ACTION_FOLDER / "action.yml").read_text(encoding="utf-8"))
+GITLAB = yaml.safe_load((DEPLOY / "gitlab" / "prescore-gate.yml").read_text(encoding="utf-8"))
+PASSED = [{"gate": "cider_d >= 0.4", "verdict": "passed", "detail": "0.41 >= 0.4"}]
+HOSTILE = "perplexity < $(touch owned) `touch owned`;'\" *"
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture
+def job(service, shapes, client, checkpoint, tmp_path):
+    """Runs words in a folder of its own; the service passes whatever comes."""
+    digest = client.upload_checkpoint(checkpoint)
+
+    def run(*words, **variables):
+        environment = {
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            "PRESCORE_URL": service.url,
+            "TARGET": digest,
+            "DATASET": "shapes/test",
+            **variables,
+        }
+        decide = threading.Thread(target=_pass, args=(service,))
+        decide.start()
+        result = subprocess.run(
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        decide.join()
+        return result
+
+    return run
+
+
+def _pass(service):
+    service.wait_until(lambda: service.seen("GET", "ev_1"))
+    service.change("ev_1", status="succeeded", verdict="passed", gates=PASSED)
+
+
+def _request(service):
+    ((request, _),) = service.submissions.values()
+    return request
+
+
+def _steps():
+    return {step["id"]: step for step in ACTION["runs"]["steps"]}
+
+
+def test_the_action_gives_its_scripts_all_that_they_read():
+    given = _steps()["gate"]["env"]
+    script = (ACTION_FOLDER / "gate.sh").read_text(encoding="utf-8")
+    read = set(re.findall(r"\$\{?([A-Z]+)", script)) - {"IFS"}
+    assert read | {"PRESCORE_URL", "PRESCORE_KEY"} == set(given)
+    passed = {re.fullmatch(r"\$\{\{ inputs\.(\w+) \}\}", text) for text in given.values()}
+    assert {match[1] for match in passed if match} == set(ACTION["inputs"])
+
+
+def test_nothing_from_outside_is_written_into_a_script():
+    """What is in a run block before the shell reads it is run as code."""
+    for step in _steps().values():
+        assert "${{" not in step["run"]
+        assert (ACTION_FOLDER / Path(re.search(r"PATH/(\S+)\"", step["run"])[1])).is_file()
+
+
+def test_the_actions_example_gives_what_is_required_and_no_more():
+    text = (ACTION_FOLDER / "action.yml").read_text(encoding="utf-8")
+    comment = "\n".join(line[1:] for line in text.splitlines() if line.startswith("#"))
+    example = comment[comment.index("   - uses") : comment.index("\n\n The job")]
+    used = yaml.safe_load(example)[0]["with"]
+    required = {name for name, one in ACTION["inputs"].items() if one.get("required")}
+    assert required <= set(used) <= set(ACTION["inputs"])
+
+
+def test_the_action_submits_every_line_as_one_gate(service, job, tmp_path):
+    (tmp_path / "summary").touch()
+    result = job(
+        *("sh", ACTION_FOLDER / "gate.sh"),
+        GATES=f"cider_d >= baseline * 1 - 0.01\n\n  meteor > 0 \n{HOSTILE}",
+        BASELINE="branch=main",
+        ARGUMENTS="--label=note=two words\n--postgen\nspice",
+        JUNIT="gates.xml",
+        GITHUB_ACTIONS="true",
+        GITHUB_SHA="abc",
+        GITHUB_STEP_SUMMARY=str(tmp_path / "summary"),
+        GITHUB_OUTPUT=str(tmp_path / "output"),
+    )
+    assert result.returncode == 0, result.stderr
+    assert _request(service) == {
+        "checkpoint": _request(service)["checkpoint"],
+        "dataset": "shapes/test",
+        "gates": [
+            "cider_d >= baseline * 1 - 0.01",
+            "meteor > 0",
+            HOSTILE,
+        ],
+        "baseline": "branch=main",
+        "postgen": ["spice"],
+        "labels": {"commit": "abc", "note": "two words"},
+    }
+    assert not (tmp_path / "owned").exists()
+    validate((tmp_path / "gates.xml").read_bytes())
+    assert (tmp_path / "output").read_text() == "verdict=passed\nevaluation=ev_1\n"
+    assert "prescore gate: passed" in (tmp_path / "summary").read_text("utf-8")
+
+
+def test_the_actions_outputs_are_those_that_a_gate_writes(tmp_path):
+    assert {one["value"] for one in ACTION["outputs"].values()} == {
+        f"${{{{ steps.gate.outputs.{name} }}}}" for name in ("verdict", "evaluation")
+    }
+
+
+@pytest.mark.slow
+def test_the_action_installs_a_client_of_its_own(tmp_path):
+    environment = {**os.environ, "RUNNER_TEMP": str(tmp_path), "GITHUB_OUTPUT": str(tmp_path / "o")}
+    subprocess.run(["sh", ACTION_FOLDER / "install.sh"], env=environment, check=True)
+    program = (tmp_path / "o").read_text().strip().removeprefix("prescore=")
+    result = subprocess.run([program, "gate", "--help"], capture_output=True, check=False)
+    assert result.returncode == 0
+    assert Path(program).is_relative_to(tmp_path)
+
+
+def test_the_gitlab_job_gates_and_leaves_what_it_says(service, job, tmp_path):
+    (gate,) = (one for name, one in GITLAB.items() if name == ".prescore-gate")
+    *_, command = gate["script"]
+    variables = {**gate["variables"], "GATE": "cider_d >= 0.4"}
+    result = job("bash", "-c", command, CI_COMMIT_SHA="abc", CI_COMMIT_BRANCH="x", **variables)
+    assert result.returncode == 0, result.stderr
+    assert _request(service)["gates"] == ["cider_d >= 0.4"]
+    assert _request(service)["labels"] == {"branch": "x", "commit": "abc"}
+    validate((tmp_path / gate["artifacts"]["reports"]["junit"]).read_bytes())
+    for path in gate["artifacts"]["paths"]:
+        assert json.loads((tmp_path / path).read_text())["verdict"] == "passed"
