@@ -4,7 +4,7 @@ import json
 
 import sqlalchemy as sa
 
-from service import runs
+from service import forecasts, runs
 from service.contract import catalogue, scores, verdicts
 from service.contract.errors import InvalidRequest
 from service.contract.records import Records
@@ -31,7 +31,7 @@ def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
         scores=scores.shown(rows, request),
         gates=gates,
         verdict=verdict,
-        forecast=None,
+        forecast=forecasts.shown(rows, request),
         estimate=None,
         health=request.get("health"),
         labels=found_labels,

@@ -11,7 +11,7 @@ from service.contract.records import Records
 from service.contract.schemas import EvaluationOut, RunOut
 from service.contract.tables import events as event_rows
 
-_EARLY = ("prefix", "columns", "pregen")
+_EARLY = ("prefix", "columns", "pregen", "forecast")
 
 
 def is_over(run: RunOut) -> bool:

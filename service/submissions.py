@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service import checkpoints, datasets, gating, learned, probes, runs
+from service import checkpoints, datasets, forecasts, gating, learned, probes, runs
 from service.contract import asked, catalogue, planning
 from service.contract.assets import Places
 from service.contract.blobs import Blobs
@@ -50,6 +50,7 @@ def submit(
     request = request.model_copy(update={"postgen": names})
     plan, warnings = _plan(records, blobs, places, request, pinned, models)
     plan, past = gating.with_past(records, blobs, request, pinned, plan)
+    plan, forecast = forecasts.add(records, blobs, request, pinned, plan)
     identity = f"ev_{secrets.token_urlsafe(18)}"
     with records.transaction() as connection:
         if key is not None:
@@ -60,7 +61,7 @@ def submit(
         health = probes.health_of(connection, pinned)
         run = Run(
             identity,
-            {**kept, "health": health, "baselines": past},
+            {**kept, "health": health, "baselines": past, "forecast": forecast},
             pinned,
             plan,
             warnings,

@@ -90,6 +90,16 @@ def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: 
     return Plan(_Postgen(Blob(captions), Blob(dataset), split, images, wanted).named())
 
 
+def with_forecast(plan: Plan, history: str) -> Plan:
+    """The same, and what is forecast from the pre-gen scores and a history, right after these."""
+    named: dict[str, Work] = {}
+    for name, work in plan.named.items():
+        named[name] = work
+        if name == "pregen":
+            named["forecast"] = Work("forecast", {"pregen": work, "history": Blob(history)}, {})
+    return Plan(named)
+
+
 @dataclass(frozen=True)
 class Probing:
     """What a dataset is probed with. `options` of single probes, by name; `captions` are of a

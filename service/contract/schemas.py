@@ -141,6 +141,61 @@ class GateScore(BaseModel):
     )
 
 
+class ForecastCard(BaseModel):
+    """How far a forecast can be trusted, from the evaluations that it was learned from."""
+
+    evaluations: int
+    runs: int = Field(
+        description="Training runs, told apart by the label `run`; without one, by `branch`; "
+        "without either, by the checkpoints' architecture, cell and size."
+    )
+    predictor: str = Field(description="The pre-gen metric that did best.")
+    fit: Literal["line", "monotone"] = Field(
+        description="How the metric is drawn over the predictor, which is turned over where it is "
+        "a perplexity."
+    )
+    range: tuple[float | None, float | None] = Field(
+        description="Of the predictor, in these evaluations; null: infinite."
+    )
+    error: float = Field(
+        description="Root mean square, about runs that were left out one at a time; every run "
+        "weighs the same."
+    )
+    error_without: float = Field(description="The same of saying the other runs' mean.")
+    rank_agreement: float | None = Field(
+        description="Spearman's rho of predictor and metric over all evaluations; 1 where better "
+        "goes with better; null where one of them is constant."
+    )
+    rank_agreement_within: float | None = Field(
+        description="The same, ranks taken within each run; within each architecture where most "
+        "runs have one evaluation."
+    )
+    coverage: float | None = Field(
+        description="The share of evaluations that intervals from the other runs' errors covered; "
+        "null with two runs."
+    )
+
+
+class ForecastOut(BaseModel):
+    """What a post-gen score will be; or why that cannot be said."""
+
+    value: float | None
+    interval: tuple[float, float] | None = Field(
+        description="95 %, for a training run that is not in the history."
+    )
+    none_because: str | None = Field(description="null where there is a value.")
+    card: ForecastCard | None = Field(description="null where the history is too short for one.")
+
+
+class NoForecastOut(BaseModel):
+    """No post-gen score can be forecast."""
+
+    none_because: str
+    metrics: dict[str, ForecastOut] = Field(
+        description="Each metric's own reason and card; empty where the history is too short."
+    )
+
+
 class GateOut(BaseModel):
     """What was demanded, and what has become of it: null until it can be said."""
 
@@ -174,7 +229,11 @@ class EvaluationOut(RunOut):
         description="Once every gate has one: `failed` where any failed, else `not_comparable`, "
         "else `undecided` where any is."
     )
-    forecast: dict[str, Any] | None
+    forecast: dict[str, ForecastOut] | NoForecastOut | None = Field(
+        description="By post-gen metric, from the pre-gen scores and the evaluations that had "
+        "ended when this was submitted; null until the pre-gen scores are there, and where none "
+        "or no post-gen metrics were asked for."
+    )
     estimate: dict[str, Any] | None
     health: dict[str, MetricHealth] | None = Field(
         description="By metric, from the probes that had been run on this split when this was "

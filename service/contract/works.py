@@ -41,6 +41,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("prefix", "inference-now", version=1, seconds=300),
         Kind("columns", "inference-now", version=1, seconds=900),
         Kind("pregen", "inference-now", version=1, seconds=300),
+        Kind("forecast", "inference-now", version=1, seconds=300),
         Kind("captions", "inference", version=2, seconds=1800),
         Kind("references", "metrics", version=2, seconds=900),
         Kind("bleu", "metrics", version=1, seconds=900),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.control import Progress, silent
-from workers.jobs import comparisons, inference, learned, postgen, probes
+from workers.jobs import comparisons, forecasts, inference, learned, postgen, probes
 from workers.jobs.request import Job, Request
 from workers.toolbox import Toolbox
 
@@ -19,6 +19,7 @@ KINDS: Mapping[str, Job] = {
     "prefix": inference.prefix,
     "columns": inference.columns,
     "pregen": inference.pregen,
+    "forecast": forecasts.forecast,
     "captions": inference.captions,
     "references": postgen.prepare_references,
     "tuples": postgen.parse_tuples,
