@@ -1,0 +1,201 @@
+"""Forecasts of evaluations whose training run is left out: what `FORECASTS.md` says.
+
+Captioners trained here on shapes and on Flickr8k's features, the two runs of `data/runs`, and the
+twelve tuned captioners of each published dataset. Greedy captions, Karpathy's tokens.
+"""
+
+import csv
+import gzip
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from histories import HITS, PREFIX, evaluation, pregen
+from parity import flickr8k
+from service.contract import bundles
+from service.contract.forecasts import PREDICTORS
+from service.contract.words import TOKENIZERS
+from workers import decoding, features, scoring, vocabulary
+from workers.captioners import Recurrent
+from workers.forecasting.forecast import forecast
+from workers.lab import recipes, shapes
+from workers.lab.training import Examples
+from workers.metrics import postgen, references
+from workers.metrics import pregen as pregen_metrics
+
+METRICS = ("cider_d", "bleu_1", "bleu_4", "rouge_l")
+PUBLISHED = {"METEOR": "meteor", "CIDEr": "cider_d", "SPICE": "spice", "WMD": "wmd"}
+GREEDY = decoding.Options(beam=1, min_words=0, max_words=20)
+Evaluation = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Training:
+    """A run that is trained here."""
+
+    architecture: str
+    size: int
+    seed: int
+    epochs: int
+    batch: int | None = None
+    images: int | None = None  # of the training split, the first ones; else all
+
+    @property
+    def name(self) -> str:
+        return f"{self.architecture} {self.size}, seed {self.seed}"
+
+
+SHAPES = [
+    Training(architecture, size, seed, epochs=10)
+    for architecture in ("init", "pre", "par", "merge")
+    for size, seed in ((64, 11), (48, 12))
+]
+FLICKR8K = [
+    Training(architecture, 128, 11 + at, epochs=6, batch=32, images=1500)
+    for at, architecture in enumerate(("merge", "par", "pre", "init"))
+]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one metric, over all evaluations: each forecast from those of other runs."""
+
+    metric: str
+    asked: int
+    given: int
+    covered: int
+    half_width: float
+    error: float  # mean absolute
+    reasons: tuple[str, ...]  # of those that were not given
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        share = f"{100 * self.covered / self.given:.0f} %" if self.given else ""
+        numbers = (f"{self.half_width:.3f}", f"{self.error:.3f}") if self.given else ("", "")
+        return (self.metric, str(self.asked), str(self.given), str(self.covered), share, *numbers)
+
+
+def leave_out_runs(evaluations: Sequence[Evaluation], metric: str) -> Outcome:
+    found = []
+    for one in evaluations:
+        rest = [other for other in evaluations if other["run"] != one["run"]]
+        found.append((forecast(rest, [metric], pregen(one))[metric], one["scores"][metric]))
+    given = [(*each["interval"], each["value"], truth) for each, truth in found if each["interval"]]
+    low, high, value, truth = np.array(given).T if given else np.zeros((4, 0))
+    return Outcome(
+        metric,
+        len(found),
+        len(given),
+        int(((low <= truth) & (truth <= high)).sum()),
+        float((high - low).mean() / 2) if given else 0.0,
+        float(np.abs(value - truth).mean()) if given else 0.0,
+        tuple(each["none_because"] for each, _ in found if each["none_because"]),
+    )
+
+
+def shapes_runs(folder: Path, trainings: Sequence[Training] = SHAPES) -> list[Evaluation]:
+    shapes.make(folder, 1200, seed=0)
+    return [one for training in trainings for one in _evaluations(folder, training)]
+
+
+def flickr8k_runs(data: Path, folder: Path) -> list[Evaluation]:
+    """Those trained here, and the two that were trained longer, on all images."""
+    flickr8k.make_bundle(data, folder)
+    found = [one for training in FLICKR8K for one in _evaluations(folder, training)]
+    scorer = _Scorer([item.references for item in bundles.read_split(folder, "test")])
+    for architecture in ("init", "merge"):
+        run = np.load(data / "runs" / f"{architecture}.npz")
+        for logp, rank, captions in zip(run["logp"], run["rank"], run["greedy"], strict=True):
+            shown = pregen_metrics.scores(
+                logp, rank, run["caption_offsets"], run["image_offsets"], PREDICTORS
+            )
+            scores = scorer.scores([str(caption) for caption in captions])
+            found.append(_evaluation(f"{architecture} of data/runs", architecture, shown, scores))
+    return found
+
+
+def published(data: Path, *, runs: bool) -> dict[str, list[Evaluation]]:
+    """By dataset: its twelve whole-set models; told apart as runs, or by architecture alone."""
+    found: dict[str, list[Evaluation]] = {}
+    with gzip.open(data / "pregen" / "data.txt.gz", "rt", encoding="utf-8") as stream:
+        for row in csv.DictReader(stream, delimiter="\t"):
+            if row["num_strata"] != "1":
+                continue
+            architecture = row["architecture"]
+            shown = {
+                "perplexity": float(row["geomean_join_pplx_none"]),
+                HITS: 1 - float(row["mean_join_normcount_filter0"]),  # theirs keeps the misses
+                PREFIX: float(row[PREFIX]),
+            }
+            scores = {ours: float(row[theirs]) for theirs, ours in PUBLISHED.items()}
+            name = f"{architecture} {row['run']}" if runs else architecture
+            one = _evaluation(name, architecture, shown, scores)
+            found.setdefault(row["dataset"], []).append(one)
+    return found
+
+
+def _evaluations(folder: Path, training: Training) -> Iterator[Evaluation]:
+    run = recipes.prepare(
+        folder,
+        architecture=training.architecture,
+        cell="gru",
+        size=training.size,
+        at_least=5,
+        splits=("train", "val"),
+        device="cpu",
+    )
+    if training.images is not None:
+        part = run.training.captions.part(0, training.images)
+        run = replace(run, training=Examples(run.training.features[: training.images], part))
+    items = bundles.read_split(folder, "test")
+    people = [item.references for item in items]
+    description = run.description
+    rows = features.read(folder, [item.image for item in items], description.encoder)
+    encoded = vocabulary.encode(people, description.vocabulary, description.tokenizer)
+    scorer = _Scorer(people)
+    for epoch in run.train(epochs=training.epochs, batch=training.batch, seed=training.seed):
+        shown, captions = _seen(epoch.model, rows, encoded)
+        scores = scorer.scores(captions)
+        yield _evaluation(training.name, training.architecture, shown, scores)
+
+
+def _seen(
+    model: Recurrent, rows: np.ndarray, encoded: vocabulary.Encoded
+) -> tuple[dict[str, float], list[str]]:
+    found = scoring.columns(model, rows, encoded)
+    shown = pregen_metrics.scores(
+        found.logp, found.rank, found.caption_offsets, found.image_offsets, PREDICTORS
+    )
+    captions = decoding.decode(model, rows, GREEDY)
+    return shown, [decoding.text(model, caption) for caption in captions]
+
+
+class _Scorer:
+    def __init__(self, people: Sequence[Sequence[str]]) -> None:
+        words = TOKENIZERS[recipes.TOKENIZER]
+        tokens = [[" ".join(words(text)) for text in image] for image in people]
+        self._prepared = references.prepare(tokens, "none", None)
+
+    def scores(self, captions: Sequence[str]) -> dict[str, float]:
+        places = np.arange(len(captions))
+        found: dict[str, float] = {}
+        for family in ("cider_d", "bleu", "rouge_l"):
+            scored = postgen.score_tokens(family, captions, self._prepared, places, None)
+            found |= scored.corpus
+        return {metric: found[metric] for metric in METRICS}
+
+
+def _evaluation(
+    run: str, architecture: str, shown: Mapping[str, float], scores: Mapping[str, float]
+) -> Evaluation:
+    return evaluation(
+        run,
+        shown[HITS],
+        dict(scores),
+        architecture,
+        perplexity=shown["perplexity"],
+        prefix=shown[PREFIX],
+    )

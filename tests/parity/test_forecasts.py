@@ -1,0 +1,60 @@
+"""Forecasts on real histories: intervals that hold, and silence where there is no evidence."""
+
+from pathlib import Path
+
+import pytest
+
+from parity import forecasts
+from parity.forecasts import METRICS, PUBLISHED, Training, leave_out_runs
+
+SAID = Path(__file__).with_name("FORECASTS.md").read_text("utf-8")
+NOMINAL = 0.9
+
+
+def _table(evaluations, capsys):
+    found = [leave_out_runs(evaluations, metric) for metric in METRICS]
+    with capsys.disabled():
+        print("", *(f"| {' | '.join(one.row)} |" for one in found), sep="\n")
+        for reason in dict.fromkeys(reason for one in found for reason in one.reasons):
+            print(f"  {reason}")
+    return found
+
+
+def _hold(found, at_least):
+    given, covered = (sum(getattr(one, name) for one in found) for name in ("given", "covered"))
+    assert given >= at_least
+    assert covered >= NOMINAL * given
+
+
+@pytest.mark.slow
+def test_intervals_cover_a_training_run_on_shapes_that_was_left_out(tmp_path, capsys):
+    found = _table(forecasts.shapes_runs(tmp_path), capsys)
+    _hold(found, at_least=4 * 60)
+
+
+@pytest.mark.slow
+def test_intervals_cover_a_training_run_on_flickr8k_that_was_left_out(data, tmp_path, capsys):
+    found = _table(forecasts.flickr8k_runs(data, tmp_path), capsys)
+    _hold(found, at_least=60)
+
+
+def test_intervals_cover_a_short_run_that_was_left_out(tmp_path, capsys):
+    """The ordinary run's small variant: three short runs on shapes."""
+    short = [Training("merge", 32, seed, epochs=4, batch=64) for seed in (1, 2, 3)]
+    found = _table(forecasts.shapes_runs(tmp_path, short), capsys)
+    _hold(found, at_least=10)
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_tuned_captioners_of_a_published_dataset_are_not_enough_evidence(data, runs):
+    """Twelve of each: from all of them, and from the other eleven, or the other architectures."""
+    for dataset, evaluations in forecasts.published(data, runs=runs).items():
+        assert len(evaluations) == 12
+        for metric in PUBLISHED.values():
+            for one in evaluations:
+                given = forecasts.forecast(evaluations, [metric], forecasts.pregen(one))[metric]
+                assert given["value"] is None, (dataset, metric)
+                assert given["none_because"].startswith("not enough evidence")
+            found = leave_out_runs(evaluations, metric)
+            assert found.given == 0, (dataset, metric)
+            assert {reason[:19] for reason in found.reasons} == {"not enough evidence"}

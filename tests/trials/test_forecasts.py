@@ -1,0 +1,81 @@
+"""Forecasts through a real service: as soon as the pre-gen scores are there, and kept."""
+
+import pytest
+
+import prescore
+from fleet import bundle, checkpoint, until_ended, upload
+from workers.lab import recipes, shapes
+
+FEWEST = 8
+QUICK = {"decoding": {"beam": 1, "max_words": 20}}
+
+
+def _submit(client, data, **request):
+    request = {"checkpoint": upload(client, data), **QUICK, **request}
+    return client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=60"}).json()
+
+
+def test_a_forecast_comes_with_the_pregen_scores_once_there_is_a_history(client):
+    assert client.put("/v1/datasets/told", content=bundle(12, seed=3)).status_code == 201
+    asked = {"dataset": "told/test", "postgen": ["cider_d", "rouge_l"]}
+    first = [
+        _submit(client, checkpoint(seed), **asked, labels={"run": str(seed % 2)})
+        for seed in range(FEWEST)
+    ]
+    assert "at least 8 are needed" in first[-1]["forecast"]["none_because"]
+    assert first[-1]["forecast"]["metrics"] == {}
+    assert "forecast" not in {work["name"] for work in first[-1]["works"]}
+    assert {until_ended(client, one["id"], 60)["status"] for one in first} == {"succeeded"}
+    early = _submit(client, checkpoint(99), **asked)
+    assert early["forecast"]["none_because"].count("not enough evidence") == 2  # of random weights
+    assert set(early["forecast"]["metrics"]) == {"cider_d", "rouge_l"}
+    ended = until_ended(client, early["id"], 60)
+    assert ended["forecast"] == early["forecast"]
+    again = _submit(client, checkpoint(99), **asked)
+    (work,) = [work for work in again["works"] if work["name"] == "forecast"]
+    assert work["cached"]
+    assert again["forecast"] == early["forecast"]
+
+
+def test_captions_that_were_sent_have_no_forecast(client):
+    given = [{"image": f"{at}.jpg", "caption": "w3 w4"} for at in range(40)]
+    found = client.post("/v1/evaluations", json={"captions": given, "dataset": "tiny/test"}).json()
+    assert found["forecast"] is None
+
+
+@pytest.mark.slow
+def test_a_training_run_is_forecast_from_those_before_it(fleet, client, tmp_path):
+    """Captioners trained on shapes: every checkpoint of the last run, before it was decoded."""
+    folder = tmp_path / "shapes"
+    shapes.make(folder, 800, seed=0)
+    prescore.Client(fleet.url).add_dataset("shapes", folder)
+    outcomes = []
+    for run in range(5):
+        for path in _training(folder, run):
+            labels = {"run": str(run)}
+            asked = {"dataset": "shapes/test", "postgen": ["cider_d"], "labels": labels}
+            early = _submit(client, path.read_bytes(), **asked)
+            ended = until_ended(client, early["id"], 120)
+            outcomes.append((run, early["forecast"], ended["scores"]["cider_d"]["value"]))
+    assert all("none_because" in forecast for run, forecast, _ in outcomes if run == 0)
+    given = [
+        (*forecast["cider_d"]["interval"], score)
+        for run, forecast, score in outcomes
+        if run > 1 and forecast.get("cider_d", {}).get("value") is not None
+    ]
+    assert len(given) >= 10
+    assert sum(low <= score <= high for low, high, score in given) >= 0.9 * len(given)
+
+
+def _training(folder, seed):
+    run = recipes.prepare(
+        folder,
+        architecture="merge",
+        cell="gru",
+        size=64,
+        at_least=5,
+        splits=("train", "val"),
+        device="cpu",
+    )
+    for epoch in run.train(epochs=6, batch=None, seed=seed):
+        yield recipes.save(folder, epoch)
