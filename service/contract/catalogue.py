@@ -47,6 +47,7 @@ GROUPS = {name: WORKS[name] for name in ("bleu", "variety")}  # asked for by one
 LEARNED = "nneval"
 MODEL = "nneval@(?:sha256:)?([0-9a-f]{12,64})"  # its metric by a certain model
 SUMMED = ("sum", "mean", "geomean")  # over images: what the other pre-gen metrics are not
+WEIGHTED = ("cider_d", "cider")  # works that weigh by document frequencies
 HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
 
 

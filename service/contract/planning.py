@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.contract.blocks import BLOCK_IMAGES, USUAL_SEARCH, decoding_block
-from service.contract.catalogue import kind_of, model_of, work_of
+from service.contract.catalogue import WEIGHTED, kind_of, model_of, work_of
 from service.contract.errors import InvalidRequest
 from service.contract.works import Blob, Work
 
@@ -19,7 +19,6 @@ PARSED_IMAGES, PARSED_REFERENCES_IMAGES = 500, 75
 EMBEDDED_IMAGES = 200  # a thousand references: a few seconds by a small model
 _TRAINING = "train"
 MAX_PARTS = 500  # of one work
-_WEIGHTED = ("cider_d", "cider")  # by document frequencies
 _PARSED = frozenset({"spice", "spider"})  # they need tuples; SPIDEr needs SPICE and CIDEr-D
 _NOT_PROBED = "variety"
 _OF_SYSTEMS = frozenset({"human", "single"})  # probes that look at a system's captions too
@@ -217,7 +216,7 @@ class _Postgen:
 
     def _scored(self, family: str, references: Work) -> Work:
         own = dict(self.wanted.own.get(family, {}))
-        if family in _WEIGHTED and self.wanted.idf != "dataset":
+        if family in WEIGHTED and self.wanted.idf != "dataset":
             own["idf"] = self.wanted.idf
         inputs = {"captions": self.captions, "references": references}
         if family in self.wanted.models:

@@ -1,0 +1,39 @@
+"""The works of a correlation study. Pure, as planning is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from service.contract.catalogue import POSTGEN, work_of
+from service.contract.planning import Plan
+from service.contract.works import Blob, Work
+
+Idf = Literal["dataset", "stratum"]
+Source = Blob | Work
+STRATA = 5
+SORTED_BY = "cider_d"  # the family whose scores of single captions tell strata apart
+FAMILIES = frozenset(map(work_of, POSTGEN)) - {"variety"}  # which counts a whole, not its parts
+_WEIGHED_BY = ("captions", "references")  # what document frequencies of strata are counted in
+
+
+@dataclass(frozen=True)
+class Studied:
+    """A checkpoint's columns, the score files of its captions by family, and what these are of."""
+
+    columns: Source
+    scores: Mapping[str, Source]
+    captions: Source
+    references: Source
+
+
+def strata(model: Studied, idf: Idf) -> Work:
+    """Its scores on strata of images."""
+    inputs = {"columns": model.columns, **model.scores}
+    if idf == "stratum":
+        inputs |= {name: getattr(model, name) for name in _WEIGHED_BY}
+    return Work("strata", inputs, {"idf": idf})
+
+
+def plan_study(models: Mapping[str, Work], dataset: str) -> Plan:
+    """Of strata by the names of their models."""
+    return Plan({"study": Work("study", models, {"dataset": dataset})})
