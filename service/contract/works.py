@@ -63,6 +63,8 @@ KINDS: Mapping[str, Kind] = {
         Kind("probe", "parsing", version=1, seconds=7200),
         Kind("health", "metrics", version=1, seconds=300),
         Kind("comparison", "metrics", version=1, seconds=900),
+        Kind("strata", "metrics", version=1, seconds=300),
+        Kind("study", "metrics", version=1, seconds=300),
     )
 }
 

@@ -1,7 +1,7 @@
 """What the commands share: options, errors as sentences, progress, Ctrl-C."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from rich.progress import Progress as Bar
 
 from prescore import PrescoreClientError
 from prescore.models import Tokenizer
-from service.contract.errors import Canceled, PrescoreError
+from service.contract.errors import Canceled, PrescoreError, RequestRefused
 from workers.control import Progress
 
 Out = Annotated[Path, typer.Argument(help="The bundle to write: a folder, made if need be.")]
@@ -42,6 +42,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 def names(text: str) -> list[str]:
     """`bleu,cider_d` as a list."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def check_folders(outputs: Iterable[Path | None]) -> None:
+    """Before minutes of work."""
+    for path in outputs:
+        if path is not None and not path.parent.is_dir():
+            raise RequestRefused(f"expected a folder for {path.name}, found none at {path.parent}")
 
 
 @contextmanager

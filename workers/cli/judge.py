@@ -23,6 +23,7 @@ from workers.cli.console import (
     TableOut,
     Tokens,
     Url,
+    check_folders,
     errors,
     names,
     progresses,
@@ -91,7 +92,7 @@ def judge(
         raise typer.BadParameter("expected names of metrics by commas, or all")
     with errors(), closing(Toolbox.of(settings.load())) as toolbox:
         wanted = scoring.metrics(asked)
-        _check_folders(outputs)
+        check_folders(outputs.values())
         people = partial(_people, places=toolbox.places, url=url, key_file=key_file)
         if distractors is not None:
             _make(file, people(distractors), seed)
@@ -115,13 +116,6 @@ def judge(
         if path is not None:
             path.write_text(_written(kind, found), "utf-8")
     typer.echo(_written("json" if as_json else "text", found), nl=False)
-
-
-def _check_folders(outputs: Mapping[str, Path | None]) -> None:
-    """Before minutes of work."""
-    for path in outputs.values():
-        if path is not None and not path.parent.is_dir():
-            raise RequestRefused(f"expected a folder for {path.name}, found none at {path.parent}")
 
 
 def _people(

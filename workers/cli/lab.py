@@ -1,4 +1,4 @@
-"""`prescore lab`: train captioners to try Prescore with."""
+"""`prescore lab`: train captioners to try Prescore with, and study what their scores say."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,11 +7,15 @@ import typer
 
 from service.contract import settings
 from workers.cli.console import Out, errors, interruptible, progress
+from workers.cli.study import study
 
 if TYPE_CHECKING:
     from workers.lab.training import Epoch
 
-lab = typer.Typer(help="Train captioners to try Prescore with.", no_args_is_help=True)
+lab = typer.Typer(
+    help="Train captioners to try Prescore with, and study their scores.", no_args_is_help=True
+)
+lab.command()(study)
 
 
 @lab.command()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.control import Progress, silent
-from workers.jobs import comparisons, forecasts, inference, learned, postgen, probes
+from workers.jobs import comparisons, forecasts, inference, learned, postgen, probes, study
 from workers.jobs.request import Job, Request
 from workers.toolbox import Toolbox
 
@@ -34,6 +34,8 @@ KINDS: Mapping[str, Job] = {
     "probe": probes.probe,
     "health": probes.health,
     "comparison": comparisons.compare,
+    "strata": study.cut_strata,
+    "study": study.correlate,
 }
 
 

@@ -1,0 +1,59 @@
+"""The works of a correlation study: each model's strata, and what all of them say together."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from service.contract.catalogue import kind_of
+from service.contract.studying import FAMILIES
+from workers.control import Progress
+from workers.jobs.request import Request, Result, write_json
+from workers.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from workers.metrics.ngrams import Ints
+    from workers.study.strata import Rescore
+
+
+def cut_strata(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+    from workers import columns
+    from workers.metrics import postgen
+    from workers.study import strata, tensors
+
+    inputs = request.inputs
+    found, _ = columns.read(inputs["columns"])
+    scores = {
+        family: postgen.read(path) for family, path in inputs.items() if kind_of(family) in FAMILIES
+    }
+    rescore = _rescoring(request, toolbox) if request.parameters["idf"] == "stratum" else None
+    rows = strata.rows(strata.Described(found, scores, rescore), "", "")
+    return Result(lambda path: tensors.write(path, rows))
+
+
+def _rescoring(request: Request, toolbox: Toolbox) -> "Rescore":
+    from workers.metrics import postgen
+
+    inputs, digests = request.inputs, request.digests
+    references = toolbox.references(digests["references"], inputs["references"])
+    places, tokens = toolbox.tokens(digests["captions"], inputs["captions"], references.tokenizer)
+    said = dict(zip(places, tokens, strict=True))
+
+    def rescore(family: str, images: "Ints") -> Mapping[str, float]:
+        captions = [said[image] for image in images.tolist()]
+        jvm = toolbox.jvm()
+        return postgen.score_tokens(family, captions, references, images, jvm, idf="subset").corpus
+
+    return rescore
+
+
+def correlate(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+    from workers.study import correlations, tensors
+    from workers.study.rows import join
+
+    dataset, parts = request.parameters["dataset"], []
+    for name, path in sorted(request.inputs.items()):
+        own = tensors.read(path)
+        parts.append(replace(own, datasets=[dataset] * len(own), models=[name] * len(own)))
+    found = correlations.study(join(parts))
+    summary = {name: value for name, value in found.items() if name != "metrics"}
+    return Result(lambda path: write_json(path, found), {"study": summary})
