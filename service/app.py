@@ -27,6 +27,7 @@ from service.routers import (
     learned,
     metrics,
     probes,
+    studies,
 )
 from service.telemetry import Telemetry
 from service.watching import Watcher
@@ -78,8 +79,8 @@ def _routes() -> FastAPI:
         lifespan=_lifespan,
         redirect_slashes=False,
     )
-    resources = (evaluations, details, comparisons, checkpoints, datasets, boards, metrics, probes)
-    for module in (*resources, learned, health):
+    resources = (evaluations, details, comparisons, checkpoints, datasets, boards, studies)
+    for module in (*resources, metrics, probes, learned, health):
         app.include_router(module.router)
     return app
 

@@ -22,7 +22,6 @@ from service.datasets import Pinned
 from service.times import rfc3339
 
 _BOARD, _HISTORY = "leaderboard", "history"
-_USUAL_SPLIT = "test"
 _CSV = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
 
 
@@ -91,21 +90,8 @@ def _higher_is_better(metric: str) -> bool:
     return found
 
 
-def _pin(records: Records, asked: Asked) -> Pinned:
-    if asked.split is not None:
-        return datasets.pin(records, f"{asked.dataset}/{asked.split}")
-    splits = sorted(datasets.get(records, asked.dataset).splits)
-    usual = splits[0] if len(splits) == 1 else _USUAL_SPLIT
-    if usual not in splits:
-        raise InvalidRequest(
-            f"dataset {asked.dataset} has the splits {', '.join(splits)}",
-            [("/query/split", "expected one of them")],
-        )
-    return datasets.pin(records, f"{asked.dataset}/{usual}")
-
-
 def _find(records: Records, asked: Asked) -> _Found:
-    pinned = _pin(records, asked)
+    pinned = datasets.pin_asked(records, asked.dataset, asked.split)
     query = (
         sa.select(
             *(evaluations.c[name] for name in ("id", "checkpoint", "request", "created_at")),

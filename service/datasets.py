@@ -20,6 +20,8 @@ from service.contract.schemas import DatasetOut, DatasetPinned, FeaturesOut, Spl
 from service.contract.tables import datasets
 from service.times import rfc3339
 
+_USUAL_SPLIT = "test"
+
 
 @dataclass(frozen=True)
 class Pinned:
@@ -102,6 +104,20 @@ def pin(records: Records, reference: str) -> Pinned:
     features = json.loads(row.features) if row.features else None
     images = splits[split]["images"]
     return Pinned(name, row.version, row.digest, split, tuple(splits), images, features)
+
+
+def pin_asked(records: Records, name: str, split: str | None) -> Pinned:
+    """Where no split is asked for: the only one, or `test`."""
+    if split is not None:
+        return pin(records, f"{name}/{split}")
+    splits = sorted(get(records, name).splits)
+    usual = splits[0] if len(splits) == 1 else _USUAL_SPLIT
+    if usual not in splits:
+        raise InvalidRequest(
+            f"dataset {name} has the splits {', '.join(splits)}",
+            [("/query/split", "expected one of them")],
+        )
+    return pin(records, f"{name}/{usual}")
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,10 @@
-"""The works of a correlation study. Pure, as planning is."""
+"""The works of a correlation study. Pure: no clock, no files, no database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from service.contract.catalogue import POSTGEN, work_of
-from service.contract.planning import Plan
 from service.contract.works import Blob, Work
 
 Idf = Literal["dataset", "stratum"]
@@ -34,6 +33,6 @@ def strata(model: Studied, idf: Idf) -> Work:
     return Work("strata", inputs, {"idf": idf})
 
 
-def plan_study(models: Mapping[str, Work], dataset: str) -> Plan:
+def study(models: Mapping[str, Work], dataset: str) -> Work:
     """Of strata by the names of their models."""
-    return Plan({"study": Work("study", models, {"dataset": dataset})})
+    return Work("study", models, {"dataset": dataset})

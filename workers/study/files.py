@@ -48,7 +48,7 @@ def read(path: Path) -> Rows:
         strata=[count for count, _ in strata],
         stratum=[number for _, number in strata],
         pregen={name: column for name, column in scores.items() if name in catalogue.PREGEN},
-        postgen={name: column for name, column in scores.items() if name in catalogue.POSTGEN},
+        postgen={name: column for name, column in scores.items() if _is_postgen(name)},
         idf=_idf(path, lines),
     )
 
@@ -91,12 +91,17 @@ def _names(path: Path, header: Sequence[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for name in header:
         ours = THEIRS.get(name, name.replace("_filter0", "_miss0") if theirs else name)
-        if ours in catalogue.METRICS:
+        if ours in catalogue.PREGEN or _is_postgen(ours):
             names[name] = ours
-    for side, known in (("pre-gen", catalogue.PREGEN), ("post-gen", catalogue.POSTGEN)):
-        if not any(name in known for name in names.values()):
+    for side in ("pre-gen", "post-gen"):
+        if not any(_is_postgen(name) is (side == "post-gen") for name in names.values()):
             raise RequestRefused(f"{path}: expected a column of {side} scores, found none")
     return names
+
+
+def _is_postgen(name: str) -> bool:
+    """A learned metric may say its model."""
+    return catalogue.kind_of(name) in catalogue.POSTGEN
 
 
 def _strata(path: Path, at: int, line: Mapping[str, str]) -> tuple[int, int]:

@@ -115,7 +115,7 @@ def _postgen(model: Described, images: Ints) -> dict[str, float]:
             found |= model.rescore(family, images)
         else:
             statistics = {name: values[images] for name, values in scores.statistics.items()}
-            found |= postgen.corpus_from_statistics(family, statistics)
+            found |= postgen.corpus_from_statistics(scores.family, statistics)
     if model.rescore is not None and "spider" in model.scores:
         of_spice = float(model.scores["spider"].statistics["spice"][images].mean())
         found["spider"] = (of_spice + found["cider_d"]) / 2

@@ -46,7 +46,7 @@ def scores(said):
 
 def _score(family, captions, people, **how):
     prepared = references.prepare(people, "none", Jvm())
-    return postgen.score(family, captions, prepared, np.arange(len(captions)), Jvm(), **how)
+    return postgen.score_tokens(family, captions, prepared, np.arange(len(captions)), Jvm(), **how)
 
 
 def _expected_strata(own):
@@ -116,7 +116,7 @@ def test_with_the_stratums_idf_scores_are_those_of_its_captions_alone(said, colu
 
     def rescore(family, images):
         own = [captions[image] for image in images]
-        return postgen.score(family, own, prepared, images, Jvm(), idf="subset").corpus
+        return postgen.score_tokens(family, own, prepared, images, Jvm(), idf="subset").corpus
 
     rows = strata.rows(Described(columns, scores, rescore), "tiny", "m")
     assert rows.idf == "stratum"
