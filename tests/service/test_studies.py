@@ -53,7 +53,7 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
         _digest(facts.get("checkpoint", name)),
         *(pinned.digest, pinned.split, pinned.images),
         pregen=facts.get("pregen", True),
-        wanted=Wanted(families, facts.get("tokenizer", "ptb")),
+        wanted=Wanted(families, "ptb", models=facts.get("models", {})),
         decoding=DECODING,
     )
     run = Run(
@@ -262,6 +262,16 @@ def test_scores_of_another_signature_are_left_out(records):
     found = _needs(records)
     assert set(found["ev_e"][0]) == {"columns", "cider_d"}
     assert set(found["ev_a"][0]) == {"columns", "cider_d", "bleu"}
+
+
+@on_sqlite
+def test_learned_metrics_are_told_apart_by_their_models(records):
+    models = {f"nneval@{n * 12}": _digest(n) for n in "ab"}
+    for name in ("a", "b", "c"):
+        _finish(records, name, families=("cider_d", "nneval", *models), models=models)
+    _ask(records)
+    assert set(_needs(records)["ev_a"][0]) == {"columns", "cider_d", "nneval", *models}
+    assert _kept(records)["left_out"] == []
 
 
 @on_sqlite

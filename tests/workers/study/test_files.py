@@ -49,6 +49,12 @@ def test_the_authors_names_are_read_as_ours(tmp_path):
     }
 
 
+def test_a_learned_metric_may_say_its_model(tmp_path):
+    header = OWN.replace("cider_d", "cider_d,nneval@0123456789ab")
+    rows = _read(tmp_path, header + "d,m,1,0,.5,.75,.25\n")
+    assert list(rows.postgen["nneval@0123456789ab"]) == [0.75]
+
+
 def test_columns_that_are_no_scores_are_passed_over(tmp_path):
     rows = _read(tmp_path, OWN.replace("\n", ",seconds\n") + "d,m,1,0,.5,.25,12\n")
     assert (list(rows.pregen), list(rows.postgen), rows.idf) == ([BEST], ["cider_d"], None)
