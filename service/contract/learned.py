@@ -67,12 +67,19 @@ class LearnedIn(Strict):
     features: list[FeatureName] = Field(
         default=["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d", "meteor"], min_length=1
     )
-    learner: Literal["network", "logistic"] = Field(
-        default="network", description="The paper's network, or one with no hidden layer."
+    learner: Literal["network", "logistic", "boosting"] = Field(
+        default="network",
+        description="The paper's network, one with no hidden layer, or boosted trees.",
     )
-    learning_rate: Finite = Field(default=1e-3, ge=0, description="Adam's; the paper's is 0.25.")
-    beta: Finite = Field(default=1e-2, ge=0, description="Weight of the squared weights.")
-    epochs: Whole = Field(default=500, ge=1, le=10_000, description="At most so many.")
+    learning_rate: Finite | None = Field(
+        default=None, ge=0, description="null: 0.001 (the paper's is 0.25), of boosting 0.1."
+    )
+    beta: Finite | None = Field(
+        default=None, ge=0, description="Of squared weights: 0.01; of squared leaves: 1."
+    )
+    epochs: Whole = Field(
+        default=500, ge=1, le=10_000, description="At most so many, or so many trees."
+    )
     seed: Whole = Field(default=0, ge=0, lt=2**32, description="Of every draw.")
     tokenizer: Literal["ptb", "none"] = Field(
         default="ptb", description="As evaluations that ask for the metric must have it."
@@ -109,6 +116,7 @@ class ModelOut(BaseModel):
 
     features: dict[str, str] = Field(description="By name, how each is computed.")
     tokenizer: str
+    learner: str
     recipe: dict[str, Any]
     training: TrainingOut
     stopped_by: str = Field(description="`people`, or `held-out images`.")

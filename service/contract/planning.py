@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.contract.blocks import BLOCK_IMAGES, USUAL_SEARCH, decoding_block
-from service.contract.catalogue import WEIGHTED, kind_of, model_of, work_of
+from service.contract.catalogue import LEARNED, WEIGHTED, kind_of, model_of, work_of
 from service.contract.errors import InvalidRequest
 from service.contract.works import Blob, Work
 
@@ -117,7 +117,13 @@ class Probing:
 def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
     """A work for each probe, and the metrics' health from all of them."""
     for place, name in enumerate(asked.metrics):
-        if work_of(name) == _NOT_PROBED or model_of(name) is not None:
+        if model_of(name) is not None:
+            raise InvalidRequest(
+                f"{name} cannot be probed: it names a model; {LEARNED} is, by the registered one or "
+                "else the shipped one",
+                [(f"/metrics/{place}", f"expected {LEARNED}")],
+            )
+        if work_of(name) == _NOT_PROBED:
             raise InvalidRequest(
                 f"{name} cannot be probed: it does not compare captions with references alone",
                 [(f"/metrics/{place}", "expected a metric of captions and references")],

@@ -193,6 +193,15 @@ def test_the_command_line_trains_the_same(client, first, second, tmp_path):
             np.testing.assert_array_equal(values, tensors[1][name])
 
 
+def test_boosted_trees_are_trained_and_score(client):
+    """By their own learning rate, which is not the network's."""
+    found = _trained(client, learner="boosting")
+    card = found["model"]
+    assert (card["learner"], card["recipe"]["learning_rate"]) == ("boosting", 0.1)
+    evaluated = _evaluate(client, postgen=[found["metric"]])
+    assert 0 < evaluated["scores"][found["metric"]]["value"] < 1
+
+
 def test_two_models_stand_side_by_side(client, first, second):
     names = [first["metric"], second["metric"]]
     found = _evaluate(client, SAID[2], postgen=[*names, "bleu_1"])

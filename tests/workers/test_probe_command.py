@@ -116,6 +116,11 @@ def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):
             "trained with the tokenizer 'ptb'",
         ),
         (("--probes", "human", "--metrics", "words_used"), 1, "cannot be probed"),
+        (
+            ("--probes", "human", "--metrics", "nneval@0123456789ab"),
+            1,
+            "it names a model; nneval is",
+        ),
         (("--probes", "human", "--captions", "nowhere.json"), 1, "cannot be read"),
     ],
 )

@@ -33,8 +33,7 @@ def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         toolbox.jvm(),
         _recipe(asked),
         tokenizer=asked["tokenizer"],
-        vectors=toolbox.vectors(asked["vectors"]) if "wmd" in names else None,
-        parse=toolbox.parser().parse if "spice" in names else None,
+        **toolbox.features(names, asked.get("vectors")),
         report=_staged(progress, _STAGES + len(names)),
     )
     return Result(lambda path: model.write(path, outcome.model), finite(outcome.model.card))

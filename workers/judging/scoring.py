@@ -90,6 +90,11 @@ def metrics(names: Iterable[str]) -> list[str]:
         each for name in names for each in (scored if name == "all" else [name])
     )
     for name in found:
+        if catalogue.model_of(name) is not None:
+            raise UnknownMetric(
+                f"{name} names a model; judged is {catalogue.LEARNED}, by the registered model or "
+                "else the shipped one: `prescore assets add learned PATH` registers it"
+            )
         if name not in scored:
             raise UnknownMetric(
                 f"{name} does not compare a caption with references; expected one of "

@@ -223,6 +223,8 @@ def test_names_are_expanded_and_what_needs_a_model_is_refused():
         scoring.metrics(["perplexity"])
     with pytest.raises(UnknownMetric, match="caption_length does not compare"):
         scoring.metrics(["variety"])
+    with pytest.raises(UnknownMetric, match="0123456789ab names a model; judged is nneval"):
+        scoring.metrics(["nneval@0123456789ab"])
     with pytest.raises(UnknownMetric, match="did you mean cider_d"):
         scoring.metrics(["ciderd"])
 
