@@ -19,7 +19,7 @@ CAPTION_KEYS = [
     (score, chosen) for chosen in catalogue.FILTERS for score in catalogue.CAPTION_SCORES
 ]
 
-# The 84 that need no probability: a caption's prefix and length are enough.
+# The 84 that need no probability.
 INSTANT = [spec.name for spec in catalogue.PREGEN.values() if spec.needs == ("prefix",)]
 
 
@@ -67,6 +67,16 @@ def per_image(
             CAPTION_KEYS, reduce(captions, image_offsets), strict=True
         )
     }
+
+
+def from_prefixes(
+    prefixes: NDArray[np.integer[Any]],
+    lengths: NDArray[np.integer[Any]],
+    image_offsets: Offsets,
+    names: Sequence[str] = INSTANT,
+) -> dict[str, float]:
+    """The scores that need no probability, from each caption's prefix and length (with END)."""
+    return scores(*as_columns(prefixes, lengths), image_offsets, names)
 
 
 def as_columns(
