@@ -77,7 +77,7 @@ def expected():
         refs = references.prepare(PEOPLE, "none", unused)
         return [
             [
-                postgen.score(family, captions, refs, np.arange(50), unused)
+                postgen.score_tokens(family, captions, refs, np.arange(50), unused)
                 for family in ("bleu", "cider_d")
             ]
             for captions in (SAID, OTHERS)

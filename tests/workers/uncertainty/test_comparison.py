@@ -160,7 +160,7 @@ def _bleu(said, people):
     with Jvm() as unused:
         refs = references.prepare(people, "none", unused)
         rows = np.arange(len(people))
-        return [postgen.score("bleu", captions, refs, rows, unused) for captions in said]
+        return [postgen.score_tokens("bleu", captions, refs, rows, unused) for captions in said]
 
 
 class _Theirs(NamedTuple):
