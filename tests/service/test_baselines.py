@@ -1,4 +1,4 @@
-"""Which evaluation of the past a gate is held against, on either database."""
+"""Which evaluation of the past a gate is held against."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from service import baselines, datasets, runs
 from service.baselines import Sought
-from service.contract import leases
+from service.contract import database, leases
 from service.contract.blobs.files import FileBlobs
 from service.contract.errors import NotFound
 from service.contract.planning import Wanted, plan_captions
@@ -23,11 +23,23 @@ def blobs(tmp_path):
     return FileBlobs(tmp_path / "blobs")
 
 
-@pytest.fixture
-def records(engine):
+def _with_coco(engine):
     records = Records(engine)
     datasets.add(records, "coco", "sha256:" + "a" * 64, FACTS)
     return records
+
+
+@pytest.fixture
+def records(tmp_path):
+    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    database.migrate(engine)
+    yield _with_coco(engine)
+    engine.dispose()
+
+
+@pytest.fixture
+def on_either(engine):
+    return _with_coco(engine)
 
 
 def _evaluated(
@@ -67,12 +79,12 @@ def _find(records, blobs, text, metric="cider_d", dataset="coco/test", images=ra
     return baselines.find(records, blobs, sought, [metric])[metric]
 
 
-def test_a_label_is_the_latest_evaluation_that_has_it(records, blobs):
-    _evaluated(records, blobs, 0.9, branch="main")
-    latest = _evaluated(records, blobs, 0.4, branch="main")
-    _evaluated(records, blobs, 0.6, branch="other")
-    _evaluated(records, blobs, 0.7)
-    found = _find(records, blobs, "branch=main")
+def test_a_label_is_the_latest_evaluation_that_has_it(on_either, blobs):
+    _evaluated(on_either, blobs, 0.9, branch="main")
+    latest = _evaluated(on_either, blobs, 0.4, branch="main")
+    _evaluated(on_either, blobs, 0.6, branch="other")
+    _evaluated(on_either, blobs, 0.7)
+    found = _find(on_either, blobs, "branch=main")
     assert found == {
         "evaluation": latest,
         "value": 0.4,
@@ -132,11 +144,11 @@ def test_the_best_is_by_the_metric_s_direction(records, blobs):
     assert _find(records, blobs, "best", "wmd_distance")["value"] == 0.5
 
 
-def test_the_best_is_of_those_that_were_computed_as_the_latest(records, blobs):
-    _evaluated(records, blobs, 0.9, signature="cider_d|refs:5|tok:ptb|v:1")
-    best = _evaluated(records, blobs, 0.6)
-    _evaluated(records, blobs, 0.5)
-    assert _find(records, blobs, "best")["evaluation"] == best
+def test_the_best_is_of_those_that_were_computed_as_the_latest(on_either, blobs):
+    _evaluated(on_either, blobs, 0.9, signature="cider_d|refs:5|tok:ptb|v:1")
+    best = _evaluated(on_either, blobs, 0.6)
+    _evaluated(on_either, blobs, 0.5)
+    assert _find(on_either, blobs, "best")["evaluation"] == best
 
 
 def test_an_infinite_score_is_no_baseline(records, blobs):
