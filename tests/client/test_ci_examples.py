@@ -88,11 +88,12 @@ def test_the_actions_example_gives_what_is_required_and_no_more():
 
 def test_the_action_submits_every_line_as_one_gate(service, job, tmp_path):
     (tmp_path / "summary").touch()
+    (tmp_path / "note=two files").touch()
     result = job(
         *("sh", ACTION_FOLDER / "gate.sh"),
         GATES=f"cider_d >= baseline * 1 - 0.01\n\n  meteor > 0 \n{HOSTILE}",
         BASELINE="branch=main",
-        ARGUMENTS="--label=note=two words\n--postgen\nspice",
+        ARGUMENTS="--label\nnote=two *\n--postgen\nspice",
         JUNIT="gates.xml",
         GITHUB_ACTIONS="true",
         GITHUB_SHA="abc",
@@ -110,7 +111,7 @@ def test_the_action_submits_every_line_as_one_gate(service, job, tmp_path):
         ],
         "baseline": "branch=main",
         "postgen": ["spice"],
-        "labels": {"commit": "abc", "note": "two words"},
+        "labels": {"commit": "abc", "note": "two *"},
     }
     assert not (tmp_path / "owned").exists()
     validate((tmp_path / "gates.xml").read_bytes())

@@ -41,7 +41,7 @@ def gate(service, shapes, quick, monkeypatch, captions):
     """Runs it in this process, on captions for a split that is there."""
     monkeypatch.setenv("PRESCORE_URL", service.url)
     app = commands.build()
-    first = ("gate", captions, "--dataset", "shapes/test", "--gate", GATE)
+    first = ("gate", captions, "--dataset", "shapes/test", "--gate", GATE, "--timeout", 20)
     return lambda *more: CliRunner().invoke(app, list(map(str, (*first, *more))))
 
 
