@@ -87,7 +87,8 @@ def test_exit_0_every_gate_passed(shell, tmp_path):
     assert answer["verdict"] == "passed"
     assert answer["gates"][0]["scores"]["cider_d"]["value"] == answer["scores"]["cider_d"]["value"]
     assert len((tmp_path / "gates.csv").read_text().splitlines()) == 3
-    again = shell(_gate("cider_d >= baseline - 0.01", more="--baseline branch=main --json"))
+    gates = ("cider_d >= baseline - 0.01", "no_significant_drop(bleu_4)")
+    again = shell(_gate(*gates, more="--baseline branch=main --json"))
     assert again.returncode == 0, again.stderr
     (measured,) = json.loads(again.stdout)["gates"][0]["scores"].values()
     assert measured["baseline"] == measured["value"]
