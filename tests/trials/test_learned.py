@@ -333,6 +333,24 @@ def test_an_evaluation_of_another_split_lends_no_captions(client):
     assert answer.json()["errors"][0]["pointer"] == "/captioners/3/evaluation"
 
 
+def test_a_feature_of_word_vectors_takes_those_that_are_registered(fleet, client, tmp_path):
+    """With others a score of the same model is refused, rather than another number."""
+    asked = {"features": ["bleu_1", "wmd"], "learner": "logistic"}
+    scored = []
+    for power in (1, 2):
+        lines = [f"{word} {index**power} {index % 3}" for index, word in enumerate(WORDS, 1)]
+        (tmp_path / "vectors.txt").write_text("\n".join([f"{len(lines)} 2", *lines, ""]))
+        assets.add("word-vectors", tmp_path / "vectors.txt", Places(fleet.home))
+        found = _trained(client, **asked)
+        assert "vectors:" in found["model"]["features"]["wmd"]
+        scored.append(found["metric"])
+    assert scored[0] != scored[1]
+    evaluation = _evaluate(client, SAID[1], postgen=scored)
+    assert list(evaluation["scores"]) == scored[1:]
+    assert evaluation["error"]["code"] == "metric_failed"
+    assert "another score altogether" in evaluation["error"]["detail"]
+
+
 def test_a_cancel_cancels(client):
     identity = _submitted(client, features=["meteor"], tokenizer="ptb")
     canceled = client.post(f"/v1/learned/{identity}/cancel")
