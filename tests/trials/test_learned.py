@@ -136,13 +136,17 @@ def test_its_score_is_what_the_file_says(client, first, tmp_path):
     with Jvm() as jvm:
         prepared = references.prepare(list(PEOPLE.values()), "none", jvm)
         captions = [each["caption"] for each in SAID[1]]
-        direct = scoring.score(own, captions, prepared, np.arange(len(IMAGES)), jvm)
+        rows = np.arange(len(IMAGES))
+        direct = scoring.score_tokens(captions, prepared, rows, jvm, model=own)
     score = found["scores"][own.name]
-    assert (score["value"], score["signature"]) == (direct.corpus, direct.signature)
+    assert score["value"] == direct.corpus["nneval"]
+    assert score["signature"] == direct.signatures["nneval"]
+    low, high = score["interval"]
+    assert low < score["value"] < high
     assert score["family"] == "postgen"
     assert {work["name"]: work["kind"] for work in found["works"]}[own.name] == "nneval"
     rows = client.get(f"/v1/evaluations/{found['id']}/captions").json()["items"]
-    assert [row["scores"][own.name] for row in rows] == direct.captions.tolist()
+    assert [row["scores"][own.name] for row in rows] == direct.captions["nneval"].tolist()
 
 
 def test_the_card_says_what_was_done(client, first):
@@ -176,6 +180,7 @@ def test_the_command_line_trains_the_same(client, first, second, tmp_path):
     for found, more in (
         (first, ["--ratings", f"{tmp_path}/rated.jsonl"]),
         (second, ["--learner", "logistic", "--learning-rate", "0.25"]),
+        (_trained(client, learner="boosting"), ["--learner", "boosting"]),
     ):
         out = tmp_path / "ours.safetensors"
         done = CliRunner().invoke(commands.learned, ["train", *arguments, *more, "--out", str(out)])
@@ -224,10 +229,10 @@ def test_a_model_that_is_registered_is_asked_for_by_its_name_too(
 ):
     """One that was not trained there; `prescore score` says the same of it."""
     own = _fetched(client, first["id"], tmp_path / "model.safetensors")
-    halved = replace(own, layers=[(weights / 2, biases) for weights, biases in own.layers])
-    model.write(tmp_path / "halved.safetensors", halved)
-    name = model.read(tmp_path / "halved.safetensors").name
-    assets.add("learned", tmp_path / "halved.safetensors", Places(fleet.home))
+    wider = replace(own, scaling=replace(own.scaling, high=own.scaling.high * 2))
+    model.write(tmp_path / "wider.safetensors", wider)
+    name = model.read(tmp_path / "wider.safetensors").name
+    assets.add("learned", tmp_path / "wider.safetensors", Places(fleet.home))
     found = _evaluate(client, SAID[1], postgen=["nneval", name, own.name])["scores"]
     assert found[name] == found["nneval"]
     assert found[name]["value"] != found[own.name]["value"]

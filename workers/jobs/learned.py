@@ -1,7 +1,6 @@
 """The work that trains a metric."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from service.contract import bundles
 from service.contract.strict_json import finite
@@ -14,16 +13,16 @@ if TYPE_CHECKING:
 
     from workers.learned.builder import Captioner
     from workers.learned.fitting import Report
-    from workers.learned.network import Recipe
     from workers.learned.training import Material
 
+_RECIPE = ("learner", "learning_rate", "beta", "epochs", "seed")
 _WHOLE = 1000  # of each stage, in progress
 _STAGES = 4  # features of three sets, and the training; then one for each feature left out
 
 
 def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     """RequestRefused where photos are in two sets, or known to a captioner."""
-    from workers.learned import model, training
+    from workers.learned import learners, model, training
 
     asked = request.parameters
     names = asked["features"]
@@ -31,20 +30,12 @@ def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         _material(request),
         names,
         toolbox.jvm(),
-        _recipe(asked),
+        learners.recipe(**{name: asked[name] for name in _RECIPE}),
         tokenizer=asked["tokenizer"],
         **toolbox.features(names, asked.get("vectors")),
         report=_staged(progress, _STAGES + len(names)),
     )
     return Result(lambda path: model.write(path, outcome.model), finite(outcome.model.card))
-
-
-def _recipe(asked: "Mapping[str, Any]") -> "Recipe":
-    from workers.learned.network import Recipe
-
-    numbers = {name: asked[name] for name in ("learning_rate", "beta", "epochs", "seed")}
-    recipe = Recipe(**numbers)
-    return replace(recipe, hidden=()) if asked["learner"] == "logistic" else recipe
 
 
 def _material(request: Request) -> "Material":
