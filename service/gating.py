@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from itertools import chain, count
 from typing import Any
 
-from service import baselines
+from service import baselines, learned
 from service.baselines import Sought
-from service.contract import catalogue, gates, planning
+from service.contract import asked, catalogue, gates, planning
+from service.contract.assets import Places
 from service.contract.blobs import Blobs
 from service.contract.errors import InvalidRequest, RequestRefused
 from service.contract.gates import Gate, NoDrop
@@ -18,7 +19,7 @@ from service.contract.works import Blob
 from service.datasets import Pinned
 
 
-def completed(request: EvaluationIn) -> EvaluationIn:
+def completed(records: Records, places: Places, request: EvaluationIn) -> EvaluationIn:
     """With the metrics that its gates name. Refuses, with its place, what is no gate and what is
     wanting for one.
     """
@@ -33,7 +34,10 @@ def completed(request: EvaluationIn) -> EvaluationIn:
     names: list[str] = []
     for place, text in enumerate(request.gates):
         with _at(f"/gates/{place}"):
-            names += _checked(text, request).metrics
+            gate = _checked(text, request)
+            if any(map(catalogue.model_of, gate.metrics)):
+                asked.with_models(gate.metrics, learned.known(records, places))
+        names += gate.metrics
     families = {name: catalogue.metric(name).family for name in names}
     pregen, postgen = (
         [name for name in families if families[name] == family] for family in ("pregen", "postgen")
@@ -62,11 +66,11 @@ def _checked(text: str, request: EvaluationIn) -> Gate:
 
 @contextmanager
 def _at(pointer: str) -> Iterator[None]:
-    """Says where in the request it is, unless the refusal knows better."""
+    """Says where in the request it is; problems that a refusal names know better."""
     try:
         yield
     except RequestRefused as error:
-        error.pointer = error.pointer or pointer
+        error.pointer = pointer
         raise
 
 

@@ -45,7 +45,7 @@ def submit(
             return Submitted(found, replayed=True)
     pinned = datasets.pin(records, request.dataset)
     _check_decoding(request.decoding)
-    request = gating.completed(request)
+    request = gating.completed(records, places, request)
     names, models = _with_models(records, blobs, places, request.postgen)
     request = request.model_copy(update={"postgen": names})
     plan, warnings = _plan(records, blobs, places, request, pinned, models)

@@ -63,8 +63,9 @@ class MetricSpec:
 
 def metric(name: str) -> MetricSpec:
     """The row of a metric, aliases resolved; UnknownMetric suggests the nearest names."""
-    if model_of(name) is not None:
-        return replace(METRICS[LEARNED], name=name)
+    digits = model_of(name)
+    if digits is not None:
+        return replace(METRICS[LEARNED], name=learned(digits))
     try:
         return METRICS[ALIASES.get(name, name)]
     except KeyError:

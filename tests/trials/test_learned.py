@@ -3,6 +3,7 @@ fetched, and asked for by name. Oracles: the file that is fetched, scored here; 
 line makes of the same captions.
 """
 
+import hashlib
 import json
 from dataclasses import replace
 
@@ -400,6 +401,23 @@ def test_a_name_that_says_no_model_is_refused(fleet, client, second, name, compl
     if "no model" in complaint:
         assert second["metric"] in answer.json()["detail"]
         assert answer.json()["errors"][0]["pointer"] == "/postgen/1"
+
+
+def test_a_model_gates_by_any_of_its_names(client, second):
+    past = _evaluate(client, gates=[f"{second['metric']} > 0"], postgen=[])
+    shown = second["metric"]
+    assert past["verdict"] == "passed"
+    assert set(past["scores"]) == {shown}
+    file = client.get(f"/v1/learned/{second['id']}/model").content
+    whole = f"nneval@{hashlib.sha256(file).hexdigest()}"
+    gates = [f"{whole} >= baseline", f"no_significant_drop({whole[:30]})"]
+    found = _evaluate(client, gates=gates, baseline=past["id"], postgen=[])
+    assert [gate["verdict"] for gate in found["gates"]] == ["passed", "passed"]
+    assert found["gates"][1]["scores"][whole[:30]]["p"] == 1
+    request = {"captions": SAID[0], "dataset": "tiny/test", "gates": [f"nneval@{'0' * 12} > 0"]}
+    refused = client.post("/v1/evaluations", json=request)
+    assert refused.json()["errors"][0]["pointer"] == "/gates/0"
+    assert shown in refused.json()["detail"]
 
 
 def test_a_model_is_no_probe(client, second):
