@@ -119,8 +119,8 @@ def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
     for place, name in enumerate(asked.metrics):
         if model_of(name) is not None:
             raise InvalidRequest(
-                f"{name} cannot be probed: it names a model; {LEARNED} is, by the registered one or "
-                "else the shipped one",
+                f"{name} cannot be probed: it names a model; {LEARNED} is, by the registered one "
+                "or else the shipped one",
                 [(f"/metrics/{place}", f"expected {LEARNED}")],
             )
         if work_of(name) == _NOT_PROBED:
