@@ -1,0 +1,120 @@
+"""What looks have gathered, one after the other, and what a look says of the whole."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import load_file
+
+from workers import tensor_files
+from workers.anytime import estimation, spending
+from workers.metrics import postgen
+from workers.metrics.family import Floats, Statistics
+from workers.metrics.postgen import Scores
+
+LEAST = 100  # images: of fewer, a mean is too far from a Gaussian for its interval to be believed
+
+
+class Said(TypedDict):
+    """A score of the whole, as it stands after `images` of them."""
+
+    value: float
+    interval: tuple[float, float] | None
+    images: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """`images` in the order in which they were decoded; `looks` after how many of them; the first
+    axis of all statistics is theirs.
+    """
+
+    images: NDArray[np.int64]
+    looks: tuple[int, ...]
+    statistics: Mapping[str, Statistics]
+    signatures: Mapping[str, str]
+
+
+def first(images: NDArray[np.int64], scored: Sequence[Scores]) -> Seen:
+    return Seen(
+        images,
+        (len(images),),
+        {each.family: each.statistics for each in scored},
+        {name: signed for each in scored for name, signed in each.signatures.items()},
+    )
+
+
+def then(before: Seen, now: Seen) -> Seen:
+    """The same after the next images; what was scored before is not scored again."""
+    return Seen(
+        np.concatenate([before.images, now.images]),
+        (*before.looks, len(before.images) + len(now.images)),
+        {
+            family: {
+                name: np.concatenate([before.statistics[family][name], values])
+                for name, values in statistics.items()
+            }
+            for family, statistics in now.statistics.items()
+        },
+        now.signatures,
+    )
+
+
+def tell(seen: Seen, known: Floats, baselines: Mapping[str, Statistics]) -> dict[str, Said]:
+    """By metric; `known` (images, columns) is of the whole, and so are a baseline's statistics, of
+    as many families as it has been scored by.
+    """
+    critical = _critical(seen, len(known))
+    said: dict[str, Said] = {}
+    for family, statistics in seen.statistics.items():
+        scores = postgen.corpus_from_statistics(family, statistics)
+        past = estimation.influences(family, baselines[family]) if family in baselines else {}
+        for name, influence in estimation.influences(family, statistics).items():
+            columns = [known, past[name][:, None]] if name in past else [known]
+            found = estimation.estimate(
+                scores[name], influence, np.concatenate(columns, axis=1), seen.images
+            )
+            said[name] = Said(
+                value=found.value,
+                interval=None if critical is None else found.interval(critical),
+                images=len(seen.images),
+                of=len(known),
+            )
+    return said
+
+
+def _critical(seen: Seen, whole: int) -> float | None:
+    """For the last look; None where there are too few images, 0 where there are all."""
+    if len(seen.images) == whole:
+        return 0.0
+    told = [look for look in seen.looks if look >= LEAST]
+    return spending.critical_values(told, whole)[-1] if told else None
+
+
+def write(path: Path, seen: Seen) -> None:
+    tensors: dict[str, NDArray[Any]] = {
+        f"statistics/{family}/{name}": values
+        for family, statistics in seen.statistics.items()
+        for name, values in statistics.items()
+    }
+    tensors |= {"images": seen.images, "looks": np.array(seen.looks, np.int64)}
+    metadata = {"prescore_looks": "1", "signatures": json.dumps(dict(seen.signatures))}
+    tensor_files.write(path, tensors, metadata)
+
+
+def read(path: Path) -> Seen:
+    tensors = load_file(path)
+    statistics: dict[str, Statistics] = {}
+    for key in tensors:
+        if key.startswith("statistics/"):
+            _, family, name = key.split("/")
+            statistics.setdefault(family, {})[name] = tensors[key]
+    with safe_open(path, framework="numpy") as file:
+        signatures = json.loads(file.metadata()["signatures"])
+    return Seen(tensors["images"], tuple(tensors["looks"].tolist()), statistics, signatures)
