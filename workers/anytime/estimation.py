@@ -8,17 +8,16 @@ says how far this sample is from the whole; what is left over says how sure that
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from workers.metrics import postgen
 from workers.metrics.family import Floats, Statistics
+from workers.uncertainty import corpora
 
-_STEP = 1e-5  # of a mean: far above rounding, far below what bends
+_STEP = 1e-5  # of a sum: far above rounding, far below what bends
 
 
 @dataclass(frozen=True)
@@ -57,37 +56,17 @@ def influences(family: str, statistics: Statistics) -> dict[str, Floats]:
     """By metric, what each image adds to the corpus score, to first order: they sum to 0, but for
     what rounding leaves.
     """
-    means = {name: values.mean(axis=0) for name, values in statistics.items()}
-    found = {
-        metric: np.zeros(len(next(iter(statistics.values())))) for metric in _score(family, means)
+    summed = corpora.of_statistics(family, statistics)
+    sums = summed.table.sum(axis=0)
+    up = _STEP * np.maximum(np.abs(sums), _STEP)
+    down = np.where(sums >= 0, np.minimum(up, sums), up)  # counts have no roots below 0
+    moved = np.concatenate([sums + np.diag(up), sums - np.diag(down)])
+    found = summed.corpus(moved, np.full(len(moved), float(summed.images)))
+    centred = (summed.table - summed.table.mean(axis=0)) * summed.images
+    return {
+        metric: centred @ ((scores[: len(up)] - scores[len(up) :]) / (up + down))
+        for metric, scores in found.items()
     }
-    for name, mean in means.items():
-        centred = (statistics[name] - mean).reshape(len(statistics[name]), -1)
-        for place in range(mean.size):
-            for metric, slope in _slopes(family, means, name, place).items():
-                if slope:
-                    found[metric] += slope * centred[:, place]
-    return found
-
-
-def _slopes(family: str, means: Mapping[str, Floats], name: str, place: int) -> dict[str, float]:
-    mean = float(np.ravel(means[name])[place])
-    up = _STEP * max(abs(mean), _STEP)
-    down = min(up, mean) if mean >= 0 else up  # counts have no roots below 0
-    high, low = (_score(family, _moved(means, name, place, by)) for by in (up, -down))
-    return {metric: (high[metric] - low[metric]) / (up + down) for metric in high}
-
-
-def _moved(means: Mapping[str, Floats], name: str, place: int, by: float) -> dict[str, Floats]:
-    moved = np.array(means[name], np.float64)
-    moved.flat[place] += by
-    return {**means, name: moved}
-
-
-def _score(family: str, means: Mapping[str, Floats]) -> dict[str, float]:
-    """The corpus score of one average image: counts matter in proportion alone."""
-    alone = {name: np.asarray(mean)[None] for name, mean in means.items()}
-    return postgen.corpus_from_statistics(family, alone)
 
 
 def estimate(
