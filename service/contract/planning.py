@@ -8,11 +8,12 @@ from typing import Any
 from service.contract.blocks import BLOCK_IMAGES, USUAL_SEARCH, decoding_block
 from service.contract.catalogue import LEARNED, WEIGHTED, kind_of, model_of, work_of
 from service.contract.errors import InvalidRequest
-from service.contract.works import Blob, Work
+from service.contract.works import Blob, Work, everything
 
 # A shard is whole blocks, so that sharding changes no bit, and short (1 to 3 s on two cores): an
 # instant score waits for the one that runs.
 COLUMNS_IMAGES, CAPTIONS_IMAGES = 1024, 256
+LOOKS = 8  # at what is decoded in an order of its own, where whole blocks allow so many
 # Parsing takes 30 to 50 ms a caption on two cores: these are at most 20 s. A caption that somebody
 # has parsed before costs nothing, and five references of an image are seldom the same.
 PARSED_IMAGES, PARSED_REFERENCES_IMAGES = 500, 75
@@ -33,12 +34,7 @@ class Plan:
     named: Mapping[str, Work]
 
     def everything(self) -> list[Work]:
-        """Every work once, those needed first."""
-        found: dict[str, Work] = {}
-        for work in self.named.values():
-            for step in work.everything():
-                found.setdefault(step.key, step)
-        return list(found.values())
+        return everything(self.named.values())
 
 
 @dataclass(frozen=True)
@@ -66,8 +62,10 @@ def plan_checkpoint(
     wanted: Wanted,
     decoding: Mapping[str, Any],
 ) -> Plan:
-    """Pre-gen scores first, then captions, then one work for each post-gen family."""
-    inputs = {"checkpoint": Blob(checkpoint), "dataset": Blob(dataset)}
+    """Pre-gen scores first, then captions, then one work for each post-gen family. What is known of
+    many images before they are decoded says in which order they are.
+    """
+    inputs: dict[str, Blob | Work] = {"checkpoint": Blob(checkpoint), "dataset": Blob(dataset)}
     named: dict[str, Work] = {}
     if pregen:
         named["prefix"] = Work("prefix", inputs, {"split": split})
@@ -75,11 +73,15 @@ def plan_checkpoint(
         named["columns"] = _sharded("columns", inputs, {"split": split}, *sizes)
         named["pregen"] = Work("pregen", {"columns": named["columns"]}, {})
     if wanted.families:
-        parameters = {"split": split, "decoding": dict(decoding)}
         search = decoding["beam"], decoding["max_words"]
-        usual = CAPTIONS_IMAGES * USUAL_SEARCH // math.prod(search)
-        sizes = images, decoding_block(*search), min(CAPTIONS_IMAGES, usual)
-        captions = _sharded("captions", inputs, parameters, *sizes)
+        block = decoding_block(*search)
+        size = max(block, min(CAPTIONS_IMAGES, CAPTIONS_IMAGES * USUAL_SEARCH // math.prod(search)))
+        if pregen and images > CAPTIONS_IMAGES:
+            named["order"] = Work("order", {"columns": named["columns"]}, {})
+            inputs = {**inputs, "order": named["order"]}
+            size = min(size, images // LOOKS)
+        parameters = {"split": split, "decoding": dict(decoding)}
+        captions = _sharded("captions", inputs, parameters, images, block, size)
         named["captions"] = captions
         named |= _Postgen(captions, Blob(dataset), split, images, wanted).named()
     return Plan(named)

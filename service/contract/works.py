@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 Queue = Literal["inference-now", "inference", "metrics", "parsing"]
@@ -42,7 +43,9 @@ KINDS: Mapping[str, Kind] = {
         Kind("columns", "inference-now", version=1, seconds=900),
         Kind("pregen", "inference-now", version=1, seconds=300),
         Kind("forecast", "inference-now", version=1, seconds=300),
+        Kind("order", "inference-now", version=1, seconds=300),
         Kind("captions", "inference", version=2, seconds=1800),
+        Kind("look", "metrics", version=1, seconds=900),
         Kind("references", "metrics", version=2, seconds=900),
         Kind("bleu", "metrics", version=1, seconds=900),
         Kind("rouge_l", "metrics", version=2, seconds=900),
@@ -84,7 +87,7 @@ class Work:
     parameters: Mapping[str, Any]
     parts: tuple["Work", ...] = field(default=(), compare=False)  # shards that it is joined from
 
-    @property
+    @cached_property
     def key(self) -> str:
         identity = {
             "kind": self.kind,
@@ -99,11 +102,23 @@ class Work:
         """What must be done before this can run."""
         return (*(value for value in self.inputs.values() if isinstance(value, Work)), *self.parts)
 
-    def everything(self) -> Iterable["Work"]:
-        """All that this work needs, directly or not, and itself: those needed first."""
-        for need in self.needs:
-            yield from need.everything()
-        yield self
+    def everything(self) -> "list[Work]":
+        return everything([self])
+
+
+def everything(wanted: Iterable[Work]) -> list[Work]:
+    """These and all that they need, directly or not: each once, those needed first."""
+    found: dict[str, Work] = {}
+
+    def add(work: Work) -> None:
+        if work.key not in found:
+            for need in work.needs:
+                add(need)
+            found[work.key] = work
+
+    for work in wanted:
+        add(work)
+    return list(found.values())
 
 
 def reference(value: Blob | Work) -> str:

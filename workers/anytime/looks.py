@@ -30,9 +30,17 @@ class Said(TypedDict):
 
 
 @dataclass(frozen=True)
+class Batch:
+    """The images of some captions, and what families make of them."""
+
+    images: NDArray[np.int64]
+    scored: Sequence[Scores]
+
+
+@dataclass(frozen=True)
 class Seen:
     """`images` in the order in which they were decoded; `looks` after how many of them; the first
-    axis of all statistics is theirs.
+    axis of all statistics is theirs. `signatures` of the scores, by metric.
     """
 
     images: NDArray[np.int64]
@@ -41,29 +49,23 @@ class Seen:
     signatures: Mapping[str, str]
 
 
-def first(images: NDArray[np.int64], scored: Sequence[Scores]) -> Seen:
+def after(before: Seen | None, batches: Sequence[Batch]) -> Seen:
+    """One more look: what was scored before is not scored again. A family must have scored all."""
+    parts = [{each.family: each.statistics for each in batch.scored} for batch in batches]
+    parts = parts if before is None else [dict(before.statistics), *parts]
+    families = [name for name in parts[0] if all(name in part for part in parts)]
+    counts = [] if before is None else [before.images]
+    images = np.concatenate([*counts, *(batch.images for batch in batches)])
     return Seen(
         images,
-        (len(images),),
-        {each.family: each.statistics for each in scored},
-        {name: signed for each in scored for name, signed in each.signatures.items()},
+        (*(() if before is None else before.looks), len(images)),
+        {name: _joined([part[name] for part in parts]) for name in families},
+        {name: at for each in batches[-1].scored for name, at in each.signatures.items()},
     )
 
 
-def then(before: Seen, now: Seen) -> Seen:
-    """The same after the next images; what was scored before is not scored again."""
-    return Seen(
-        np.concatenate([before.images, now.images]),
-        (*before.looks, len(before.images) + len(now.images)),
-        {
-            family: {
-                name: np.concatenate([before.statistics[family][name], values])
-                for name, values in statistics.items()
-            }
-            for family, statistics in now.statistics.items()
-        },
-        now.signatures,
-    )
+def _joined(parts: Sequence[Statistics]) -> Statistics:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def tell(seen: Seen, known: Floats, baselines: Mapping[str, Statistics]) -> dict[str, Said]:

@@ -1,13 +1,26 @@
 """What pre-gen scores tell of each image, and the order in which images are decoded."""
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load_file
 
+from workers import tensor_files
 from workers.columns import Columns
 from workers.metrics import pregen
 from workers.metrics.family import Floats
 
 STRATA = 16
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Images in the order in which they are decoded, and what is known of each, in the split's."""
+
+    images: NDArray[np.int64]
+    known: Floats
 
 
 def informative(columns: Columns) -> Floats:
@@ -54,6 +67,15 @@ def draw(known: Floats, seed: int) -> NDArray[np.int64]:
         mixed = rng.permutation(stratum)
         places[mixed] = (np.arange(len(mixed)) + rng.random(len(mixed))) / len(mixed)
     return np.argsort(places, kind="stable").astype(np.int64)
+
+
+def write(path: Path, drawn: Drawn) -> None:
+    tensors = {"images": drawn.images, "known": drawn.known}
+    tensor_files.write(path, tensors, {"prescore_order": "1"})
+
+
+def read(path: Path) -> Drawn:
+    return Drawn(**load_file(path))
 
 
 def _finite(table: Floats) -> Floats:

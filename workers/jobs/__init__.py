@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from workers.control import Progress, silent
-from workers.jobs import comparisons, forecasts, inference, learned, postgen, probes, study
+from workers.jobs import (
+    anytime,
+    comparisons,
+    forecasts,
+    inference,
+    learned,
+    postgen,
+    probes,
+    study,
+)
 from workers.jobs.request import Job, Request
 from workers.toolbox import Toolbox
 
@@ -36,6 +45,8 @@ KINDS: Mapping[str, Job] = {
     "comparison": comparisons.compare,
     "strata": study.cut_strata,
     "study": study.correlate,
+    "order": anytime.draw,
+    "look": anytime.look,
 }
 
 

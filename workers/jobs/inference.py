@@ -13,21 +13,32 @@ if TYPE_CHECKING:
     from workers.uncertainty.pregen import Material
 
 
-def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any]:
-    """Model, features and encoded references of a split, or of the part that is asked for."""
+def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, list[int]]:
+    """Model, features and encoded references of the images that are asked for, and the places of
+    these in the split: all of it or a part, in its order or in one of their own.
+    """
     from workers import features, vocabulary
 
     model = toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
     dataset = request.inputs["dataset"]
     items = bundles.read_split(dataset, request.parameters["split"])
     start, stop = request.parameters.get("images", (0, len(items)))
-    items = items[start:stop]
+    places = _order(request, len(items))[start:stop]
+    items = [items[place] for place in places]
     rows = features.read(dataset, [item.image for item in items], model.description.encoder)
     description = model.description
     encoded = vocabulary.encode(
         [item.references for item in items], description.vocabulary, description.tokenizer
     )
-    return model, rows, encoded
+    return model, rows, encoded, places
+
+
+def _order(request: Request, images: int) -> list[int]:
+    from workers.anytime import order
+
+    if "order" not in request.inputs:
+        return [*range(images)]
+    return [*map(int, order.read(request.inputs["order"]).images)]
 
 
 def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
@@ -35,7 +46,7 @@ def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     from workers.metrics import pregen
     from workers.uncertainty.pregen import Material
 
-    model, rows, encoded = _references_of(request, toolbox)
+    model, rows, encoded, _ = _references_of(request, toolbox)
     prefixes = prefix.walk(model, rows, encoded, progress)
     material = Material(*pregen.as_columns(prefixes, encoded.lengths), encoded.image_offsets)
     return _scored(material, pregen.INSTANT, "prefix")
@@ -49,7 +60,7 @@ def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         parts = [columns_file.read(path)[0] for path in request.parts]
         found = columns_file.concatenate(parts)
     else:
-        model, rows, encoded = _references_of(request, toolbox)
+        model, rows, encoded, _ = _references_of(request, toolbox)
         found = scoring.columns(model, rows, encoded, progress=progress)
     metadata = {"precision": "fp32", "checkpoint": request.digests["checkpoint"]}
     return Result(lambda path: columns_file.write(path, found, metadata))
@@ -77,15 +88,15 @@ def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
 
 
 def captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    """[place in the split, caption] pairs."""
+    """[place in the split, caption] pairs; joined, in the split's order."""
     from workers import decoding
 
     if request.parts:
         pairs = [pair for path in request.parts for pair in json.loads(path.read_text("utf-8"))]
-        return Result(lambda path: write_json(path, pairs))
-    model, rows, _ = _references_of(request, toolbox)
+        return Result(lambda path: write_json(path, sorted(pairs)))
+    model, rows, _, places = _references_of(request, toolbox)
     asked = request.parameters["decoding"]
     found = decoding.decode(model, rows, decoding.Options(**asked), progress)
-    start = request.parameters.get("images", (0,))[0]
-    pairs = [[start + at, decoding.text(model, caption)] for at, caption in enumerate(found)]
+    texts = [decoding.text(model, caption) for caption in found]
+    pairs = [[place, text] for place, text in zip(places, texts, strict=True)]
     return Result(lambda path: write_json(path, pairs))

@@ -22,7 +22,7 @@ def _scored(*families, images=9, **how):
 
 
 def test_a_checkpoint_gets_prefix_columns_pregen_captions_and_a_work_a_family():
-    assert list(_plan().named) == [
+    assert list(_plan(images=planning.CAPTIONS_IMAGES).named) == [
         *("prefix", "columns", "pregen", "captions", "references", "bleu", "cider_d")
     ]
 
@@ -118,11 +118,28 @@ def test_a_longer_search_takes_fewer_images_at_once(beam, max_words, block, part
     """So that its shards are short too."""
     assert decoding_block(beam, max_words) == block
     decoding = {"beam": beam, "max_words": max_words}
-    parts = _plan(images=400, decoding=decoding).named["captions"].parts
+    parts = _plan(images=400, decoding=decoding, pregen=False).named["captions"].parts
     spans = [part.parameters["images"] for part in parts]
     assert [start for start, _ in spans] == list(range(0, 400, part))
     assert [stop for _, stop in spans][:-1] == [start for start, _ in spans][1:]
     assert spans[-1][1] == 400
+
+
+def test_many_images_are_decoded_in_an_order_that_pregen_scores_give():
+    large, small = _plan(images=257).named, _plan(images=256).named
+    assert list(large)[3:5] == ["order", "captions"]
+    assert large["order"].inputs == {"columns": large["columns"]}
+    assert all(part.inputs["order"] is large["order"] for part in large["captions"].parts)
+    assert "order" not in small["captions"].inputs
+    assert "order" not in _plan(pregen=False).named["captions"].inputs
+
+
+@pytest.mark.parametrize(("images", "size"), [(300, 128), (1000, 128), (2047, 128), (2048, 256)])
+def test_what_is_decoded_in_an_order_is_looked_at_eight_times_if_blocks_allow(images, size):
+    parts = _plan(images=images).named["captions"].parts
+    spans = [part.parameters["images"] for part in parts]
+    assert spans == [[at, min(at + size, images)] for at in range(0, images, size)]
+    assert size % decoding_block(3, 50) == 0
 
 
 def test_a_huge_split_has_no_more_shards_than_the_record_likes():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from workers.anytime import looks, order
+from workers.anytime.looks import Batch
 from workers.metrics import postgen, references
 
 WORDS = ["a", "dog", "runs", "red", "ball", "two", "people", "in", "the", "park"]
@@ -51,8 +52,8 @@ def drawn(known):
 def _looks(drawn, scored, ends):
     seen, begun = None, 0
     for end in ends:
-        now = looks.first(drawn[begun:end], scored(drawn[begun:end]))
-        seen, begun = now if seen is None else looks.then(seen, now), end
+        places = drawn[begun:end]
+        seen, begun = looks.after(seen, [Batch(places, scored(places))]), end
     return seen
 
 
@@ -104,3 +105,18 @@ def test_what_looks_gathered_is_read_as_it_was_written(drawn, scored, known, tmp
     found = looks.read(tmp_path / "look")
     assert looks.tell(found, known, {}) == looks.tell(seen, known, {})
     assert found.signatures == seen.signatures
+
+
+def test_a_look_may_take_several_batches(drawn, scored, known):
+    batches = [Batch(drawn[a:b], scored(drawn[a:b])) for a, b in ((0, 50), (50, 128))]
+    found = looks.tell(looks.after(None, batches), known, {})
+    assert found == looks.tell(_looks(drawn, scored, [128]), known, {})
+
+
+def test_a_metric_that_failed_once_is_estimated_no_more(drawn, scored, known):
+    second = Batch(drawn[128:256], scored(drawn[128:256])[:1])
+    seen = looks.after(_looks(drawn, scored, [128]), [second])
+    third = Batch(drawn[256:384], scored(drawn[256:384]))
+    assert set(looks.tell(looks.after(seen, [third]), known, {})) == {
+        *(f"bleu_{n}" for n in (1, 2, 3, 4))
+    }
