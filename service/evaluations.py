@@ -32,7 +32,7 @@ def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
         gates=gates,
         verdict=verdict,
         forecast=forecasts.shown(rows, request),
-        estimate=None,
+        estimate=scores.estimated(rows) or None,
         health=request.get("health"),
         labels=found_labels,
     ), row.version

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract import endings, intake
+from service.contract import early, endings, intake
 from service.contract.errors import NotFound
 from service.contract.history import settle, work_statuses
 from service.contract.planning import Plan
@@ -91,6 +91,7 @@ def insert(connection: Connection, records: Records, run: Run) -> None:
     for name, value in run.labels.items():
         connection.execute(labels.insert().values(evaluation_id=run.id, name=name, value=value))
     settle(connection, run.id)
+    early.end_if_decided(connection, run.id)
 
 
 def look(connection: Connection, identity: str) -> tuple[Row[Any], list[dict[str, Any]]]:
@@ -160,6 +161,13 @@ def cancel(records: Records, identity: str) -> None:
     with records.transaction() as connection:
         if _row(connection, identity).finished_at is None:
             endings.cancel(connection, identity)
+
+
+def is_done(records: Records, key: str) -> bool:
+    """Whether a work need not be computed any more."""
+    with records.reading() as connection:
+        query = sa.select(work_rows.c.status).where(work_rows.c.key == key)
+        return connection.execute(query).scalar() == "done"
 
 
 def result_of(records: Records, identity: str, name: str) -> str | None:

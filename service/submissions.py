@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service import checkpoints, datasets, forecasts, gating, learned, probes, runs
-from service.contract import asked, catalogue, planning
+from service.contract import asked, catalogue, estimating, planning
 from service.contract.assets import Places
 from service.contract.blobs import Blobs
 from service.contract.errors import Conflict, InvalidRequest
@@ -51,6 +51,7 @@ def submit(
     plan, warnings = _plan(records, blobs, places, request, pinned, models)
     plan, past = gating.with_past(records, blobs, request, pinned, plan)
     plan, forecast = forecasts.add(records, blobs, request, pinned, plan)
+    plan = _with_looks(records, blobs, plan, past)
     identity = f"ev_{secrets.token_urlsafe(18)}"
     with records.transaction() as connection:
         if key is not None:
@@ -71,6 +72,18 @@ def submit(
         )
         runs.insert(connection, records, run)
     return Submitted(identity, replayed=False)
+
+
+def _with_looks(
+    records: Records, blobs: Blobs, plan: Plan, past: Mapping[str, Mapping[str, Any]]
+) -> Plan:
+    """At captions while they are decoded: of those that have been, the scores come as soon."""
+    captions = plan.named.get("captions")
+    if captions is None or runs.is_done(records, captions.key):
+        return plan
+    results = {catalogue.work_of(name): found.get("result") for name, found in past.items()}
+    known = {family: at for family, at in results.items() if at is not None and blobs.has(at)}
+    return estimating.with_estimate(plan, known)
 
 
 def _check_decoding(decoding: Decoding) -> None:

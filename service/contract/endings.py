@@ -13,19 +13,8 @@ from service.contract.tables import evaluations, work_rows
 
 def cancel(connection: Connection, identity: str) -> None:
     """The works of one evaluation and their shards, unless another live one needs them."""
-    own = graph.with_needs(connection, [identity])
-    others = sa.select(evaluations.c.id).where(
-        evaluations.c.finished_at.is_(None), evaluations.c.id != identity
-    )
-    shared = graph.with_needs(connection, connection.execute(others).scalars().all())
-    alone = own - shared
-    connection.execute(
-        work_rows.update()
-        .where(work_rows.c.key.in_(alone), work_rows.c.status.in_(("waiting", "ready", "running")))
-        .values(status="canceled", finished_at=time.time(), lease_until=None)
-    )
-    history.tell_about(connection, alone)
-    history.freeze_canceled(connection, identity)
+    history.tell_about(connection, graph.drop(connection, identity))
+    history.freeze(connection, identity, "canceled")
 
 
 def expire_leases(records: Records) -> int:

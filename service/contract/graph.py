@@ -8,7 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.tables import evaluation_works, needs, outbox, work_rows
+from service.contract import works
+from service.contract.tables import evaluation_works, evaluations, needs, outbox, work_rows
 from service.contract.works import WorkStatus
 
 
@@ -17,7 +18,7 @@ def wake(connection: Connection, key: str, queue: str, *, first: bool = True) ->
     connection.execute(outbox.insert().values(work_key=key, queue=queue, first=first))
 
 
-def release_dependents(connection: Connection, key: str) -> None:
+def release_dependents(connection: Connection, key: str, kind: str) -> None:
     waiting = sa.select(needs.c.work_key).where(needs.c.needs_key == key)
     connection.execute(
         work_rows.update()
@@ -29,10 +30,11 @@ def release_dependents(connection: Connection, key: str) -> None:
         work_rows.c.status == "waiting",
         work_rows.c.waiting_for <= 0,
     )
-    rows = connection.execute(sa.select(work_rows.c.key, work_rows.c.queue).where(free)).all()
+    query = sa.select(work_rows.c.key, work_rows.c.queue).where(free)
+    rows = connection.execute(query.order_by(work_rows.c.created_at)).all()
     connection.execute(work_rows.update().where(free).values(status="ready"))
     for row in rows:
-        wake(connection, row.key, row.queue)
+        wake(connection, row.key, row.queue, first=not works.KINDS[kind].opens)
 
 
 def fail_dependents(connection: Connection, key: str, error: Mapping[str, Any]) -> list[str]:
@@ -104,3 +106,20 @@ def with_needs(connection: Connection, identities: Sequence[str]) -> set[str]:
         below = sa.select(needs.c.needs_key).where(needs.c.work_key.in_(frontier))
         frontier = set(connection.execute(below).scalars()) - found
     return found
+
+
+def drop(connection: Connection, identity: str) -> set[str]:
+    """Cancels the works of an evaluation and their shards, unless another live one needs them; the
+    keys of all that are its own.
+    """
+    own = with_needs(connection, [identity])
+    others = sa.select(evaluations.c.id).where(
+        evaluations.c.finished_at.is_(None), evaluations.c.id != identity
+    )
+    alone = own - with_needs(connection, connection.execute(others).scalars().all())
+    connection.execute(
+        work_rows.update()
+        .where(work_rows.c.key.in_(alone), work_rows.c.status.in_(("waiting", "ready", "running")))
+        .values(status="canceled", finished_at=time.time(), lease_until=None)
+    )
+    return alone

@@ -22,8 +22,8 @@ from service.contract.tables import (
 from service.contract.works import EvaluationStatus
 
 
-def tell_about(connection: Connection, keys: Iterable[str]) -> None:
-    """The evaluations that hold these works have a new version, and events that say why."""
+def tell_about(connection: Connection, keys: Iterable[str]) -> list[str]:
+    """The evaluations that hold these works have a new version, and events that say why; which."""
     told = [*keys]
     told += _wholes(connection, told)
     concerned = connection.execute(
@@ -32,7 +32,8 @@ def tell_about(connection: Connection, keys: Iterable[str]) -> None:
         .where(evaluation_works.c.work_key.in_(told), evaluations.c.finished_at.is_(None))
         .order_by(evaluation_works.c.position)
     ).all()
-    for identity in dict.fromkeys(row.evaluation_id for row in concerned):
+    identities = list(dict.fromkeys(row.evaluation_id for row in concerned))
+    for identity in identities:
         names = {row.name for row in concerned if row.evaluation_id == identity}
         rows = work_statuses(connection, identity)
         for row in rows:
@@ -43,6 +44,7 @@ def tell_about(connection: Connection, keys: Iterable[str]) -> None:
                     scores = ScoresEvent.model_validate(summary)
                     tell(connection, identity, "scores", scores)
         _settle(connection, identity, rows)
+    return identities
 
 
 def _wholes(connection: Connection, keys: Sequence[str]) -> list[str]:
@@ -80,14 +82,14 @@ def _settle(connection: Connection, identity: str, rows: Sequence[Mapping[str, A
         _change(connection, identity, status=status)
 
 
-def freeze_canceled(connection: Connection, identity: str) -> None:
-    """A canceled evaluation ends at once, though works that it shares with others go on."""
+def freeze(connection: Connection, identity: str, status: EvaluationStatus) -> None:
+    """An evaluation ends before its works do: those that it shares with others go on."""
     rows = work_statuses(connection, identity)
     open_ones = [row for row in rows if row["status"] not in works.TERMINAL]
     for row in open_ones:
         row["status"] = "canceled"
     if open_ones:
-        _end(connection, identity, "canceled", rows)
+        _end(connection, identity, status, rows)
 
 
 def _end(
@@ -170,14 +172,16 @@ def work_statuses(connection: Connection, identity: str) -> list[dict[str, Any]]
 
 
 def _parts(connection: Connection, keys: Iterable[str]) -> dict[str, Row[Any]]:
-    columns = ("key", "status", "done", "attempt", "started_at", "parameters")
+    columns = ("key", "status", "done", "attempt", "started_at", "parameters", "summary")
     query = sa.select(*(work_rows.c[name] for name in columns))
     rows = connection.execute(query.where(work_rows.c.key.in_(list(keys)))).all()
     return {row.key: row for row in rows}
 
 
 def _add_up(row: dict[str, Any], parts: Sequence[Row[Any]]) -> None:
-    """A sharded work runs from its first shard's start on; its progress counts images."""
+    """A sharded work runs from its first shard's start on; its progress counts images, and until it
+    is joined, its summary is that of the last shard that is done.
+    """
     spans = [json.loads(part.parameters)["images"] for part in parts]
     images = [stop - start for start, stop in spans]
     row["total"] = sum(images)
@@ -190,6 +194,8 @@ def _add_up(row: dict[str, Any], parts: Sequence[Row[Any]]) -> None:
     if row["status"] in ("waiting", "ready"):
         begun = statuses & {"running", "done"}
         row["status"] = "running" if begun else "ready" if "ready" in statuses else "waiting"
+    summaries = [part.summary for part in parts if part.status == "done"]
+    row["summary"] = row["summary"] or (summaries or [None])[-1]
     started = [part.started_at for part in parts if part.started_at is not None]
     if started:
         row["started_at"] = min(started)

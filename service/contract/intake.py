@@ -18,10 +18,17 @@ def add_works(
 ) -> dict[str, bool]:
     """Adds or revives works (those needed first); key -> was it done already.
 
-    Shards of a work that is done are not wanted any more.
+    Shards of a work that is done are not wanted any more, but by works that read them themselves.
     """
     done = _done(connection, planned)
     over = {part.key for work in planned if work.key in done for part in work.parts}
+    over -= {
+        need.key
+        for work in planned
+        if work.key not in done | over
+        for need in work.inputs.values()
+        if isinstance(need, Work)
+    }
     cached = dict.fromkeys(over, True)
     for work in planned:
         if work.key not in cached:

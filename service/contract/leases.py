@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract import graph, history, works
+from service.contract import early, graph, history, works
 from service.contract.records import Records
 from service.contract.tables import attempts, needs, work_rows
 
@@ -115,8 +115,8 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
         )
         _end_attempt(connection, lease, "done" if accepted else "refused: too late", now)
         if accepted:
-            graph.release_dependents(connection, lease.key)
-            history.tell_about(connection, [lease.key])
+            graph.release_dependents(connection, lease.key, lease.kind)
+            early.tell_about(connection, [lease.key])
         return accepted
 
 
@@ -166,7 +166,7 @@ def make_unavailable(records: Records, lease: Lease, reason: Mapping[str, Any]) 
         )
         if accepted:
             touched = graph.end_dependents(connection, lease.key, "unavailable", reason, reason)
-            history.tell_about(connection, [lease.key, *touched])
+            early.tell_about(connection, [lease.key, *touched])
         return accepted
 
 

@@ -1,7 +1,7 @@
 """What the HTTP interface answers. Nothing has a default: what is said is there."""
 
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -125,7 +125,9 @@ class MetricHealth(BaseModel):
 
 
 class GateScore(BaseModel):
-    """One metric that a gate names, and the baseline's; null is what is not known (yet)."""
+    """One metric that a gate names, and the baseline's; null is what is not known (yet). Until all
+    captions are scored, or for good where the verdict came before, it is an estimate.
+    """
 
     value: float | None
     interval: tuple[float, float] | None
@@ -205,6 +207,18 @@ class GateOut(BaseModel):
     scores: dict[str, GateScore]
 
 
+class EstimateOut(BaseModel):
+    """A score of all captions, from those that have been decoded so far."""
+
+    value: float
+    interval: tuple[float, float] | None = Field(
+        description="Where the score of all will lie, with 95 % for all looks together; null while "
+        "there are fewer than 100."
+    )
+    images: int = Field(description="How many have been decoded.")
+    of: int
+
+
 class RunOut(BaseModel):
     """A named set of works."""
 
@@ -234,7 +248,10 @@ class EvaluationOut(RunOut):
         "ended when this was submitted; null until the pre-gen scores are there, and where none "
         "or no post-gen metrics were asked for."
     )
-    estimate: dict[str, Any] | None
+    estimate: dict[str, EstimateOut] | None = Field(
+        description="By metric, while captions are decoded, as it stands after the latest part of "
+        "them; null where there are too few images for parts, or no pre-gen scores."
+    )
     health: dict[str, MetricHealth] | None = Field(
         description="By metric, from the probes that had been run on this split when this was "
         "submitted; null where none had."

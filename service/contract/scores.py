@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from service.contract import catalogue, gates
-from service.contract.schemas import ScoreOut
+from service.contract.estimating import ESTIMATE
+from service.contract.schemas import EstimateOut, ScoreOut
+
+Row = Mapping[str, Any]  # a work of an evaluation, as `history.work_statuses` has it
 
 
-def brought(rows: Sequence[Mapping[str, Any]]) -> dict[str, ScoreOut]:
+def brought(rows: Sequence[Row]) -> dict[str, ScoreOut]:
     """By name, as the works summed them up: a summary has `scores`, their `signature` (one, or by
     name) and, for some of them, `intervals`.
     """
@@ -23,7 +26,27 @@ def brought(rows: Sequence[Mapping[str, Any]]) -> dict[str, ScoreOut]:
     return found
 
 
-def shown(rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> dict[str, ScoreOut]:
+def estimated(rows: Sequence[Row]) -> dict[str, EstimateOut]:
+    """What the latest look at captions that are being decoded says of all of them, by metric."""
+    return {name: EstimateOut(**said) for name, said in _looked(rows)["estimate"].items()}
+
+
+def expected(rows: Sequence[Row]) -> dict[str, ScoreOut]:
+    """The same as the scores that they will be."""
+    found = _looked(rows)
+    return {
+        name: ScoreOut.of(name, said["value"], found["signature"], said["interval"])
+        for name, said in found["estimate"].items()
+    }
+
+
+def _looked(rows: Sequence[Row]) -> Mapping[str, Any]:
+    summaries = [row["summary"] for row in rows if row["name"] == ESTIMATE]
+    found: Mapping[str, Any] = json.loads(next(filter(None, summaries), '{"estimate": {}}'))
+    return found
+
+
+def shown(rows: Sequence[Row], request: Mapping[str, Any]) -> dict[str, ScoreOut]:
     """Those that were asked for by name, in gates too, and, for all pre-gen ones, the headline."""
     found = brought(rows)
     wanted: list[str] = []

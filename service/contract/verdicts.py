@@ -7,9 +7,9 @@ from typing import Any
 from service.contract import catalogue, gates, scores
 from service.contract.gates import Baseline, Compared, Evidence, Gate, Measured, NoDrop, Verdict
 from service.contract.schemas import GateOut, GateScore, ScoreOut
+from service.contract.scores import Row
 from service.contract.works import TERMINAL
 
-Row = Mapping[str, Any]
 Request = Mapping[str, Any]
 
 NOT_FINITE = "its value is infinite or undefined"
@@ -20,7 +20,7 @@ def of(rows: Sequence[Row], request: Request) -> tuple[list[GateOut], Verdict | 
     asked = [gates.parse(text) for text in request.get("gates", [])]
     known = evidence(rows, request)
     found = [gates.decide(gate, known) for gate in asked]
-    shown = scores.brought(rows) if asked else {}
+    shown = {**scores.expected(rows), **scores.brought(rows)} if asked else {}
     out = [
         GateOut(gate=gate.text, verdict=verdict, detail=detail, scores=_scores(gate, known, shown))
         for gate, (verdict, detail) in zip(asked, found, strict=True)
@@ -32,6 +32,7 @@ def evidence(rows: Sequence[Row], request: Request) -> Evidence:
     """What is known by now of the metrics that gates name."""
     names = gates.names(request.get("gates", []))
     found = scores.brought(rows) if names else {}
+    expected = scores.expected(rows) if names else {}
     by_name = {row["name"]: row for row in rows}
     kept = request.get("baselines", {})
     measured: dict[str, Measured] = {}
@@ -42,6 +43,8 @@ def evidence(rows: Sequence[Row], request: Request) -> Evidence:
         score = found.get(spec.name)
         if score is not None and score.value is not None:
             measured[name] = Measured(score.value, score.value, score.signature)
+        elif (estimate := expected.get(spec.name)) and estimate.interval:
+            measured[name] = Measured(*estimate.interval, estimate.signature)
         elif reason := _lost(score, by_name.get(_work(name))):
             lost[name] = f"{name}: {reason}"
         test = by_name.get(kept.get(name, {}).get("comparison"))

@@ -89,19 +89,16 @@ def tried(
     """Each order looked at again and again, until all images are seen."""
     family = FAMILIES[metric]
     truth = postgen.corpus_from_statistics(family, captioner.statistics)[metric]
-    columns = [captioner.known] if regressed else []
-    if baseline is not None:
-        columns.append(estimation.influences(family, baseline.statistics)[metric][:, None])
-    known = np.concatenate([np.zeros((IMAGES, 0)), *columns], axis=1)
+    known = captioner.known if regressed else np.zeros((IMAGES, 1))
+    past = None if baseline is None else baseline.statistics
     limits = spending.critical_values(looks, IMAGES)
     bounds = np.empty((orders, len(looks), 2))
     for seed in range(orders):
-        drawn = order.draw(captioner.known if regressed else np.zeros((IMAGES, 1)), seed)
+        drawn = order.draw(known, seed)
         for at, look in enumerate(looks):
-            seen = {name: values[drawn[:look]] for name, values in captioner.statistics.items()}
-            value = postgen.corpus_from_statistics(family, seen)[metric]
-            influence = estimation.influences(family, seen)[metric]
-            found = estimation.estimate(value, influence, known, drawn[:look])
+            images = drawn[:look]
+            seen = {name: values[images] for name, values in captioner.statistics.items()}
+            found = estimation.estimates(family, seen, images, known, past)[metric]
             bounds[seed, at] = found.interval(limits[at])
     return Trial(
         above=float((bounds[:, :, 0] > truth).any(axis=1).mean()),

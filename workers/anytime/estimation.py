@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from workers.metrics import postgen
 from workers.metrics.family import Floats, Statistics
 from workers.uncertainty import corpora
 
 _STEP = 1e-5  # of a sum: far above rounding, far below what bends
+_ROUNDING = 1e-9  # a baseline with the same captions leaves nothing else
 
 
 @dataclass(frozen=True)
@@ -36,16 +38,17 @@ class Estimated:
         """`critical` standard errors to either side, of a Gaussian; wider for few degrees of
         freedom, and moved to where a skewed population has its long tail.
         """
+        if self.seen == 1:
+            return self.value, self.value
         width = float(-special.stdtrit(self.freedom, special.ndtr(-critical)))
         moved = self._lean(width)
-        return self.value + self.error * (moved - width), self.value + self.error * (moved + width)
+        least, most = (self.error * at for at in (moved - width, moved + width))
+        return self.value + least - _ROUNDING, self.value + most + _ROUNDING
 
     def _lean(self, width: float) -> float:
         """Cornish and Fisher's first term, for a studentised mean drawn without replacement: its
         own third cumulant, and what the spread has in common with it.
         """
-        if not self.error:
-            return 0.0
         single = self.skewness / math.sqrt(self.freedom)
         together = single * math.sqrt(1 - self.seen)
         third = single * (1 - 2 * self.seen) / math.sqrt(1 - self.seen) - 3 * together
@@ -69,26 +72,58 @@ def influences(family: str, statistics: Statistics) -> dict[str, Floats]:
     }
 
 
-def estimate(
-    value: float, influence: Floats, known: Floats, sample: NDArray[np.int64]
-) -> Estimated:
-    """`value` and `influence` are of the images in `sample`, `known` (images, columns) of all, each
-    column of mean 0.
+def estimates(
+    family: str,
+    statistics: Statistics,
+    images: NDArray[np.int64],
+    known: Floats,
+    past: Statistics | None = None,
+) -> dict[str, Estimated]:
+    """By metric; `statistics` are of these images, `known` (images, columns) of all, each column of
+    mean 0, and so are a baseline's, `past`.
     """
-    images, seen = len(known), len(sample)
+    values = postgen.corpus_from_statistics(family, statistics)
+    beside = {} if past is None else _beside(family, past, images)
+    return {
+        name: estimate(
+            values[name],
+            influence,
+            np.column_stack([known[images], *(beside[at] for at in (name,) if at in beside)]),
+            len(known),
+        )
+        for name, influence in influences(family, statistics).items()
+    }
+
+
+def _beside(family: str, past: Statistics, images: NDArray[np.int64]) -> dict[str, Floats]:
+    """What these images add to a baseline's score, and what all of them are short of it: what bends
+    bends alike for two captioners that are alike.
+    """
+    seen = {name: values[images] for name, values in past.items()}
+    here, whole = (postgen.corpus_from_statistics(family, each) for each in (seen, past))
+    return {
+        name: influence + (here[name] - whole[name])
+        for name, influence in influences(family, seen).items()
+    }
+
+
+def estimate(value: float, influence: Floats, beside: Floats, images: int) -> Estimated:
+    """`value` and `influence` are of a sample of so many images; `beside` (sample, columns) what is
+    known of it, of which the mean over all images is 0.
+    """
+    seen = len(influence)
     if seen == images:
         return Estimated(value, 0.0, images - 1, 0.0, 1.0)
-    table = np.concatenate([np.ones((seen, 1)), known[sample]], axis=1)
+    table = np.column_stack([np.ones(seen), beside])
     inverse = np.linalg.pinv(table.T @ table, rcond=1e-10, hermitian=True)
     weights = table @ inverse[0]  # of each image in the prediction where all columns are 0
     leverage = np.einsum("ij,jk,ik->i", table, inverse, table)
     left = (influence - table @ (inverse @ (table.T @ influence))) / np.maximum(1 - leverage, 0.5)
     unseen = max(0.0, 1 - 1 / (images * float(inverse[0, 0])))
-    error = math.sqrt(float((weights * left) @ (weights * left)) * unseen)
     spread = float((left**2).mean())
     return Estimated(
         value=value + float(weights @ influence - influence.mean()),
-        error=error,
+        error=math.sqrt(float((weights * left) @ (weights * left)) * unseen),
         freedom=max(1, seen - table.shape[1]),
         skewness=float((left**3).mean()) / spread**1.5 if spread else 0.0,
         seen=seen / images,

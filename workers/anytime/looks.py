@@ -13,7 +13,6 @@ from safetensors.numpy import load_file
 
 from workers import tensor_files
 from workers.anytime import estimation, spending
-from workers.metrics import postgen
 from workers.metrics.family import Floats, Statistics
 from workers.metrics.postgen import Scores
 
@@ -73,19 +72,17 @@ def tell(seen: Seen, known: Floats, baselines: Mapping[str, Statistics]) -> dict
     as many families as it has been scored by.
     """
     critical = _critical(seen, len(known))
+    placed = np.argsort(seen.images)  # sums of all are then the whole's, to the last bit
+    images = seen.images[placed]
     said: dict[str, Said] = {}
-    for family, statistics in seen.statistics.items():
-        scores = postgen.corpus_from_statistics(family, statistics)
-        past = estimation.influences(family, baselines[family]) if family in baselines else {}
-        for name, influence in estimation.influences(family, statistics).items():
-            columns = [known, past[name][:, None]] if name in past else [known]
-            found = estimation.estimate(
-                scores[name], influence, np.concatenate(columns, axis=1), seen.images
-            )
+    for family, unplaced in seen.statistics.items():
+        statistics = {name: values[placed] for name, values in unplaced.items()}
+        past = baselines.get(family)
+        for name, found in estimation.estimates(family, statistics, images, known, past).items():
             said[name] = Said(
                 value=found.value,
                 interval=None if critical is None else found.interval(critical),
-                images=len(seen.images),
+                images=len(images),
                 of=len(known),
             )
     return said

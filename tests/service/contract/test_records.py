@@ -45,7 +45,7 @@ def _plan(records, *works, evaluation="ev_1", deadline=SOON):
         connection.execute(
             evaluations.insert().values(
                 id=evaluation,
-                request="{}",
+                request='{"checkpoint": null, "postgen": []}',
                 dataset="{}",
                 dataset_name="d",
                 status="queued",

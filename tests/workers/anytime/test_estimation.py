@@ -11,8 +11,8 @@ from workers.metrics import postgen
 
 def _mean(values, sample, known=None):
     known = np.zeros((len(values), 0)) if known is None else known
-    seen = values[sample]
-    return estimation.estimate(float(seen.mean()), seen - seen.mean(), known, np.array(sample))
+    seen, beside = values[sample], known[sample]
+    return estimation.estimate(float(seen.mean()), seen - seen.mean(), beside, len(values))
 
 
 def test_without_anything_known_it_is_the_mean_with_its_finite_population_error():

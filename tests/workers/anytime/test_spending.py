@@ -52,4 +52,4 @@ def test_looks_that_are_the_same_but_for_rounding_count_once():
 
 
 def test_one_look_at_nearly_all_is_the_usual_interval():
-    assert spending.critical_values([999], 1000) == pytest.approx([1.96], abs=0.001)
+    assert spending.critical_values([999], 1000, 0.05) == pytest.approx([1.96], abs=0.001)

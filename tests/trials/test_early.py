@@ -1,0 +1,97 @@
+"""Estimates and early verdicts through a real service."""
+
+import json
+
+import pytest
+import sqlalchemy as sa
+
+from fleet import Fleet, bundle, checkpoint, until_ended, upload
+from service.contract.tables import work_rows
+
+IMAGES = 260
+SLOW = {"beam": 20, "min_words": 199, "max_words": 200}  # some ten seconds for all of them
+QUICK = {"beam": 1, "min_words": 1, "max_words": 12}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    fleet = Fleet(tmp_path_factory.mktemp("fleet")).start()
+    with fleet.client() as client:
+        assert client.put("/v1/datasets/many", content=bundle(IMAGES)).status_code == 201
+    yield fleet
+    fleet.stop()
+
+
+def _evaluated(fleet, seed, **more):
+    with fleet.client() as client:
+        request = {
+            "checkpoint": upload(client, checkpoint(seed=seed)),
+            "dataset": "many/test",
+            "postgen": ["bleu", "cider_d"],
+            "tokenizer": "none",
+        }
+        answer = client.post("/v1/evaluations", json=request | more)
+        assert answer.status_code == 202, answer.text
+        return until_ended(client, answer.json()["id"], 60)
+
+
+def _looks(fleet):
+    """What each look said, those of fewer images first."""
+    with fleet.records.reading() as connection:
+        query = sa.select(work_rows.c.summary).where(
+            work_rows.c.kind == "look", work_rows.c.summary.is_not(None)
+        )
+        found = [json.loads(text)["estimate"] for text in connection.execute(query).scalars()]
+    return sorted(found, key=lambda said: said["cider_d"]["images"])
+
+
+def _count(fleet, status):
+    with fleet.records.reading() as connection:
+        query = sa.select(work_rows.c.key).where(
+            work_rows.c.kind == "captions", work_rows.c.status == status
+        )
+        return len(connection.execute(query).all())
+
+
+def test_estimates_end_as_the_scores_and_captions_in_the_splits_order(fleet):
+    found = _evaluated(fleet, 0, decoding=QUICK)
+    assert found["status"] == "succeeded"
+    names = ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"]
+    for name in names:
+        value = found["scores"][name]["value"]
+        said = {"value": value, "interval": [value, value], "images": IMAGES, "of": IMAGES}
+        assert found["estimate"][name] == said
+    looks = _looks(fleet)
+    assert [said["cider_d"]["images"] for said in looks] == [128, 256, IMAGES, IMAGES]
+    assert set(looks[0]) == set(names)
+    low, high = looks[0]["cider_d"]["interval"]
+    assert low < looks[0]["cider_d"]["value"] < high
+    with fleet.client() as client:
+        rows = client.get(f"/v1/evaluations/{found['id']}/captions?limit=500").json()["items"]
+    assert [row["image"] for row in rows] == [f"{at}.jpg" for at in range(IMAGES)]
+
+
+def test_the_same_captioner_is_not_worse_than_itself(fleet):
+    """Nothing is left to chance where a baseline's captions are the same."""
+    past = _evaluated(fleet, 1, decoding=QUICK)
+    gates = ["cider_d >= baseline", "bleu_4 >= baseline"]
+    found = _evaluated(fleet, 1, decoding=QUICK, gates=gates, baseline=past["id"], until="verdict")
+    assert found["verdict"] == "passed"
+    assert found["estimate"] is None  # all of it had been decoded
+
+
+def test_a_verdict_that_is_clear_spares_the_rest(fleet):
+    done = _count(fleet, "done")
+    found = _evaluated(fleet, 2, decoding=SLOW, gates=["cider_d >= 5"], until="verdict")
+    assert (found["status"], found["verdict"]) == ("succeeded", "failed")
+    works = {work["name"]: work["status"] for work in found["works"]}
+    assert works["captions"] == works["estimate"] == works["cider_d"] == "canceled"
+    assert "cider_d" not in found["scores"]
+    images = found["estimate"]["cider_d"]["images"]
+    assert 100 <= images < IMAGES
+    assert _count(fleet, "canceled") > 1
+    assert done < _count(fleet, "done") < done + IMAGES
+    (gate,) = found["gates"]
+    assert gate["scores"]["cider_d"]["interval"] == found["estimate"]["cider_d"]["interval"]
+    again = _evaluated(fleet, 2, decoding=SLOW, gates=["cider_d >= 5"], until="verdict")
+    assert again["verdict"] == "failed"
