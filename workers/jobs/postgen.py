@@ -1,11 +1,11 @@
 """The works of the post-gen metrics: what is prepared of references and captions, and scores."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from service.contract import bundles
+from service.contract.catalogue import LEARNED
 from workers.control import Progress
 from workers.jobs.request import Job, Request, Result, read_pairs
 from workers.toolbox import Toolbox
@@ -13,9 +13,6 @@ from workers.toolbox import Toolbox
 if TYPE_CHECKING:
     from workers.metrics.postgen import Scores
     from workers.metrics.scene_graphs import Parse
-
-
-T = TypeVar("T")
 
 
 def prepare_references(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
@@ -129,12 +126,12 @@ def score_learned(request: Request, toolbox: Toolbox, progress: Progress) -> Res
 
     inputs, digests, asked = request.inputs, request.digests, request.parameters
     prepared = toolbox.references(digests["references"], inputs["references"])
-    named = "model" in inputs
-    if named:
+    if "model" in inputs:
         model = toolbox.trained(digests["model"], inputs["model"])
-        needs = {"model": model, **toolbox.features(model.features, asked.get("vectors"))}
+        needs = {"model": model, **toolbox.features(model.features, asked["vectors"])}
+        name = model.name
     else:
-        needs = toolbox.bring("nneval", asked)
+        needs, name = toolbox.bring(LEARNED, asked), LEARNED
     places, tokens = toolbox.tokens(digests["captions"], inputs["captions"], prepared.tokenizer)
     found = scoring.score_tokens(
         tokens,
@@ -142,25 +139,10 @@ def score_learned(request: Request, toolbox: Toolbox, progress: Progress) -> Res
         np.array(places, np.int64),
         toolbox.jvm(),
         **needs,
+        name=name,
         progress=progress,
     )
-    return _scored(_called(needs["model"].name, found) if named else found)
-
-
-def _called(name: str, found: "Scores") -> "Scores":
-    """The only metric of a family, by another name."""
-
-    def only(values: "Mapping[str, T]") -> "dict[str, T]":
-        (value,) = values.values()
-        return {name: value}
-
-    return replace(
-        found,
-        corpus=only(found.corpus),
-        captions=only(found.captions),
-        statistics=only(found.statistics),
-        signatures=only(found.signatures),
-    )
+    return _scored(found)
 
 
 def keep_training(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001

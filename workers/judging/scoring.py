@@ -84,7 +84,7 @@ def metrics(names: Iterable[str]) -> list[str]:
     """Each once, groups as their members, `all` as all; UnknownMetric for one that captions and
     references do not give.
     """
-    families = (*FAMILIES, _EMBEDDED, learned.FAMILY)
+    families = (*FAMILIES, _EMBEDDED, catalogue.LEARNED)
     scored = [name for name in catalogue.POSTGEN if catalogue.work_of(name) in families]
     found = catalogue.expand(
         each for name in names for each in (scored if name == "all" else [name])
@@ -156,7 +156,7 @@ class _Bench:
     def measured(self, family: str, needs: Mapping[str, Any], progress: Progress) -> Scores:
         if family == _EMBEDDED:
             return self._embedded(needs["encoder"], progress)
-        if family == learned.FAMILY:  # by the document frequencies that it was trained with
+        if family == catalogue.LEARNED:  # by the document frequencies that it was trained with
             score = learned.score_tokens
         else:
             score = partial(postgen.score_tokens, family, idf=self._idf)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from service.contract.catalogue import LEARNED
 from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.control import Progress, Stop, never, silent
 from workers.learned import features
@@ -17,7 +18,6 @@ from workers.metrics.references import References
 from workers.metrics.scene_graphs import Parse
 from workers.metrics.word_vectors import WordVectors
 
-FAMILY = "nneval"
 VERSION = 1  # counts changes of the code that change results
 
 
@@ -28,14 +28,15 @@ def score_tokens(
     jvm: Jvm,
     *,
     model: Model | None = None,
+    name: str = LEARNED,
     vectors: WordVectors | None = None,
     parse: Parse | None = None,
     stop: Stop = never,
     progress: Progress = silent,
 ) -> Scores:
     """Captions are tokens, as the references are; rows[i] is the image that caption i answers.
-    MetricFailed where features are not computed as the model was trained, MetricUnavailable where
-    something is wanting.
+    The score is called `name`. MetricFailed where features are not computed as the model was
+    trained, MetricUnavailable where something is wanting.
     """
     if model is None:
         raise MetricUnavailable("NNEval needs a model, and was given none")
@@ -45,9 +46,9 @@ def score_tokens(
             f"of {references.tokenizer!r}; ask for {model.tokenizer!r}, or train a model with "
             f"{references.tokenizer!r}"
         )
-    for name, given in (("wmd", vectors), ("spice", parse)):
-        if name in model.features and given is None:
-            raise MetricUnavailable(f"{model.name} needs what {name} does, and was given none")
+    for feature, given in (("wmd", vectors), ("spice", parse)):
+        if feature in model.features and given is None:
+            raise MetricUnavailable(f"{model.name} needs what {feature} does, and was given none")
     tools = Tools(jvm, model.frequencies, vectors, parse, stop, progress)
     found = features.measure(model.features, tokens, references, rows, tools)
     for expected, recipe in zip(model.recipes, found.recipes, strict=True):
@@ -57,6 +58,6 @@ def score_tokens(
                 "altogether; train it anew, or bring what it was trained with"
             )
     values = model.classifier(model.scaling(found.values))
-    each = {FAMILY: values}
-    signature = f"{FAMILY}|{references.signature}|model:{model.digest[:12]}|v:{VERSION}"
-    return Scores(FAMILY, {FAMILY: float(np.mean(values))}, each, each, {FAMILY: signature})
+    each = {name: values}
+    signature = f"{LEARNED}|{references.signature}|model:{model.digest[:12]}|v:{VERSION}"
+    return Scores(LEARNED, {name: float(np.mean(values))}, each, each, {name: signature})

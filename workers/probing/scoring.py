@@ -78,7 +78,7 @@ class _Bench:
     def measured(self, family: str, captions: Sequence[str], references: References) -> Scores:
         if family == "bertscore":
             return self._bertscore(captions, references)
-        if family == learned.FAMILY:
+        if family == catalogue.LEARNED:
             score = partial(learned.score_tokens, model=self.model)
         else:
             score = partial(postgen.score_tokens, family)
