@@ -54,8 +54,11 @@ SHAPES = [
     for size, seed in ((64, 11), (48, 12))
 ]
 FLICKR8K = [
-    Training(architecture, 128, 11 + at, epochs=6, batch=32, images=1500)
-    for at, architecture in enumerate(("merge", "par", "pre", "init"))
+    Training(architecture, size, seed, epochs=7, images=1500)
+    for architecture, size, seed in (
+        *(("merge", 128, 0), ("init", 128, 0), ("par", 128, 0), ("pre", 128, 0)),
+        *(("merge", 64, 1), ("init", 96, 1)),
+    )
 ]
 
 
@@ -96,8 +99,17 @@ def leave_out_runs(evaluations: Sequence[Evaluation], metric: str) -> Outcome:
     )
 
 
-def shapes_runs(folder: Path, trainings: Sequence[Training] = SHAPES) -> list[Evaluation]:
-    shapes.make(folder, 1200, seed=0)
+def card_row(evaluations: Sequence[Evaluation], metric: str) -> tuple[str, ...]:
+    card = forecast(evaluations, [metric], pregen(evaluations[0]))[metric]["card"]
+    errors = (f"{card[name]:.4f}" for name in ("error", "error_without"))
+    ranks = (f"{card[name]:+.2f}" for name in ("rank_agreement", "rank_agreement_within"))
+    return (*errors, *ranks)
+
+
+def shapes_runs(
+    folder: Path, trainings: Sequence[Training] = SHAPES, images: int = 1200
+) -> list[Evaluation]:
+    shapes.make(folder, images, seed=0)
     return [one for training in trainings for one in _evaluations(folder, training)]
 
 

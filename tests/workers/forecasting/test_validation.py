@@ -118,9 +118,10 @@ def test_where_errors_are_larger_the_interval_is_wider_and_nowhere_narrower_than
 
 
 def test_an_interval_is_never_made_of_one_runs_errors():
-    places = [*np.linspace(0, 0.1, 20), 0.9, 1.0]
-    width = _seen([0.01] * 20 + [0.3, 0.3], [0] * 20 + [1, 1], places).half_width(0.05)
-    assert width > 12 * 0.2
+    """Beside twenty small errors of one run, the next one of another counts as much."""
+    places = [*np.linspace(0, 0.1, 20), 0.5, 1.0]
+    width = _seen([0.01] * 20 + [0.3, 0.01], [0] * 20 + [1, 2], places).half_width(0.05)
+    assert width == pytest.approx(12.7062 * math.sqrt((0.01**2 + 0.3**2) / 2), rel=1e-4)
 
 
 def test_the_coverage_of_a_run_is_by_the_others_errors():
