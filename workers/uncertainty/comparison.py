@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from service.contract import signatures
 from service.contract.errors import MetricUnavailable
@@ -23,7 +23,7 @@ from workers.uncertainty.intervals import Interval
 from workers.uncertainty.pregen import Material
 from workers.uncertainty.resampling import Floats
 
-DETECTABLE = float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
+DETECTABLE = float(special.ndtri(0.975) + special.ndtri(0.8))
 _EQUAL = 1e-12  # of the two scores: differences that only rounding makes
 
 

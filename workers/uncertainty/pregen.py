@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from service.contract import catalogue
 from workers.columns import Columns
@@ -25,7 +25,7 @@ from workers.uncertainty.intervals import BOUNDS, Interval, percentiles, resampl
 from workers.uncertainty.resampling import Floats
 
 SUMMED = ("sum", "mean", "geomean")
-_NORMAL = float(stats.norm.ppf(BOUNDS[1]))
+_NORMAL = float(special.ndtri(BOUNDS[1]))
 _CAPTIONS = ("join", "captions")  # a column: how many captions an image has
 _Column = tuple[str, str]  # the tiers from images down, and what of them is added up
 
@@ -162,7 +162,8 @@ def _of_ordered(values: Floats, last: str) -> Interval:
 @lru_cache(maxsize=64)
 def _place(images: int, rank: int, share: float) -> int:
     """How far up one has to go among all values to find at least this share of drawn ones' rank."""
-    below = stats.binom.sf(rank - 1, images, np.arange(1, images + 1) / images)
+    shares = np.arange(1, images + 1) / images
+    below = special.betainc(rank, images - rank + 1, shares)  # a binomial's: rank or more of them
     return int(np.searchsorted(below, share)) + 1
 
 
