@@ -20,6 +20,7 @@ from workers.metrics import postgen, references
 from workers.metrics.family import Statistics
 from workers.metrics.jvm import Jvm
 from workers.metrics.references import References
+from workers.metrics.tokens import tokenize
 
 IMAGES = 1000
 FAMILIES = {"cider_d": "cider_d", "bleu_4": "bleu", "rouge_l": "rouge_l", "meteor": "meteor"}
@@ -73,8 +74,9 @@ def published(data: Path, name: str, metric: str, jvm: Jvm | None = None) -> Cap
 
 
 def _scored(data: Path, captions: list[str], metric: str, jvm: Jvm | None) -> Statistics:
-    rows = np.arange(IMAGES)
-    return postgen.score(FAMILIES[metric], captions, people(data), rows, jvm).statistics
+    prepared, rows = people(data), np.arange(IMAGES)
+    tokens = tokenize(captions, prepared.tokenizer, jvm)
+    return postgen.score_tokens(FAMILIES[metric], tokens, prepared, rows, jvm).statistics
 
 
 def tried(

@@ -126,7 +126,7 @@ def test_what_an_image_adds_to_meteor_is_what_is_lost_without_it(jvm):
 
     captions, people = captions_with_references(["dog", "runs", "a", "red", "ball"], 150, 0)
     prepared = references.prepare(people, "none", jvm)
-    scored = postgen.score("meteor", captions, prepared, np.arange(150), jvm).statistics
+    scored = postgen.score_tokens("meteor", captions, prepared, np.arange(150), jvm).statistics
     found = estimation.influences("meteor", scored)["meteor"]
     whole = postgen.corpus_from_statistics("meteor", scored)["meteor"]
     kept = [np.delete(np.arange(150), at) for at in range(150)]
