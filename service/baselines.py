@@ -15,7 +15,8 @@ from service import evaluations, labelled, runs
 from service.contract import catalogue, scores
 from service.contract.blobs import Blobs
 from service.contract.records import Records
-from service.contract.schemas import DatasetPinned, ScoreOut
+from service.contract.schemas.runs import DatasetPinned
+from service.contract.schemas.scores import ScoreOut
 from service.contract.tables import evaluations as evaluation_rows
 from service.contract.tables import score_rows
 from service.contract.verdicts import NOT_FINITE

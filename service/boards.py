@@ -16,7 +16,7 @@ from service import csv_lines, cursors, datasets, labelled
 from service.contract import catalogue
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.records import Records
-from service.contract.schemas import Leaderboard, Scored, ScoreHistory, Standing
+from service.contract.schemas.boards import Leaderboard, Scored, ScoreHistory, Standing
 from service.contract.tables import evaluations, labels, score_rows
 from service.datasets import Pinned
 from service.times import rfc3339

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from service import results
-from service.contract.schemas import RunOut
+from service.contract.schemas.runs import RunOut
 
 Build = Callable[[], tuple[RunOut, int]]
 _KEPT = 1_000  # evaluations; some 3 KB each

@@ -11,7 +11,7 @@ from service.contract import checkpoint_header
 from service.contract.blobs import Blobs
 from service.contract.errors import NotFound
 from service.contract.records import Records
-from service.contract.schemas import CachedOut, CheckpointOut
+from service.contract.schemas.data import CachedOut, CheckpointOut
 from service.contract.tables import checkpoints, datasets, work_rows
 from service.contract.works import Blob, Work
 from service.times import rfc3339

@@ -14,13 +14,9 @@ from service.contract.errors import InvalidRequest
 from service.contract.planning import Plan
 from service.contract.records import Records
 from service.contract.requests import ComparisonIn
-from service.contract.schemas import (
-    ComparedOut,
-    ComparisonOut,
-    EvaluationOut,
-    MovedOut,
-    ScoreOut,
-)
+from service.contract.schemas.comparisons import ComparedOut, ComparisonOut, MovedOut
+from service.contract.schemas.evaluations import EvaluationOut
+from service.contract.schemas.scores import ScoreOut
 from service.contract.works import Blob, Work
 from service.runs import Run
 

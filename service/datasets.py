@@ -16,7 +16,8 @@ from service.contract.blobs import Blobs
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.records import Records
 from service.contract.requests import CaptionIn
-from service.contract.schemas import DatasetOut, DatasetPinned, FeaturesOut, SplitOut
+from service.contract.schemas.data import DatasetOut, FeaturesOut, SplitOut
+from service.contract.schemas.runs import DatasetPinned
 from service.contract.tables import datasets
 from service.times import rfc3339
 

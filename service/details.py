@@ -10,15 +10,15 @@ from service.contract.blobs import Blobs
 from service.contract.catalogue import POSTGEN, work_of
 from service.contract.errors import NotFound
 from service.contract.records import Records
-from service.contract.schemas import (
+from service.contract.schemas.captions import (
     CaptionOut,
     CaptionPage,
     CocoCaption,
-    EvaluationOut,
     ReferenceOut,
     TokenOut,
     TokensOut,
 )
+from service.contract.schemas.evaluations import EvaluationOut
 from service.contract.strict_json import finite
 from service.contract.words import TOKENIZERS
 from service.datasets import Pinned

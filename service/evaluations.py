@@ -8,7 +8,8 @@ from service import forecasts, runs
 from service.contract import catalogue, scores, verdicts
 from service.contract.errors import InvalidRequest
 from service.contract.records import Records
-from service.contract.schemas import EvaluationOut, ScoreOut
+from service.contract.schemas.evaluations import EvaluationOut
+from service.contract.schemas.scores import ScoreOut
 from service.contract.tables import evaluation_works, labels, work_rows
 from service.datasets import Pinned
 

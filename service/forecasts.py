@@ -17,7 +17,7 @@ from service.contract.forecasts import PREDICTORS, too_thin
 from service.contract.planning import Plan
 from service.contract.records import Records
 from service.contract.requests import EvaluationIn
-from service.contract.schemas import ForecastOut, NoForecastOut
+from service.contract.schemas.evaluations import ForecastOut, NoForecastOut
 from service.contract.tables import checkpoints, evaluations, labels, score_rows
 from service.datasets import Pinned
 

@@ -11,7 +11,9 @@ from pydantic.json_schema import models_json_schema
 
 from service import problems
 from service.contract.errors import PrescoreError, Unavailable
-from service.contract.schemas import EndEvent, Problem, ScoresEvent, WorkEvent
+from service.contract.schemas.problems import Problem
+from service.contract.schemas.runs import EndEvent, WorkEvent
+from service.contract.schemas.scores import ScoresEvent
 from service.contract.texts import MAX_LABELS
 
 TAGS = [

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from service import cursors, evaluations, labelled
 from service.contract.records import Records
-from service.contract.schemas import EvaluationPage
+from service.contract.schemas.evaluations import EvaluationPage
 from service.contract.tables import evaluations as rows
 
 _LIST = "evaluations"

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from service.contract.schemas import CaptionOut, ImageCompared, MovedOut
+from service.contract.schemas.captions import CaptionOut
+from service.contract.schemas.comparisons import ImageCompared, MovedOut
 
 MOST = 20
 

@@ -14,7 +14,8 @@ from service.contract.assets import Places
 from service.contract.blobs import Blobs
 from service.contract.records import Records
 from service.contract.requests import ProbesIn
-from service.contract.schemas import MetricHealth, ProbeRow, ProbesOut
+from service.contract.schemas.probes import ProbeRow, ProbesOut
+from service.contract.schemas.scores import MetricHealth
 from service.contract.tables import evaluations as rows_of_runs
 from service.datasets import Pinned
 from service.runs import Run

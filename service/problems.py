@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from service.contract import errors, strict_json
-from service.contract.schemas import FieldProblem, Problem
+from service.contract.schemas.problems import FieldProblem, Problem
 
 log = structlog.get_logger()
 

@@ -8,7 +8,8 @@ from sqlalchemy.engine import Row
 
 from service.contract import works
 from service.contract.records import Records
-from service.contract.schemas import EvaluationOut, RunOut
+from service.contract.schemas.evaluations import EvaluationOut
+from service.contract.schemas.runs import RunOut
 from service.contract.tables import events as event_rows
 
 _EARLY = ("prefix", "columns", "pregen", "forecast")

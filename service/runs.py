@@ -18,7 +18,8 @@ from service.contract.errors import NotFound
 from service.contract.history import settle, work_statuses
 from service.contract.planning import Plan
 from service.contract.records import Records
-from service.contract.schemas import DatasetPinned, ProgressOut, RunProblem, WarningOut, WorkOut
+from service.contract.schemas.problems import RunProblem
+from service.contract.schemas.runs import DatasetPinned, ProgressOut, WarningOut, WorkOut
 from service.contract.tables import evaluation_works, evaluations, labels, work_rows
 from service.contract.texts import COMPARISON_ID, EVALUATION_ID, LEARNED_ID, PROBES_ID
 from service.contract.works import ENDED

@@ -26,7 +26,8 @@ from service.contract.correlations import (
 from service.contract.errors import NotFound
 from service.contract.planning import Plan
 from service.contract.records import Records
-from service.contract.schemas import ProgressOut, RunProblem
+from service.contract.schemas.problems import RunProblem
+from service.contract.schemas.runs import ProgressOut
 from service.contract.studying import STRATA, Idf
 from service.contract.tables import evaluation_works, labels, needs, work_rows
 from service.contract.tables import evaluations as rows_of_runs

@@ -11,7 +11,8 @@ from service.contract import assets, catalogue, outputs, planning
 from service.contract.errors import PrescoreError, RequestRefused
 from service.contract.planning import Wanted
 from service.contract.requests import BertScore
-from service.contract.schemas import ScoreOut, WarningOut
+from service.contract.schemas.runs import WarningOut
+from service.contract.schemas.scores import ScoreOut
 from workers import local
 from workers.local import Outcome, Told
 from workers.sources import Source

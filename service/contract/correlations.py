@@ -2,7 +2,8 @@
 
 from pydantic import BaseModel, Field
 
-from service.contract.schemas import DatasetPinned, ProgressOut, RunProblem
+from service.contract.schemas.problems import RunProblem
+from service.contract.schemas.runs import DatasetPinned, ProgressOut
 from service.contract.studying import Idf
 from service.contract.texts import EvaluationId, Timestamp
 from service.contract.works import EvaluationStatus

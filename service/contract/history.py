@@ -10,7 +10,9 @@ from pydantic import BaseModel
 from sqlalchemy.engine import Connection, Row
 
 from service.contract import scores, works
-from service.contract.schemas import EndEvent, ProgressOut, RunProblem, ScoresEvent, WorkEvent
+from service.contract.schemas.problems import RunProblem
+from service.contract.schemas.runs import EndEvent, ProgressOut, WorkEvent
+from service.contract.schemas.scores import ScoresEvent
 from service.contract.tables import (
     evaluation_works,
     evaluations,

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, model_validator
 
 from service.contract.requests import CaptionIn, Strict, Whole
-from service.contract.schemas import DatasetPinned, RunOut, RunProblem, WarningOut, WorkOut
+from service.contract.schemas.problems import RunProblem
+from service.contract.schemas.runs import DatasetPinned, RunOut, WarningOut, WorkOut
 from service.contract.texts import DatasetReference, LearnedId, Timestamp
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]

@@ -6,7 +6,8 @@ from typing import Any
 
 from service.contract import catalogue, gates
 from service.contract.estimating import ESTIMATE
-from service.contract.schemas import EstimateOut, ScoreOut
+from service.contract.schemas.evaluations import EstimateOut
+from service.contract.schemas.scores import ScoreOut
 
 Row = Mapping[str, Any]  # a work of an evaluation, as `history.work_statuses` has it
 

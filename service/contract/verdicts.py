@@ -6,7 +6,8 @@ from typing import Any
 
 from service.contract import catalogue, gates, scores
 from service.contract.gates import Baseline, Compared, Evidence, Gate, Measured, NoDrop, Verdict
-from service.contract.schemas import GateOut, GateScore, ScoreOut
+from service.contract.schemas.evaluations import GateOut, GateScore
+from service.contract.schemas.scores import ScoreOut
 from service.contract.scores import Row
 from service.contract.works import TERMINAL
 

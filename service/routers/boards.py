@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from service import boards, interface, labelled
 from service.boards import Asked
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
-from service.contract.schemas import Leaderboard, ScoreHistory
+from service.contract.schemas.boards import Leaderboard, ScoreHistory
 from service.dependencies import Service
 from service.routers.datasets import Reference
 from service.routers.parameters import Cursor, Digits

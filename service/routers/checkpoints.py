@@ -15,7 +15,7 @@ from service.contract.errors import (
     StoreUnavailable,
     TooLarge,
 )
-from service.contract.schemas import CheckpointOut
+from service.contract.schemas.data import CheckpointOut
 from service.contract.texts import Digest
 from service.dependencies import Service
 from service.uploads import receive

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from service import comparisons, interface, results, runs
 from service.contract.errors import NotFound
 from service.contract.requests import ComparisonIn
-from service.contract.schemas import ComparisonOut
+from service.contract.schemas.comparisons import ComparisonOut
 from service.dependencies import Service
 from service.json_bodies import JsonRoute
 from service.routers import polling

@@ -18,7 +18,7 @@ from service.contract.errors import (
     StoreUnavailable,
     TooLarge,
 )
-from service.contract.schemas import DatasetOut, DatasetPage
+from service.contract.schemas.data import DatasetOut, DatasetPage
 from service.contract.texts import DatasetName
 from service.dependencies import Service
 from service.uploads import receive

@@ -16,15 +16,9 @@ from service.contract.errors import (
     NotFound,
     StoreUnavailable,
 )
-from service.contract.schemas import (
-    CaptionPage,
-    CocoCaption,
-    EndEvent,
-    PregenOut,
-    ScoresEvent,
-    TokensOut,
-    WorkEvent,
-)
+from service.contract.schemas.captions import CaptionPage, CocoCaption, TokensOut
+from service.contract.schemas.runs import EndEvent, WorkEvent
+from service.contract.schemas.scores import PregenOut, ScoresEvent
 from service.dependencies import Parts, Service
 from service.preferences import event_number
 from service.routers.parameters import Cursor, Digits, Identity, LastEventId

@@ -13,7 +13,7 @@ from service.contract.errors import (
     NotFound,
 )
 from service.contract.requests import EvaluationIn
-from service.contract.schemas import EvaluationOut, EvaluationPage
+from service.contract.schemas.evaluations import EvaluationOut, EvaluationPage
 from service.contract.texts import DatasetFilter
 from service.contract.works import EvaluationStatus
 from service.dependencies import Service

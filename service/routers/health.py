@@ -8,7 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from service import interface
 from service.contract.errors import Unavailable
-from service.contract.schemas import HealthOut
+from service.contract.schemas.metrics import HealthOut
 from service.dependencies import Service
 
 router = APIRouter(tags=["health"])

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from service import learned
 from service.contract import assets, catalogue
 from service.contract.catalogue import METRICS, POSTGEN, MetricSpec
-from service.contract.schemas import MetricOut, MetricPage
+from service.contract.schemas.metrics import MetricOut, MetricPage
 from service.contract.strict_json import finite
 from service.dependencies import Service
 

@@ -19,7 +19,7 @@ from service.contract.errors import (
     UnknownMetric,
     UnsupportedMedia,
 )
-from service.contract.schemas import RunOut
+from service.contract.schemas.runs import RunOut
 from service.dependencies import Parts
 from service.preferences import matches, wait_seconds
 

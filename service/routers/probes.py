@@ -9,7 +9,7 @@ from service.contract.errors import (
     NotFound,
 )
 from service.contract.requests import ProbesIn
-from service.contract.schemas import ProbesOut
+from service.contract.schemas.probes import ProbesOut
 from service.dependencies import Service
 from service.json_bodies import JsonRoute
 from service.routers import polling

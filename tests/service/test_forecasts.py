@@ -10,7 +10,7 @@ from service.contract.blobs import open_blobs
 from service.contract.planning import Wanted
 from service.contract.records import Records
 from service.contract.requests import EvaluationIn
-from service.contract.schemas import NoForecastOut
+from service.contract.schemas.evaluations import NoForecastOut
 from service.contract.tables import checkpoints, evaluations, labels, score_rows
 from service.datasets import Pinned
 
