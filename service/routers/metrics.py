@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fastapi import APIRouter
 
-from service import learned
+from service import interface, learned
 from service.contract import assets, catalogue
 from service.contract.catalogue import METRICS, POSTGEN, MetricSpec
 from service.contract.schemas.metrics import MetricOut, MetricPage
@@ -14,7 +14,12 @@ from service.dependencies import Service
 router = APIRouter(prefix="/v1/metrics", tags=["metrics"])
 
 
-@router.get("", operation_id="list_metrics", summary="List the metrics")
+@router.get(
+    "",
+    operation_id="list_metrics",
+    summary="List the metrics",
+    responses=interface.refusals(),
+)
 def every(service: Service) -> MetricPage:
     """Name, direction, range and definition of each, and whether it can be computed here; those
     that were trained here at the end.

@@ -50,7 +50,7 @@ def _away():
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/evaluations", "/v1/evaluations/ev_1", "/v1/datasets", "/readyz"]
+    "path", ["/v1/evaluations", "/v1/evaluations/ev_1", "/v1/datasets", "/v1/metrics", "/readyz"]
 )
 def test_a_record_that_is_away_is_503_and_a_time_to_come_back(tmp_path, path):
     answer = _get(_away(), tmp_path, path)
@@ -58,7 +58,7 @@ def test_a_record_that_is_away_is_503_and_a_time_to_come_back(tmp_path, path):
     assert answer.headers["Retry-After"] == "5"
 
 
-@pytest.mark.parametrize("path", ["/livez", "/metrics", "/v1/metrics"])
+@pytest.mark.parametrize("path", ["/livez", "/metrics"])
 def test_what_needs_no_record_is_answered_without_it(tmp_path, path):
     assert _get(_away(), tmp_path, path).status_code == 200
 
