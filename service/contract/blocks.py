@@ -1,7 +1,8 @@
 """How many images the engine takes at once.
 
 A product's last bits depend on its size, so a block is part of what a result is: works are sharded
-in whole blocks, and both sides must agree on them.
+in whole blocks, and both sides must agree on them. Images that are decoded in an order of their own
+share blocks with others than in the split's: the order is part of what their captions are known by.
 """
 
 BLOCK_IMAGES = 128

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def draw(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
-    """Other columns, other chances: who is unlucky with one order is not with the next."""
+    """Seeded by the columns: a checkpoint that is unlucky says nothing of the next one's luck."""
     from workers import columns as columns_file
     from workers.anytime import order
 

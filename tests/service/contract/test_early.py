@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.contract import early, endings, estimating, history, intake, leases, verdicts
-from service.contract.planning import Wanted, plan_checkpoint
+from service.contract.planning import Plan, Wanted, plan_checkpoint
 from service.contract.records import Records
 from service.contract.tables import (
     evaluation_works,
@@ -225,19 +225,36 @@ def test_captions_that_wait_for_their_order_do_not_overtake_others(records):
     assert not any(row.first for row in woken)
 
 
+def _with_another_baseline():
+    plan = _plan(families=("cider_d",))
+    named = {name: work for name, work in plan.named.items() if name != estimating.ESTIMATE}
+    return estimating.with_estimate(Plan(named), {"cider_d": "sha256:past"})
+
+
 def test_a_new_look_at_captions_that_are_there_reads_their_parts(records):
-    """With another baseline, say: parts of what is joined already are wanted again."""
-    plan = _plan()
+    plan, other = _plan(), _with_another_baseline()
     _insert(records, plan, until="done")
     _begin(records, plan)
     for part in plan.named["captions"].parts:
         _do(records, part)
     _do(records, plan.named["captions"])
-    wanted = Wanted(("cider_d",), "none")
-    split = ("sha256:c", "sha256:d", "test", 1000)
-    other = plan_checkpoint(*split, pregen=True, wanted=wanted, decoding=DECODING)
-    other = estimating.with_estimate(other, {"cider_d": "sha256:past"})
     _insert(records, other, "ev_2", until="done")
     lease = leases.take(records, other.named["estimate"].parts[0].key, "w")
     assert lease.inputs["captions0"] == f"sha256:{plan.named['captions'].parts[0].key}"
     assert _statuses(records, *plan.named["captions"].parts) == {"done"}
+
+
+def test_parts_that_are_not_there_are_made_for_those_who_read_them(records):
+    """The whole may be there without them: it was joined from others."""
+    plan, other = _plan(), _with_another_baseline()
+    _insert(records, plan, until="done")
+    _begin(records, plan)
+    parts = [part.key for part in plan.named["captions"].parts]
+    with records.transaction() as connection:
+        whole = work_rows.c.key == plan.named["captions"].key
+        connection.execute(work_rows.update().where(whole).values(status="done", result="sha256:w"))
+        alone = work_rows.c.key.in_(parts)
+        connection.execute(work_rows.update().where(alone).values(status="canceled"))
+    _insert(records, other, "ev_2", until="done")
+    assert _statuses(records, other.named["estimate"].parts[0]) == {"waiting"}
+    assert _statuses(records, *other.named["captions"].parts) == {"ready"}
