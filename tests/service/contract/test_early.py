@@ -1,4 +1,4 @@
-"""Evaluations that end with their verdict, on SQLite and PostgreSQL alike."""
+"""Evaluations that end with their verdict; what takes the most turns, on PostgreSQL too."""
 
 import json
 import time
@@ -6,7 +6,16 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from service.contract import early, endings, estimating, history, intake, leases, verdicts
+from service.contract import (
+    database,
+    early,
+    endings,
+    estimating,
+    history,
+    intake,
+    leases,
+    verdicts,
+)
 from service.contract.planning import Plan, Wanted, plan_checkpoint
 from service.contract.records import Records
 from service.contract.tables import (
@@ -24,8 +33,11 @@ PREGEN = {"mean_max_normcount_prefix0": 0.3, "geomean_join_pplx_none": 20.0}
 
 
 @pytest.fixture
-def records(engine):
-    return Records(engine)
+def records(tmp_path):
+    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    database.migrate(engine)
+    yield Records(engine)
+    engine.dispose()
 
 
 def _plan(images=1000, families=("cider_d", "spice")):
@@ -129,8 +141,8 @@ def test_what_is_left_is_not_decoded(records):
     assert _statuses(records, plan.named["captions"].parts[0]) == {"done"}
 
 
-def test_what_another_evaluation_needs_goes_on(records):
-    plan = _plan()
+def test_what_another_evaluation_needs_goes_on(engine):
+    records, plan = Records(engine), _plan()
     _insert(records, plan)
     _insert(records, plan, "ev_2", until="done")
     _begin(records, plan)
