@@ -25,6 +25,8 @@ from prescore.models import (
     Score,
     Work,
 )
+from prescore.watched import Result
+from prescore.watching import Watch, watch
 
 __all__ = [
     "Checkpoint",
@@ -37,9 +39,12 @@ __all__ = [
     "PrescoreClientError",
     "Problem",
     "Refused",
+    "Result",
     "Score",
     "ServiceError",
     "TimedOut",
     "Unreachable",
+    "Watch",
     "Work",
+    "watch",
 ]

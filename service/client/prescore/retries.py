@@ -25,16 +25,12 @@ class Backoff:
 
     def after(self, error: PrescoreClientError, at_least: float = 0.0) -> None:
         """Sleep before the next attempt; raises `error` where that one would come too late."""
-        pause = max(self._pause(), at_least, _asked(error))
-        if time.monotonic() + pause > self._until:
+        wait = max(pause(self._failures, error), at_least)
+        if time.monotonic() + wait > self._until:
             raise error
         self._failures += 1
-        _log.warning("%s; trying again in %.1f s", str(error).splitlines()[0], pause)
-        time.sleep(pause)
-
-    def _pause(self) -> float:
-        longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0**self._failures)
-        return longest * random.uniform(0.5, 1)  # noqa: S311  jitter is no secret
+        _log.warning("%s; trying again in %.1f s", str(error).splitlines()[0], wait)
+        time.sleep(wait)
 
 
 def persistently(
@@ -49,6 +45,12 @@ def persistently(
             if not passes(error, statuses):
                 raise
             backoff.after(error)
+
+
+def pause(failures: int, error: PrescoreClientError) -> float:
+    """After so many failures before this one, in seconds."""
+    longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(failures, 32))
+    return max(longest * random.uniform(0.5, 1), _asked(error))  # noqa: S311  jitter is no secret
 
 
 def passes(error: PrescoreClientError, statuses: Collection[int] = PASSING) -> bool:

@@ -1,0 +1,272 @@
+"""The thread that sends checkpoints and asks what became of them, while a training goes on."""
+
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from prescore import retries
+from prescore.client import IN_FLIGHT, Client
+from prescore.errors import InvalidArgument, PrescoreClientError
+from prescore.journal import Journal
+from prescore.models import Evaluation
+from prescore.retries import PASSING
+from prescore.uploads import readable
+
+MOST_OPEN = 8  # evaluations that are under way at once
+LEAVE_SECONDS = 1.0  # for a request that is on the wire when all is abandoned
+CTRL_C_SECONDS = 0.2  # not every system interrupts a thread that waits for another
+SHORTEST_POLL_SECONDS = 0.5
+LONGEST_POLL_SECONDS = 10.0
+POLLS_PER_AGE = 10  # what has run for a minute is asked about every six seconds
+UNSENT = "not sent before the end"
+
+OnScores = Callable[[int, dict[str, float]], None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Saved:
+    place: int  # in the journal
+    step: int
+    path: Path
+    stamp: tuple[int, int, int]
+    remove: bool
+
+    def done_with(self) -> None:
+        if self.remove:
+            self.path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Open:
+    place: int
+    id: str
+    since: float
+    due: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    waiting: int  # checkpoints
+    patience: float  # seconds without the service, where they are bounded
+    strict: bool  # they are always, else at the end alone
+
+
+class _Abandoned(Exception):
+    pass
+
+
+class Follower:
+    def __init__(
+        self,
+        client: Client,
+        request: Mapping[str, Any],
+        journal: Journal,
+        on_scores: OnScores,
+        limits: Limits,
+    ) -> None:
+        self._client = client
+        self._request = request
+        self._journal = journal
+        self._on_scores = on_scores
+        self._limits = limits
+        self._waiting: deque[_Saved] = deque()
+        self._open: dict[int, _Open] = {}
+        self._closing = False
+        self._abandoned = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._work, name="prescore-watch", daemon=True)
+        self._thread.start()
+
+    def put(self, step: int, path: Path, *, remove: bool) -> None:
+        """The latest takes the place of the oldest where too many wait."""
+        with self._changed:
+            if self._closing:
+                raise InvalidArgument(f"{path}: this watch is over")
+            place = self._journal.add(step, path)
+            try:
+                self._waiting.append(_Saved(place, step, path, _stamp(path), remove))
+            except InvalidArgument as error:
+                self._journal.fail(place, error)
+            late = self._waiting.popleft() if len(self._waiting) > self._limits.waiting else None
+            self._changed.notify_all()
+        if late is not None:
+            self._leave_out(late)
+
+    def end(self, timeout: float) -> None:
+        """Wait so many seconds for what is under way, and leave the rest."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        try:
+            until = time.monotonic() + timeout
+            while self._thread.is_alive() and (left := until - time.monotonic()) > 0:
+                self._thread.join(min(left, CTRL_C_SECONDS))
+        finally:
+            with self._changed:
+                self._abandoned = True
+                self._changed.notify_all()
+            self._thread.join(LEAVE_SECONDS)
+            self._leave_the_rest()
+
+    def _leave_out(self, saved: _Saved) -> None:
+        self._journal.note(saved.place, problem="left out: later ones were waiting to be sent")
+        saved.done_with()
+        self._journal.warn(
+            "checkpoints come faster than they are evaluated: the latest are, and some before "
+            f"them, the first of step {saved.step}, are left out",
+            once_for="left out",
+        )
+
+    def _leave_the_rest(self) -> None:
+        with self._changed:
+            unsent, self._waiting = list(self._waiting), deque()
+            unfinished, self._open = [each.id for each in self._open.values()], {}
+        for saved in unsent:
+            self._leave_unsent(saved)
+        if unfinished:
+            told = "not waited for any longer, going on without us"
+            self._journal.warn(f"{', '.join(unfinished)}: {told}")
+
+    def _leave_unsent(self, saved: _Saved) -> None:
+        self._journal.note(saved.place, problem=UNSENT)
+        self._journal.warn(f"step {saved.step}: {UNSENT}")
+        saved.done_with()
+
+    # In the thread
+
+    def _work(self) -> None:
+        try:
+            while (task := self._next()) is not None:
+                if isinstance(task, _Saved):
+                    self._send(task)
+                else:
+                    self._look(task)
+        except _Abandoned:
+            pass
+        finally:
+            self._client.close()
+
+    def _next(self) -> _Saved | _Open | None:
+        """What is to be done now, waited for; None at the end."""
+        with self._changed:
+            while not self._abandoned:
+                if self._waiting and len(self._open) < MOST_OPEN:
+                    return self._waiting.popleft()
+                if self._closing and not self._waiting and not self._open:
+                    return None
+                first = min(self._open.values(), key=lambda each: each.due, default=None)
+                pause = None if first is None else first.due - time.monotonic()
+                if first is not None and pause is not None and pause <= 0:
+                    return first
+                self._changed.wait(pause)
+        return None
+
+    def _send(self, saved: _Saved) -> None:
+        labels = {**self._request["labels"], "step": str(saved.step)}
+        request = {**self._request, "labels": labels, "idempotency_key": uuid.uuid4().hex}
+        try:
+            digest = self._persist(lambda: self._uploaded(saved))
+            evaluation = self._persist(lambda: self._client.submit(checkpoint=digest, **request))
+        except PrescoreClientError as error:
+            self._journal.fail(saved.place, error)
+            saved.done_with()
+        except _Abandoned:
+            self._leave_unsent(saved)
+            raise
+        else:
+            saved.done_with()
+            now = time.monotonic()
+            self._see(_Open(saved.place, evaluation.id, now, now), evaluation)
+
+    def _uploaded(self, saved: _Saved) -> str:
+        digest = self._client.upload_checkpoint(saved.path, self._go_on)
+        if _stamp(saved.path) != saved.stamp:
+            raise InvalidArgument(
+                f"{saved.path} was written to before it was sent; give each checkpoint its own file"
+            )
+        return digest
+
+    def _go_on(self, done: int, total: int) -> None:
+        del done, total
+        if self._abandoned:
+            raise _Abandoned
+
+    def _look(self, task: _Open) -> None:
+        try:
+            evaluation = self._persist(lambda: self._client.evaluation(task.id))
+        except PrescoreClientError as error:
+            self._forget(task)
+            self._journal.fail(task.place, error)
+        else:
+            self._see(task, evaluation)
+
+    def _see(self, task: _Open, evaluation: Evaluation) -> None:
+        before, result = self._journal.note(task.place, evaluation=evaluation)
+        if evaluation.ended:
+            self._forget(task)
+        else:
+            now = time.monotonic()
+            age = (now - task.since) / POLLS_PER_AGE
+            pause = min(LONGEST_POLL_SECONDS, max(SHORTEST_POLL_SECONDS, age))
+            with self._changed:
+                self._open[task.place] = replace(task, due=now + pause)
+        if evaluation.status in ("failed", "canceled"):
+            what = f"step {result.step}: {evaluation.id} {evaluation.status}"
+            self._journal.warn(f"{what}{_why(evaluation)}")
+        news = result.numbers.items() - before.numbers.items()
+        if news:
+            told = {name: value for name, value in result.numbers.items() if (name, value) in news}
+            self._report(result.step, told)
+
+    def _forget(self, task: _Open) -> None:
+        with self._changed:
+            self._open.pop(task.place, None)
+
+    def _report(self, step: int, news: dict[str, float]) -> None:
+        if self._abandoned:
+            return
+        try:
+            self._on_scores(step, news)
+        except Exception as error:  # noqa: BLE001  somebody else's code, whatever it raises
+            self._journal.trouble(f"on_scores: {type(error).__name__}: {error}", error)
+
+    def _persist(self, attempt: Callable[[], T]) -> T:
+        """Tried again while the service cannot be reached; a pause ends when all is abandoned."""
+        since = time.monotonic()
+        failures = 0
+        while not self._abandoned:
+            try:
+                return attempt()
+            except PrescoreClientError as error:
+                if not self._may_try_again(error, since):
+                    raise
+                line = str(error).splitlines()[0]
+                self._journal.warn(f"{line}; training goes on, and it is tried again", "network")
+                pause = retries.pause(failures, error)
+            failures += 1
+            with self._changed:
+                self._changed.wait_for(lambda: self._abandoned, pause)
+        raise _Abandoned
+
+    def _may_try_again(self, error: PrescoreClientError, since: float) -> bool:
+        bounded = self._limits.strict or self._closing
+        late = bounded and time.monotonic() - since > self._limits.patience
+        return not late and retries.passes(error, PASSING | {IN_FLIGHT})
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """Another one when the file is written to, or another file."""
+    with readable(path):
+        found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _why(evaluation: Evaluation) -> str:
+    error = evaluation.error
+    return f": {error.detail or error.title}" if error else ""

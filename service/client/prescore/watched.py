@@ -1,0 +1,123 @@
+"""What is known of a training run's checkpoints, and what follows from it. Pure functions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prescore.errors import InvalidArgument
+from prescore.models import Evaluation, Score
+
+
+@dataclass(frozen=True)
+class Forecast:
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """A checkpoint, with its evaluation as it was last seen; `problem` says why it has none."""
+
+    step: int
+    path: Path
+    evaluation: Evaluation | None = None
+    problem: str | None = None
+
+    @property
+    def scores(self) -> Mapping[str, Score]:
+        return {} if self.evaluation is None else self.evaluation.scores
+
+    @property
+    def forecast(self) -> Mapping[str, Forecast]:
+        """Of the metrics that have one: where the service says why there is none, there is none."""
+        found = None if self.evaluation is None else self.evaluation.forecast
+        if not isinstance(found, Mapping):
+            return {}
+        known = {name: _forecast(one) for name, one in found.items()}
+        return {name: one for name, one in known.items() if one is not None}
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """For a logger: forecasts are told from scores as `forecast/cider_d`."""
+        values = {name: score.value for name, score in self.scores.items()}
+        forecasts = {f"forecast/{name}": one.value for name, one in self.forecast.items()}
+        scores = {name: value for name, value in values.items() if value is not None}
+        return {**scores, **forecasts}
+
+
+def best(results: Iterable[Result], metric: str) -> Result | None:
+    """Of those that have the score; of equal ones the earliest."""
+    scored = [(result, _score(result, metric)) for result in results]
+    known = [(result, score) for result, score in scored if score is not None]
+    if not known:
+        return None
+    sign = 1 if _higher_is_better(metric, known[0][1]) else -1
+    return max(known, key=lambda each: sign * _value(each[1]))[0]
+
+
+def has_plateaued(results: Iterable[Result], metric: str, patience: int) -> bool:
+    """Whether the last `patience` of them, in their order, are no improvement.
+
+    A score is one if it lies beyond the interval of the last improvement: what is smaller cannot
+    be told from the choice of images, but may add up to one. A forecast alone is never one; it
+    counts as none where its whole interval is no better, and else says nothing.
+    """
+    if patience < 1:
+        raise InvalidArgument(f"patience: expected at least 1 checkpoint, found {patience}")
+    leader: Score | None = None
+    since = 0
+    for result in results:
+        score = _score(result, metric)
+        if score is None:
+            since += leader is not None and _is_hopeless(result.forecast.get(metric), leader)
+        elif leader is None or _is_beyond(score, leader, metric):
+            leader, since = score, 0
+        else:
+            since += 1
+    return since >= patience
+
+
+def lacking(results: Iterable[Result], metric: str) -> Result | None:
+    """One that has succeeded without the metric: it was not asked for, or is misspelt."""
+    ended = (one for one in results if one.evaluation and one.evaluation.status == "succeeded")
+    return next((one for one in ended if metric not in one.scores), None)
+
+
+def _forecast(found: object) -> Forecast | None:
+    if not isinstance(found, Mapping):
+        return None
+    value, interval = found.get("value"), found.get("interval")
+    if value is None or not isinstance(interval, Sequence) or len(interval) != 2:
+        return None
+    low, high = interval
+    return None if low is None or high is None else Forecast(value, low, high)
+
+
+def _score(result: Result, metric: str) -> Score | None:
+    score = result.scores.get(metric)
+    return None if score is None or score.value is None else score
+
+
+def _value(score: Score) -> float:
+    assert score.value is not None
+    return score.value
+
+
+def _higher_is_better(metric: str, score: Score) -> bool:
+    if score.higher_is_better is None:
+        raise InvalidArgument(f"{metric}: expected a metric of which more, or less, is better")
+    return score.higher_is_better
+
+
+def _is_beyond(score: Score, leader: Score, metric: str) -> bool:
+    low, high = leader.interval or (_value(leader), _value(leader))
+    return _value(score) > high if _higher_is_better(metric, leader) else _value(score) < low
+
+
+def _is_hopeless(forecast: Forecast | None, leader: Score) -> bool:
+    if forecast is None:
+        return False
+    if leader.higher_is_better:
+        return forecast.high <= _value(leader)
+    return forecast.low >= _value(leader)

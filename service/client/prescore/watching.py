@@ -1,0 +1,160 @@
+"""A training run whose checkpoints are scored while it goes on."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypedDict, Unpack
+
+from prescore import watched
+from prescore.client import PATIENCE_SECONDS, Client
+from prescore.errors import InvalidArgument
+from prescore.following import Follower, Limits, OnScores
+from prescore.journal import Journal
+from prescore.watched import Result
+
+WAITING = 2
+TIMEOUT_SECONDS = 600.0
+
+
+class Asked(TypedDict, total=False):
+    """What `Client.submit` takes too."""
+
+    pregen: Literal["all"] | Sequence[str]
+    postgen: Sequence[str]
+    tokenizer: str
+    decoding: Mapping[str, Any]
+    idf: str
+    bertscore: Mapping[str, Any]
+    gates: Sequence[str]
+    baseline: str
+    until: str
+    trust: Sequence[str]
+    deadline: int
+
+
+def watch(
+    run: str,
+    *,
+    dataset: str,
+    on_scores: OnScores | None = None,
+    labels: Mapping[str, str] | None = None,
+    waiting: int = WAITING,
+    timeout: float = TIMEOUT_SECONDS,
+    strict: bool = False,
+    url: str | None = None,
+    key: str | None = None,
+    patience: float = PATIENCE_SECONDS,
+    **asked: Unpack[Asked],
+) -> "Watch":
+    """A training run, by name, whose checkpoints are evaluated on a dataset as they are saved.
+
+        with prescore.watch("run-7", dataset="flickr8k/val", on_scores=log) as run:
+            for epoch in range(30):
+                ...
+                run.checkpoint(path, step=epoch)
+                if run.should_stop(metric="cider_d", patience=3):
+                    break
+        print(run.best("cider_d").path)
+
+    `on_scores(step, numbers)` is called, by a thread of ours, with the numbers of a step that are
+    new: forecasts (`forecast/cider_d`) within seconds, scores as they are computed. At most
+    `waiting` checkpoints wait to be sent: then the latest takes the place of the oldest. The end
+    of the `with` waits `timeout` seconds for what is under way; an exception, or Ctrl-C, does not.
+
+    Trouble is logged once and training goes on; while the service cannot be reached, sending is
+    tried again. With `strict` it is raised by the next call, a lost network after `patience`
+    seconds. Labels `run` and `step` are added. Of several processes, one alone must watch.
+    """
+    if unknown := sorted(asked.keys() - Asked.__annotations__.keys()):
+        raise InvalidArgument(
+            f"unknown: {', '.join(unknown)}; expected {', '.join(Asked.__annotations__)}"
+        )
+    if waiting < 1:
+        raise InvalidArgument(f"waiting: expected at least 1 checkpoint, found {waiting}")
+    request = {**asked, "dataset": dataset, "labels": {**(labels or {}), "run": run}}
+    journal = Journal()
+    limits = Limits(waiting, patience, strict)
+    client = Client(url, key, patience=0)
+    follower = Follower(client, request, journal, on_scores or _unheard, limits)
+    return Watch(follower, journal, timeout, strict=strict)
+
+
+class Watch:
+    """See `watch`. Safe to share between threads."""
+
+    def __init__(
+        self, follower: Follower, journal: Journal, timeout: float, *, strict: bool
+    ) -> None:
+        self._follower = follower
+        self._journal = journal
+        self._timeout = timeout
+        self._strict = strict
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def checkpoint(self, path: str | Path, *, step: int, remove: bool = False) -> None:
+        """Have a file evaluated, which must stay as it is until it was sent; returns at once.
+
+        `remove` deletes it once it was sent or left out.
+        """
+        self._raise()
+        self._follower.put(step, Path(path), remove=remove)
+        self._raise()
+
+    def should_stop(self, metric: str = "cider_d", patience: int = 3) -> bool:
+        """Whether the last `patience` checkpoints are no improvement on the best before them.
+
+        An improvement is a score beyond the interval of the one that it improves on. Where the
+        score is still being computed, its forecast counts if its whole interval is no better.
+        """
+        self._raise()
+        results = self.results()
+        if (without := watched.lacking(results, metric)) is not None:
+            known = ", ".join(without.scores) or "no scores"
+            self._journal.warn(
+                f"should_stop: {metric} is not among what is scored: {known}", metric
+            )
+        return watched.has_plateaued(results, metric, patience)
+
+    def results(self) -> list[Result]:
+        """Of every checkpoint so far, in the order of their steps."""
+        return self._journal.results()
+
+    @property
+    def latest(self) -> Result | None:
+        """Of the checkpoints with a score or a forecast, the one of the last step."""
+        return next((one for one in reversed(self.results()) if one.numbers), None)
+
+    def best(self, metric: str) -> Result | None:
+        """Of the checkpoints with that score; None while there is none."""
+        return watched.best(self.results(), metric)
+
+    def close(self) -> None:
+        """Wait for what is under way, as the end of a `with` does."""
+        self._follower.end(self._timeout)
+        self._raise()
+
+    def abandon(self) -> None:
+        """End without waiting; what was submitted goes on in the service."""
+        self._follower.end(0)
+
+    def _raise(self) -> None:
+        error = self._journal.taken_error() if self._strict else None
+        if error is not None:
+            raise error
+
+
+def _unheard(step: int, numbers: dict[str, float]) -> None:
+    pass

@@ -1,0 +1,329 @@
+"""A training run that is watched: sent while it goes on, never held up, nothing left behind."""
+
+import _thread
+import logging
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+import prescore
+from client.contract_service import score
+from prescore import following
+
+FORECAST = {"cider_d": {"value": 0.5, "interval": [0.4, 0.6], "none_because": None}}
+
+
+@pytest.fixture(autouse=True)
+def _polls_at_once(quick, monkeypatch):
+    monkeypatch.setattr(following, "SHORTEST_POLL_SECONDS", 0.02)
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left():
+    yield
+    assert [one.name for one in threading.enumerate() if one.name == "prescore-watch"] == []
+
+
+@pytest.fixture
+def watch(service, shapes):
+    def begin(run="run-7", **options):
+        options = {"dataset": "shapes/val", "url": service.url, "timeout": 10, **options}
+        return prescore.watch(run, **options)
+
+    return begin
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def save(step):
+        path = tmp_path / f"step-{step}.safetensors"
+        path.write_bytes(b"weights of step %d" % step)
+        return path
+
+    return save
+
+
+@pytest.fixture
+def silenced(caplog):
+    caplog.set_level(logging.WARNING, logger="prescore")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+def _begun(service, number):
+    service.wait_until(lambda: f"ev_{number}" in service.evaluations)
+    return f"ev_{number}"
+
+
+def _succeed(service, number, value, half=0.01, **more):
+    found = {"cider_d": score(value, interval=[value - half, value + half]), **more}
+    service.change(_begun(service, number), status="succeeded", scores=found)
+
+
+@contextmanager
+def _unreachable(service, times=10_000):
+    for method in ("HEAD", "PUT", "POST", "GET"):
+        service.fault(method, "/v1/", lose="request", times=times)
+    yield
+    for fault in service.faults:
+        fault.times = 0
+
+
+def _until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_checkpoints_are_scored_as_they_are_saved(service, watch, saved, silenced):
+    heard = []
+    with watch(
+        on_scores=lambda step, numbers: heard.append((step, numbers)),
+        labels={"branch": "main"},
+        postgen=["cider_d"],
+    ) as run:
+        assert run.latest is None
+        assert run.best("cider_d") is None
+        run.checkpoint(saved(10), step=10)
+        service.change(_begun(service, 1), forecast=FORECAST)
+        _until(lambda: heard)
+        assert run.latest.forecast["cider_d"].high == 0.6
+        run.checkpoint(str(saved(20)), step=20)
+        _succeed(service, 2, 0.3)
+        _until(lambda: len(heard) == 2)
+        _succeed(service, 1, 0.45)
+    assert heard == [
+        (10, {"forecast/cider_d": 0.5}),
+        (20, {"cider_d": 0.3}),
+        (10, {"cider_d": 0.45}),
+    ]
+    assert [result.step for result in run.results()] == [10, 20]
+    assert run.latest.step == 20
+    assert run.best("cider_d").path == saved(10)
+    assert run.results()[0].evaluation.labels == {"branch": "main", "run": "run-7", "step": "10"}
+    assert {sent["dataset"] for sent, _ in service.submissions.values()} == {"shapes/val"}
+    assert all(sent["postgen"] == ["cider_d"] for sent, _ in service.submissions.values())
+    assert sorted(service.checkpoints.values()) == [b"weights of step 10", b"weights of step 20"]
+    assert silenced() == []
+
+
+def test_a_training_is_not_held_up_and_the_latest_wins(service, watch, saved, silenced):
+    with watch(waiting=2) as run:
+        with _unreachable(service):
+            run.checkpoint(saved(0), step=0)
+            service.wait_until(lambda: service.seen("HEAD"))  # it is being sent
+            begun = time.monotonic()
+            for step in range(1, 6):
+                run.checkpoint(saved(step), step=step)
+            assert time.monotonic() - begun < 0.5
+            assert not run.should_stop()
+        for number in (1, 2, 3):
+            _succeed(service, number, number / 10)
+    steps = {result.step: result for result in run.results()}
+    assert [step for step, result in steps.items() if result.scores] == [0, 4, 5]
+    assert all("left out" in steps[step].problem for step in (1, 2, 3))
+    told = silenced()
+    assert sum("no answer from" in text for text in told) == 1
+    assert sum("the first of step 1, are left out" in text for text in told) == 1
+    assert len(told) == 2
+
+
+def test_an_answer_that_is_lost_starts_no_second_evaluation(service, watch, saved):
+    service.fault("POST", "/v1/evaluations", lose="answer", times=3)
+    with watch() as run:
+        run.checkpoint(saved(1), step=1)
+        _succeed(service, 1, 0.4)
+    assert list(service.evaluations) == ["ev_1"]
+    assert run.latest.scores["cider_d"].value == 0.4
+
+
+def test_only_so_many_evaluations_are_under_way(service, watch, saved, monkeypatch):
+    monkeypatch.setattr(following, "MOST_OPEN", 1)
+    with watch() as run:
+        run.checkpoint(saved(1), step=1)
+        _begun(service, 1)
+        run.checkpoint(saved(2), step=2)
+        polled = len(service.requests)
+        service.wait_until(lambda: len(service.requests) > polled + 3)
+        assert list(service.evaluations) == ["ev_1"]
+        _succeed(service, 1, 0.4)
+        _succeed(service, 2, 0.4)
+
+
+def test_the_end_waits_so_long_and_says_what_goes_on_without_it(service, watch, saved, silenced):
+    begun = time.monotonic()
+    with watch(timeout=0.3) as run:
+        run.checkpoint(saved(1), step=1)
+        _begun(service, 1)
+    assert 0.3 <= time.monotonic() - begun < 2
+    assert silenced() == ["ev_1: not waited for any longer, going on without us"]
+    assert service.evaluations["ev_1"]["status"] == "running"
+    with pytest.raises(prescore.InvalidArgument, match="this watch is over"):
+        run.checkpoint(saved(2), step=2)
+    assert len(run.results()) == 1
+
+
+def test_an_exception_is_not_held_back(service, watch, saved):
+    begun = time.monotonic()
+    run = watch(timeout=60)
+    run.checkpoint(saved(1), step=1)
+    _begun(service, 1)
+    with pytest.raises(ZeroDivisionError), run:
+        raise ZeroDivisionError
+    assert time.monotonic() - begun < 5
+
+
+def test_ctrl_c_leaves_promptly_while_the_end_waits(service, watch, saved, silenced):
+    def interrupt():
+        polled = len(service.requests)
+        service.wait_until(lambda: len(service.requests) > polled + 3)
+        _thread.interrupt_main()
+
+    run = watch(timeout=60)
+    run.checkpoint(saved(1), step=1)
+    _begun(service, 1)
+    thread = threading.Thread(target=interrupt)
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), run:
+        thread.start()
+    thread.join()
+    assert time.monotonic() - begun < 5
+    assert silenced() == ["ev_1: not waited for any longer, going on without us"]
+
+
+def test_without_a_service_the_end_is_no_later_than_its_patience(watch, service, saved, silenced):
+    with _unreachable(service):
+        begun = time.monotonic()
+        with watch(timeout=60, patience=0.2) as run:
+            run.checkpoint(saved(1), step=1)
+        assert time.monotonic() - begun < 5
+    assert "no answer from" in run.results()[0].problem
+    assert len(silenced()) == 2  # that it is tried again, and that it was given up
+
+
+def test_strict_raises_what_is_logged_else(watch, service, saved, silenced):
+    with _unreachable(service):
+        run = watch(strict=True, patience=0.1)
+        run.checkpoint(saved(1), step=1)
+        _until(lambda: run.results()[0].problem)
+        with pytest.raises(prescore.Unreachable):
+            run.should_stop()
+        run.checkpoint(saved(2), step=2)
+        with pytest.raises(prescore.Unreachable):
+            run.close()
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_is_refused_is_told_and_the_next_is_sent(service, watch, saved, silenced, strict):
+    service.fault("POST", "/v1/evaluations", status=422, body={"detail": "another encoder"})
+    run = watch(strict=strict)
+    run.checkpoint(saved(1), step=1)
+    _until(lambda: run.results()[0].problem)
+    if strict:
+        with pytest.raises(prescore.Refused, match="another encoder"):
+            run.should_stop()
+    assert len(silenced()) == 1
+    assert "step 1 is not scored" in silenced()[0]
+    assert "another encoder" in silenced()[0]
+    run.checkpoint(saved(2), step=2)
+    _succeed(service, 1, 0.4)
+    run.close()
+    assert run.best("cider_d").step == 2
+
+
+def test_a_run_that_failed_is_told_with_the_scores_it_has(service, watch, saved, silenced):
+    with watch(strict=True) as run:
+        run.checkpoint(saved(1), step=1)
+        error = {"title": "One work failed", "detail": "spice"}
+        service.change(
+            _begun(service, 1), status="failed", error=error, scores={"cider_d": score(0.4)}
+        )
+    assert silenced() == ["step 1: ev_1 failed: spice"]
+    assert run.latest.numbers == {"cider_d": 0.4}
+
+
+def test_a_file_that_was_written_to_again_is_not_scored_as_another_step(
+    service, watch, saved, silenced
+):
+    with watch() as run:
+        with _unreachable(service):
+            path = saved(1)
+            run.checkpoint(path, step=1)
+            service.wait_until(lambda: service.seen("HEAD"))
+            path.write_bytes(b"weights of another step")
+        _until(lambda: run.results()[0].problem)
+    assert service.evaluations == {}
+    assert "1.safetensors" in silenced()[-1]
+
+
+def test_a_file_that_is_not_there_is_told(watch, tmp_path, silenced):
+    with watch() as run:
+        run.checkpoint(tmp_path / "none", step=1)
+    assert "none cannot be read" in silenced()[0]
+    with pytest.raises(prescore.InvalidArgument, match="cannot be read"), watch(strict=True) as run:
+        run.checkpoint(tmp_path / "none", step=1)
+
+
+def test_a_file_is_removed_once_it_was_sent_or_left_out(service, watch, saved):
+    with watch(waiting=1, timeout=0.1) as run:
+        run.checkpoint(saved(1), step=1, remove=True)
+        _begun(service, 1)
+        _until(lambda: not run.results()[0].path.exists())
+        with _unreachable(service):
+            sent = len(service.seen("HEAD"))
+            run.checkpoint(saved(2), step=2, remove=True)
+            service.wait_until(lambda: len(service.seen("HEAD")) > sent)
+            for step in (3, 4):
+                run.checkpoint(saved(step), step=step, remove=True)
+            assert [one.path.exists() for one in run.results()] == [False, True, False, True]
+            run.abandon()
+    assert not any(one.path.exists() for one in run.results())
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_logger_that_raises_does_not_end_the_watch(service, watch, saved, silenced, strict):
+    def log(step, numbers):
+        raise OSError("disk full")
+
+    run = watch(on_scores=log, strict=strict)
+    for number in (1, 2):
+        run.checkpoint(saved(number), step=number)
+        _begun(service, number)
+    for number in (1, 2):
+        _succeed(service, number, 0.4)
+    if strict:
+        with pytest.raises(OSError, match="disk full"):
+            run.close()
+    else:
+        run.close()
+    assert silenced() == ["on_scores: OSError: disk full"]
+    assert len([one for one in run.results() if one.scores]) == 2
+
+
+def test_training_stops_when_scores_no_longer_improve(service, watch, saved, silenced):
+    stopped = []
+    with watch() as run:
+        for number, value in enumerate((0.3, 0.4, 0.405, 0.409), start=1):
+            run.checkpoint(saved(number), step=number)
+            _succeed(service, number, value)
+            _until(lambda number=number: len([1 for one in run.results() if one.scores]) == number)
+            stopped.append(run.should_stop("cider_d", patience=2))
+        assert stopped == [False, False, False, True]
+        assert not run.should_stop("cidr_d")
+        assert not run.should_stop("cidr_d")
+    assert silenced() == ["should_stop: cidr_d is not among what is scored: cider_d"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"url": "nowhere"}, "expected a URL"),
+        ({"waiting": 0}, "at least 1 checkpoint, found 0"),
+        ({"post_gen": ["cider_d"]}, "unknown: post_gen; expected pregen, postgen"),
+    ],
+)
+def test_what_cannot_be_watched_is_told_at_once(watch, options, message):
+    with pytest.raises(prescore.InvalidArgument, match=message):
+        watch(**options)
