@@ -1,0 +1,70 @@
+"""What trainers' callbacks share: models exported for a watch, its news kept for their thread."""
+
+import queue
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from prescore.watching import Watch, watch
+
+Export = Callable[[Any, Path], object]
+Told = tuple[int, dict[str, float]]
+
+
+class Exporting:
+    """`export(model, path)` writes a canonical checkpoint, which is deleted once it was sent."""
+
+    def __init__(
+        self, run: str, export: Export, stop_on: str | None, stop_after: int, **watched: Any
+    ) -> None:
+        self._run = run
+        self._export = export
+        self._stop_on = stop_on
+        self._stop_after = stop_after
+        self._watched = watched
+        self._news: queue.SimpleQueue[Told] = queue.SimpleQueue()
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._last_step: int | None = None
+        self.watch: Watch | None = None
+
+    def begin(self) -> None:
+        self.abandon()
+        told = self._news
+        self.watch = watch(
+            self._run, on_scores=lambda step, numbers: told.put((step, numbers)), **self._watched
+        )
+        self._folder = tempfile.TemporaryDirectory(prefix="prescore-")
+        self._last_step = None
+
+    def save(self, model: Any, step: int) -> None:
+        """Once for a step, however many files a trainer writes of it."""
+        if self.watch is None or self._folder is None or step == self._last_step:
+            return
+        self._last_step = step
+        path = Path(self._folder.name) / f"step-{step}.safetensors"
+        self._export(model, path)
+        self.watch.checkpoint(path, step=step, remove=True)
+
+    def news(self) -> Iterator[Told]:
+        while not self._news.empty():
+            yield self._news.get()
+
+    def should_stop(self) -> bool:
+        if self.watch is None or self._stop_on is None:
+            return False
+        return self.watch.should_stop(self._stop_on, self._stop_after)
+
+    def close(self) -> None:
+        """Wait for what is under way; results stay to be read."""
+        self._end(Watch.close)
+
+    def abandon(self) -> None:
+        self._end(Watch.abandon)
+
+    def _end(self, how: Callable[[Watch], None]) -> None:
+        folder, self._folder = self._folder, None
+        if self.watch is None or folder is None:
+            return
+        with folder:
+            how(self.watch)

@@ -1,0 +1,79 @@
+"""For Lightning: `Trainer(callbacks=[PrescoreCallback("run-7", dataset=…, export=…)])`."""
+
+from typing import Any
+
+from prescore.exporting import Export, Exporting
+from prescore.watching import Watch
+
+try:
+    from lightning.pytorch import Callback, LightningModule, Trainer
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "prescore.lightning needs Lightning: pip install 'prescore-client[lightning]'",
+        name=error.name,
+    ) from error
+
+
+class PrescoreCallback(Callback):
+    """Scores the model whenever the trainer saves a checkpoint; its loggers get the numbers.
+
+    `export(module, path)` writes the module as a checkpoint of Prescore's, into a temporary file.
+    The numbers are logged in the training's own thread, as `prescore/cider_d` at the step of their
+    checkpoint. With `stop_on`, a metric, training stops after `stop_after` checkpoints without an
+    improvement, as `Watch.should_stop` says. What else can be given is as for `prescore.watch`.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        *,
+        dataset: str,
+        export: Export,
+        stop_on: str | None = None,
+        stop_after: int = 3,
+        **watched: Any,
+    ) -> None:
+        self._exporting = Exporting(run, export, stop_on, stop_after, dataset=dataset, **watched)
+
+    @property
+    def run(self) -> Watch | None:
+        """The watch of the training; of several processes, in the first alone."""
+        return self._exporting.watch
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        del pl_module
+        if trainer.is_global_zero:
+            self._exporting.begin()
+
+    def on_save_checkpoint(
+        self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        del checkpoint
+        self._exporting.save(pl_module, trainer.global_step)
+
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        self._log(trainer)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        del pl_module
+        self._log(trainer)
+        stop = trainer.strategy.reduce_boolean_decision(self._exporting.should_stop(), all=False)
+        trainer.should_stop = trainer.should_stop or stop
+
+    def on_exception(
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
+    ) -> None:
+        del trainer, pl_module, exception
+        self._exporting.abandon()
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        del pl_module
+        if stage == "fit":
+            self._exporting.close()
+            self._log(trainer)
+
+    def _log(self, trainer: Trainer) -> None:
+        for step, numbers in self._exporting.news():
+            named = {f"prescore/{name}": value for name, value in numbers.items()}
+            for logger in trainer.loggers:
+                logger.log_metrics(named, step=step)
