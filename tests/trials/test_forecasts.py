@@ -58,7 +58,8 @@ def test_a_training_run_is_forecast_from_those_before_it(fleet, client, tmp_path
     """Captioners trained on shapes: every checkpoint of the last run, before it was decoded."""
     folder = tmp_path / "shapes"
     shapes.make(folder, 800, seed=0)
-    prescore.Client(fleet.url).add_dataset("shapes", folder)
+    with prescore.Client(fleet.url) as library:
+        library.add_dataset("shapes", folder)
     outcomes = []
     for run in range(5):
         for path in _training(folder, run):
