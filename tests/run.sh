@@ -38,5 +38,6 @@ esac
 ruff format --check .
 ruff check .
 mypy
+(cd service/client && mypy)
 lint-imports
 exec python -m pytest -m "$marks" "$@"
