@@ -139,13 +139,14 @@ def test_sacrebleu_says_the_same_of_the_same_texts(monkeypatch):
     ours = _bleu(said, people)
     found = compare(*ours)["bleu_4"]
     monkeypatch.setenv("SACREBLEU_SEED", "1")
-    theirs = {kind: _sacrebleu(said, people, kind) for kind in ("ar", "bs")}
+    draws = {"ar": 10_000, "bs": 2_000}
+    theirs = {kind: _sacrebleu(said, people, kind, many) for kind, many in draws.items()}
     assert [100 * found.a, 100 * found.b] == pytest.approx(theirs["ar"].scores)
     assert 0.001 < theirs["ar"].p < 0.3
     assert found.p == pytest.approx(theirs["ar"].p, abs=0.015)
     assert found.p / 2 == pytest.approx(theirs["bs"].p, abs=0.015)  # theirs looks at one side
     alone = [intervals.of(each)["bleu_4"] for each in ours]
-    assert [50 * (high - low) for low, high in alone] == pytest.approx(theirs["bs"].ci, rel=0.07)
+    assert [50 * (high - low) for low, high in alone] == pytest.approx(theirs["bs"].ci, rel=0.1)
 
 
 def _disturbed(rng, people, share):
@@ -169,11 +170,11 @@ class _Theirs(NamedTuple):
     ci: list[float]  # half of each system's interval
 
 
-def _sacrebleu(said, people, kind):
+def _sacrebleu(said, people, kind, draws):
     names = [("a", said[0]), ("b", said[1])]
     streams = [list(stream) for stream in zip(*people, strict=True)]
     metric = BLEU(tokenize="none", smooth_method="none")
-    test = PairedTest(names, {"BLEU": metric}, streams, test_type=kind, n_samples=10_000)
+    test = PairedTest(names, {"BLEU": metric}, streams, test_type=kind, n_samples=draws)
     first, second = test()[1]["BLEU"]
     return _Theirs([first.score, second.score], second.p_value, [first.ci, second.ci])
 
