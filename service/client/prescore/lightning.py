@@ -1,17 +1,22 @@
 """For Lightning: `Trainer(callbacks=[PrescoreCallback("run-7", dataset=…, export=…)])`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prescore.exporting import Export, Exporting
 from prescore.watching import Watch
 
-try:
-    from lightning.pytorch import Callback, LightningModule, Trainer
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "prescore.lightning needs Lightning: pip install 'prescore-client[lightning]'",
-        name=error.name,
-    ) from error
+if TYPE_CHECKING:  # equal answers where Lightning is installed and where it is not
+    Callback = object
+    LightningModule = Any
+    Trainer = Any
+else:
+    try:
+        from lightning.pytorch import Callback, LightningModule, Trainer
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "prescore.lightning needs Lightning: pip install 'prescore-client[lightning]'",
+            name=error.name,
+        ) from error
 
 
 class PrescoreCallback(Callback):
