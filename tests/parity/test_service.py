@@ -60,7 +60,7 @@ def published(fleet, data, tmp_path_factory, request):
     return dataset, system, dict(zip(names, system.captions, strict=True))
 
 
-@pytest.mark.parametrize("tokenizer", ["none", "ptb"])
+@pytest.mark.parametrize("tokenizer", [pytest.param("none", marks=pytest.mark.slow), "ptb"])
 def test_published_systems_score_as_published(fleet, published, tokenizer):
     dataset, system, captions = published
     found, _ = _evaluate(fleet, dataset, captions, tokenizer=tokenizer)

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parents[1]
 PROGRAM = """
 import resource, sys
@@ -35,6 +37,7 @@ def _extra_megabytes(images: int) -> float:
     return int(result.stdout) / 1024
 
 
+@pytest.mark.slow
 def test_peak_memory_does_not_grow_with_the_captions():
     """Sixteen blocks after one: what stays is the columns, some 30 bytes a token while made."""
     captions = 16 * 128 * 5
