@@ -70,6 +70,7 @@ def test_a_storm_of_kills_loses_nothing(tmp_path, seconds, count):
                         victim.kill()
             time.sleep(0.05)
         _all_ended(fleet, count)
+        until(lambda: _answers(fleet), 20, "the API, which may have been the last to be killed")
         with fleet.client() as client:
             for number, identity in submitted.items():
                 found = client.get(f"/v1/evaluations/{identity}").json()
@@ -78,6 +79,12 @@ def test_a_storm_of_kills_loses_nothing(tmp_path, seconds, count):
         _nothing_leaked(fleet)
     finally:
         fleet.stop()
+
+
+def _answers(fleet):
+    with contextlib.suppress(httpx.HTTPError), fleet.client() as client:
+        return client.get("/readyz").status_code == httpx.codes.OK
+    return False
 
 
 def _golden(folder, identities, count):
