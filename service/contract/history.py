@@ -113,18 +113,18 @@ def _keep_scores(connection: Connection, identity: str, rows: Sequence[Mapping[s
     request = connection.execute(
         sa.select(evaluations.c.request).where(evaluations.c.id == identity)
     ).scalar_one()
-    for name, score in scores.shown(rows, json.loads(request)).items():
-        low, high = score.interval or (None, None)
-        connection.execute(
-            score_rows.insert().values(
-                evaluation_id=identity,
-                metric=name,
-                value=score.value,
-                low=low,
-                high=high,
-                signature=score.signature,
-            )
-        )
+    kept = [
+        {
+            "evaluation_id": identity,
+            "metric": name,
+            "value": score.value,
+            **dict(zip(("low", "high"), score.interval or (None, None), strict=True)),
+            "signature": score.signature,
+        }
+        for name, score in scores.shown(rows, json.loads(request)).items()
+    ]
+    if kept:
+        connection.execute(score_rows.insert(), kept)
 
 
 def _change(connection: Connection, identity: str, **values: Any) -> bool:

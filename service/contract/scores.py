@@ -1,7 +1,7 @@
 """The scores that works have brought, and which of them an evaluation shows."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from service.contract import catalogue, gates
@@ -12,9 +12,10 @@ from service.contract.schemas.scores import ScoreOut
 Row = Mapping[str, Any]  # a work of an evaluation, as `history.work_statuses` has it
 
 
-def brought(rows: Sequence[Row]) -> dict[str, ScoreOut]:
+def brought(rows: Sequence[Row], names: Container[str] | None = None) -> dict[str, ScoreOut]:
     """By name, as the works summed them up: a summary has `scores`, their `signature` (one, or by
-    name) and, for some of them, `intervals`.
+    name) and, for some of them, `intervals`. All of them, or those of these names: a run may have
+    hundreds and show three.
     """
     found: dict[str, ScoreOut] = {}
     for row in rows:
@@ -22,6 +23,8 @@ def brought(rows: Sequence[Row]) -> dict[str, ScoreOut]:
             summary = json.loads(row["summary"])
             intervals = summary.get("intervals", {})
             for name, value in summary.get("scores", {}).items():
+                if names is not None and name not in names:
+                    continue
                 score = ScoreOut.of(name, value, summary["signature"], intervals.get(name))
                 found.setdefault(name, score)
     return found
@@ -49,7 +52,6 @@ def _looked(rows: Sequence[Row]) -> Mapping[str, Any]:
 
 def shown(rows: Sequence[Row], request: Mapping[str, Any]) -> dict[str, ScoreOut]:
     """Those that were asked for by name, in gates too, and, for all pre-gen ones, the headline."""
-    found = brought(rows)
     wanted: list[str] = []
     if request["checkpoint"] is not None:
         pregen = request["pregen"]
@@ -57,4 +59,5 @@ def shown(rows: Sequence[Row], request: Mapping[str, Any]) -> dict[str, ScoreOut
     wanted += catalogue.expand(request["postgen"])
     wanted += gates.names(request.get("gates", []))
     full = {name: catalogue.metric(name).name for name in wanted}
+    found = brought(rows, set(full.values()))
     return {name: found[of] for name, of in full.items() if of in found}

@@ -19,21 +19,31 @@ NOT_FINITE = "its value is infinite or undefined"
 def of(rows: Sequence[Row], request: Request) -> tuple[list[GateOut], Verdict | None]:
     """Each gate, and all of them together."""
     asked = [gates.parse(text) for text in request.get("gates", [])]
-    known = evidence(rows, request)
-    found = [gates.decide(gate, known) for gate in asked]
-    shown = {**scores.expected(rows), **scores.brought(rows)} if asked else {}
+    if not asked:
+        return [], None
+    names = list(dict.fromkeys(name for gate in asked for name in gate.metrics))
+    found = scores.brought(rows, {catalogue.metric(name).name for name in names})
+    expected = scores.expected(rows)
+    known = _evidence(rows, request, names, found, expected)
+    decided = [gates.decide(gate, known) for gate in asked]
+    shown = {**expected, **found}
     out = [
         GateOut(gate=gate.text, verdict=verdict, detail=detail, scores=_scores(gate, known, shown))
-        for gate, (verdict, detail) in zip(asked, found, strict=True)
+        for gate, (verdict, detail) in zip(asked, decided, strict=True)
     ]
-    return out, gates.overall(verdict for verdict, _ in found)
+    return out, gates.overall(verdict for verdict, _ in decided)
 
 
-def evidence(rows: Sequence[Row], request: Request) -> Evidence:
-    """What is known by now of the metrics that gates name."""
-    names = gates.names(request.get("gates", []))
-    found = scores.brought(rows) if names else {}
-    expected = scores.expected(rows) if names else {}
+def _evidence(
+    rows: Sequence[Row],
+    request: Request,
+    names: Sequence[str],
+    found: Mapping[str, ScoreOut],
+    expected: Mapping[str, ScoreOut],
+) -> Evidence:
+    """What is known by now of the metrics that gates name: scores, or what they are expected to be,
+    and what was kept of the past.
+    """
     by_name = {row["name"]: row for row in rows}
     kept = request.get("baselines", {})
     measured: dict[str, Measured] = {}
