@@ -86,18 +86,7 @@ def _numbered(path: Path) -> Iterator[tuple[int, Rated | Pair]]:
 def _object(number: int, line: bytes) -> Mapping[str, Any]:
     if len(line) > MAX_LINE_BYTES:
         raise RequestRefused(f"line {number}: longer than {MAX_LINE_BYTES} bytes")
-    try:
-        value = strict_json.parse(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise RequestRefused(f"line {number}: not UTF-8 (byte {error.start})") from None
-    except strict_json.NotJson as error:
-        field = error.where.replace("/", ", ", 1)
-        raise RequestRefused(
-            f"line {number}{field}: {error}", pointer=f"/{number}{error.where}"
-        ) from None
-    if not isinstance(value, dict):
-        raise RequestRefused(f"line {number}: expected a JSON object, found {value!r:.60}")
-    return value
+    return strict_json.line_object(number, line, RequestRefused)
 
 
 def _judgement(number: int, value: Mapping[str, Any]) -> Rated | Pair:

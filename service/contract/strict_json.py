@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
+from service.contract.errors import RequestRefused
+
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # nothing else can make a lone one
 
@@ -37,6 +39,20 @@ def parse(text: str) -> Any:
         raise NotJson("expected JSON, found nesting too deep") from None
     if _ESCAPED_SURROGATE.search(text):
         _refuse_surrogates(value)
+    return value
+
+
+def line_object(number: int, line: bytes, refused: type[RequestRefused]) -> dict[str, Any]:
+    """The JSON object in a line of a file; `refused` says which line it is, and where in it."""
+    try:
+        value = parse(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise refused(f"line {number}: not UTF-8 (byte {error.start})") from None
+    except NotJson as error:
+        field = error.where.replace("/", ", ", 1)
+        raise refused(f"line {number}{field}: {error}", pointer=f"/{number}{error.where}") from None
+    if not isinstance(value, dict):
+        raise refused(f"line {number}: expected a JSON object, found {value!r:.60}")
     return value
 
 

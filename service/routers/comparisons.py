@@ -4,15 +4,13 @@ import asyncio
 
 from fastapi import APIRouter, Response
 
-from service import comparisons, interface, results, runs
-from service.contract.errors import NotFound
+from service import comparisons, results
 from service.contract.requests import ComparisonIn
 from service.contract.schemas.comparisons import ComparisonOut
 from service.dependencies import Service
 from service.json_bodies import JsonRoute
 from service.routers import polling
 from service.routers.parameters import ComparisonIdentity, IfNoneMatch, Prefer
-from service.routers.polling import MADE, REFUSED, made
 
 router = APIRouter(prefix="/v1/comparisons", tags=["comparisons"], route_class=JsonRoute)
 
@@ -24,22 +22,13 @@ router = APIRouter(prefix="/v1/comparisons", tags=["comparisons"], route_class=J
     status_code=202,
     response_model=ComparisonOut,
     response_description="Taken in: poll for the scores.",
-    responses={
-        201: {
-            "model": ComparisonOut,
-            "description": "`Prefer: wait=N` was asked for, and it has ended.",
-            **interface.headers(*MADE),
-        },
-        202: interface.headers(*MADE, "Retry-After"),
-        **interface.refusals(*REFUSED),
-    },
+    responses=polling.taken_in(ComparisonOut, "it has ended"),
 )
 async def submit(request: ComparisonIn, service: Service, prefer: Prefer = None) -> Response:
     """Of the same split of the same version, by metrics that were computed alike; else it is
     refused, and the field that differs is named. A comparison is computed once.
     """
     identity = await asyncio.to_thread(comparisons.submit, service.records, service.blobs, request)
-    await asyncio.to_thread(service.queues.flush, service.records)
     return await polling.submitted(
         service,
         f"/v1/comparisons/{identity}",
@@ -79,10 +68,13 @@ async def get(
     status_code=202,
     response_model=ComparisonOut,
     response_description="It has ended.",
-    responses={202: interface.headers("ETag", "Location"), **interface.refusals(NotFound)},
+    responses=polling.CANCELED,
 )
 def cancel(id: ComparisonIdentity, service: Service) -> Response:
     """Ends what nobody else waits for."""
-    runs.cancel(service.records, id)
-    answer, version = comparisons.get(service.records, service.blobs, id)
-    return made(answer, id, version, 202, {"Location": f"/v1/comparisons/{id}"})
+    return polling.canceled(
+        service,
+        id,
+        f"/v1/comparisons/{id}",
+        lambda: comparisons.get(service.records, service.blobs, id),
+    )

@@ -5,12 +5,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from service import evaluations, interface, labelled, results, runs, submissions
+from service import evaluations, interface, labelled, results, submissions
 from service.contract.errors import (
     Conflict,
     InvalidCursor,
     InvalidRequest,
-    NotFound,
 )
 from service.contract.requests import EvaluationIn
 from service.contract.schemas.evaluations import EvaluationOut, EvaluationPage
@@ -22,7 +21,6 @@ from service.listing import PARAMETERS, list_evaluations
 from service.preferences import idempotency_key
 from service.routers import polling
 from service.routers.parameters import Cursor, Digits, IdempotencyKey, Identity, IfNoneMatch, Prefer
-from service.routers.polling import MADE, REFUSED, made
 
 router = APIRouter(prefix="/v1/evaluations", tags=["evaluations"], route_class=JsonRoute)
 
@@ -34,15 +32,7 @@ router = APIRouter(prefix="/v1/evaluations", tags=["evaluations"], route_class=J
     status_code=202,
     response_model=EvaluationOut,
     response_description="Taken in: poll or listen for its scores.",
-    responses={
-        201: {
-            "model": EvaluationOut,
-            "description": "`Prefer: wait=N` was asked for, and what it waits for is there.",
-            **interface.headers(*MADE),
-        },
-        202: interface.headers(*MADE, "Retry-After"),
-        **interface.refusals(*REFUSED, Conflict),
-    },
+    responses=polling.taken_in(EvaluationOut, "what it waits for is there", Conflict),
 )
 async def submit(
     request: EvaluationIn,
@@ -58,7 +48,6 @@ async def submit(
     submitted = await asyncio.to_thread(
         submissions.submit, service.records, service.blobs, service.places, request, key
     )
-    await asyncio.to_thread(service.queues.flush, service.records)
     return await polling.submitted(
         service,
         f"/v1/evaluations/{submitted.id}",
@@ -119,10 +108,10 @@ async def get(
     status_code=202,
     response_model=EvaluationOut,
     response_description="It has ended.",
-    responses={202: interface.headers("ETag", "Location"), **interface.refusals(NotFound)},
+    responses=polling.CANCELED,
 )
 def cancel(id: Identity, service: Service) -> Response:
     """Ends what nobody else waits for. Canceling what has ended changes nothing."""
-    runs.cancel(service.records, id)
-    answer, version = evaluations.get(service.records, id)
-    return made(answer, id, version, 202, {"Location": f"/v1/evaluations/{id}"})
+    return polling.canceled(
+        service, id, f"/v1/evaluations/{id}", lambda: evaluations.get(service.records, id)
+    )

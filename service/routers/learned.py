@@ -4,14 +4,13 @@ import asyncio
 
 from fastapi import APIRouter, Response
 
-from service import interface, learned, results, runs
+from service import interface, learned, results
 from service.contract.errors import BlobDamaged, BlobMissing, NotFound, StoreUnavailable
 from service.contract.learned import LearnedIn, LearnedOut
 from service.dependencies import Service
 from service.json_bodies import JsonRoute
 from service.routers import polling
 from service.routers.parameters import IfNoneMatch, LearnedIdentity, Prefer
-from service.routers.polling import MADE, REFUSED, made
 
 router = APIRouter(prefix="/v1/learned", tags=["learned"], route_class=JsonRoute)
 _FILE = "application/octet-stream"
@@ -24,15 +23,7 @@ _FILE = "application/octet-stream"
     status_code=202,
     response_model=LearnedOut,
     response_description="Taken in: poll for the model.",
-    responses={
-        201: {
-            "model": LearnedOut,
-            "description": "`Prefer: wait=N` was asked for, and it has ended.",
-            **interface.headers(*MADE),
-        },
-        202: interface.headers(*MADE, "Retry-After"),
-        **interface.refusals(*REFUSED),
-    },
+    responses=polling.taken_in(LearnedOut, "it has ended"),
 )
 async def submit(request: LearnedIn, service: Service, prefer: Prefer = None) -> Response:
     """How likely a person wrote a caption (NNEval), learnt from other metrics' scores of people's
@@ -42,7 +33,6 @@ async def submit(request: LearnedIn, service: Service, prefer: Prefer = None) ->
     identity = await asyncio.to_thread(
         learned.submit, service.records, service.blobs, service.places, request
     )
-    await asyncio.to_thread(service.queues.flush, service.records)
     return await polling.submitted(
         service,
         f"/v1/learned/{identity}",
@@ -94,10 +84,10 @@ def fetch(id: LearnedIdentity, service: Service) -> Response:
     status_code=202,
     response_model=LearnedOut,
     response_description="It has ended.",
-    responses={202: interface.headers("ETag", "Location"), **interface.refusals(NotFound)},
+    responses=polling.CANCELED,
 )
 def cancel(id: LearnedIdentity, service: Service) -> Response:
     """Ends it, unless another one waits for the same."""
-    runs.cancel(service.records, id)
-    answer, version = learned.get(service.records, id)
-    return made(answer, id, version, 202, {"Location": f"/v1/learned/{id}"})
+    return polling.canceled(
+        service, id, f"/v1/learned/{id}", lambda: learned.get(service.records, id)
+    )

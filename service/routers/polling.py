@@ -14,6 +14,7 @@ from service.contract.errors import (
     InvalidRequest,
     MalformedJson,
     NotFound,
+    PrescoreError,
     StoreUnavailable,
     TooLarge,
     UnknownMetric,
@@ -24,7 +25,7 @@ from service.dependencies import Parts
 from service.preferences import matches, wait_seconds
 
 # What a request that is taken in may be refused for.
-REFUSED = (
+_REFUSED = (
     MalformedJson,
     NotFound,
     BlobMissing,
@@ -38,14 +39,31 @@ REFUSED = (
 )
 R = TypeVar("R", bound=RunOut)
 RETRY_AFTER = "1"
-MADE = ("ETag", "Location", "Preference-Applied")
-WAITED = ("ETag", "Retry-After", "Preference-Applied")
+_MADE = ("ETag", "Location", "Preference-Applied")
+_WAITED = ("ETag", "Retry-After", "Preference-Applied")
+CANCELED: interface.Responses = {
+    202: interface.headers("ETag", "Location"),
+    **interface.refusals(NotFound),
+}
+
+
+def taken_in(model: type[RunOut], ended: str, *refused: type[PrescoreError]) -> interface.Responses:
+    """What a submission may answer; `ended` is what `Prefer: wait` waits for, with its verb."""
+    return {
+        201: {
+            "model": model,
+            "description": f"`Prefer: wait=N` was asked for, and {ended}.",
+            **interface.headers(*_MADE),
+        },
+        202: interface.headers(*_MADE, "Retry-After"),
+        **interface.refusals(*_REFUSED, *refused),
+    }
 
 
 def described(subject: str) -> interface.Responses:
     """What a poll may answer; `subject` is what is polled, with its verb."""
     return {
-        200: interface.headers(*WAITED),
+        200: interface.headers(*_WAITED),
         304: {
             "description": f"{subject} as `If-None-Match` says.",
             **interface.headers("ETag", "Preference-Applied"),
@@ -61,7 +79,10 @@ async def submitted(
     build: Callable[[], tuple[R, int]],
     enough: Callable[[R], bool],
 ) -> Response:
-    """202; or, where `Prefer: wait=N` was asked and enough has come in time, 201."""
+    """Wakes the workers. 202; or, where `Prefer: wait=N` was asked and enough has come in time,
+    201.
+    """
+    await asyncio.to_thread(service.queues.flush, service.records)
     seconds = wait_seconds(prefer)
     until = asyncio.get_running_loop().time() + (seconds or 0)
     while True:
@@ -76,7 +97,7 @@ async def submitted(
         headers["Retry-After"] = RETRY_AFTER
     if seconds is not None:
         headers["Preference-Applied"] = f"wait={seconds}"
-    return made(found, found.id, version, status, headers)
+    return _made(found, version, status, headers)
 
 
 async def answer(
@@ -103,14 +124,20 @@ async def answer(
     return Response(kept.text, 200, headers, media_type="application/json")
 
 
-def made(
-    answer: RunOut, identity: str, version: int, status: int, headers: dict[str, str]
+def canceled(
+    service: Parts, identity: str, place: str, build: Callable[[], tuple[RunOut, int]]
 ) -> Response:
+    runs.cancel(service.records, identity)
+    answer, version = build()
+    return _made(answer, version, 202, {"Location": place})
+
+
+def _made(answer: RunOut, version: int, status: int, headers: dict[str, str]) -> Response:
     """A run that was just submitted, or canceled."""
     return Response(
         answer.model_dump_json(),
         status,
-        {"ETag": etag(identity, version), **headers},
+        {"ETag": etag(answer.id, version), **headers},
         media_type="application/json",
     )
 

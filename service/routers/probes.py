@@ -4,17 +4,13 @@ import asyncio
 
 from fastapi import APIRouter, Response
 
-from service import interface, probes, results, runs
-from service.contract.errors import (
-    NotFound,
-)
+from service import probes, results
 from service.contract.requests import ProbesIn
 from service.contract.schemas.probes import ProbesOut
 from service.dependencies import Service
 from service.json_bodies import JsonRoute
 from service.routers import polling
 from service.routers.parameters import IfNoneMatch, Prefer, ProbesIdentity
-from service.routers.polling import MADE, REFUSED, made
 
 router = APIRouter(prefix="/v1/probes", tags=["probes"], route_class=JsonRoute)
 
@@ -26,15 +22,7 @@ router = APIRouter(prefix="/v1/probes", tags=["probes"], route_class=JsonRoute)
     status_code=202,
     response_model=ProbesOut,
     response_description="Taken in: poll for the tables.",
-    responses={
-        201: {
-            "model": ProbesOut,
-            "description": "`Prefer: wait=N` was asked for, and they have ended.",
-            **interface.headers(*MADE),
-        },
-        202: interface.headers(*MADE, "Retry-After"),
-        **interface.refusals(*REFUSED),
-    },
+    responses=polling.taken_in(ProbesOut, "they have ended"),
 )
 async def submit(request: ProbesIn, service: Service, prefer: Prefer = None) -> Response:
     """People against people and against a system, frequent and rare words made unknown, words
@@ -43,7 +31,6 @@ async def submit(request: ProbesIn, service: Service, prefer: Prefer = None) -> 
     identity = await asyncio.to_thread(
         probes.submit, service.records, service.blobs, service.places, request
     )
-    await asyncio.to_thread(service.queues.flush, service.records)
     return await polling.submitted(
         service,
         f"/v1/probes/{identity}",
@@ -76,10 +63,10 @@ async def get(
     status_code=202,
     response_model=ProbesOut,
     response_description="They have ended.",
-    responses={202: interface.headers("ETag", "Location"), **interface.refusals(NotFound)},
+    responses=polling.CANCELED,
 )
 def cancel(id: ProbesIdentity, service: Service) -> Response:
     """Ends what nobody else waits for."""
-    runs.cancel(service.records, id)
-    answer, version = probes.get(service.records, id)
-    return made(answer, id, version, 202, {"Location": f"/v1/probes/{id}"})
+    return polling.canceled(
+        service, id, f"/v1/probes/{id}", lambda: probes.get(service.records, id)
+    )

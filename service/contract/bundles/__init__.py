@@ -206,17 +206,7 @@ class _Names:
 
 
 def _item(number: int, line: bytes) -> Item:
-    try:
-        value = strict_json.parse(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise InvalidBundle(f"line {number}: not UTF-8 (byte {error.start})") from None
-    except strict_json.NotJson as error:
-        field = error.where.replace("/", ", ", 1)
-        raise InvalidBundle(
-            f"line {number}{field}: {error}", pointer=f"/{number}{error.where}"
-        ) from None
-    if not isinstance(value, dict):
-        raise InvalidBundle(f"line {number}: expected a JSON object, found {value!r:.60}")
+    value = strict_json.line_object(number, line, InvalidBundle)
     references = value.get("references")
     if not isinstance(references, list) or not references:
         raise _wrong(number, "references", "a list of at least one caption", references)
