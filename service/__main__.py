@@ -2,7 +2,7 @@
 
 import typer
 
-from service import commands
+from service.operate import commands
 
 app = typer.Typer(name="python -m service", no_args_is_help=True, pretty_exceptions_enable=False)
 for command in (

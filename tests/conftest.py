@@ -9,13 +9,14 @@ import torch
 from hypothesis import settings
 
 import outside
-from service.contract import assets, database
-from service.contract.assets import Places
-from service.contract.blobs import Blobs, open_blobs
 from service.contract.errors import MetricUnavailable
-from workers.metrics import tuples
-from workers.metrics.jvm import Jvm
-from workers.metrics.tuple_store import TupleStore
+from service.contract.plan import assets
+from service.contract.plan.assets import Places
+from service.works import database
+from service.works.blobs import Blobs, open_blobs
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.scenes import tuples
+from workers.metrics.scenes.tuple_store import TupleStore
 
 # The same examples each time: what fails here fails again. More of them: HYPOTHESIS_PROFILE=wide.
 settings.register_profile("steady", derandomize=True, deadline=None)

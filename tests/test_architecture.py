@@ -51,7 +51,7 @@ def test_tests_have_no_packages_that_would_shadow_ours():
     assert not [path for path in _tracked() if path.startswith("tests/") and "__init__" in path]
 
 
-SHIPPED = "workers/learned/coco.safetensors"  # weights and hashed counts; CARD.md beside it
+SHIPPED = "workers/metrics/learned/coco.safetensors"  # weights and hashed counts; CARD.md beside it
 
 
 def test_no_data_and_no_path_of_a_machine_is_committed():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.contract import catalogue
+from service.contract.metrics import catalogue
 from service.contract.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,9 +54,9 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
     import numpy as np
 
     from builders import ENCODER, model, tensors
-    from service.contract import bundles
-    from service.contract.bundles import Item
-    from workers import checkpoints, features
+    from service.contract.formats import bundles
+    from service.contract.formats.bundles import Item
+    from workers.inference import checkpoints, features
 
     monkeypatch.chdir(tmp_path)
     names = ["a.jpg", "b.jpg"]

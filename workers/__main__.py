@@ -2,23 +2,27 @@
 
 import typer
 
-from workers import commands
+from workers.cli.assets import assets
+from workers.cli.check import check
+from workers.cli.convert import convert
+from workers.cli.doctor import doctor
+from workers.cli.judge import judge
+from workers.cli.lab import lab
+from workers.cli.learned import learned
+from workers.cli.probe import probe
+from workers.cli.score import score
+from workers.cli.worker import worker
 
 
 def main() -> None:
     app = typer.Typer(
         name="python -m workers", no_args_is_help=True, pretty_exceptions_enable=False
     )
-    app.command("check")(commands.check)
-    app.command("probe")(commands.probe)
-    app.command("score")(commands.score)
-    app.command("doctor")(commands.doctor)
-    app.command("judge")(commands.judge)
-    app.add_typer(commands.assets, name="assets")
-    app.add_typer(commands.convert, name="convert")
-    app.add_typer(commands.worker, name="worker")
-    app.add_typer(commands.lab, name="lab")
-    app.add_typer(commands.learned, name="learned")
+    for command in (check, doctor, judge, probe, score):
+        app.command()(command)
+    groups = {"assets": assets, "convert": convert, "lab": lab, "learned": learned}
+    for name, group in {**groups, "worker": worker}.items():
+        app.add_typer(group, name=name)
     app()
 
 

@@ -1,1 +1,1 @@
-"""The language that the front door and the engine room both speak; needs pydantic alone."""
+"""What both sides say and read: pydantic and the standard library, nothing else."""

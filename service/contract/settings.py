@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from service.contract.errors import InvalidSetting
 
@@ -29,8 +28,8 @@ def _data_home() -> Path:
         raise InvalidSetting("PRESCORE_HOME: expected a folder, found no home folder") from None
 
 
-class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="PRESCORE_", env_ignore_empty=True, frozen=True)
+class Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     home: Path = Field(default_factory=_data_home, description="Where everything is kept.")
     device: Annotated[str, AfterValidator(_device)] = Field(
@@ -86,7 +85,7 @@ def hand_on(settings: Settings) -> tuple[dict[str, str], bytes]:
     stdin, which `load` reads.
     """
     handed = {name: value for name, value in os.environ.items() if name.startswith(_CREDENTIALS)}
-    own = {f"PRESCORE_{name.upper()}" for name in Settings.model_fields}
+    own = {_variable(name) for name in Settings.model_fields}
     environment = {
         name: value for name, value in os.environ.items() if name not in own and name not in handed
     }
@@ -103,8 +102,17 @@ def load() -> Settings:
         os.environ.update(document["credentials"])  # where the object store's library looks
         return Settings.model_validate(document["settings"])
     try:
-        return Settings()
+        return Settings.model_validate(_told())
     except ValidationError as error:
         first = error.errors()[0]
-        name = "PRESCORE_" + "_".join(str(part) for part in first["loc"]).upper()
-        raise InvalidSetting(f"{name}: {first['msg']}") from error
+        raise InvalidSetting(f"{_variable(first['loc'][0])}: {first['msg']}") from error
+
+
+def _told() -> dict[str, str]:
+    """What the environment says; an empty variable, as compose files write it, says nothing."""
+    found = {name: os.environ.get(_variable(name)) for name in Settings.model_fields}
+    return {name: value for name, value in found.items() if value}
+
+
+def _variable(name: str | int) -> str:
+    return f"PRESCORE_{name}".upper()

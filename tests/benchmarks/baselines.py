@@ -15,11 +15,11 @@ from gensim.models import KeyedVectors
 from numpy.typing import NDArray
 from torch import Tensor
 
-from service.contract.checkpoint_header import EDGE, UNK
-from workers import decoding
-from workers.decoding import Decoded
+from service.contract.formats.checkpoint_header import EDGE, UNK
+from workers.inference import decoding
+from workers.inference.decoding import Decoded
 from workers.metrics.family import Task
-from workers.metrics.stop_words import ENGLISH
+from workers.metrics.vectors.stop_words import ENGLISH
 
 _SCORED, _DECODED, _BATCH, _MOVED = 200, 10, 64, 200
 

@@ -26,17 +26,20 @@ from rows import Row, seconds  # beside this file
 
 from oracles import coco_scorers
 from parity import systems
-from service.contract import assets
-from service.contract.assets import Places
 from service.contract.errors import MetricUnavailable
-from workers.metrics import postgen, references, tuples, wmd, word_vectors
+from service.contract.plan import assets
+from service.contract.plan.assets import Places
+from workers.metrics import postgen, references
+from workers.metrics.families import wmd
 from workers.metrics.family import Measured, Task
-from workers.metrics.jvm import Jvm
+from workers.metrics.java.jvm import Jvm
 from workers.metrics.references import References
-from workers.metrics.scene_graphs import Tuples
-from workers.metrics.stop_words import ENGLISH
+from workers.metrics.scenes import tuples
+from workers.metrics.scenes.scene_graphs import Tuples
+from workers.metrics.scenes.tuple_store import TupleStore
 from workers.metrics.tokens import tokenize
-from workers.metrics.tuple_store import TupleStore
+from workers.metrics.vectors import word_vectors
+from workers.metrics.vectors.stop_words import ENGLISH
 
 _SHARED = Path(__file__).resolve().parents[3] / "shared"
 DATA = Path(os.environ.get("PRESCORE_DATA", _SHARED / "data"))

@@ -7,10 +7,10 @@ import torch
 from numpy.typing import NDArray
 
 from builders import encoded, model, tensors
-from workers import decoding
-from workers.captioners import Recurrent
-from workers.columns import Columns
-from workers.vocabulary import Encoded
+from workers.inference import decoding
+from workers.inference.captioners import Recurrent
+from workers.inference.columns import Columns
+from workers.inference.vocabulary import Encoded
 
 SIZE, WORDS, FEATURES = 512, 10_000, 2048
 GREEDY = decoding.Options(beam=1, min_words=0, unk=True)

@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 import captions  # beside this file
 import single  # beside this file
@@ -35,7 +36,7 @@ from case import Case, made_up  # beside this file
 from rows import Row, record, seconds, table  # beside this file
 
 from oracles import pregen as oracle
-from workers import decoding, prefix, scoring
+from workers.inference import decoding, prefix, scoring
 from workers.metrics import pregen
 
 

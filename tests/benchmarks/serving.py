@@ -24,15 +24,16 @@ from pathlib import Path
 import httpx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 import torch
 from case import made_up  # beside this file
 
 from builders import ENCODER, model, tensors
 from fleet import Fleet, until, upload
-from service.contract import bundles
-from service.contract.bundles import Item
-from workers import checkpoints, features
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from workers.inference import checkpoints, features
 
 IMAGES, DECODES = 1000, 10
 UPLOAD_BYTES = 500_000_000

@@ -10,9 +10,9 @@ from rows import Row, seconds  # beside this file
 
 from oracles import coco_scorers
 from parity import probes
-from workers.metrics.jvm import Jvm
-from workers.probing.constant import search
-from workers.probing.material import Material
+from workers.analysis.probing.constant import search
+from workers.analysis.probing.material import Material
+from workers.metrics.java.jvm import Jvm
 
 _TRIED = 4  # sentences of the baseline
 _PARTS = (("bleu_4", 0.25), ("bleu_4", 0.5), ("bleu_4", 1.0), ("cider_d", 1.0), ("rouge_l", 1.0))

@@ -6,10 +6,10 @@ import numpy as np
 from rows import Row, seconds  # beside this file
 
 from made_up import FAMILIES, scores, statistics
+from workers.analysis.uncertainty import comparison, intervals, pregen, resampling
+from workers.analysis.uncertainty.pregen import Material
 from workers.metrics import postgen
 from workers.metrics import pregen as metrics
-from workers.uncertainty import comparison, intervals, pregen, resampling
-from workers.uncertainty.pregen import Material
 
 _PART = 20  # of the baseline's resamples
 

@@ -9,7 +9,7 @@ import pytest
 
 import prescore
 from prescore import bundles
-from service.contract import bundles as service_bundles
+from service.contract.formats import bundles as service_bundles
 
 
 def _bytes(folder):

@@ -23,7 +23,7 @@ def test_commands_of_other_distributions_join_by_entry_point():
 
 
 def test_a_group_of_commands_becomes_a_group(monkeypatch):
-    entry = EntryPoint("lab", "workers.commands:lab", commands.GROUP)
+    entry = EntryPoint("lab", "workers.cli.lab:lab", commands.GROUP)
     monkeypatch.setattr(commands, "entry_points", lambda group: [entry])
     result = CliRunner().invoke(commands.build(), ["lab", "--help"])
     assert "train" in result.stdout

@@ -105,7 +105,10 @@ def test_checkpoints_are_scored_as_they_are_saved(service, watch, saved, silence
     assert run.results()[0].evaluation.labels == {"branch": "main", "run": "run-7", "step": "10"}
     assert {sent["dataset"] for sent, _ in service.submissions.values()} == {"shapes/val"}
     assert all(sent["postgen"] == ["cider_d"] for sent, _ in service.submissions.values())
-    assert sorted(service.checkpoints.values()) == [b"weights of step 10", b"weights of step 20"]
+    assert sorted(service.checkpoints.values()) == [
+        b"weights of step 10",
+        b"weights of step 20",
+    ]
     assert silenced() == []
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parity import systems
-from workers.anytime import estimation, order, spending
-from workers.columns import Columns
+from workers.analysis.estimate import estimation, order, spending
+from workers.inference.columns import Columns
 from workers.metrics import postgen, references
 from workers.metrics.family import Statistics
-from workers.metrics.jvm import Jvm
+from workers.metrics.java.jvm import Jvm
 from workers.metrics.references import References
 from workers.metrics.tokens import tokenize
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 from pycocoevalcap.cider.cider import Cider
 
-from service.contract import bundles, importers
-from service.contract.checkpoint_header import Encoder
-from service.contract.words import TOKENIZERS
-from workers import columns as columns_file
-from workers import decoding, features, prefix, scoring, vocabulary
-from workers.captioners import Recurrent
+from service.contract.formats import bundles, importers
+from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.words import TOKENIZERS
+from workers.inference import columns as columns_file
+from workers.inference import decoding, features, prefix, scoring, vocabulary
+from workers.inference.captioners import Recurrent
 from workers.metrics import pregen
 
 ENCODER = Encoder(name="mobilenetv2-1.0-224-quant", digest="pool1280-uint8")

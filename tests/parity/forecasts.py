@@ -15,12 +15,12 @@ import numpy as np
 
 from histories import HITS, PREFIX, evaluation, pregen
 from parity import flickr8k
-from service.contract import bundles
-from service.contract.forecasts import PREDICTORS
-from service.contract.words import TOKENIZERS
-from workers import decoding, features, scoring, vocabulary
-from workers.captioners import Recurrent
-from workers.forecasting.forecast import forecast
+from service.contract.formats import bundles
+from service.contract.formats.words import TOKENIZERS
+from service.contract.metrics.forecasts import PREDICTORS
+from workers.analysis.forecasting.forecast import forecast
+from workers.inference import decoding, features, scoring, vocabulary
+from workers.inference.captioners import Recurrent
 from workers.lab import recipes, shapes
 from workers.lab.training import Examples
 from workers.metrics import postgen, references

@@ -10,11 +10,11 @@ import numpy as np
 
 from parity import learned_sets
 from parity.learned_sets import Judged
-from workers.learned import builder, fitting, learners, network
-from workers.learned.builder import Examples, photo_of
-from workers.learned.features import Tools
-from workers.learned.fitting import Fitted, Task, Watched
-from workers.learned.network import Recipe
+from workers.metrics.learned import builder, fitting, learners, network
+from workers.metrics.learned.builder import Examples, photo_of
+from workers.metrics.learned.features import Tools
+from workers.metrics.learned.fitting import Fitted, Task, Watched
+from workers.metrics.learned.network import Recipe
 
 NAMES_OF_FEATURES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d", "meteor", "wmd")
 _APART = (NAMES_OF_FEATURES[:4], *((name,) for name in NAMES_OF_FEATURES[4:]))  # as they are kept

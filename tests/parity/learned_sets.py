@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from parity.systems import NAMES, lines
-from service.contract import bundles
-from service.contract.bundles import Item
-from workers.learned import builder, features
-from workers.learned.builder import Captioner, Examples, photo_of
-from workers.metrics import frequencies, references, word_vectors
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from workers.metrics import frequencies, references
 from workers.metrics.frequencies import Frequencies
-from workers.metrics.word_vectors import WordVectors
+from workers.metrics.learned import builder, features
+from workers.metrics.learned.builder import Captioner, Examples, photo_of
+from workers.metrics.vectors import word_vectors
+from workers.metrics.vectors.word_vectors import WordVectors
 
 People = dict[str, tuple[str, ...]]
 

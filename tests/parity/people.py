@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from parity.systems import lines
-from workers.judgements import Rated
+from workers.files.judgements import Rated
 
 
 def expert(data: Path) -> tuple[list[Rated], list[bool]]:

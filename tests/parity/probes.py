@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from parity import systems
-from service.contract.words import TOKENIZERS
-from workers.metrics.jvm import Jvm
-from workers.probing import probes, scoring
-from workers.probing.health import health
-from workers.probing.material import Material, prepare
-from workers.probing.table import Row
+from service.contract.formats.words import TOKENIZERS
+from workers.analysis.probing import probes, scoring
+from workers.analysis.probing.health import health
+from workers.analysis.probing.material import Material, prepare
+from workers.analysis.probing.table import Row
+from workers.metrics.java.jvm import Jvm
 
 FILE = Path(__file__).with_name("PROBES.md")
 METRICS = ("bleu_4", "meteor", "rouge_l", "cider_d")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from service.contract.words import TOKENIZERS
+from service.contract.formats.words import TOKENIZERS
 
 DATASETS = ("flickr8k", "flickr30k", "mscoco")
 NAMES = tuple(

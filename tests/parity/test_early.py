@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parity import early, tables
-from workers.anytime import spending
+from workers.analysis.estimate import spending
 
 PAGE = Path(__file__).parent / "EARLY.md"
 LAST = 14

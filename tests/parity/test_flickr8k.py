@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from parity import flickr8k
-from workers import decoding
+from workers.inference import decoding
 from workers.lab import recipes
 from workers.lab.training import PAPER
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from parity import learned_sets, systems, tables
+from workers.analysis.uncertainty import comparison, intervals, pregen
+from workers.analysis.uncertainty.pregen import Material
 from workers.metrics import postgen, references
-from workers.uncertainty import comparison, intervals, pregen
-from workers.uncertainty.pregen import Material
 
 PAGE = Path(__file__).with_name("INTERVALS.md")
 EXPERIMENTS, OF_COLUMNS = 500, 2000

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from parity import learned, learned_sets
-from workers.learned import model, scoring
-from workers.learned.fitting import Watched
 from workers.metrics import references
+from workers.metrics.learned import model, scoring
+from workers.metrics.learned.fitting import Watched
 from workers.metrics.tokens import tokenize
 
 SAID = Path(__file__).with_name("LEARNED.md").read_text("utf-8")

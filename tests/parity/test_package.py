@@ -7,7 +7,7 @@ from builders import captions_with_references, sentence
 from oracles import coco_scorers
 from parity import systems
 from workers.metrics import postgen, references
-from workers.metrics.jvm import Jvm
+from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import tokenize
 
 PYTHON = ("bleu", "rouge_l", "cider_d", "cider")

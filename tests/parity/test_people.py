@@ -3,11 +3,11 @@
 import pytest
 
 from parity import people
-from workers.judgements import Judgements
-from workers.judging import scoring
-from workers.judging.verdict import verdict
-from workers.metrics import tuples
-from workers.metrics.jvm import Jvm
+from workers.analysis.judging import scoring
+from workers.analysis.judging.verdict import verdict
+from workers.files.judgements import Judgements
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.scenes import tuples
 
 NO_MODE = 126  # captions of which three people say three things: the figures take the lowest
 

@@ -11,8 +11,8 @@ import pytest
 
 from oracles import coco_scorers
 from parity import probes
-from workers.metrics.jvm import Jvm
-from workers.probing.asking import Options
+from workers.analysis.probing.asking import Options
+from workers.metrics.java.jvm import Jvm
 
 WITHOUT_JAVA = ("bleu_4", "rouge_l", "cider_d")
 

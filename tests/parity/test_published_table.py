@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from parity import systems
-from service.contract import catalogue
-from workers.columns import Columns
+from service.contract.metrics import catalogue
+from workers.analysis.study import correlations, files, strata
+from workers.inference.columns import Columns
 from workers.metrics import postgen, references
-from workers.study import correlations, files, strata
 
 POSTGEN = {"METEOR": "meteor", "CIDEr": "cider_d", "SPICE": "spice", "WMD": "wmd"}
 BEST = [f"mean_{image}_normcount_prefix0" for image in ("max", "mean", "join", "sum")]

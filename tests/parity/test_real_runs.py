@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from oracles import pregen as oracle
-from workers.columns import Columns
+from workers.analysis.study import correlations, strata
+from workers.analysis.study.rows import join
+from workers.inference.columns import Columns
 from workers.metrics import pregen
 from workers.metrics.postgen import Scores
-from workers.study import correlations, strata
-from workers.study.rows import join
 
 
 @pytest.fixture(scope="module", params=["init", "merge"])

@@ -8,8 +8,8 @@ import pytest
 from fleet import Fleet, until_ended
 from oracles import coco_scorers
 from parity import systems
-from service.contract import bundles
-from service.contract.bundles import Item
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
 
 SECONDS = 300
 QUICK = "init_1"

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import checkpoint, until, until_ended, upload
-from service.contract.tables import events, work_rows
+from service.works.tables import events, work_rows
 
 SEEDS = itertools.count(8000)
 

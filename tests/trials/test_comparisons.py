@@ -11,9 +11,9 @@ import prescore
 from builders import captions_with_references
 from fleet import Fleet, bundle, bundle_of, checkpoint, until, until_ended, upload
 from prescore import commands
+from workers.analysis.uncertainty import comparison, intervals
 from workers.metrics import postgen, references
-from workers.metrics.jvm import Jvm
-from workers.uncertainty import comparison, intervals
+from workers.metrics.java.jvm import Jvm
 
 WORDS = ["a", "man", "woman", "people", "dog", "runs", "sits", "on", "grass", "big"]
 SAID, PEOPLE = captions_with_references(WORDS, 50, 0)

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import Fleet, bundle, checkpoint, until_ended, upload
-from service.contract.tables import work_rows
+from service.works.tables import work_rows
 
 IMAGES = 260
 SLOW = {"beam": 20, "min_words": 199, "max_words": 200}  # some ten seconds for all of them

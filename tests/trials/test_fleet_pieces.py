@@ -21,9 +21,9 @@ from rq import Queue
 from rq.serializers import JSONSerializer
 
 from fleet import LONG, ROOT, bundle, checkpoint, free_port, until, upload
-from service.contract import queueing
-from service.contract.queueing import Queues
-from workers.worker import QueueWorker
+from service.works import queueing
+from service.works.queueing import Queues
+from workers.runtime.worker import QueueWorker
 
 DEPLOY = ROOT / "deploy"
 SERVICES = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]

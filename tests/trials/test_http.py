@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 import interface
 from fleet import bundle, checkpoint, digest, until, until_ended, upload
-from service import cursors
-from service.contract.tables import attempts, evaluation_works, work_rows
-from workers import checkpoints as engine
+from service.runs import cursors
+from service.works.tables import attempts, evaluation_works, work_rows
+from workers.inference import checkpoints as engine
 
 SEEDS = itertools.count(100)
 
@@ -52,8 +52,8 @@ def test_the_same_bytes_are_the_same_version_of_a_dataset(client):
 
 def test_scores_through_http_equal_the_engines_own(client, tmp_path):
     """Every pre-gen score, to the last digit, from the same files."""
-    from service.contract.bundles import read_split
-    from workers import features, scoring, vocabulary
+    from service.contract.formats.bundles import read_split
+    from workers.inference import features, scoring, vocabulary
     from workers.metrics import pregen
 
     data, tar = checkpoint(seed=5), bundle(40)

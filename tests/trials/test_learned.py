@@ -15,17 +15,20 @@ from typer.testing import CliRunner
 
 from builders import sentence
 from fleet import Fleet, bundle_of, until, until_ended
-from service import datasets, runs
-from service.contract import planning
-from service.contract.assets import Places
-from service.contract.planning import Captioner
-from service.contract.tables import work_rows
-from service.contract.works import Blob
-from service.runs import Run
-from workers import assets, commands
-from workers.learned import model, scoring
+from service.contract.plan import planning
+from service.contract.plan.assets import Places
+from service.contract.plan.planning import Captioner
+from service.contract.plan.works import Blob
+from service.runs import base
+from service.runs.base import Run
+from service.stored import datasets
+from service.works.tables import work_rows
+from workers.cli.learned import learned
+from workers.cli.score import score
 from workers.metrics import references
-from workers.metrics.jvm import Jvm
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.learned import model, scoring
+from workers.offline import assets
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "sits", "on", "grass", "big"]
 RNG = np.random.default_rng(0)
@@ -184,7 +187,7 @@ def test_the_command_line_trains_the_same(client, first, second, tmp_path):
         (_trained(client, learner="boosting"), ["--learner", "boosting"]),
     ):
         out = tmp_path / "ours.safetensors"
-        done = CliRunner().invoke(commands.learned, ["train", *arguments, *more, "--out", str(out)])
+        done = CliRunner().invoke(learned, ["train", *arguments, *more, "--out", str(out)])
         assert done.exit_code == 0, done.output
         ours = json.loads(done.stdout)
         assert ours["kendall_c"] == found["model"]["kendall_c"]
@@ -241,7 +244,7 @@ def test_a_model_that_is_registered_is_asked_for_by_its_name_too(
     (tmp_path / "tiny.tar").write_bytes(bundle_of(PEOPLE))
     monkeypatch.setenv("PRESCORE_HOME", str(fleet.home))
     app = typer.Typer()
-    app.command()(commands.score)
+    app.command()(score)
     asked = [f"{tmp_path}/said.json", "--dataset", f"{tmp_path}/tiny.tar", "--tokenizer", "none"]
     done = CliRunner().invoke(app, [*asked, "--metrics", name, "--json"])
     assert json.loads(done.stdout)["scores"][name] == found[name]
@@ -372,7 +375,7 @@ def _plant(fleet, digests):
         captioners = [Captioner(f"c{at}", Blob(digest))]
         plan = planning.plan_learned(pinned.digest, "test", captioners, None, {})
         with fleet.records.transaction() as connection:
-            runs.insert(connection, fleet.records, Run(f"ln_{at}", {}, pinned, plan, [], 60))
+            base.insert(connection, fleet.records, Run(f"ln_{at}", {}, pinned, plan, [], 60))
             connection.execute(
                 work_rows.update()
                 .where(work_rows.c.key == plan.named["model"].key)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fleet import Fleet, until
-from service.contract.tables import datasets
+from service.works.tables import datasets
 
 
 def _about(fleet, identity):

@@ -13,14 +13,16 @@ from gensim.models import KeyedVectors
 import encoders
 from builders import captions_with_references
 from fleet import Fleet, bundle, bundle_of, checkpoint, until_ended, upload
-from service.contract.assets import Places
-from workers import assets
-from workers.learned import model, scoring
-from workers.learned.network import Network
-from workers.metrics import bertscore, encoder, postgen, references
-from workers.metrics.jvm import Jvm
-from workers.metrics.stop_words import ENGLISH
+from service.contract.plan.assets import Places
+from workers.metrics import postgen, references
+from workers.metrics.families import bertscore
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.learned import model, scoring
+from workers.metrics.learned.network import Network
 from workers.metrics.tokens import tokenize
+from workers.metrics.vectors import encoder
+from workers.metrics.vectors.stop_words import ENGLISH
+from workers.offline import assets
 
 IMAGES = 250
 METRICS = ["wmd", "wmd_distance", "wmd_unit", "bertscore", "variety"]

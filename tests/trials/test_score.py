@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 import encoders
 from builders import captions_with_references
 from fleet import Fleet, bundle_of, until_ended
-from service.contract.assets import Places
-from workers import assets, commands
+from service.contract.plan.assets import Places
+from workers.cli.score import score
+from workers.offline import assets
 
 METRICS = ["bleu", "rouge_l", "cider_d", "cider", "wmd", "variety"]
 SAID, PEOPLE = captions_with_references(encoders.WORDS, 60, 3)
@@ -112,7 +113,7 @@ def _invoke(home, folder, monkeypatch, *arguments):
     monkeypatch.setenv("PRESCORE_HOME", str(home))
     monkeypatch.setenv("PRESCORE_URL", "http://127.0.0.1:1")
     app = typer.Typer()
-    app.command()(commands.score)
+    app.command()(score)
     return CliRunner().invoke(app, ["out puts.json", *arguments], catch_exceptions=False)
 
 

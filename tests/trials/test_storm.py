@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import Fleet, bundle, checkpoint, until, upload
-from service.contract.tables import evaluations, work_rows
+from service.works.tables import evaluations, work_rows
 
-VICTIMS = ("uvicorn", "worker", "workers.child", "janitor", "redis-server")
+VICTIMS = ("uvicorn", "worker", "workers.runtime.child", "janitor", "redis-server")
 
 
 def _post(fleet, checkpoint_, number):

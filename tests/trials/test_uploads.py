@@ -13,7 +13,7 @@ import pytest
 
 from builders import model, tensors
 from fleet import checkpoint, digest, until, upload
-from workers import checkpoints
+from workers.inference import checkpoints
 
 SEEDS = itertools.count(4000)
 

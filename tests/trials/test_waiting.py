@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from fleet import LONG, checkpoint, until, upload
-from service.contract.tables import evaluations
+from service.works.tables import evaluations
 
 SEEDS = itertools.count(3000)
 WAITERS = 300

@@ -13,7 +13,7 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from fleet import LONG, Fleet, bundle, checkpoint, until, until_ended, upload
-from service.contract.tables import attempts, evaluation_works, work_rows
+from service.works.tables import attempts, evaluation_works, work_rows
 
 SEEDS = itertools.count(500)
 
@@ -89,7 +89,7 @@ def test_a_child_that_is_killed_is_replaced_and_its_work_done_again(fleet):
     with fleet.client() as client:
         identity = _long(client)
         _until_running(client, identity)
-        fleet.find("workers.child", "inference").kill()
+        fleet.find("workers.runtime.child", "inference").kill()
         began = time.monotonic()
         until(lambda: _work(client, identity, "captions")["attempts"] == 2, 20, "a second attempt")
         assert time.monotonic() - began < 20
@@ -115,7 +115,7 @@ def test_a_work_that_kills_two_children_is_quarantined(fleet):
             _until_running(client, identity)
             if attempt == 1:
                 waiting = _post(client)
-            fleet.find("workers.child", "inference").kill()
+            fleet.find("workers.runtime.child", "inference").kill()
             began = time.monotonic()
         ended = until_ended(client, identity, 40)
         assert ended["status"] == "failed"
@@ -161,7 +161,7 @@ def test_a_worker_that_is_killed_takes_its_child_along_and_its_work_goes_on(flee
     with fleet.client() as client:
         identity = _long(client)
         _until_running(client, identity)
-        child = fleet.find("workers.child", "inference")
+        child = fleet.find("workers.runtime.child", "inference")
         fleet.find("workers", "worker", "inference").kill()
         began = time.monotonic()
         until(lambda: _dead(child), 1, "the child's death")
@@ -190,7 +190,7 @@ def _dead(process):
 
 def _idle(fleet):
     try:
-        return fleet.find("workers.child", "inference").cpu_percent(0.2) < 50
+        return fleet.find("workers.runtime.child", "inference").cpu_percent(0.2) < 50
     except (AssertionError, psutil.Error):
         return True
 
@@ -332,7 +332,7 @@ def test_a_group_that_is_told_together_leaves_nothing_running(fleet):
         identity = _long(client)
         _until_running(client, identity)
         worker = fleet.find("workers", "worker", "inference")
-        child = fleet.find("workers.child", "inference")
+        child = fleet.find("workers.runtime.child", "inference")
         worker.terminate()
         child.terminate()
         until(lambda: _dead(worker) and _dead(child), 10, "their end")

@@ -15,8 +15,8 @@ assets = typer.Typer(help="Bring what some metrics need.", no_args_is_help=True)
 @assets.command("list")
 def list_assets(as_json: AsJson = False) -> None:
     """Say what each metric needs, how large it is, under which licence, and what is here."""
-    from service.contract.assets import ASSETS, Places, size
-    from workers.assets import describe
+    from service.contract.plan.assets import ASSETS, Places, size
+    from workers.offline.assets import describe
 
     with errors():
         rows = [describe(asset, Places.of(settings.load())) for asset in ASSETS.values()]
@@ -47,8 +47,8 @@ def add(
     prescore assets add word-vectors GoogleNews.bin       your own, converted
     prescore assets add encoder roberta-large/ --layer 17 your own, which stays there
     """
-    from service.contract.assets import Places
-    from workers import assets as bring
+    from service.contract.plan.assets import Places
+    from workers.offline import assets as bring
 
     with errors():
         for name, found in bring.add(what, path, Places.of(settings.load()), layer).items():
@@ -61,8 +61,8 @@ def fetch() -> None:
 
     The grammar is one file of CoreNLP's models: 378 MB are downloaded, 2 MB are kept.
     """
-    from service.contract.assets import Places
-    from workers import assets as bring
+    from service.contract.plan.assets import Places
+    from workers.offline import assets as bring
 
     with errors(), progress("") as (bar, task):
         chosen = settings.load()

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from service.contract import bundles, checkpoint_header
 from service.contract.errors import RequestRefused
+from service.contract.formats import bundles, checkpoint_header
 from workers.cli.console import AsJson, errors
 
 

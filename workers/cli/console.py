@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 from prescore import PrescoreClientError
 from prescore.models import Tokenizer
 from service.contract.errors import Canceled, PrescoreError, RequestRefused
-from workers.control import Progress
+from workers.progress import Progress
 
 Out = Annotated[Path, typer.Argument(help="The bundle to write: a folder, made if need be.")]
 Split = Annotated[

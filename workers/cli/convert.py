@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from service.contract import bundles, importers
 from service.contract.errors import RequestRefused
+from service.contract.formats import bundles, importers
 from workers.cli.check import bundle_facts
 from workers.cli.console import Out, errors
 

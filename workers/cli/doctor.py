@@ -11,7 +11,7 @@ from workers.cli.console import AsJson, errors
 
 def doctor(as_json: AsJson = False) -> None:
     """Say what the engine finds on this machine: a part of what `prescore doctor` says."""
-    from workers import doctor as engine
+    from workers.offline import doctor as engine
 
     with errors():
         found = engine.examine(settings.load())

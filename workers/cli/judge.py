@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from prescore.models import Tokenizer
-from service.contract import assets, settings
-from service.contract.assets import Places
+from service.contract import settings
 from service.contract.errors import MetricUnavailable, RequestRefused
-from workers import sources
+from service.contract.plan import assets
+from service.contract.plan.assets import Places
 from workers.cli.console import (
     USUAL,
     AsJson,
@@ -28,11 +28,12 @@ from workers.cli.console import (
     names,
     progresses,
 )
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.offline import sources
 
 if TYPE_CHECKING:
-    from workers.control import Progress
-    from workers.judging.scoring import Scored
+    from workers.analysis.judging.scoring import Scored
+    from workers.progress import Progress
 
 _DATASET = "DATASET[/SPLIT]"
 
@@ -83,9 +84,9 @@ def judge(
     Exit 0: judged; metrics that are unavailable are told on stderr. Exit 1: refused,
     or no metric could be computed. Exit 2: usage.
     """
-    from workers import judgements
-    from workers.judging import scoring
-    from workers.judging.verdict import verdict
+    from workers.analysis.judging import scoring
+    from workers.analysis.judging.verdict import verdict
+    from workers.files import judgements
 
     outputs = {"json": json_out, "csv": csv_out, "svg": plot}
     if not (asked := names(metrics)):
@@ -125,8 +126,8 @@ def _people(
 
 
 def _make(file: Path, people: Sequence[tuple[str, ...]], seed: int) -> None:
-    from workers import judgements
-    from workers.judging import distractors
+    from workers.analysis.judging import distractors
+    from workers.files import judgements
 
     if file.exists():
         raise RequestRefused(f"expected the name of a new file for the tasks, {file} is there")
@@ -151,7 +152,7 @@ def _tell_missing(scored: "Scored") -> None:
 
 
 def _written(kind: str, found: Mapping[str, Any]) -> str:
-    from workers.judging import tables
+    from workers.analysis.judging import tables
 
     if kind == "json":
         return json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n"

@@ -13,11 +13,11 @@ import typer
 
 from prescore import captions
 from prescore.models import Tokenizer
-from service.contract import assets, settings
-from service.contract.assets import Places
-from service.contract.blobs import digest_of
+from service.contract import settings
 from service.contract.errors import RequestRefused
-from workers import sources
+from service.contract.formats.digests import digest_of
+from service.contract.plan import assets
+from service.contract.plan.assets import Places
 from workers.cli.console import (
     AsJson,
     KeyFile,
@@ -28,16 +28,17 @@ from workers.cli.console import (
     names,
     progress,
 )
-from workers.control import Stop
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.offline import sources
+from workers.progress import Stop
 
 if TYPE_CHECKING:
-    from workers.learned.builder import Captioner
-    from workers.learned.fitting import Report
-    from workers.learned.learners import Recipe
-    from workers.learned.model import Model
-    from workers.learned.training import Material, Outcome
-    from workers.sources import Source
+    from workers.metrics.learned.builder import Captioner
+    from workers.metrics.learned.fitting import Report
+    from workers.metrics.learned.learners import Recipe
+    from workers.metrics.learned.model import Model
+    from workers.metrics.learned.training import Material, Outcome
+    from workers.offline.sources import Source
 
 _AGREEMENT = {
     "people": "people's ratings",
@@ -127,7 +128,7 @@ def train(
     Prints the metric, every feature alone, and the metric without each. Exit 0: written.
     1: refused. 2: usage.
     """
-    from workers.learned import learners, model
+    from workers.metrics.learned import learners, model
 
     recipe = learners.recipe(
         learner.value, learning_rate=learning_rate, beta=beta, epochs=epochs, seed=seed
@@ -170,7 +171,7 @@ def _trained(
     report: "Report",
     stop: Stop,
 ) -> "Outcome":
-    from workers.learned import training
+    from workers.metrics.learned import training
 
     vectors = assets.parameters("wmd", toolbox.places)["vectors"]
     return training.train(
@@ -195,9 +196,9 @@ class _Reading:
     frequencies: "Sequence[Source]"
 
     def material(self, ratings: Path | None, *, leave_out_rated: bool) -> "Material":
-        from workers.learned import builder
-        from workers.learned import ratings as rated_lines
-        from workers.learned.training import Material
+        from workers.metrics.learned import builder
+        from workers.metrics.learned import ratings as rated_lines
+        from workers.metrics.learned.training import Material
 
         rated = None if ratings is None else rated_lines.read(ratings)
         people: dict[str, Sequence[str]] = {}
@@ -219,7 +220,7 @@ class _Reading:
         return Material(people, self._captioners(), rated, further, inputs)
 
     def _captioners(self) -> "list[Captioner]":
-        from workers.learned.builder import Captioner
+        from workers.metrics.learned.builder import Captioner
 
         images = {
             text: source.items[place].image

@@ -12,13 +12,13 @@ import typer
 
 from prescore import captions
 from service.contract import settings
-from service.contract.assets import Places
-from workers import sources
+from service.contract.plan.assets import Places
 from workers.cli.console import USUAL, AsJson, KeyFile, TableOut, Url, errors, names, progresses
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.offline import sources
 
 if TYPE_CHECKING:
-    from workers.probes import Probed
+    from workers.offline.probes import Probed
 
 _ALL = "human,frequent,rare,swap,random,single"
 _INCOMPLETE = 3  # a metric is unavailable
@@ -81,7 +81,7 @@ def probe(
 
     Exit 0: done. 1: refused, or no metric is available. 2: usage. 3: some are not.
     """
-    from workers import probes as work
+    from workers.offline import probes as work
 
     with errors(), progresses() as told:
         chosen = settings.load()

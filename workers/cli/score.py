@@ -10,9 +10,9 @@ import typer
 
 from prescore import captions
 from prescore.models import Idf, Tokenizer
-from service.contract import catalogue, settings
-from service.contract.assets import Places
-from workers import sources
+from service.contract import settings
+from service.contract.metrics import catalogue
+from service.contract.plan.assets import Places
 from workers.cli.console import (
     USUAL,
     AsJson,
@@ -26,13 +26,14 @@ from workers.cli.console import (
     names,
     progresses,
 )
-from workers.sources import Source
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.offline import sources
+from workers.offline.sources import Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from workers.outputs import Scored
+    from workers.offline.outputs import Scored
 
 _INCOMPLETE = 3  # a metric has no score
 _SHOWN = 20  # warnings
@@ -75,7 +76,7 @@ def score(
 
     Exit 0: every metric has its score. 1: refused. 2: usage. 3: some have none.
     """
-    from workers import outputs as work
+    from workers.offline import outputs as work
 
     with errors(), progresses() as told:
         chosen = settings.load()

@@ -10,9 +10,8 @@ import typer
 
 from prescore.models import Tokenizer
 from service.contract import settings
+from service.contract.api.requests import Decoding
 from service.contract.errors import RequestRefused
-from service.contract.requests import Decoding
-from workers import sources, studies
 from workers.cli.console import (
     USUAL,
     AsJson,
@@ -23,11 +22,12 @@ from workers.cli.console import (
     names,
     progresses,
 )
-from workers.studies import Asked
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.offline import sources, studies
+from workers.offline.studies import Asked
 
 if TYPE_CHECKING:
-    from workers.studies import Gathered
+    from workers.offline.studies import Gathered
 
 _CHECKPOINT = ".safetensors"
 _INCOMPLETE = 3  # a checkpoint or a metric is missing
@@ -75,9 +75,9 @@ def study(
 
     Exit 0: studied. 1: refused. 2: usage. 3: without a checkpoint or a metric.
     """
-    from workers.study import correlations, tables
-    from workers.study import files as tables_of_rows
-    from workers.study.rows import join
+    from workers.analysis.study import correlations, tables
+    from workers.analysis.study import files as tables_of_rows
+    from workers.analysis.study.rows import join
 
     with errors():
         check_folders((rows_out, json_out, csv_out))

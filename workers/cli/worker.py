@@ -21,8 +21,8 @@ def metrics() -> None:
 
 
 def _work(role: str) -> None:
-    from service.contract import logs
-    from workers.worker import serve
+    from service.works import logs
+    from workers.runtime.worker import serve
 
     with errors():
         chosen = settings.load()

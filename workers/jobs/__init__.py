@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workers.control import Progress, silent
 from workers.jobs import (
-    anytime,
     comparisons,
+    estimate,
     forecasts,
     inference,
     learned,
@@ -20,7 +19,8 @@ from workers.jobs import (
     study,
 )
 from workers.jobs.request import Job, Request
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.progress import Progress, silent
 
 _SCORED = ("bleu", "rouge_l", "cider_d", "cider", "meteor", "spice", "wmd", "wmd_unit")
 
@@ -45,8 +45,8 @@ KINDS: Mapping[str, Job] = {
     "comparison": comparisons.compare,
     "strata": study.cut_strata,
     "study": study.correlate,
-    "order": anytime.draw,
-    "look": anytime.look,
+    "order": estimate.draw,
+    "look": estimate.look,
 }
 
 

@@ -3,22 +3,22 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from workers.control import Progress
 from workers.jobs.request import Request, Result, write_json
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from workers.uncertainty.comparison import Compared
+    from workers.analysis.uncertainty.comparison import Compared
 
 
 def compare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
     """Of what scored captions of the same images; of columns, where pre-gen metrics are named."""
-    from workers import columns as columns_file
+    from workers.analysis.uncertainty import comparison
+    from workers.analysis.uncertainty.pregen import Material
+    from workers.inference import columns as columns_file
     from workers.metrics import postgen
-    from workers.uncertainty import comparison
-    from workers.uncertainty.pregen import Material
 
     a, b = request.inputs["a"], request.inputs["b"]
     if "pregen" not in request.parameters:
@@ -29,7 +29,7 @@ def compare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  
 
 
 def _result(found: "Mapping[str, Compared]") -> Result:
-    from workers.uncertainty import intervals, resampling
+    from workers.analysis.uncertainty import intervals, resampling
 
     summary = {
         "comparison": {name: asdict(compared) for name, compared in found.items()},

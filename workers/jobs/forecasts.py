@@ -2,13 +2,13 @@
 
 import json
 
-from workers.control import Progress
 from workers.jobs.request import Request, Result, write_json
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.progress import Progress
 
 
 def forecast(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
-    from workers.forecasting import forecast as forecasting
+    from workers.analysis.forecasting import forecast as forecasting
 
     history = json.loads(request.inputs["history"].read_text("utf-8"))
     pregen = json.loads(request.inputs["pregen"].read_text("utf-8"))["scores"]

@@ -4,20 +4,21 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from service.contract import bundles, catalogue
-from workers.control import Progress
+from service.contract.formats import bundles
+from service.contract.metrics import catalogue
 from workers.jobs.request import Request, Result, write_json
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.progress import Progress
 
 if TYPE_CHECKING:
-    from workers.uncertainty.pregen import Material
+    from workers.analysis.uncertainty.pregen import Material
 
 
 def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, list[int]]:
     """Model, features and encoded references of the images that are asked for, and the places of
     these in the split: all of it or a part, in its order or in one of their own.
     """
-    from workers import features, vocabulary
+    from workers.inference import features, vocabulary
 
     model = toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
     dataset = request.inputs["dataset"]
@@ -34,7 +35,7 @@ def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, l
 
 
 def _order(request: Request, images: int) -> list[int]:
-    from workers.anytime import order
+    from workers.analysis.estimate import order
 
     if "order" not in request.inputs:
         return [*range(images)]
@@ -42,9 +43,9 @@ def _order(request: Request, images: int) -> list[int]:
 
 
 def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    from workers import prefix
+    from workers.analysis.uncertainty.pregen import Material
+    from workers.inference import prefix
     from workers.metrics import pregen
-    from workers.uncertainty.pregen import Material
 
     model, rows, encoded, _ = _references_of(request, toolbox)
     prefixes = prefix.walk(model, rows, encoded, progress)
@@ -53,8 +54,8 @@ def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
 
 
 def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    from workers import columns as columns_file
-    from workers import scoring
+    from workers.inference import columns as columns_file
+    from workers.inference import scoring
 
     if request.parts:
         parts = [columns_file.read(path)[0] for path in request.parts]
@@ -67,8 +68,8 @@ def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
 
 
 def pregen(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
-    from workers import columns as columns_file
-    from workers.uncertainty.pregen import Material
+    from workers.analysis.uncertainty.pregen import Material
+    from workers.inference import columns as columns_file
 
     found, metadata = columns_file.read(request.inputs["columns"])
     how = f"columns|{metadata.get('precision', 'fp32')}"
@@ -76,7 +77,7 @@ def pregen(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  #
 
 
 def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
-    from workers.uncertainty import intervals, pregen
+    from workers.analysis.uncertainty import intervals, pregen
 
     summary = {
         "scores": material.scores(names),
@@ -89,7 +90,7 @@ def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
 
 def captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     """[place in the split, caption] pairs; joined, in the split's order."""
-    from workers import decoding
+    from workers.inference import decoding
 
     if request.parts:
         pairs = [pair for path in request.parts for pair in json.loads(path.read_text("utf-8"))]

@@ -2,18 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from service.contract import bundles
-from service.contract.strict_json import finite
-from workers.control import Progress
+from service.contract.formats import bundles
+from service.contract.formats.strict_json import finite
 from workers.jobs.request import Request, Result, read_pairs
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from workers.learned.builder import Captioner
-    from workers.learned.fitting import Report
-    from workers.learned.training import Material
+    from workers.metrics.learned.builder import Captioner
+    from workers.metrics.learned.fitting import Report
+    from workers.metrics.learned.training import Material
 
 _RECIPE = ("learner", "learning_rate", "beta", "epochs", "seed")
 _WHOLE = 1000  # of each stage, in progress
@@ -22,7 +22,7 @@ _STAGES = 4  # features of three sets, and the training; then one for each featu
 
 def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     """RequestRefused where photos are in two sets, or known to a captioner."""
-    from workers.learned import learners, model, training
+    from workers.metrics.learned import learners, model, training
 
     asked = request.parameters
     names = asked["features"]
@@ -39,8 +39,8 @@ def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
 
 
 def _material(request: Request) -> "Material":
-    from workers.learned import builder, ratings
-    from workers.learned.training import Material
+    from workers.metrics.learned import builder, ratings
+    from workers.metrics.learned.training import Material
 
     asked, digests = request.parameters, request.digests
     items = bundles.read_split(request.inputs["dataset"], asked["split"])
@@ -61,7 +61,7 @@ def _material(request: Request) -> "Material":
 
 
 def _captioner(request: Request, place: int, items: "Sequence[bundles.Item]") -> "Captioner":
-    from workers.learned.builder import Captioner
+    from workers.metrics.learned.builder import Captioner
 
     given = request.parameters["captioners"][place]
     places, captions = read_pairs(request.inputs[f"captions {place}"])

@@ -4,15 +4,15 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from service.contract import bundles
-from service.contract.catalogue import LEARNED
-from workers.control import Progress
+from service.contract.formats import bundles
+from service.contract.metrics.catalogue import LEARNED
 from workers.jobs.request import Job, Request, Result, read_pairs
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.progress import Progress
 
 if TYPE_CHECKING:
     from workers.metrics.postgen import Scores
-    from workers.metrics.scene_graphs import Parse
+    from workers.metrics.scenes.scene_graphs import Parse
 
 
 def prepare_references(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
@@ -24,7 +24,7 @@ def prepare_references(request: Request, toolbox: Toolbox, progress: Progress) -
 
 def parse_tuples(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     """SPICE's tuples of the captions, or of the references, of a split or a part of it."""
-    from workers.metrics import tuples
+    from workers.metrics.scenes import tuples
 
     if request.parts:
         found = dict(item for path in request.parts for item in tuples.read(path).items())
@@ -77,7 +77,7 @@ def score(family: str) -> Job:
 
 def _parsed(request: Request) -> "Parse | None":
     """What the works of tuples found."""
-    from workers.metrics import tuples
+    from workers.metrics.scenes import tuples
 
     names = [name for name in ("reference_tuples", "tuples") if name in request.inputs]
     if not names:
@@ -96,7 +96,7 @@ def join_spider(request: Request, toolbox: Toolbox, progress: Progress) -> Resul
 
 def embed_references(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     """For BERTScore, which takes people's captions as they are."""
-    from workers.metrics import bertscore
+    from workers.metrics.families import bertscore
 
     if request.parts:
         joined = bertscore.join([bertscore.read(path) for path in request.parts])
@@ -108,7 +108,8 @@ def embed_references(request: Request, toolbox: Toolbox, progress: Progress) -> 
 
 
 def score_bertscore(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    from workers.metrics import bertscore, postgen
+    from workers.metrics import postgen
+    from workers.metrics.families import bertscore
 
     asked = request.parameters
     places, captions = read_pairs(request.inputs["captions"])
@@ -122,7 +123,7 @@ def score_bertscore(request: Request, toolbox: Toolbox, progress: Progress) -> R
 def score_learned(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     import numpy as np
 
-    from workers.learned import scoring
+    from workers.metrics.learned import scoring
 
     inputs, digests, asked = request.inputs, request.digests, request.parameters
     prepared = toolbox.references(digests["references"], inputs["references"])
@@ -147,8 +148,8 @@ def score_learned(request: Request, toolbox: Toolbox, progress: Progress) -> Res
 
 def keep_training(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
     """The captions of a training split, as far as it takes to know one of them again."""
-    from workers import tensor_files
-    from workers.metrics import variety
+    from workers.files import tensor_files
+    from workers.metrics.families import variety
     from workers.metrics.tokens import tokenize
 
     flat = [caption for captions in _people(request) for caption in captions]
@@ -160,7 +161,8 @@ def keep_training(request: Request, toolbox: Toolbox, progress: Progress) -> Res
 
 def describe_captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
 
-    from workers.metrics import postgen, variety
+    from workers.metrics import postgen
+    from workers.metrics.families import variety
 
     inputs = request.inputs
     tokenizer = request.parameters["tokenizer"]
@@ -182,8 +184,8 @@ def _people(request: Request) -> Sequence[Sequence[str]]:
 
 
 def _scored(found: "Scores") -> Result:
+    from workers.analysis.uncertainty import intervals
     from workers.metrics import postgen
-    from workers.uncertainty import intervals
 
     sure = {"intervals": intervals.of(found), "resampling": intervals.HOW}
     summary = {"scores": found.corpus, "signature": found.signatures, **sure}

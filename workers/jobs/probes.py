@@ -5,20 +5,21 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from service.contract import bundles, catalogue
-from service.contract.strict_json import finite
-from workers.control import Progress
+from service.contract.formats import bundles
+from service.contract.formats.strict_json import finite
+from service.contract.metrics import catalogue
 from workers.jobs.request import Request, Result, read_pairs, write_json
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.progress import Progress
 
 if TYPE_CHECKING:
-    from workers.probing.material import Material
-    from workers.probing.scoring import Scorer
+    from workers.analysis.probing.material import Material
+    from workers.analysis.probing.scoring import Scorer
 
 
 def probe(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    from workers.probing.asking import Options
-    from workers.probing.probes import run
+    from workers.analysis.probing.asking import Options
+    from workers.analysis.probing.probes import run
 
     asked = request.parameters
     rows = run(
@@ -32,8 +33,8 @@ def probe(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
 
 
 def health(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
-    from workers.probing.health import health
-    from workers.probing.table import Row
+    from workers.analysis.probing.health import health
+    from workers.analysis.probing.table import Row
 
     tables = [json.loads(path.read_text("utf-8"))["rows"] for path in request.inputs.values()]
     rows = [Row(**row) for table in tables for row in table]
@@ -41,7 +42,7 @@ def health(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  #
 
 
 def _material(request: Request, toolbox: Toolbox) -> "Material":
-    from workers.probing import material
+    from workers.analysis.probing import material
 
     asked = request.parameters
     items = bundles.read_split(request.inputs["dataset"], asked["split"])
@@ -58,7 +59,7 @@ def _material(request: Request, toolbox: Toolbox) -> "Material":
 
 
 def _scorer(asked: Mapping[str, Any], toolbox: Toolbox) -> "Scorer":
-    from workers.probing.scoring import scorer
+    from workers.analysis.probing.scoring import scorer
 
     tools: dict[str, Any] = {}
     for family in catalogue.works_of(asked["metrics"]):

@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from service.contract.catalogue import kind_of
-from service.contract.studying import FAMILIES
-from workers.control import Progress
+from service.contract.metrics.catalogue import kind_of
+from service.contract.plan.studies import FAMILIES
 from workers.jobs.request import Request, Result, write_json
-from workers.toolbox import Toolbox
+from workers.jobs.toolbox import Toolbox
+from workers.progress import Progress
 
 if TYPE_CHECKING:
+    from workers.analysis.study.strata import Rescore
     from workers.metrics.ngrams import Ints
-    from workers.study.strata import Rescore
 
 
 def cut_strata(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
-    from workers import columns
+    from workers.analysis.study import strata, tensors
+    from workers.inference import columns
     from workers.metrics import postgen
-    from workers.study import strata, tensors
 
     inputs = request.inputs
     found, _ = columns.read(inputs["columns"])
@@ -47,8 +47,8 @@ def _rescoring(request: Request, toolbox: Toolbox) -> "Rescore":
 
 
 def correlate(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
-    from workers.study import correlations, tensors
-    from workers.study.rows import join
+    from workers.analysis.study import correlations, tensors
+    from workers.analysis.study.rows import join
 
     dataset, parts = request.parameters["dataset"], []
     for name, path in sorted(request.inputs.items()):

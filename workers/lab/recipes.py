@@ -7,13 +7,13 @@ from pathlib import Path
 import torch
 from pydantic import ValidationError
 
-from service.contract import bundles
-from service.contract.checkpoint_header import ARCHITECTURES, Config, Description, Tokenizer
 from service.contract.errors import InvalidSetting, UnusableDataset
-from workers import checkpoints, devices, features, vocabulary
-from workers.control import Progress, Stop, never, silent
+from service.contract.formats import bundles
+from service.contract.formats.checkpoint_header import ARCHITECTURES, Config, Description, Tokenizer
+from workers.inference import checkpoints, devices, features, vocabulary
 from workers.lab import training
 from workers.lab.training import Epoch, Examples
+from workers.progress import Progress, Stop, never, silent
 
 TOKENIZER: Tokenizer = "karpathy"
 

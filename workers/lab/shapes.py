@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract import bundles
-from service.contract.bundles import Item
-from service.contract.checkpoint_header import Encoder
-from workers import features
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from service.contract.formats.checkpoint_header import Encoder
+from workers.inference import features
 
 COLOURS = ("red", "green", "blue", "yellow", "black", "white")
 SHAPES = ("circle", "square", "triangle", "star", "cross")

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from service.contract.checkpoint_header import Architecture, Description, shapes
 from service.contract.errors import Canceled
-from workers import scoring
-from workers.captioners import ARCHITECTURES, Dropout, Recurrent
-from workers.control import Progress, Stop, never, silent
+from service.contract.formats.checkpoint_header import Architecture, Description, shapes
+from workers.inference import scoring
+from workers.inference.captioners import ARCHITECTURES, Dropout, Recurrent
+from workers.inference.packing import pack
+from workers.inference.vocabulary import Encoded
 from workers.metrics import pregen
-from workers.packing import pack
-from workers.vocabulary import Encoded
+from workers.progress import Progress, Stop, never, silent
 
 
 @dataclass(frozen=True)

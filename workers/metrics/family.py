@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.contract.errors import Canceled
-from workers.control import Progress, Stop, never, silent
 from workers.metrics import ngrams
 from workers.metrics.frequencies import Frequencies
-from workers.metrics.jvm import Jvm
+from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Encoded, Ints, Numbers, Occurrences
 from workers.metrics.references import References
-from workers.metrics.scene_graphs import Parse
-from workers.metrics.word_vectors import WordVectors
+from workers.metrics.scenes.scene_graphs import Parse
+from workers.metrics.vectors.word_vectors import WordVectors
+from workers.progress import Progress, Stop, never, silent
 
 Floats = NDArray[np.float64]
 Statistics = dict[str, Floats]  # the first axis is that of the captions; sums over it suffice

@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed, UnknownMetric
-from service.contract.outputs import LONGEST_PARSED
-from service.contract.works import KINDS
-from workers import tensor_files
-from workers.control import Progress, Stop, never, silent
-from workers.metrics import bertscore, bleu, cider, meteor, rouge_l, spice, spider, wmd
-from workers.metrics.bertscore import Prepared
-from workers.metrics.encoder import Encoder
+from service.contract.formats.outputs import LONGEST_PARSED
+from service.contract.plan.works import KINDS
+from workers.files import tensor_files
+from workers.metrics.families import bertscore, bleu, cider, meteor, rouge_l, spice, spider, wmd
+from workers.metrics.families.bertscore import Prepared
+from workers.metrics.families.variety import Variety
 from workers.metrics.family import Family, Floats, Idf, Measured, Statistics, Task
-from workers.metrics.jvm import Jvm
+from workers.metrics.java.jvm import Jvm
 from workers.metrics.references import References
-from workers.metrics.scene_graphs import Parse
+from workers.metrics.scenes.scene_graphs import Parse
+from workers.metrics.scenes.tuples import PARSER
 from workers.metrics.tokens import SIGNATURES, Tokenizer
-from workers.metrics.tuples import PARSER
-from workers.metrics.variety import Variety
-from workers.metrics.word_vectors import WordVectors
+from workers.metrics.vectors.encoder import Encoder
+from workers.metrics.vectors.word_vectors import WordVectors
+from workers.progress import Progress, Stop, never, silent
 
 
 def _fixed(recipe: str) -> Callable[[Task], str]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract import catalogue
 from service.contract.errors import InvalidColumns, UnknownMetric
+from service.contract.metrics import catalogue
 
 Floats = NDArray[np.float64]
 Offsets = NDArray[np.integer[Any]]

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed
-from workers import tensor_files
-from workers.control import Stop, never
+from workers.files import tensor_files
 from workers.metrics import ngrams
-from workers.metrics.jvm import Jvm
+from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints, Level, Numbers
 from workers.metrics.tokens import SIGNATURES, Tokenizer, tokenize
+from workers.progress import Stop, never
 
 _FORMAT = "2"
 _SMALL = (np.uint8, np.uint16, np.uint32)

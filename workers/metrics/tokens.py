@@ -11,8 +11,8 @@ from typing import Literal
 
 from pycocoevalcap.tokenizer.ptbtokenizer import PUNCTUATIONS
 
-from workers.control import Stop, never
-from workers.metrics.jvm import Jvm
+from workers.metrics.java.jvm import Jvm
+from workers.progress import Stop, never
 
 Tokenizer = Literal["ptb", "none", "character", "regex"]
 SIGNATURES: Mapping[Tokenizer, str] = {  # as scores name them

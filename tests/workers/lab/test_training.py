@@ -3,10 +3,10 @@ import pytest
 import torch
 
 from builders import ENCODER, encoded
-from service.contract.checkpoint_header import Config, Description
 from service.contract.errors import Canceled
-from workers import decoding
-from workers.captioners import Dropout
+from service.contract.formats.checkpoint_header import Config, Description
+from workers.inference import decoding
+from workers.inference.captioners import Dropout
 from workers.lab import training
 from workers.lab.training import Examples, Recipe
 

@@ -11,7 +11,7 @@ import pytest
 from builders import captions_with_references
 from service.contract.errors import MetricFailed
 from workers.metrics import frequencies, postgen, references
-from workers.metrics.jvm import Jvm
+from workers.metrics.java.jvm import Jvm
 
 WORDS = [
     "a",

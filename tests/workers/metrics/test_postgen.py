@@ -5,11 +5,12 @@ import pytest
 
 from builders import captions_with_references, sentence
 from oracles import coco_scorers
-from service.contract import catalogue
 from service.contract.errors import Canceled, MetricFailed, UnknownMetric
-from workers.metrics import postgen, references, word_vectors
-from workers.metrics.jvm import Jvm
+from service.contract.metrics import catalogue
+from workers.metrics import postgen, references
+from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import tokenize
+from workers.metrics.vectors import word_vectors
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "running", "sits", "on", "grass", "big", "red"]
 VECTORS = word_vectors.collect(

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import pregen as oracle
-from service.contract import catalogue
 from service.contract.errors import InvalidColumns, UnknownMetric
+from service.contract.metrics import catalogue
 from workers.metrics import pregen
 
 

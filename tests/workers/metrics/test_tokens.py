@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.contract.errors import Canceled, MetricFailed
-from workers.metrics.jvm import Jvm
-from workers.metrics.jvm_child import package_file
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.java.jvm_child import package_file
 from workers.metrics.tokens import tokenize
 
 # Written down from the caption code's ptbtokenizer.py, its brackets apart: `-LRB-`

@@ -1,0 +1,1 @@
+"""Requests and answers: what stands in openapi.json."""

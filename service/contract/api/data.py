@@ -1,0 +1,65 @@
+"""Datasets and checkpoints."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from service.contract.api.pages import Page
+from service.contract.api.texts import Digest, Timestamp
+
+
+class SplitOut(BaseModel):
+    images: int
+    references: int
+
+
+class EncoderOut(BaseModel):
+    """What image features come from: a checkpoint's must equal its dataset's."""
+
+    name: str
+    digest: str
+
+
+class FeaturesOut(BaseModel):
+    encoder: EncoderOut
+    size: int
+
+
+class DatasetOut(BaseModel):
+    """An immutable version of a dataset."""
+
+    name: str
+    version: str = Field(examples=["v1"])
+    digest: Digest
+    splits: dict[str, SplitOut]
+    features: FeaturesOut | None = Field(description="null: for scoring captions alone.")
+    created_at: Timestamp
+
+
+class CachedOut(BaseModel):
+    dataset: str = Field(examples=["flickr8k@v1/test"])
+    columns: bool
+
+
+class ConfigOut(BaseModel):
+    cell: Literal["gru", "lstm"]
+    size: int
+    feature_size: int
+
+
+class CheckpointOut(BaseModel):
+    """What a checkpoint's header says."""
+
+    digest: Digest
+    bytes: int
+    architecture: str = Field(examples=["merge"])
+    config: ConfigOut
+    parameters: int
+    vocabulary_size: int
+    encoder: EncoderOut
+    cached: list[CachedOut] = Field(description="Splits on which it has been scored already.")
+    created_at: Timestamp
+
+
+class DatasetPage(Page[DatasetOut]):
+    pass

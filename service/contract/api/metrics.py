@@ -1,0 +1,29 @@
+"""The catalogue of metrics; health."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from service.contract.api.pages import Page
+from service.contract.metrics.catalogue import Family
+
+
+class MetricOut(BaseModel):
+    """A metric, and whether it can be computed here."""
+
+    name: str
+    family: Family
+    higher_is_better: bool | None = Field(description="null where neither is better.")
+    range: tuple[float | None, float | None] = Field(description="null: no bound.")
+    definition: str
+    needs: list[str]
+    status: Literal["available", "unavailable"]
+    reason: str | None
+
+
+class HealthOut(BaseModel):
+    status: Literal["ok"]
+
+
+class MetricPage(Page[MetricOut]):
+    pass

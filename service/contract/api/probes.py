@@ -1,0 +1,37 @@
+"""Probes of a dataset."""
+
+from pydantic import BaseModel, Field
+
+from service.contract.api.problems import RunProblem
+from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
+from service.contract.api.scores import MetricHealth
+from service.contract.api.texts import ProbesId, Timestamp
+
+
+class ProbeRow(BaseModel):
+    """One row of a probe's table: scores, and what is lost beside the table's first row."""
+
+    probe: str
+    name: str
+    share: float | None = Field(description="Of tokens that were replaced.")
+    scores: dict[str, float | None]
+    drop: dict[str, float | None]
+    sd: dict[str, float | None] = Field(description="Where scores are means.")
+    signatures: dict[str, str]
+    text: str = Field(description="The sentence, where the row is about one.")
+    note: str
+    reason: str | None = Field(description="Why there are no scores.")
+
+
+class ProbesOut(RunOut):
+    """Probes of a dataset: a table for each, as they are done."""
+
+    id: ProbesId
+    dataset: DatasetPinned
+    works: list[WorkOut]
+    probes: dict[str, list[ProbeRow]]
+    health: dict[str, MetricHealth] | None = Field(description="null until all are done.")
+    warnings: list[WarningOut]
+    error: RunProblem | None
+    created_at: Timestamp
+    finished_at: Timestamp | None

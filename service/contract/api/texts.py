@@ -1,0 +1,125 @@
+"""The texts that requests and answers are made of, each with its pattern."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
+
+from service.contract.gates import gates
+from service.contract.metrics import catalogue
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps no text with a NUL
+
+DIGEST = r"^sha256:[0-9a-f]{64}$"
+DATASET = f"^{_NAME}$"
+VERSION = f"^{_NAME}(@v[0-9]{{1,9}})?$"
+SPLIT = rf"^{_NAME}(@v[0-9]{{1,9}})?/[^/@\x00-\x20]{{1,100}}$"
+
+
+def _like(pattern: str, expected: str) -> AfterValidator:
+    """Refuses with a message that a person understands, which a pattern is not."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"expected {expected}, found {text!r:.100}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _described(pattern: str, description: str, *examples: str) -> Any:
+    extra: dict[str, Any] = {"pattern": pattern}
+    return Field(description=description, examples=list(examples) or None, json_schema_extra=extra)
+
+
+Digest = Annotated[
+    str,
+    _like(DIGEST, "sha256: and 64 hex digits"),
+    _described(DIGEST, "The SHA-256 of the bytes, as `sha256:` and 64 hex digits."),
+]
+DatasetName = Annotated[
+    str,
+    _like(DATASET, "up to 100 letters, digits, '.', '_' and '-', a letter or a digit first"),
+    _described(DATASET, "The name of a dataset.", "flickr8k"),
+]
+DatasetFilter = Annotated[
+    str,
+    _like(VERSION, "name or name@version, such as flickr8k@v1"),
+    _described(VERSION, "`name` or `name@version`.", "flickr8k@v1"),
+]
+DatasetReference = Annotated[
+    str,
+    _like(SPLIT, "name[@version]/split, such as flickr8k@v1/test"),
+    _described(
+        SPLIT,
+        "`name[@version]/split`; without a version, the latest one. The answer names the digest "
+        "that this was pinned to.",
+        "flickr8k@v1/test",
+    ),
+]
+MAX_LABELS = 50
+_no_nul = _like(_NO_NUL, "a text without NUL")
+Label = Annotated[str, StringConstraints(max_length=500), _no_nul]
+LabelName = Annotated[str, StringConstraints(min_length=1, max_length=100), _no_nul]
+Labels = Annotated[
+    dict[LabelName, Label],
+    WithJsonSchema(  # pydantic's own lets names pass that have a NUL
+        {
+            "type": "object",
+            "propertyNames": {"minLength": 1, "maxLength": 100, "pattern": _NO_NUL},
+            "additionalProperties": {"type": "string", "maxLength": 500, "pattern": _NO_NUL},
+            "maxProperties": MAX_LABELS,
+        }
+    ),
+]
+EVALUATION_ID = r"^ev_[A-Za-z0-9_-]{1,37}$"
+EvaluationId = Annotated[
+    str, Field(json_schema_extra={"pattern": EVALUATION_ID}, description="Where to ask for it.")
+]
+GateText = Annotated[str, StringConstraints(min_length=1, max_length=gates.MAX_LENGTH)]
+_BASELINE = rf"^(best|{EVALUATION_ID[1:-1]}|[^=\x00]{{1,100}}=[^\x00]{{0,500}})$"
+Baseline = Annotated[
+    str,
+    _like(_BASELINE, "a label such as branch=main, an evaluation's id, or best"),
+    _described(
+        _BASELINE,
+        "What `baseline` in gates stands for, on this split of this version: the latest evaluation "
+        "with a label, one by its id, or the best one so far, metric by metric.",
+        "branch=main",
+    ),
+]
+PROBES_ID = r"^pb_[A-Za-z0-9_-]{1,37}$"
+ProbesId = Annotated[
+    str, Field(json_schema_extra={"pattern": PROBES_ID}, description="Where to ask for them.")
+]
+LEARNED_ID = r"^ln_[A-Za-z0-9_-]{1,37}$"
+LearnedId = Annotated[
+    str, Field(json_schema_extra={"pattern": LEARNED_ID}, description="Where to ask for it.")
+]
+COMPARISON_ID = r"^cp_[A-Za-z0-9_-]{1,37}$"
+ComparisonId = Annotated[
+    str, Field(json_schema_extra={"pattern": COMPARISON_ID}, description="Where to ask for it.")
+]
+Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+
+# What is no metric's name is refused by the catalogue, which suggests the nearest ones.
+_TIERS = (
+    catalogue.AGGREGATES,
+    (*catalogue.AGGREGATES, catalogue.JOIN),
+    catalogue.CAPTION_SCORES,
+    catalogue.FILTERS,
+)
+_PREGEN = "_".join(f"({'|'.join(options)})" for options in _TIERS)
+PregenName = Annotated[
+    str,
+    Field(
+        json_schema_extra={"pattern": f"^({'|'.join(catalogue.ALIASES)}|{_PREGEN})$"},
+        examples=[catalogue.HEADLINE[0]],
+    ),
+]
+_POSTGEN: dict[str, Any] = {"enum": [*catalogue.GROUPS, *catalogue.POSTGEN]}
+PostgenName = Annotated[str, Field(json_schema_extra=_POSTGEN)]
+ScoreName = Annotated[
+    str, Field(json_schema_extra={"anyOf": [_POSTGEN, {"pattern": f"^{catalogue.MODEL}$"}]})
+]

@@ -1,0 +1,1 @@
+"""The files that people bring, read without numpy: bundles, checkpoint headers, outputs."""

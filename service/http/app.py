@@ -1,0 +1,102 @@
+"""The composition root: `create_app(parts)` joins routes, errors and what they stand on."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+
+from service.contract.plan.assets import Places
+from service.contract.settings import Settings, load
+from service.http import openapi, problems
+from service.http.access_log import AccessLog
+from service.http.dependencies import Parts
+from service.http.routers import (
+    boards,
+    checkpoints,
+    comparisons,
+    datasets,
+    details,
+    evaluations,
+    health,
+    learned,
+    metrics,
+    probes,
+    studies,
+)
+from service.http.telemetry import Telemetry
+from service.http.watching import Watcher
+from service.works import database, logs, queueing
+from service.works.blobs import open_blobs
+from service.works.queueing import Queues
+from service.works.records import Records
+
+_DESCRIPTION = """
+Upload a dataset and a checkpoint once, each by its bytes; submit evaluations, which answer at once;
+poll or listen while their scores arrive. Captions of any system are scored without a checkpoint.
+
+A request that is refused is answered by a problem (RFC 9457). A run that fails is none: its
+evaluation says so, in its `status` and its `error`. Fields and values may be added to answers; none
+will be renamed or removed under `/v1`.
+"""
+
+
+def create_app(parts: Parts) -> FastAPI:
+    app = _routes()
+    app.state.parts = parts
+    problems.install(app)
+    app.add_middleware(AccessLog, telemetry=parts.telemetry)
+    return app
+
+
+def from_environment() -> FastAPI:
+    """What uvicorn calls: `service.http.app:from_environment`, as a factory."""
+    settings = load()
+    logs.configure("api", settings.log_level)
+    return create_app(connect(settings))
+
+
+def describe() -> dict[str, Any]:
+    """The OpenAPI document, without anything behind it."""
+    return _routes().openapi()
+
+
+class _Described(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = openapi.describe(self)
+        return self.openapi_schema
+
+
+def _routes() -> FastAPI:
+    app = _Described(
+        title="Prescore",
+        version=version("prescore"),
+        summary="The evaluator that a captioning team shares.",
+        description=_DESCRIPTION,
+        license_info={"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+        lifespan=_lifespan,
+        redirect_slashes=False,
+    )
+    resources = (evaluations, details, comparisons, checkpoints, datasets, boards, studies)
+    for module in (*resources, metrics, probes, learned, health):
+        app.include_router(module.router)
+    return app
+
+
+def connect(settings: Settings) -> Parts:
+    engine = database.connect(settings.database)
+    database.check_at_head(engine)
+    connection = queueing.connect(settings.redis)
+    queueing.check(connection)
+    records = Records(engine)
+    blobs = open_blobs(settings.blob_url, settings.home)
+    queues, places = Queues(connection), Places.of(settings)
+    return Parts(records, queues, blobs, Watcher(records), Telemetry(records, queues), places)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async with app.state.parts.watcher.running():
+        yield

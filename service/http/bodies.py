@@ -1,0 +1,51 @@
+"""Answers kept as bytes: building one anew for every poll takes ten times as long."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from service.contract.api.runs import RunOut
+from service.runs import results
+
+Build = Callable[[], tuple[RunOut, int]]
+_KEPT = 1_000  # evaluations; some 3 KB each
+
+
+@dataclass(frozen=True)
+class Body:
+    version: int
+    over: bool
+    text: bytes
+
+
+class Bodies:
+    """The last version of each evaluation that somebody looked at."""
+
+    def __init__(self) -> None:
+        self._bodies: OrderedDict[str, Body] = OrderedDict()
+        self._building: dict[tuple[str, int], asyncio.Task[Body]] = {}
+
+    async def get(self, identity: str, version: int, build: Build) -> Body:
+        """That version, or a later one; built once however many ask for it at a time."""
+        body = self._bodies.get(identity)
+        if body is not None and body.version == version:
+            return body
+        task = self._building.get((identity, version))
+        if task is None:
+            task = asyncio.create_task(self._build(build))
+            self._building[identity, version] = task
+            task.add_done_callback(lambda _: self._building.pop((identity, version)))
+        return await asyncio.shield(task)  # one that hangs up does not take it from the others
+
+    async def _build(self, build: Build) -> Body:
+        return self._keep(*await asyncio.to_thread(build))
+
+    def _keep(self, answer: RunOut, version: int) -> Body:
+        over = results.is_over(answer)
+        body = Body(version, over, answer.model_dump_json().encode())
+        self._bodies[answer.id] = body
+        self._bodies.move_to_end(answer.id)
+        if len(self._bodies) > _KEPT:
+            self._bodies.popitem(last=False)
+        return body

@@ -1,0 +1,164 @@
+"""Errors -> application/problem+json (RFC 9457). The only place that knows of both."""
+
+import errno
+import uuid
+from collections.abc import Container, Mapping, Sequence
+from http import HTTPMethod, HTTPStatus
+from typing import Any
+
+import sqlalchemy as sa
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from service.contract import errors
+from service.contract.api.problems import FieldProblem, Problem
+from service.contract.formats import strict_json
+
+log = structlog.get_logger()
+
+MEDIA_TYPE = "application/problem+json"
+INTERNAL = "internal"
+
+STATUS: Mapping[type[errors.PrescoreError], int] = {
+    errors.InvalidCheckpoint: 422,
+    errors.InvalidBundle: 422,
+    errors.UnknownMetric: 422,
+    errors.AssetRefused: 422,
+    errors.InvalidRequest: 422,
+    errors.InvalidSetting: 500,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.DigestMismatch: 422,
+    errors.TooLarge: 413,
+    errors.MalformedJson: 400,
+    errors.UnsupportedMedia: 415,
+    errors.InvalidCursor: 400,
+    errors.Overloaded: 503,
+    errors.Unavailable: 503,
+    errors.DiskFull: 507,
+    errors.RequestRefused: 400,
+    errors.StoreUnavailable: 503,
+    errors.RunFailed: 404,  # that reached a request: an object of the store is missing or damaged
+}
+_COME_BACK = {"Retry-After": "5"}
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(errors.PrescoreError, _refused)
+    app.add_exception_handler(sa.exc.OperationalError, _away)
+    app.add_exception_handler(OSError, _no_room)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def status_of(kind: type[errors.PrescoreError]) -> int:
+    return next(STATUS[parent] for parent in kind.__mro__ if parent in STATUS)
+
+
+def problem(
+    request: Request,
+    status: int,
+    code: str,
+    detail: str,
+    places: Sequence[tuple[str, str]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    body = Problem(
+        type=f"urn:prescore:problem:{code}",
+        title=HTTPStatus(status).phrase,
+        code=code,
+        status=status,
+        detail=detail,
+        request_id=_request_id(request),
+        errors=[FieldProblem(pointer=pointer, detail=text) for pointer, text in places],
+    )
+    return Response(body.model_dump_json(), status, dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def _request_id(request: Request) -> str:
+    return str(getattr(request.state, "request_id", "")) or uuid.uuid4().hex
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, errors.PrescoreError)
+    places = getattr(error, "problems", ())
+    if not places and error.pointer is not None:
+        places = [(error.pointer, error.detail)]
+    status = status_of(type(error))
+    headers = _COME_BACK if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return problem(request, status, error.code, error.detail, places, headers)
+
+
+def _away(request: Request, error: Exception) -> Response:
+    log.error("the record is away", error=str(error))
+    return _refused(request, errors.Unavailable("the record does not answer; ask again"))
+
+
+def _no_room(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OSError)
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        raise error
+    return _refused(request, errors.DiskFull("the service's disk is full; tell its operator"))
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    places = [
+        (_place(found, error.body), str(found["msg"]).removeprefix("Value error, "))
+        for found in error.errors()[:100]
+    ]
+    detail = "; ".join(f"{pointer or 'the body'}: {text}" for pointer, text in places[:3])
+    invalid = errors.InvalidRequest
+    return problem(request, status_of(invalid), invalid.code, detail, places)
+
+
+def _place(found: Mapping[str, Any], body: Any) -> str:
+    """A pointer to what is there, or to what is missing; pydantic's path names its types too."""
+    origin, *path = found["loc"]
+    if origin != "body":
+        return strict_json.pointer(found["loc"])
+    parts = []
+    for part in path:
+        if found["type"] == "missing" or part in _keys(body):
+            parts.append(part)
+            body = body[part] if part in _keys(body) else None
+    return strict_json.pointer(parts)
+
+
+def _keys(value: Any) -> Container[Any]:
+    if isinstance(value, list):
+        return range(len(value))
+    return value if isinstance(value, dict) else ()
+
+
+def _http(request: Request, error: Exception) -> Response:
+    """What the framework refuses: no such route, no such method of it."""
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    headers = dict(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_methods(request))
+    return problem(request, status, status.name.lower(), str(error.detail), headers=headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """All of a path: a router names only those of the first route that it finds."""
+    scopes = [dict(request.scope, method=str(method)) for method in HTTPMethod]
+    return [
+        scope["method"]
+        for scope in scopes
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+    ]
+
+
+def _unexpected(request: Request, error: Exception) -> Response:
+    """A defect of ours: told in the log, not to the caller."""
+    name = _request_id(request)
+    log.error("unexpected", exc_info=error)
+    detail = "an error on our side; the log knows it by its request_id"
+    return problem(request, 500, INTERNAL, detail, headers={"X-Request-ID": name})

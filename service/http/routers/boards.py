@@ -1,0 +1,95 @@
+"""/v1/datasets/{name}/leaderboard and …/history: one metric over a split's evaluations."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+
+from service.contract.api.boards import Leaderboard, ScoreHistory
+from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
+from service.http import openapi
+from service.http.dependencies import Service
+from service.http.routers.datasets import Reference
+from service.http.routers.parameters import Cursor, Digits
+from service.runs import labelled, leaderboard
+from service.runs.leaderboard import Asked
+
+router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
+_PARAMETERS = ("metric", "split", "signature", "limit", "cursor")
+_CSV = "text/csv"
+_RESPONSES: openapi.Responses = {
+    200: {"content": {_CSV: {"schema": {"type": "string"}}}},
+    **openapi.refusals(NotFound, InvalidCursor, InvalidRequest, UnknownMetric),
+}
+_PAGE = "A page; with `Accept: text/csv` all of it as CSV."
+
+
+def _asked(
+    name: Reference,
+    request: Request,
+    metric: Annotated[str, Query(max_length=200, description="Its name.")] = "cider_d",
+    split: Annotated[
+        str | None,
+        Query(max_length=100, description="`test` by default, or the only one that there is."),
+    ] = None,
+    signature: Annotated[
+        str | None,
+        Query(max_length=1000, description="Those computed so; as the latest one by default."),
+    ] = None,
+) -> Asked:
+    wanted = labelled.wanted(request.query_params.multi_items(), _PARAMETERS)
+    return Asked(name, split, metric, signature, wanted)
+
+
+_Wanted = Annotated[Asked, Depends(_asked)]
+_Limit = Annotated[int, Query(ge=1, le=1000), Digits]
+_Accept = Annotated[str | None, Header(include_in_schema=False)]
+
+
+@router.get(
+    "/leaderboard",
+    operation_id="get_leaderboard",
+    summary="Rank a split's evaluations by a metric",
+    response_model=Leaderboard,
+    response_description=_PAGE,
+    responses=_RESPONSES,
+    openapi_extra={"parameters": [openapi.LABELS]},
+)
+def get_leaderboard(
+    asked: _Wanted,
+    service: Service,
+    accept: _Accept = None,
+    limit: _Limit = 50,
+    cursor: Cursor = None,
+) -> Response | Leaderboard:
+    """The best first. Ties within the interval are shown as ties; what scores the same again is
+    not listed again. Evaluations of a part of the split are left out.
+    """
+    if accept is not None and _CSV in accept:
+        return _sheet(leaderboard.ranked(service.records, asked))
+    return leaderboard.ranked(service.records, asked, limit, cursor)
+
+
+@router.get(
+    "/history",
+    operation_id="get_history",
+    summary="A metric over time",
+    response_model=ScoreHistory,
+    response_description=_PAGE,
+    responses=_RESPONSES,
+    openapi_extra={"parameters": [openapi.LABELS]},
+)
+def history(
+    asked: _Wanted,
+    service: Service,
+    accept: _Accept = None,
+    limit: _Limit = 50,
+    cursor: Cursor = None,
+) -> Response | ScoreHistory:
+    """The latest first."""
+    if accept is not None and _CSV in accept:
+        return _sheet(leaderboard.history(service.records, asked))
+    return leaderboard.history(service.records, asked, limit, cursor)
+
+
+def _sheet(page: Leaderboard | ScoreHistory) -> Response:
+    return Response("".join(leaderboard.sheet(page)), media_type=_CSV)

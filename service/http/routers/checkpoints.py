@@ -1,0 +1,89 @@
+"""/v1/checkpoints: uploads by hash, raw and streamed."""
+
+import asyncio
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from service.contract.api.data import CheckpointOut
+from service.contract.api.texts import Digest
+from service.contract.errors import (
+    DigestMismatch,
+    DiskFull,
+    InvalidCheckpoint,
+    InvalidRequest,
+    NotFound,
+    StoreUnavailable,
+    TooLarge,
+)
+from service.http import openapi
+from service.http.dependencies import Service
+from service.http.uploads import receive
+from service.stored import checkpoints
+
+router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"])
+MAX_BYTES = 50_000_000_000
+
+
+@router.head(
+    "/{digest}",
+    operation_id="has_checkpoint",
+    summary="Ask whether a checkpoint is there",
+    response_description="It is there: it need not be uploaded.",
+    responses=openapi.refusals(NotFound, InvalidRequest, StoreUnavailable),
+)
+def head(digest: Digest, service: Service) -> Response:
+    """So that what was uploaded once is never sent again."""
+    if not checkpoints.exists(service.records, service.blobs, digest):
+        raise NotFound(f"no checkpoint {digest}")
+    return Response()
+
+
+@router.put(
+    "/{digest}",
+    operation_id="upload_checkpoint",
+    summary="Upload a checkpoint",
+    response_model=CheckpointOut,
+    response_description="It was there already; the body was not read.",
+    responses={
+        201: {"model": CheckpointOut, "description": "Stored."},
+        **openapi.refusals(
+            TooLarge,
+            DigestMismatch,
+            InvalidCheckpoint,
+            InvalidRequest,
+            StoreUnavailable,
+            DiskFull,
+        ),
+    },
+    openapi_extra=openapi.body(
+        "The file: safetensors with Prescore's metadata. Not read where it is there already.",
+        "application/octet-stream",
+        required=False,
+    ),
+)
+async def put(digest: Digest, request: Request, service: Service) -> Response:
+    """The raw bytes, streamed; their SHA-256 must be the address. Header, metadata and config are
+    judged at once, the tensors' values by the first work that reads them.
+    """
+    known = await asyncio.to_thread(checkpoints.exists, service.records, service.blobs, digest)
+    if not known:
+        async with receive(request, service.blobs, MAX_BYTES) as upload:
+            if upload.digest != digest:
+                raise DigestMismatch(f"the body's SHA-256 is {upload.digest}, not {digest}")
+            facts = await asyncio.to_thread(checkpoints.judge, upload.path)
+            await asyncio.to_thread(upload.commit)
+        await asyncio.to_thread(checkpoints.add, service.records, digest, upload.size, facts)
+    answer = await asyncio.to_thread(checkpoints.get, service.records, digest)
+    return JSONResponse(answer.model_dump(), 200 if known else 201)
+
+
+@router.get(
+    "/{digest}",
+    operation_id="get_checkpoint",
+    summary="Describe a checkpoint",
+    responses=openapi.refusals(NotFound, InvalidRequest),
+)
+def get(digest: Digest, service: Service) -> CheckpointOut:
+    """What its header says, and on which splits it has been scored already."""
+    return checkpoints.get(service.records, digest)

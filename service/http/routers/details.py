@@ -1,0 +1,150 @@
+"""/v1/evaluations/{id}/…: every score, caption and token of an evaluation, and its events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from service.contract.api.captions import CaptionPage, CocoCaption, TokensOut
+from service.contract.api.runs import EndEvent, WorkEvent
+from service.contract.api.scores import PregenOut, ScoresEvent
+from service.contract.errors import (
+    BlobDamaged,
+    BlobMissing,
+    InvalidCursor,
+    InvalidRequest,
+    NotFound,
+    StoreUnavailable,
+)
+from service.http import openapi
+from service.http.dependencies import Parts, Service
+from service.http.preferences import event_number
+from service.http.routers.parameters import Cursor, Digits, Identity, LastEventId
+from service.runs import base, captions, evaluations, results
+
+router = APIRouter(prefix="/v1/evaluations/{id}", tags=["evaluations"])
+_KEEP_ALIVE_SECONDS = 15.0
+_COLUMNS = "application/octet-stream"
+_EVENT = {
+    "oneOf": [
+        openapi.event("work", WorkEvent),
+        openapi.event("scores", ScoresEvent),
+        openapi.event("end", EndEvent),
+    ]
+}
+_STORED = (NotFound, BlobMissing, BlobDamaged, StoreUnavailable)
+
+
+@router.get(
+    "/pregen",
+    operation_id="get_pregen_scores",
+    summary="Every pre-gen score",
+    responses=openapi.refusals(NotFound),
+)
+def pregen(id: Identity, service: Service) -> PregenOut:
+    """All that are there by now, in the same shape as an evaluation's own."""
+    return PregenOut(scores=evaluations.pregen(service.records, id))
+
+
+@router.get(
+    "/captions",
+    operation_id="list_captions",
+    summary="Every caption with its own scores",
+    response_model=CaptionPage | list[CocoCaption],
+    response_description="A page; with `format=coco` all of them in COCO's results format; with "
+    "`Accept: text/csv` all of them as CSV, a column for each score; with `format=columns` one "
+    "safetensors file: `captions/METRIC` (N), `statistics/FAMILY/…` (N, …), of which corpus scores "
+    "are made, and as JSON in its metadata `images`, `captions` and `signatures`.",
+    responses={
+        200: {
+            "content": {
+                "text/csv": {"schema": {"type": "string"}},
+                _COLUMNS: {"schema": {"type": "string", "format": "binary"}},
+            }
+        },
+        **openapi.refusals(InvalidCursor, *_STORED, InvalidRequest),
+    },
+)
+def list_captions(
+    id: Identity,
+    service: Service,
+    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
+    format: Annotated[
+        Literal["coco", "columns"] | None,
+        Query(
+            description="All of them: without scores for COCO's tools, or with all that is kept."
+        ),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=10_000), Digits] = 1000,
+    cursor: Cursor = None,
+) -> Response | CaptionPage:
+    """Those that were sent, or those decoded from the checkpoint (404 until they are there)."""
+    if format == "coco":
+        found = captions.captions_coco(service.records, service.blobs, id)
+        return JSONResponse([caption.model_dump() for caption in found])
+    if format == "columns":
+        chunks = captions.captions_columns(service.records, service.blobs, id)
+        return StreamingResponse(chunks, media_type=_COLUMNS)
+    if accept is not None and "text/csv" in accept:
+        lines = captions.captions_csv(service.records, service.blobs, id)
+        return Response("".join(lines), media_type="text/csv")
+    return captions.captions(service.records, service.blobs, id, limit, cursor)
+
+
+@router.get(
+    "/tokens/{image:path}",
+    operation_id="get_tokens",
+    summary="The references of one image, word by word",
+    responses=openapi.refusals(*_STORED),
+)
+def tokens(
+    id: Identity,
+    image: Annotated[str, Path(description="The image's name or id.", examples=["1000268201.jpg"])],
+    service: Service,
+) -> TokensOut:
+    """What the model thought of each reference token: its log-probability, its rank, the model's
+    own word (404 until the columns are there).
+    """
+    return captions.tokens(service.records, service.blobs, id, image)
+
+
+@router.get(
+    "/events",
+    operation_id="stream_events",
+    summary="Listen to an evaluation",
+    response_class=StreamingResponse,
+    response_description="Server-sent events with increasing ids, each of them as the schema says.",
+    responses={
+        200: {"content": {"text/event-stream": {"schema": _EVENT}}},
+        204: {"description": "There is nothing after Last-Event-ID, and never will be."},
+        **openapi.refusals(NotFound),
+    },
+)
+async def events(id: Identity, service: Service, last_event_id: LastEventId = None) -> Response:
+    """Events `work`, `scores` and `end`, after which nothing comes. A listener that was cut off
+    goes on with `Last-Event-ID`; comments keep a silent connection alive.
+    """
+    version, over = await asyncio.to_thread(base.state, service.records, id)
+    after = min(event_number(last_event_id), version)
+    if over and after == version:
+        return Response(status_code=204)
+    return StreamingResponse(
+        _stream(service, id, after),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _stream(service: Parts, identity: str, after: int) -> AsyncIterator[str]:
+    while True:
+        version = await asyncio.to_thread(base.version, service.records, identity)
+        found = await asyncio.to_thread(results.events, service.records, identity, after)
+        for event in found:
+            yield f"id: {event.version}\nevent: {event.kind}\ndata: {event.payload}\n\n"
+            after = event.version
+            if event.kind == "end":
+                return
+        if await service.watcher.changed(identity, version, _KEEP_ALIVE_SECONDS) is None:
+            yield ": still here\n\n"

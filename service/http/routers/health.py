@@ -1,0 +1,48 @@
+"""/livez, /readyz and /metrics: for load balancers and Prometheus."""
+
+import redis
+import sqlalchemy as sa
+from fastapi import APIRouter, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from service.contract.api.metrics import HealthOut
+from service.contract.errors import Unavailable
+from service.http import openapi
+from service.http.dependencies import Service
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/livez", operation_id="livez", summary="Ask whether the API runs")
+def livez() -> HealthOut:
+    """200 as long as this process answers at all."""
+    return HealthOut(status="ok")
+
+
+@router.get(
+    "/readyz",
+    operation_id="readyz",
+    summary="Ask whether the service is ready",
+    responses=openapi.refusals(),
+)
+def readyz(service: Service) -> HealthOut:
+    """200 when database and Redis answer."""
+    try:
+        with service.records.reading() as connection:
+            connection.execute(sa.text("SELECT 1"))
+        service.queues.connection.ping()
+    except (sa.exc.SQLAlchemyError, redis.RedisError, OSError) as error:
+        raise Unavailable(f"not ready: {type(error).__name__}") from None
+    return HealthOut(status="ok")
+
+
+@router.get(
+    "/metrics",
+    operation_id="prometheus_metrics",
+    summary="Metrics of the service itself",
+    response_class=PlainTextResponse,
+)
+def metrics(service: Service) -> Response:
+    """In Prometheus's text format; the metrics of captions are under `/v1/metrics`."""
+    return Response(generate_latest(service.telemetry.registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,48 @@
+"""/v1/metrics: what can be computed here, and what it means."""
+
+from dataclasses import replace
+
+from fastapi import APIRouter
+
+from service.contract.api.metrics import MetricOut, MetricPage
+from service.contract.formats.strict_json import finite
+from service.contract.metrics import catalogue
+from service.contract.metrics.catalogue import METRICS, POSTGEN, MetricSpec
+from service.contract.plan import assets
+from service.http import openapi
+from service.http.dependencies import Service
+from service.runs import training
+
+router = APIRouter(prefix="/v1/metrics", tags=["metrics"])
+
+
+@router.get(
+    "",
+    operation_id="list_metrics",
+    summary="List the metrics",
+    responses=openapi.refusals(),
+)
+def every(service: Service) -> MetricPage:
+    """Name, direction, range and definition of each, and whether it can be computed here; those
+    that were trained here at the end.
+    """
+    reasons = {name: assets.missing(name, service.places) for name in POSTGEN}
+    items = [_out(spec, reasons.get(spec.name)) for spec in METRICS.values()]
+    for digest, origin in training.known(service.records, service.places).items():
+        spec = catalogue.metric(catalogue.learned(digest))
+        definition = f"{spec.definition} This one was {origin}."
+        items.append(_out(replace(spec, definition=definition), None))
+    return MetricPage(items=items, next=None)
+
+
+def _out(spec: MetricSpec, reason: str | None) -> MetricOut:
+    return MetricOut(
+        name=spec.name,
+        family=spec.family,
+        higher_is_better=spec.higher_is_better,
+        range=finite(spec.range),
+        definition=spec.definition,
+        needs=list(spec.needs),
+        status="available" if reason is None else "unavailable",
+        reason=reason,
+    )

@@ -1,0 +1,147 @@
+"""Runs as they are submitted and polled: waiting, ETag, 304, the long poll."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from fastapi import Response
+
+from service.contract.api.runs import RunOut
+from service.contract.errors import (
+    BlobDamaged,
+    BlobMissing,
+    DiskFull,
+    InvalidRequest,
+    MalformedJson,
+    NotFound,
+    PrescoreError,
+    StoreUnavailable,
+    TooLarge,
+    UnknownMetric,
+    UnsupportedMedia,
+)
+from service.http import openapi
+from service.http.dependencies import Parts
+from service.http.preferences import matches, wait_seconds
+from service.runs import base
+
+# What a request that is taken in may be refused for.
+_REFUSED = (
+    MalformedJson,
+    NotFound,
+    BlobMissing,
+    BlobDamaged,
+    StoreUnavailable,
+    TooLarge,
+    UnsupportedMedia,
+    InvalidRequest,
+    UnknownMetric,
+    DiskFull,
+)
+R = TypeVar("R", bound=RunOut)
+RETRY_AFTER = "1"
+_MADE = ("ETag", "Location", "Preference-Applied")
+_WAITED = ("ETag", "Retry-After", "Preference-Applied")
+CANCELED: openapi.Responses = {
+    202: openapi.headers("ETag", "Location"),
+    **openapi.refusals(NotFound),
+}
+
+
+def taken_in(model: type[RunOut], ended: str, *refused: type[PrescoreError]) -> openapi.Responses:
+    """What a submission may answer; `ended` is what `Prefer: wait` waits for, with its verb."""
+    return {
+        201: {
+            "model": model,
+            "description": f"`Prefer: wait=N` was asked for, and {ended}.",
+            **openapi.headers(*_MADE),
+        },
+        202: openapi.headers(*_MADE, "Retry-After"),
+        **openapi.refusals(*_REFUSED, *refused),
+    }
+
+
+def described(subject: str) -> openapi.Responses:
+    """What a poll may answer; `subject` is what is polled, with its verb."""
+    return {
+        200: openapi.headers(*_WAITED),
+        304: {
+            "description": f"{subject} as `If-None-Match` says.",
+            **openapi.headers("ETag", "Preference-Applied"),
+        },
+        **openapi.refusals(NotFound),
+    }
+
+
+async def submitted(
+    service: Parts,
+    place: str,
+    prefer: str | None,
+    build: Callable[[], tuple[R, int]],
+    enough: Callable[[R], bool],
+) -> Response:
+    """Wakes the workers. 202; or, where `Prefer: wait=N` was asked and enough has come in time,
+    201.
+    """
+    await asyncio.to_thread(service.queues.flush, service.records)
+    seconds = wait_seconds(prefer)
+    until = asyncio.get_running_loop().time() + (seconds or 0)
+    while True:
+        found, version = await asyncio.to_thread(build)
+        left = until - asyncio.get_running_loop().time()
+        if enough(found) or left <= 0:
+            break
+        await service.watcher.changed(found.id, version, left)
+    headers = {"Location": place}
+    status = 201 if seconds is not None and enough(found) else 202
+    if status == 202:
+        headers["Retry-After"] = RETRY_AFTER
+    if seconds is not None:
+        headers["Preference-Applied"] = f"wait={seconds}"
+    return _made(found, version, status, headers)
+
+
+async def answer(
+    service: Parts,
+    identity: str,
+    if_none_match: str | None,
+    prefer: str | None,
+    build: Callable[[], tuple[RunOut, int]],
+) -> Response:
+    """200 with what `build` says, or 304 where the version is as it was."""
+    version = base.version(service.records, identity)  # 0.1 ms: a thread costs more
+    tag = etag(identity, version)
+    seconds = wait_seconds(prefer)
+    headers = {} if seconds is None else {"Preference-Applied": f"wait={seconds}"}
+    if matches(if_none_match, tag):
+        changed = await service.watcher.changed(identity, version, seconds) if seconds else None
+        if changed is None:
+            return Response(status_code=304, headers={"ETag": tag, **headers})
+        version = changed
+    kept = await service.bodies.get(identity, version, build)
+    if not kept.over and seconds is None:  # whoever waits here need not wait at home too
+        headers["Retry-After"] = RETRY_AFTER
+    headers["ETag"] = etag(identity, kept.version)
+    return Response(kept.text, 200, headers, media_type="application/json")
+
+
+def canceled(
+    service: Parts, identity: str, place: str, build: Callable[[], tuple[RunOut, int]]
+) -> Response:
+    base.cancel(service.records, identity)
+    answer, version = build()
+    return _made(answer, version, 202, {"Location": place})
+
+
+def _made(answer: RunOut, version: int, status: int, headers: dict[str, str]) -> Response:
+    """A run that was just submitted, or canceled."""
+    return Response(
+        answer.model_dump_json(),
+        status,
+        {"ETag": etag(answer.id, version), **headers},
+        media_type="application/json",
+    )
+
+
+def etag(identity: str, version: int) -> str:
+    return f'"{identity}.{version}"'

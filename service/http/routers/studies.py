@@ -1,0 +1,77 @@
+"""/v1/datasets/{name}/correlations: what pre-gen scores say of post-gen ones."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+
+from service.contract.api.studies import CorrelationsOut
+from service.contract.errors import (
+    BlobDamaged,
+    BlobMissing,
+    InvalidRequest,
+    NotFound,
+    StoreUnavailable,
+)
+from service.contract.plan.studies import Idf
+from service.http import openapi
+from service.http.dependencies import Service
+from service.http.routers.datasets import Reference
+from service.http.routers.parameters import Digits
+from service.http.routers.polling import RETRY_AFTER
+from service.runs import studies
+from service.runs.studies import Asked
+
+router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
+_CSV = "text/csv"
+
+
+@router.get(
+    "/correlations",
+    operation_id="get_correlations",
+    summary="Hold pre-gen scores against post-gen ones",
+    response_model=CorrelationsOut,
+    response_description="The last study that finished, and the one under way; with `Accept: "
+    "text/csv` the whole of the former as CSV (404 where there is none).",
+    responses={
+        200: {
+            "content": {_CSV: {"schema": {"type": "string"}}},
+            **openapi.headers("Retry-After"),
+        },
+        **openapi.refusals(NotFound, BlobMissing, BlobDamaged, StoreUnavailable, InvalidRequest),
+    },
+)
+def correlations(
+    name: Reference,
+    service: Service,
+    response: Response,
+    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
+    split: Annotated[
+        str | None,
+        Query(max_length=100, description="`test` by default, or the only one that there is."),
+    ] = None,
+    idf: Annotated[
+        Idf,
+        Query(description="CIDEr's document frequencies: of the split, or of each stratum alone."),
+    ] = "dataset",
+    limit: Annotated[
+        int,
+        Query(ge=0, le=1000, description="Of each metric; the headline ones are always there."),
+        Digits,
+    ] = 20,
+) -> Response | CorrelationsOut:
+    """The study of Tanti, Gatt and Muscat (2018) on the split's finished evaluations of
+    checkpoints, the 200 latest. Images are sorted by a model's CIDEr-D and cut into 1 to 5 strata;
+    over these, R² says which *images* are described well. The rank agreement over the whole split
+    beside it says whether the metric knows which *model* is better. Whoever asks when more
+    evaluations have finished sets the next study going.
+    """
+    asked = Asked(name, split, idf, limit)
+    if accept is not None and _CSV in accept:
+        lines = studies.sheet(service.records, service.blobs, asked)
+        return Response("".join(lines), media_type=_CSV)
+    found, planned = studies.correlations(service.records, service.blobs, asked)
+    if planned:
+        service.queues.flush(service.records)
+    if found.under_way is not None:
+        response.headers["Retry-After"] = RETRY_AFTER
+    return found

@@ -1,0 +1,89 @@
+"""What Prometheus reads at /metrics: the record's counts, the queues', the requests'."""
+
+import contextlib
+from collections.abc import Iterator
+
+import redis
+import sqlalchemy as sa
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from service.works.queueing import Queues
+from service.works.records import Records
+from service.works.tables import attempts, evaluations, work_rows
+
+_METHODS = ("GET", "HEAD", "PUT", "POST")
+_SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
+
+
+class Telemetry:
+    """One for each application: two of them in a process do not add up."""
+
+    def __init__(self, records: Records, queues: Queues) -> None:
+        self.registry = CollectorRegistry()
+        self.registry.register(_Counts(records, queues))
+        ProcessCollector(registry=self.registry)
+        self._requests = Histogram(
+            "prescore_request_seconds",
+            "Requests by method, route and status.",
+            ("method", "route", "status"),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+
+    def request(self, method: str, route: str, status: int | None, seconds: float) -> None:
+        """`status` is None where the connection ended before there was an answer."""
+        known = method if method in _METHODS else "other"  # strangers may send any word
+        self._requests.labels(known, route, str(status)).observe(seconds)
+
+
+class _Counts(Collector):
+    """Asked for when somebody scrapes: every process of a fleet writes to the same record."""
+
+    def __init__(self, records: Records, queues: Queues) -> None:
+        self._records = records
+        self._queues = queues
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._count(
+            GaugeMetricFamily, "prescore_works", "Works by state.", work_rows.c.status
+        )
+        yield self._count(
+            GaugeMetricFamily,
+            "prescore_evaluations",
+            "Evaluations by state.",
+            evaluations.c.status,
+        )
+        yield self._count(
+            CounterMetricFamily,
+            "prescore_attempts",
+            "Attempts at works by how they ended.",
+            attempts.c.outcome,
+        )
+        try:
+            waiting, foreign = self._queues.waiting(), self._queues.foreign()
+        except (redis.RedisError, OSError):
+            return
+        family = GaugeMetricFamily("prescore_queued", "Wake-ups in a queue.", labels=("queue",))
+        for name, count in waiting.items():
+            family.add_metric((name,), count)
+        yield family
+        yield CounterMetricFamily(
+            "prescore_foreign_jobs", "Entries in our queues that are not ours.", value=foreign
+        )
+
+    def _count(
+        self,
+        kind: type[GaugeMetricFamily | CounterMetricFamily],
+        name: str,
+        meaning: str,
+        column: "sa.Column[str]",
+    ) -> Metric:
+        """Without values while the record is away: then the others say so all the better."""
+        family = kind(name, meaning, labels=(column.name,))
+        query = sa.select(column, sa.func.count()).where(column.is_not(None)).group_by(column)
+        with contextlib.suppress(sa.exc.SQLAlchemyError), self._records.reading() as connection:
+            for value, count in connection.execute(query):
+                family.add_metric((value,), count)
+        return family

@@ -1,0 +1,79 @@
+"""Who waits for an evaluation to change, and one task that looks for all of them.
+
+Changes may come from any process, so the record is asked: one query each tenth of a second for
+all that is being waited for, however many wait.
+"""
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import sqlalchemy as sa
+import structlog
+
+from service.works.records import Records
+from service.works.tables import evaluations
+
+log = structlog.get_logger()
+
+PERIOD = 0.1
+
+
+class Watcher:
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._waiting: dict[str, dict[asyncio.Future[int], int]] = defaultdict(dict)
+        self._some = asyncio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._look())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            for futures in self._waiting.values():
+                for future in futures:
+                    future.cancel()
+
+    async def changed(self, identity: str, version: int, seconds: float) -> int | None:
+        """The evaluation's version, as soon as it is another than this; None after `seconds`."""
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting[identity][future] = version
+        self._some.set()
+        try:
+            return await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            return None
+        finally:
+            self._waiting[identity].pop(future, None)
+            if not self._waiting[identity]:
+                del self._waiting[identity]
+
+    async def _look(self) -> None:
+        while True:
+            await self._some.wait()
+            try:
+                self._tell(await asyncio.to_thread(self._versions, list(self._waiting)))
+            except sa.exc.SQLAlchemyError as error:
+                log.warning("the record is away", error=type(error).__name__)
+            if not self._waiting:
+                self._some.clear()
+            await asyncio.sleep(PERIOD)
+
+    def _versions(self, identities: list[str]) -> Mapping[str, int]:
+        query = sa.select(evaluations.c.id, evaluations.c.version).where(
+            evaluations.c.id.in_(identities)
+        )
+        with self._records.reading() as connection:
+            return dict(connection.execute(query).all())
+
+    def _tell(self, versions: Mapping[str, int]) -> None:
+        for identity, now in versions.items():
+            for future, seen in list(self._waiting.get(identity, {}).items()):
+                if now != seen and not future.done():
+                    future.set_result(now)

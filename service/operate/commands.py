@@ -1,0 +1,201 @@
+"""The service's commands: everything on one machine, or its pieces one by one."""
+
+import ipaddress
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.contract import settings
+from service.contract.errors import InvalidSetting, PrescoreError
+from service.contract.settings import Settings
+
+Host = Annotated[str, typer.Option(help="Address to listen at.")]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")]
+
+
+def serve(
+    home: Annotated[Path | None, typer.Option(help="Where everything is kept.")] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+) -> None:
+    """Run the whole service on this machine: API, workers, janitor, Redis and database.
+
+    Prints one line with its URL when it is ready. Ctrl-C ends it and everything that it started;
+    started again, it goes on where it was.
+
+        prescore serve --home ./prescore-data
+    """
+    with _errors():
+        _check_host(host)
+        _check_port(host, port)
+        chosen = settings.load()
+        if home is not None:
+            chosen = chosen.model_copy(update={"home": home.absolute()})
+        _serve(chosen, host, port)
+
+
+def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
+    """Run the API alone: one piece of a fleet. Needs PRESCORE_REDIS_URL."""
+    import uvicorn
+
+    with _errors():
+        _check_host(host)
+        uvicorn.run(
+            "service.http.app:from_environment",
+            factory=True,
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=2,  # who listens to events would keep it up for ever
+        )
+
+
+def demo(
+    once: Annotated[
+        bool, typer.Option(help="End, and stop the service, when all is shown.")
+    ] = False,
+    home: Annotated[
+        Path | None, typer.Option(help="Where the demo keeps its data; else a temporary folder.")
+    ] = None,
+) -> None:
+    """See Prescore at work: a captioner trains, and its checkpoints are scored as they appear.
+
+    Takes a minute or two on two cores, and needs nothing beside this machine. Without a terminal
+    it ends by itself; with one the service goes on until Ctrl-C.
+    """
+    import tempfile
+
+    from service.operate import demo as the_demo
+
+    with _errors():
+        folder = home or Path(tempfile.mkdtemp(prefix="prescore-demo-"))
+        the_demo.run(folder, once=once or not sys.stdin.isatty())
+
+
+def migrate() -> None:
+    """Bring the record's tables to this version: once, before the pieces of a fleet start.
+
+    `prescore serve` does so by itself.
+    """
+    from service.works import database, logs
+
+    with _errors():
+        chosen = settings.load()
+        logs.configure("migrate", chosen.log_level)
+        database.migrate(database.connect(chosen.database))
+
+
+def doctor(
+    home: Annotated[Path | None, typer.Option(help="As for `prescore serve`.")] = None,
+    url: Annotated[
+        str, typer.Option(envvar="PRESCORE_URL", help="Where a service may be running.")
+    ] = "http://127.0.0.1:8000",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Say what is installed, what is unavailable and why, and what to do about it.
+
+    Takes some ten seconds: Java and METEOR are really started. Exit 0: `prescore serve` works
+    here. Exit 1: something that it needs is missing.
+    """
+    from service.operate import doctor as the_doctor
+
+    with _errors():
+        chosen = settings.load()
+        if home is not None:
+            chosen = chosen.model_copy(update={"home": home.absolute()})
+        found = the_doctor.examine(chosen, url)
+    the_doctor.show(found, as_json=as_json)
+    raise typer.Exit(0 if the_doctor.is_fit(found) else 1)
+
+
+def openapi() -> None:
+    """Print the interface's description: what `openapi/openapi.json` holds."""
+    import json
+
+    from service.http import app
+
+    typer.echo(json.dumps(app.describe(), indent=1, ensure_ascii=False))
+
+
+def janitor() -> None:
+    """Run the janitor alone: expired leases, forgotten wake-ups, deadlines. Several may run."""
+    from service.http import app
+    from service.operate import janitor
+    from service.works import logs
+
+    with _errors():
+        chosen = settings.load()
+        logs.configure("janitor", chosen.log_level)
+        parts = app.connect(chosen)
+        over = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: over.set())
+        janitor.run(parts.records, parts.queues, parts.blobs, over.wait)
+
+
+def _serve(chosen: Settings, host: str, port: int) -> None:
+    import httpx
+
+    from service.operate.embedded import Embedded
+    from service.works import logs
+
+    logs.configure("serve", chosen.log_level)
+
+    url = f"http://{host}:{port}"
+
+    def is_ready() -> bool:
+        try:
+            return httpx.get(f"{url}/readyz", timeout=1).status_code == httpx.codes.OK
+        except httpx.HTTPError:
+            return False
+
+    def say_so() -> None:
+        sys.stdout.write(f"Prescore is ready at {url}\n")
+        sys.stdout.flush()
+
+    Embedded(chosen, host, port).run(say_so, is_ready)
+
+
+def _check_host(host: str) -> None:
+    """Without keys there is one caller: nobody else may reach us."""
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback and os.environ.get("PRESCORE_OPEN") != "1":
+        raise InvalidSetting(
+            f"--host {host}: not a loopback address, and there are no keys: anybody could use this "
+            "service. Set PRESCORE_OPEN=1 if that is what you want"
+        )
+
+
+def _check_port(host: str, port: int) -> None:
+    """Said at once, and not by a child that starts again and again."""
+    import socket
+
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            raise InvalidSetting(
+                f"--port {port}: port {port} is taken or not ours ({error.strerror}); "
+                "choose another one"
+            ) from None
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except PrescoreError as error:
+        typer.echo(f"{error.code}: {error.detail}", err=True)
+        raise typer.Exit(2) from None

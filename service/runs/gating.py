@@ -1,0 +1,131 @@
+"""What gates add to an evaluation: metrics, baselines, comparisons with them."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain, count
+from typing import Any
+
+from service.contract.api.requests import EvaluationIn
+from service.contract.errors import InvalidRequest, RequestRefused
+from service.contract.gates import gates
+from service.contract.gates.gates import Gate, NoDrop
+from service.contract.metrics import catalogue
+from service.contract.plan import asked, planning
+from service.contract.plan.assets import Places
+from service.contract.plan.planning import Plan
+from service.contract.plan.works import Blob
+from service.runs import baselines, training
+from service.runs.baselines import Sought
+from service.stored.datasets import Pinned
+from service.works.blobs import Blobs
+from service.works.records import Records
+
+
+def completed(records: Records, places: Places, request: EvaluationIn) -> EvaluationIn:
+    """With the metrics that its gates name. Refuses, with its place, what is no gate and what is
+    wanting for one.
+    """
+    if request.until == "verdict" and not request.gates:
+        raise InvalidRequest(
+            "a request that ends with its verdict needs gates",
+            [("/gates", "expected at least one gate")],
+        )
+    for place, name in enumerate(request.trust):
+        with _at(f"/trust/{place}"):
+            catalogue.expand([name])
+    names: list[str] = []
+    for place, text in enumerate(request.gates):
+        with _at(f"/gates/{place}"):
+            gate = _checked(text, request)
+            if any(map(catalogue.model_of, gate.metrics)):
+                asked.with_models(gate.metrics, training.known(records, places))
+        names += gate.metrics
+    families = {name: catalogue.metric(name).family for name in names}
+    pregen, postgen = (
+        [name for name in families if families[name] == family] for family in ("pregen", "postgen")
+    )
+    added: dict[str, Any] = {"postgen": _joined(request.postgen, postgen)}
+    if isinstance(request.pregen, list):
+        added["pregen"] = _joined(request.pregen, pregen)
+    return request.model_copy(update=added)
+
+
+def _checked(text: str, request: EvaluationIn) -> Gate:
+    gate = gates.parse(text)
+    if gate.needs_baseline and request.baseline is None:
+        raise InvalidRequest(
+            f"{text!r} needs a baseline",
+            [("/baseline", "expected a label such as branch=main, an evaluation's id, or best")],
+        )
+    if request.captions is not None:
+        early = [name for name in gate.metrics if catalogue.metric(name).family == "pregen"]
+        if early:
+            raise InvalidRequest(
+                f"{early[0]} is a pre-gen metric: it needs a checkpoint, captions have none"
+            )
+    return gate
+
+
+@contextmanager
+def _at(pointer: str) -> Iterator[None]:
+    """Says where in the request it is; problems that a refusal names know better."""
+    try:
+        yield
+    except RequestRefused as error:
+        error.pointer = pointer
+        raise
+
+
+def _joined(asked: Iterable[str], named: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys([*asked, *named]))
+
+
+def with_past(
+    records: Records, blobs: Blobs, request: EvaluationIn, pinned: Pinned, plan: Plan
+) -> tuple[Plan, Mapping[str, Any]]:
+    """The plan with the comparisons that gates want; and by metric what stands for the past, with
+    the name of its comparison.
+    """
+    if request.baseline is None or not request.gates:
+        return plan, {}
+    images = baselines.answered(blobs, _partial(request, plan), pinned)
+    sought = Sought(request.baseline, pinned, images)
+    found = baselines.find(records, blobs, sought, gates.names(request.gates))
+    named = dict(plan.named)
+    for (mine, result), metrics in _compared(request.gates, found).items():
+        if blobs.has(result):
+            name = _free(f"comparison_{mine}", named)
+            full = dict.fromkeys(catalogue.metric(metric).name for metric in metrics)
+            pregen = [*full] if mine == "columns" else []
+            named[name] = planning.comparison(plan.named[mine], Blob(result), pregen)
+            for metric in metrics:
+                found[metric]["comparison"] = name
+    return Plan(named), found
+
+
+def _compared(
+    texts: Iterable[str], past: Mapping[str, Mapping[str, Any]]
+) -> dict[tuple[str, str], list[str]]:
+    """The metrics that must not drop, by what is compared: a work, and a file of the past. The best
+    BLEU-1 may be another's than the best BLEU-4.
+    """
+    gated = [gate for gate in map(gates.parse, texts) if isinstance(gate, NoDrop)]
+    found: dict[tuple[str, str], list[str]] = {}
+    for metric in dict.fromkeys(metric for gate in gated for metric in gate.metrics):
+        result = past[metric].get("result")
+        if result is not None:
+            found.setdefault((baselines.by_image(metric), result), []).append(metric)
+    return found
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    numbered = (f"{name}_{number}" for number in count(2))
+    return next(each for each in chain([name], numbered) if each not in taken)
+
+
+def _partial(request: EvaluationIn, plan: Plan) -> str | None:
+    """The digest of captions that may answer a part of the split alone."""
+    if request.captions is None or not request.subset:
+        return None
+    sent = (work.inputs.get("captions") for work in plan.named.values())
+    return next((str(at) for at in sent if isinstance(at, Blob)), None)

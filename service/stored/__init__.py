@@ -1,0 +1,1 @@
+"""What people bring and the service keeps: checkpoints and datasets."""

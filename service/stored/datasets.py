@@ -1,0 +1,188 @@
+"""Datasets: immutable versions of a name; the same bytes are the same version."""
+
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from service.contract.api.data import DatasetOut, FeaturesOut, SplitOut
+from service.contract.api.requests import CaptionIn
+from service.contract.api.runs import DatasetPinned
+from service.contract.api.times import rfc3339
+from service.contract.errors import InvalidRequest, NotFound
+from service.contract.formats import bundles, outputs
+from service.works.blobs import Blobs
+from service.works.records import Records
+from service.works.tables import datasets
+
+_USUAL_SPLIT = "test"
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """One split of one version."""
+
+    name: str
+    version: int
+    digest: str
+    split: str
+    splits: tuple[str, ...]  # all that the version has
+    images: int
+    features: dict[str, Any] | None
+
+    def __str__(self) -> str:
+        return f"{self.name}@v{self.version}/{self.split}"
+
+    @property
+    def out(self) -> DatasetPinned:
+        """As answers name it."""
+        return DatasetPinned(
+            name=self.name, version=f"v{self.version}", digest=self.digest, split=self.split
+        )
+
+
+def judge(path: Path) -> dict[str, Any]:
+    """What is kept of a bundle; raises InvalidBundle with line and field."""
+    splits = bundles.count_splits(path)
+    header = bundles.read_features_header(path)
+    features = header and {"encoder": header.encoder.model_dump(), "size": header.size}
+    return {"splits": splits, "features": features}
+
+
+def add(records: Records, name: str, digest: str, facts: dict[str, Any]) -> tuple[DatasetOut, bool]:
+    """The version with these bytes, and whether it is new."""
+    with records.transaction() as connection:
+        same = sa.and_(datasets.c.name == name, datasets.c.digest == digest)
+        found = connection.execute(sa.select(datasets).where(same)).first()
+        if found is not None:
+            return _out(found), False
+        last = sa.select(sa.func.coalesce(sa.func.max(datasets.c.version), 0)).where(
+            datasets.c.name == name
+        )
+        connection.execute(
+            datasets.insert().values(
+                name=name,
+                version=connection.execute(last).scalar_one() + 1,
+                digest=digest,
+                splits=json.dumps(facts["splits"]),
+                features=json.dumps(facts["features"]),
+                created_at=time.time(),
+            )
+        )
+        return _out(connection.execute(sa.select(datasets).where(same)).one()), True
+
+
+def get(records: Records, reference: str) -> DatasetOut:
+    """`name` (its latest version) or `name@v3`."""
+    name, _, version = reference.partition("@")
+    return _out(_row(records, name, version))
+
+
+def latest(records: Records) -> list[DatasetOut]:
+    """Every version, the latest of a name first."""
+    with records.reading() as connection:
+        order = (datasets.c.name, datasets.c.version.desc())
+        return [_out(row) for row in connection.execute(sa.select(datasets).order_by(*order))]
+
+
+def pin(records: Records, reference: str) -> Pinned:
+    """`name[@version]/split` as a version and a split that exist."""
+    whole, _, split = reference.partition("/")
+    name, _, version = whole.partition("@")
+    row = _row(records, name, version)
+    splits = json.loads(row.splits)
+    if split not in splits:
+        raise NotFound(
+            f"dataset {name}@v{row.version} has no split {split!r:.100}; "
+            f"it has {', '.join(sorted(splits))}"
+        )
+    features = json.loads(row.features) if row.features else None
+    images = splits[split]["images"]
+    return Pinned(name, row.version, row.digest, split, tuple(splits), images, features)
+
+
+def pin_asked(records: Records, name: str, split: str | None) -> Pinned:
+    """Where no split is asked for: the only one, or `test`."""
+    if split is not None:
+        return pin(records, f"{name}/{split}")
+    splits = sorted(get(records, name).splits)
+    usual = splits[0] if len(splits) == 1 else _USUAL_SPLIT
+    if usual not in splits:
+        raise InvalidRequest(
+            f"dataset {name} has the splits {', '.join(splits)}",
+            [("/query/split", "expected one of them")],
+        )
+    return pin(records, f"{name}/{usual}")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Its images in the bundle's order; `places`: every text that stands for one -> where."""
+
+    items: tuple[bundles.Item, ...]
+    places: dict[str, int]
+
+
+@lru_cache(maxsize=4)
+def _split(path: Path, split: str) -> Split:
+    items = bundles.read_split(path, split)
+    return Split(tuple(items), bundles.places_of(items))
+
+
+def split_of(blobs: Blobs, pinned: Pinned) -> Split:
+    return _split(blobs.path(pinned.digest, check=False), pinned.split)
+
+
+def store_captions(
+    blobs: Blobs,
+    given: Sequence[CaptionIn],
+    pinned: Pinned,
+    *,
+    subset: bool,
+    field: str = "/captions",
+) -> tuple[str, Sequence[Mapping[str, Any]]]:
+    """Someone's outputs in the split's order, as a blob of [place, caption] pairs, and what is odd
+    about them. InvalidRequest where they do not fit; `field` of the request has them.
+    """
+    split = split_of(blobs, pinned)
+    references = [item.references for item in split.items]
+    pairs = [(each.image, each.caption) for each in given]
+    found = outputs.arrange(pairs, split.places, references, str(pinned), subset=subset)
+    if found.problems:
+        problems = [(f"{field}{pointer}", detail) for pointer, detail in found.problems[:100]]
+        raise InvalidRequest(f"captions do not fit {pinned}: {problems[0][1]}", problems)
+    return blobs.put(json.dumps(found.pairs).encode()), found.warnings
+
+
+def _row(records: Records, name: str, version: str) -> Any:
+    if "\0" in name:  # PostgreSQL does not even compare it
+        raise NotFound(f"no dataset {name!r:.120}")
+    query = sa.select(datasets).where(datasets.c.name == name)
+    if version:
+        if not re.fullmatch(r"v[1-9][0-9]{0,8}", version):
+            raise NotFound(f"expected a version like v1, found {version!r:.40}")
+        query = query.where(datasets.c.version == int(version[1:]))
+    with records.reading() as connection:
+        found = connection.execute(query.order_by(datasets.c.version.desc()).limit(1)).first()
+    if found is None:
+        wanted = f"{name}@{version}" if version else name
+        raise NotFound(f"no dataset {wanted!r:.120}: add it with PUT /v1/datasets/{{name}}")
+    return found
+
+
+def _out(row: Any) -> DatasetOut:
+    features = json.loads(row.features) if row.features else None
+    return DatasetOut(
+        name=row.name,
+        version=f"v{row.version}",
+        digest=row.digest,
+        splits={name: SplitOut(**counts) for name, counts in json.loads(row.splits).items()},
+        features=FeaturesOut(**features) if features else None,
+        created_at=rfc3339(row.created_at),
+    )

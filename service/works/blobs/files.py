@@ -1,0 +1,157 @@
+"""Objects in a folder: objects/ab/cdef…, and uploads/ for what is on its way."""
+
+import hashlib
+import os
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+
+from service.contract.errors import BlobDamaged, BlobMissing
+from service.contract.formats.digests import DIGEST, digest_of
+
+_CHUNK = 1 << 20
+
+
+class Upload:
+    """Bytes on their way in: a file that nobody sees before `commit`."""
+
+    def __init__(self, path: Path, publish: Callable[[Path, str], None]) -> None:
+        self.path = path
+        self.size = 0
+        self._publish = publish
+        self._stream = path.open("xb")
+        self._hash = hashlib.sha256()
+
+    def write(self, data: bytes) -> None:
+        self._hash.update(data)
+        self._stream.write(data)
+        self.size += len(data)
+
+    def flush(self) -> None:
+        """After it, `path` has all that was written."""
+        self._stream.flush()
+
+    @property
+    def digest(self) -> str:
+        """Of what was written so far."""
+        return f"sha256:{self._hash.hexdigest()}"
+
+    def commit(self) -> str:
+        """Publishes the object under its digest, durably; returns the digest."""
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._stream.close()
+        self._publish(self.path, self.digest)
+        return self.digest
+
+    def close(self) -> None:
+        """What was not committed is gone."""
+        self._stream.close()
+        self.path.unlink(missing_ok=True)
+
+
+class Store(ABC):
+    """Whatever takes uploads takes bytes and files too."""
+
+    @abstractmethod
+    def upload(self) -> AbstractContextManager[Upload]: ...
+
+    def put(self, data: bytes) -> str:
+        with self.upload() as upload:
+            upload.write(data)
+            return upload.commit()
+
+    def put_file(self, path: Path) -> str:
+        with self.upload() as upload, path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                upload.write(chunk)
+            return upload.commit()
+
+
+class FileBlobs(Store):
+    def __init__(self, folder: Path) -> None:
+        self._objects = folder / "objects"
+        self._uploads = folder / "uploads"
+        self._objects.mkdir(parents=True, exist_ok=True)
+        self._uploads.mkdir(parents=True, exist_ok=True)
+
+    def upload(self) -> AbstractContextManager[Upload]:
+        return closing(Upload(self.partial(), self.adopt))
+
+    def has(self, digest: str) -> bool:
+        return self._target(digest).is_file()
+
+    def path(self, digest: str, *, check: bool = True) -> Path:
+        target = self._target(digest)
+        if not target.is_file():
+            raise BlobMissing(digest, f"no object {digest} is stored")
+        if check and digest_of(target) != digest:
+            target.unlink(missing_ok=True)  # so that it is computed or uploaded again
+            raise BlobDamaged(digest, f"object {digest} was damaged on disk and has been removed")
+        return target
+
+    def digests(self) -> Iterator[str]:
+        for file in self._objects.glob("*/*"):
+            yield f"sha256:{file.parent.name}{file.name}"
+
+    def old(self, before: float) -> Iterator[str]:
+        return (digest for digest in self.digests() if _modified(self._target(digest)) < before)
+
+    def delete_old(self, digest: str, before: float) -> bool:
+        """Aside first: who puts the object at this very moment must not lose it."""
+        target, aside = self._target(digest), self.partial()
+        try:
+            target.rename(aside)
+        except FileNotFoundError:
+            return False
+        if _modified(aside) >= before:
+            aside.rename(target)
+            return False
+        aside.unlink()
+        return True
+
+    def sweep_uploads(self, older_than: float) -> int:
+        old = [file for file in self._uploads.iterdir() if _modified(file) < older_than]
+        for file in old:
+            file.unlink(missing_ok=True)
+        return len(old)
+
+    def partial(self) -> Path:
+        """A name for what is on its way."""
+        return self._uploads / secrets.token_hex(16)
+
+    def adopt(self, path: Path, digest: str) -> None:
+        """The file of that content becomes the object, durably."""
+        target = self._target(digest)
+        target.parent.mkdir(exist_ok=True)
+        path.replace(target)
+        _sync_folder(target.parent)
+
+    def _target(self, digest: str) -> Path:
+        return self._objects / place(digest)
+
+
+def place(digest: str) -> str:
+    """ab/cdef…: where in a store the object lies."""
+    if not DIGEST.fullmatch(digest):
+        raise BlobMissing(digest, f"expected sha256:<64 hex digits>, found {digest!r:.80}")
+    name = digest.removeprefix("sha256:")
+    return f"{name[:2]}/{name[2:]}"
+
+
+def _modified(path: Path) -> float:
+    """Seconds; now where the file has just gone."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,58 @@
+"""Works that end otherwise than by their worker: canceled, fallen silent, too late."""
+
+import json
+import time
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from service.works import graph, history, leases
+from service.works.records import Records
+from service.works.tables import evaluations, work_rows
+
+
+def cancel(connection: Connection, identity: str) -> None:
+    """The works of one evaluation and their shards, unless another live one needs them."""
+    history.tell_about(connection, graph.drop(connection, identity))
+    history.freeze(connection, identity, "canceled")
+
+
+def expire_leases(records: Records) -> int:
+    """Works whose worker fell silent: ready again, or failed after the last attempt."""
+    query = sa.select(work_rows.c.key, work_rows.c.attempt, work_rows.c.kind).where(
+        work_rows.c.status == "running", work_rows.c.lease_until < time.time()
+    )
+    with records.reading() as connection:
+        rows = connection.execute(query).all()
+    error = {"code": "worker_lost", "detail": "the worker fell silent"}
+    return sum(
+        leases.fail(
+            records,
+            leases.Lease(row.key, row.attempt, row.kind, {}, (), {}, 0),
+            error,
+            death=False,
+            retry=True,
+        )
+        for row in rows
+    )
+
+
+def expire_deadlines(records: Records) -> int:
+    """Evaluations past their deadline: their own works end with `timeout`."""
+    query = sa.select(evaluations.c.id).where(
+        evaluations.c.finished_at.is_(None), evaluations.c.deadline < time.time()
+    )
+    with records.reading() as connection:
+        late = connection.execute(query).scalars().all()
+    error = json.dumps({"code": "timeout", "detail": "the evaluation's deadline passed"})
+    for identity in late:
+        with records.transaction() as connection:
+            stuck = work_rows.c.status.in_(("waiting", "ready", "running"))
+            mine = graph.with_needs(connection, [identity])
+            connection.execute(
+                work_rows.update()
+                .where(work_rows.c.key.in_(mine), stuck, work_rows.c.deadline < time.time())
+                .values(status="failed", error=error, finished_at=time.time(), lease_until=None)
+            )
+            history.tell_about(connection, mine)
+    return len(late)

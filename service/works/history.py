@@ -1,0 +1,197 @@
+"""How evaluations follow their works: versions, events, and a last word that never changes."""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import BaseModel
+from sqlalchemy.engine import Connection, Row
+
+from service.contract.api.problems import RunProblem
+from service.contract.api.runs import EndEvent, ProgressOut, WorkEvent
+from service.contract.api.scores import ScoresEvent
+from service.contract.plan import works
+from service.contract.plan.works import EvaluationStatus
+from service.works import scores
+from service.works.tables import evaluation_works, evaluations, events, needs, score_rows, work_rows
+
+
+def tell_about(connection: Connection, keys: Iterable[str]) -> list[str]:
+    """The evaluations that hold these works have a new version, and events that say why; which."""
+    told = [*keys]
+    told += _wholes(connection, told)
+    concerned = connection.execute(
+        sa.select(evaluation_works.c.evaluation_id, evaluation_works.c.name)
+        .join(evaluations, evaluations.c.id == evaluation_works.c.evaluation_id)
+        .where(evaluation_works.c.work_key.in_(told), evaluations.c.finished_at.is_(None))
+        .order_by(evaluation_works.c.position)
+    ).all()
+    identities = list(dict.fromkeys(row.evaluation_id for row in concerned))
+    for identity in identities:
+        names = {row.name for row in concerned if row.evaluation_id == identity}
+        rows = work_statuses(connection, identity)
+        for row in rows:
+            if row["name"] in names:
+                tell(connection, identity, "work", _work_event(row))
+                summary = json.loads(row["summary"] or "{}")
+                if row["status"] == "done" and "scores" in summary:
+                    scores = ScoresEvent.model_validate(summary)
+                    tell(connection, identity, "scores", scores)
+        _settle(connection, identity, rows)
+    return identities
+
+
+def _wholes(connection: Connection, keys: Sequence[str]) -> list[str]:
+    """The works that these are shards of: they need them, and are of their kind."""
+    part = work_rows.alias()
+    query = (
+        sa.select(needs.c.work_key)
+        .join(part, part.c.key == needs.c.needs_key)
+        .join(work_rows, work_rows.c.key == needs.c.work_key)
+        .where(needs.c.needs_key.in_(keys), part.c.kind == work_rows.c.kind)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def _work_event(row: Mapping[str, Any]) -> WorkEvent:
+    return WorkEvent(
+        name=row["name"],
+        status=row["status"],
+        progress=ProgressOut(done=row["done"], total=row["total"]),
+        attempts=row["attempt"],
+        error=RunProblem.model_validate_json(row["error"]) if row["error"] else None,
+    )
+
+
+def settle(connection: Connection, identity: str) -> None:
+    """Derives an evaluation's state; at the end it is written down and never changes again."""
+    _settle(connection, identity, work_statuses(connection, identity))
+
+
+def _settle(connection: Connection, identity: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    status = works.derive(row["status"] for row in rows)
+    if status in works.ENDED:
+        _end(connection, identity, status, rows)
+    else:
+        _change(connection, identity, status=status)
+
+
+def freeze(connection: Connection, identity: str, status: EvaluationStatus) -> None:
+    """An evaluation ends before its works do: those that it shares with others go on."""
+    rows = work_statuses(connection, identity)
+    open_ones = [row for row in rows if row["status"] not in works.TERMINAL]
+    for row in open_ones:
+        row["status"] = "canceled"
+    if open_ones:
+        _end(connection, identity, status, rows)
+
+
+def _end(
+    connection: Connection,
+    identity: str,
+    status: EvaluationStatus,
+    rows: Sequence[Mapping[str, Any]],
+) -> None:
+    snapshot = json.dumps([dict(row) for row in rows])
+    if _change(connection, identity, status=status, finished_at=time.time(), snapshot=snapshot):
+        _keep_scores(connection, identity, rows)
+        tell(connection, identity, "end", EndEvent(status=status))
+
+
+def _keep_scores(connection: Connection, identity: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """What an evaluation shows at its end, to be searched by metric."""
+    if not identity.startswith("ev_"):
+        return
+    request = connection.execute(
+        sa.select(evaluations.c.request).where(evaluations.c.id == identity)
+    ).scalar_one()
+    kept = [
+        {
+            "evaluation_id": identity,
+            "metric": name,
+            "value": score.value,
+            **dict(zip(("low", "high"), score.interval or (None, None), strict=True)),
+            "signature": score.signature,
+        }
+        for name, score in scores.shown(rows, json.loads(request)).items()
+    ]
+    if kept:
+        connection.execute(score_rows.insert(), kept)
+
+
+def _change(connection: Connection, identity: str, **values: Any) -> bool:
+    """Only while the evaluation has not ended."""
+    changed = connection.execute(
+        evaluations.update()
+        .where(evaluations.c.id == identity, evaluations.c.finished_at.is_(None))
+        .values(**values)
+    )
+    return changed.rowcount == 1
+
+
+def tell(connection: Connection, identity: str, kind: str, payload: BaseModel) -> None:
+    """A new version of an evaluation; its number is the event's id. An infinite score is null."""
+    connection.execute(
+        evaluations.update()
+        .where(evaluations.c.id == identity)
+        .values(version=evaluations.c.version + 1)
+    )
+    version = sa.select(evaluations.c.version).where(evaluations.c.id == identity)
+    connection.execute(
+        events.insert().values(
+            evaluation_id=identity,
+            version=version.scalar_subquery(),
+            kind=kind,
+            payload=payload.model_dump_json(),
+        )
+    )
+
+
+def work_statuses(connection: Connection, identity: str) -> list[dict[str, Any]]:
+    """The works of an evaluation as it shows them: shards are told as the work they make up."""
+    rows = connection.execute(
+        sa.select(evaluation_works.c.name, work_rows)
+        .join(work_rows, work_rows.c.key == evaluation_works.c.work_key)
+        .where(evaluation_works.c.evaluation_id == identity)
+        .order_by(evaluation_works.c.position)
+    ).all()
+    found = [dict(row._mapping) for row in rows]  # noqa: SLF001
+    sharded = {row["key"]: json.loads(row["parts"]) for row in found if row["parts"] != "[]"}
+    if sharded:
+        parts = _parts(connection, [key for keys in sharded.values() for key in keys])
+        for row in found:
+            if row["key"] in sharded:
+                _add_up(row, [parts[key] for key in sharded[row["key"]]])
+    return found
+
+
+def _parts(connection: Connection, keys: Iterable[str]) -> dict[str, Row[Any]]:
+    columns = ("key", "status", "done", "attempt", "started_at", "parameters", "summary")
+    query = sa.select(*(work_rows.c[name] for name in columns))
+    rows = connection.execute(query.where(work_rows.c.key.in_(list(keys)))).all()
+    return {row.key: row for row in rows}
+
+
+def _add_up(row: dict[str, Any], parts: Sequence[Row[Any]]) -> None:
+    """A sharded work runs from its first shard's start on; its progress counts images, and until it
+    is joined, its summary is that of the last shard that is done.
+    """
+    spans = [json.loads(part.parameters)["images"] for part in parts]
+    images = [stop - start for start, stop in spans]
+    row["total"] = sum(images)
+    row["done"] = sum(
+        count if part.status == "done" else min(part.done, count)
+        for part, count in zip(parts, images, strict=True)
+    )
+    row["attempt"] = max(row["attempt"], *(part.attempt for part in parts))
+    statuses = {part.status for part in parts}
+    if row["status"] in ("waiting", "ready"):
+        begun = statuses & {"running", "done"}
+        row["status"] = "running" if begun else "ready" if "ready" in statuses else "waiting"
+    summaries = [part.summary for part in parts if part.status == "done"]
+    row["summary"] = row["summary"] or (summaries or [None])[-1]
+    started = [part.started_at for part in parts if part.started_at is not None]
+    if started:
+        row["started_at"] = min(started)

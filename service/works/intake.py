@@ -1,0 +1,100 @@
+"""Works enter the record: new ones, and those that are to begin again."""
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from service.contract.plan import works
+from service.contract.plan.works import Work, WorkStatus
+from service.works import graph
+from service.works.records import Records
+from service.works.tables import needs, work_rows
+
+
+def add_works(
+    records: Records, connection: Connection, planned: Sequence[Work], deadline: float
+) -> dict[str, bool]:
+    """Adds or revives works (those needed first); key -> was it done already.
+
+    Shards of a work that is done are not wanted any more, but by works that read them themselves.
+    """
+    done = _done(connection, planned)
+    over = {part.key for work in planned if work.key in done for part in work.parts}
+    over -= {
+        need.key
+        for work in planned
+        if work.key not in done | over
+        for need in work.inputs.values()
+        if isinstance(need, Work)
+    }
+    cached = dict.fromkeys(over, True)
+    for work in planned:
+        if work.key not in cached:
+            waiting = sum(not cached[need.key] for need in _distinct(work.needs))
+            cached[work.key] = work.key in done
+            if work.key not in done:
+                _add(records, connection, work, waiting, deadline)
+    return cached
+
+
+def _done(connection: Connection, planned: Sequence[Work]) -> set[str]:
+    query = sa.select(work_rows.c.key).where(
+        work_rows.c.key.in_([work.key for work in planned]), work_rows.c.status == "done"
+    )
+    return set(connection.execute(query).scalars())
+
+
+def _add(
+    records: Records, connection: Connection, work: Work, waiting: int, deadline: float
+) -> None:
+    key, now = work.key, time.time()
+    status: WorkStatus = "waiting" if waiting else "ready"
+    fresh = {
+        "status": status,
+        "parts": json.dumps([part.key for part in work.parts]),  # perhaps others than last time
+        "waiting_for": waiting,
+        "attempt": 0,
+        "deaths": 0,
+        "error": None,
+        "done": 0,
+        "total": 0,
+        "lease_until": None,
+        "started_at": None,
+        "finished_at": None,
+        "deadline": deadline,
+    }
+    added = records.add_new(
+        connection,
+        work_rows,
+        key=key,
+        kind=work.kind,
+        queue=works.KINDS[work.kind].queue,
+        inputs=json.dumps({k: works.reference(v) for k, v in work.inputs.items()}),
+        parameters=json.dumps(dict(work.parameters)),
+        created_at=now,
+        **fresh,
+    )
+    if not added:
+        row = connection.execute(
+            sa.select(work_rows.c.status, work_rows.c.deadline).where(work_rows.c.key == key)
+        ).one()
+        if row.status not in works.RESTARTED:
+            _extend(connection, key, max(deadline, row.deadline))
+            return
+        connection.execute(work_rows.update().where(work_rows.c.key == key).values(**fresh))
+        connection.execute(needs.delete().where(needs.c.work_key == key))
+    for need in _distinct(work.needs):
+        connection.execute(needs.insert().values(work_key=key, needs_key=need.key))
+    if status == "ready":
+        graph.wake(connection, key, works.KINDS[work.kind].queue, first=False)
+
+
+def _extend(connection: Connection, key: str, deadline: float) -> None:
+    connection.execute(work_rows.update().where(work_rows.c.key == key).values(deadline=deadline))
+
+
+def _distinct(found: Iterable[Work]) -> list[Work]:
+    return list({work.key: work for work in found}.values())

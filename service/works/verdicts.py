@@ -1,0 +1,165 @@
+"""What becomes of an evaluation's gates, by its works and by what its request kept of the past."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from service.contract.api.evaluations import GateOut, GateScore
+from service.contract.api.scores import ScoreOut
+from service.contract.gates import gates
+from service.contract.gates.gates import (
+    Baseline,
+    Compared,
+    Evidence,
+    Gate,
+    Measured,
+    NoDrop,
+    Verdict,
+)
+from service.contract.metrics import catalogue
+from service.contract.plan.works import TERMINAL
+from service.works import scores
+from service.works.scores import Row
+
+Request = Mapping[str, Any]
+
+NOT_FINITE = "its value is infinite or undefined"
+
+
+def of(rows: Sequence[Row], request: Request) -> tuple[list[GateOut], Verdict | None]:
+    """Each gate, and all of them together."""
+    asked = [gates.parse(text) for text in request.get("gates", [])]
+    if not asked:
+        return [], None
+    names = list(dict.fromkeys(name for gate in asked for name in gate.metrics))
+    found = scores.brought(rows, {catalogue.metric(name).name for name in names})
+    expected = scores.expected(rows)
+    known = _evidence(rows, request, names, found, expected)
+    decided = [gates.decide(gate, known) for gate in asked]
+    shown = {**expected, **found}
+    out = [
+        GateOut(gate=gate.text, verdict=verdict, detail=detail, scores=_scores(gate, known, shown))
+        for gate, (verdict, detail) in zip(asked, decided, strict=True)
+    ]
+    return out, gates.overall(verdict for verdict, _ in decided)
+
+
+def _evidence(
+    rows: Sequence[Row],
+    request: Request,
+    names: Sequence[str],
+    found: Mapping[str, ScoreOut],
+    expected: Mapping[str, ScoreOut],
+) -> Evidence:
+    """What is known by now of the metrics that gates name: scores, or what they are expected to be,
+    and what was kept of the past.
+    """
+    by_name = {row["name"]: row for row in rows}
+    kept = request.get("baselines", {})
+    measured: dict[str, Measured] = {}
+    lost: dict[str, str] = {}
+    compared: dict[str, Compared | str] = {}
+    for name in names:
+        spec = catalogue.metric(name)
+        score = found.get(spec.name)
+        if score is not None and score.value is not None:
+            measured[name] = Measured(score.value, score.value, score.signature)
+        elif (estimate := expected.get(spec.name)) and estimate.interval:
+            measured[name] = Measured(*estimate.interval, estimate.signature)
+        elif reason := _lost(score, by_name.get(_work(name))):
+            lost[name] = f"{name}: {reason}"
+        test = by_name.get(kept.get(name, {}).get("comparison"))
+        if against := _compared(spec.name, test):
+            compared[name] = against
+    return Evidence(measured, lost, _baselines(kept), compared, _distrusted(names, request))
+
+
+def _work(metric: str) -> str:
+    """The name of the work that brings it."""
+    return "pregen" if catalogue.metric(metric).family == "pregen" else catalogue.work_of(metric)
+
+
+def _lost(score: ScoreOut | None, row: Row | None) -> str | None:
+    """Why there is no number, nor will be."""
+    if score is not None:
+        return NOT_FINITE
+    if row is None:
+        return "it is not computed"
+    return _end(row) if row["status"] in TERMINAL else None
+
+
+def _end(row: Row) -> str:
+    if row["status"] == "done":
+        return "there is none of these captions"
+    reason = f": {json.loads(row['error'])['detail']}" if row["error"] else ""
+    return f"the work {row['name']} is {row['status']}{reason}"
+
+
+def _compared(metric: str, row: Row | None) -> Compared | str | None:
+    if row is None:
+        return "the baseline's captions have no scores of their own any more"
+    if row["status"] != "done":
+        return _end(row) if row["status"] in TERMINAL else None
+    found = json.loads(row["summary"])["comparison"].get(metric)
+    if found is None or found["difference"] is None:
+        return NOT_FINITE
+    return Compared(found["difference"], found["p"], found["minimum_detectable"])
+
+
+def _baselines(kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Baseline | str]:
+    return {
+        name: past["none_because"]
+        if "none_because" in past
+        else Baseline(past["evaluation"], past["value"], past["signature"])
+        for name, past in kept.items()
+    }
+
+
+def _distrusted(names: Sequence[str], request: Request) -> dict[str, str]:
+    """Metrics of which one sentence, said of every image, has more than people."""
+    health = request.get("health") or {}
+    trusted = set(catalogue.expand(request.get("trust", [])))
+    found = {}
+    for name in names:
+        known = health.get(catalogue.metric(name).name)
+        if known is not None and name not in trusted and _is_poor(name, known):
+            found[name] = (
+                f"{name} cannot gate on this split: of it one sentence for all images has "
+                f"{known['constant']:.4g}, people have {known['human']:.4g} (`trust` lets it gate)"
+            )
+    return found
+
+
+def _is_poor(metric: str, health: Mapping[str, float | None]) -> bool:
+    constant, human = health["constant"], health["human"]
+    if constant is None or human is None:
+        return False
+    return constant > human if catalogue.metric(metric).higher_is_better else constant < human
+
+
+def _scores(gate: Gate, known: Evidence, shown: Mapping[str, ScoreOut]) -> dict[str, GateScore]:
+    tested = known.compared if isinstance(gate, NoDrop) else {}
+    return {
+        name: _score(
+            shown.get(catalogue.metric(name).name), known.baselines.get(name), tested.get(name)
+        )
+        for name in gate.metrics
+    }
+
+
+def _score(
+    score: ScoreOut | None, baseline: Baseline | str | None, tested: Compared | str | None
+) -> GateScore:
+    value = score.value if score is not None else None
+    past = baseline if isinstance(baseline, Baseline) else None
+    test = tested if isinstance(tested, Compared) else None
+    alike = past is not None and score is not None and score.signature == past.signature
+    return GateScore(
+        value=value,
+        interval=score.interval if score is not None else None,
+        baseline=past.value if past is not None else None,
+        evaluation=past.evaluation if past is not None else None,
+        difference=value - past.value if past is not None and value is not None and alike else None,
+        p=test.p if test is not None else None,
+        minimum_detectable=test.minimum_detectable if test is not None else None,
+    )

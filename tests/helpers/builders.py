@@ -1,0 +1,85 @@
+"""Small captioners and references for tests, from the oracle's random tensors."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from oracles import captioner as oracle
+from service.contract.formats.checkpoint_header import Config, Description, Encoder
+from workers.inference.captioners import ARCHITECTURES, Recurrent
+from workers.inference.vocabulary import Encoded
+
+KINDS = [(architecture, cell) for architecture in ARCHITECTURES for cell in ("gru", "lstm")]
+ENCODER = Encoder(name="random", digest="none")
+
+
+def tensors(architecture, cell, size=8, features=5, words=50, seed=0, scale=0.5):
+    rng = np.random.default_rng(seed)
+    return oracle.random_tensors(architecture, cell, size, features, words, rng, scale)
+
+
+def model(architecture: str, cell: str, arrays: dict[str, NDArray[np.float32]]) -> Recurrent:
+    feature_size, size = arrays["image.weight"].shape
+    words = arrays["embedding.weight"].shape[0]
+    description = Description(
+        architecture,
+        Config(cell=cell, size=size, feature_size=feature_size),
+        ("<edge>", "<unk>", *(f"w{index}" for index in range(2, words))),
+        "blanks",
+        ENCODER,
+    )
+    weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    return ARCHITECTURES[architecture](description, weights)
+
+
+def encoded(references: Sequence[Sequence[Sequence[int]]]) -> Encoded:
+    tokens: list[int] = []
+    caption_offsets, image_offsets = [0], [0]
+    for captions in references:
+        for words in captions:
+            tokens += [*words, 0]
+            caption_offsets.append(len(tokens))
+        image_offsets.append(len(caption_offsets) - 1)
+    return Encoded(np.array(tokens), np.array(caption_offsets), np.array(image_offsets))
+
+
+def random_references(images, words, rng, longest=9):
+    """1 to 5 captions of 0 to `longest` - 1 words an image."""
+    return [
+        [
+            rng.integers(1, words, rng.integers(0, longest)).tolist()
+            for _ in range(rng.integers(1, 6))
+        ]
+        for _ in range(images)
+    ]
+
+
+def agreeing_references(architecture, cell, arrays, features, rng):
+    """References that follow the model's own greedy caption for a while, and some to its end."""
+    words = arrays["embedding.weight"].shape[0]
+    references = []
+    for row in features:
+        greedy = oracle.greedy(architecture, cell, arrays, row, max_words=12)
+        captions = [greedy]
+        for _ in range(rng.integers(1, 5)):
+            kept = greedy[: rng.integers(0, len(greedy) + 1)]
+            captions.append([*kept, *rng.integers(1, words, rng.integers(0, 4)).tolist()])
+        references.append(captions)
+    return references
+
+
+def sentence(rng, words, longest=12):
+    """1 to `longest` - 1 of these words."""
+    return " ".join(rng.choice(words, rng.integers(1, longest)))
+
+
+def captions_with_references(words, images, seed):
+    """Captions and, for each, 1 to 5 references: some of them the caption itself."""
+    rng = np.random.default_rng(seed)
+    captions = [sentence(rng, words) for _ in range(images)]
+    people = [[sentence(rng, words) for _ in range(rng.integers(1, 6))] for _ in range(images)]
+    for image in rng.integers(0, images, images // 5):
+        people[image][0] = captions[image]
+    return captions, people

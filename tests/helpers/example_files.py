@@ -1,0 +1,74 @@
+"""The files that openapi/examples upload: the same bytes everywhere, so their digests are written
+in the examples. The captions are readable there; the numbers are arithmetic, not random.
+"""
+
+import io
+import json
+import math
+import tarfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from oracles import captioner
+from service.contract.formats import bundles
+from service.contract.formats.checkpoint_header import Config, Description, Encoder
+from workers.inference import checkpoints, features
+from workers.inference.captioners import ARCHITECTURES
+
+FOLDER = Path(__file__).resolve().parents[2] / "openapi" / "examples"
+CAPTIONS = FOLDER / "files" / bundles.CAPTIONS
+ENCODER = Encoder(name="example", digest="none")
+SIZE, FEATURE_SIZE = 4, 3
+
+
+def make(folder: Path) -> dict[str, bytes]:
+    """Name -> content."""
+    names = ["harbour.jpg", "market.jpg", "dog.jpg"]
+    features.write(folder / bundles.FEATURES, names, _numbers((3, FEATURE_SIZE), 1), ENCODER)
+    checkpoints.write(folder / "model.safetensors", _model())
+    captions = CAPTIONS.read_bytes()
+    broken = captions.replace(b'"image": "market.jpg"', b'"image": "harbour.jpg"')
+    return {
+        "holiday.tar": _tar(captions, (folder / bundles.FEATURES).read_bytes()),
+        "broken.tar": _tar(broken),
+        "model.safetensors": (folder / "model.safetensors").read_bytes(),
+    }
+
+
+def _model():
+    config = Config(cell="gru", size=SIZE, feature_size=FEATURE_SIZE)
+    vocabulary = ("<edge>", "<unk>", *_words())
+    shapes = captioner.shapes("merge", "gru", SIZE, FEATURE_SIZE, len(vocabulary))
+    weights = {
+        name: torch.from_numpy(_numbers(shape, place))
+        for place, (name, shape) in enumerate(shapes.items())
+    }
+    description = Description("merge", config, vocabulary, "blanks", ENCODER)
+    return ARCHITECTURES["merge"](description, weights)
+
+
+def _words():
+    """Those that come twice; the others are unknown to the model."""
+    lines = [json.loads(line) for line in CAPTIONS.read_text("utf-8").splitlines()]
+    counts = Counter(" ".join(text for line in lines for text in line["references"]).split())
+    return sorted(word for word, count in counts.items() if count > 1)
+
+
+def _numbers(shape, seed):
+    """Between -1 and 1, without a library's generator; 6,001 makes a model with a few hits."""
+    steps = np.arange(math.prod(shape)) * 7919 + 104_729 * (6_001 + seed)
+    return (steps % 2003 / 1001 - 1).astype(np.float32).reshape(shape)
+
+
+def _tar(captions: bytes, rows: bytes | None = None) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, content in ((bundles.CAPTIONS, captions), (bundles.FEATURES, rows)):
+            if content is not None:
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()

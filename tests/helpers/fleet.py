@@ -1,0 +1,227 @@
+"""A real service on this machine for tests: `prescore serve` in a folder of its own."""
+
+import contextlib
+import hashlib
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import psutil
+import redis
+from numpy.typing import NDArray
+from obstore.store import S3Store
+
+import interface
+from builders import ENCODER, model, tensors
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from service.works import database
+from service.works.records import Records
+from workers.inference import checkpoints, features
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+LONG = {"beam": 60, "min_words": 900, "max_words": 1000}  # a second for a shard of one image
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Fleet:
+    """Starts and ends the service; finds its processes by what they run.
+
+    On parts of its own in `home`, unless the environment names others (`outside.parts`).
+    """
+
+    def __init__(self, home: Path, **environment: str) -> None:
+        self.home = home
+        self._database = environment.get(
+            "PRESCORE_DATABASE_URL", f"sqlite:///{home / 'record.sqlite'}"
+        )
+        self._redis = environment.get("PRESCORE_REDIS_URL", f"unix://{home / 'redis' / 'socket'}")
+        self.embedded = "PRESCORE_REDIS_URL" not in environment
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._environment = {"PRESCORE_DEVICE": "cpu", "OMP_NUM_THREADS": "1", **environment}
+        self.process: subprocess.Popen[str] | None = None
+        self.log = home / "serve.log"
+
+    def start(self) -> "Fleet":
+        self.home.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "service", "serve", "--home", str(self.home)]
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [*command, "--port", str(self.port)],
+                cwd=ROOT,
+                env={**os.environ, **self._environment},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        line = self.process.stdout.readline()
+        assert self.url in line, (line, self.log.read_text()[-3000:])
+        return self
+
+    def stop(self, number: int = signal.SIGINT) -> float:
+        """Seconds until the supervisor was gone."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        self.process.wait(20)
+        self.process.stdout.close()
+        if "records" in self.__dict__:
+            self.records.engine.dispose()
+        return time.monotonic() - began
+
+    @property
+    def supervisor(self) -> psutil.Process:
+        return psutil.Process(self.process.pid)
+
+    def family(self) -> list[psutil.Process]:
+        return self.supervisor.children(recursive=True)
+
+    def find(self, *words: str) -> psutil.Process:
+        """The one process with all these words in its command line; it may be starting."""
+        return until(lambda: self._find(words), 10, f"a process that runs {words}")
+
+    def _find(self, words: tuple[str, ...]) -> psutil.Process | None:
+        for process in self.family():
+            with contextlib.suppress(psutil.Error):
+                found = (process.name(), *process.cmdline())
+                if all(word in found for word in words):
+                    return process
+        return None
+
+    @cached_property
+    def records(self) -> Records:
+        return Records(database.connect(self._database))
+
+    @cached_property
+    def redis(self) -> redis.Redis:
+        return redis.Redis.from_url(self._redis)
+
+    @cached_property
+    def bucket(self) -> S3Store | None:
+        """The store behind PRESCORE_BLOB_URL."""
+        url = self._environment.get("PRESCORE_BLOB_URL")
+        if url is None:
+            return None
+        return S3Store.from_url(
+            url,
+            access_key_id=self._environment["AWS_ACCESS_KEY_ID"],
+            secret_access_key=self._environment["AWS_SECRET_ACCESS_KEY"],
+            region=self._environment["AWS_REGION"],
+            endpoint=self._environment["AWS_ENDPOINT_URL"],
+            client_options={"allow_http": True},
+        )
+
+    def blob_files(self, digest: str) -> list[Path]:
+        """Where this machine has the object."""
+        name = digest.removeprefix("sha256:")
+        return list(self.home.glob(f"*/objects/{name[:2]}/{name[2:]}"))
+
+    def leftovers(self) -> list[Path]:
+        """Files of uploads and attempts that are no longer on their way."""
+        return [*self.home.glob("*/uploads/*"), *self.home.glob("attempts/*")]
+
+    def client(self) -> httpx.Client:
+        """Each answer that it gets is held against openapi.json."""
+        hooks = {"response": [interface.check]}
+        return httpx.Client(base_url=self.url, timeout=60, event_hooks=hooks)
+
+
+def until(condition, seconds: float, what: str):
+    """What `condition` answers as soon as it is true; fails with `what` after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+def until_ended(client: httpx.Client, identity: str, seconds: float) -> dict[str, Any]:
+    """The evaluation, once it has come to an end."""
+
+    def over():
+        found = client.get(f"/v1/evaluations/{identity}").json()
+        return found if found["status"] in ("succeeded", "failed", "canceled") else None
+
+    return until(over, seconds, "the evaluation's end")
+
+
+def bundle(images: int, words: int = 50, feature_size: int = 5, seed: int = 0) -> bytes:
+    """A dataset with random references, as a tar."""
+    rng = np.random.default_rng(seed)
+    people = {f"{index}.jpg": [_caption(rng, words) for _ in range(3)] for index in range(images)}
+    return bundle_of(people, rng.normal(size=(images, feature_size)).astype(np.float32))
+
+
+def bundle_of(
+    people: Mapping[str, Sequence[str]],
+    rows: NDArray[np.float32] | None = None,
+    training: Sequence[str] = (),
+) -> bytes:
+    """The same of given references, by image; with features, where there are any, and with
+    captions of a training split.
+    """
+    names = list(people)
+    items = [
+        Item(name, "test", tuple(captions), str(900 + index))
+        for index, (name, captions) in enumerate(people.items())
+    ]
+    items += [Item(f"seen{at}.jpg", "train", (text,)) for at, text in enumerate(training)]
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive, _folder() as folder:
+        bundles.write_folder(folder, items)
+        if rows is not None:
+            features.write(folder / bundles.FEATURES, names, rows, ENCODER)
+        for file in sorted(folder.iterdir()):
+            member = tarfile.TarInfo(file.name)
+            member.size = file.stat().st_size
+            archive.addfile(member, io.BytesIO(file.read_bytes()))
+    return buffer.getvalue()
+
+
+def _caption(rng, words: int) -> str:
+    return " ".join(f"w{word}" for word in rng.integers(2, words, rng.integers(3, 9)))
+
+
+@contextlib.contextmanager
+def _folder():
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def checkpoint(seed: int = 0, **sizes: int) -> bytes:
+    with _folder() as folder:
+        path = folder / "model.safetensors"
+        checkpoints.write(path, model("merge", "gru", tensors("merge", "gru", seed=seed, **sizes)))
+        return path.read_bytes()
+
+
+def digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def upload(client: httpx.Client, data: bytes) -> str:
+    answer = client.put(f"/v1/checkpoints/{digest(data)}", content=data)
+    assert answer.status_code in (200, 201), answer.text
+    return digest(data)

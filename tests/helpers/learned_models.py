@@ -1,0 +1,43 @@
+"""Learned metrics with weights of chance. Nothing starts Java for their features, of tokens."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from workers.metrics import frequencies, references
+from workers.metrics.learned.features import Scaling
+from workers.metrics.learned.model import Model
+from workers.metrics.learned.network import Network
+
+FEATURES = ("bleu_1", "bleu_4", "cider_d")
+HIGHEST = np.array([1.0, 1.0, 10.0])  # 0 is the lowest of each
+_SIZES = (len(FEATURES), 4, 2)
+
+
+def by_chance(people: Sequence[Sequence[str]], seed: int = 0) -> Model:
+    """With document frequencies of these."""
+    rng = np.random.default_rng(seed)
+    counted = frequencies.collect(references.from_tokens(people, "none"))
+    layers = [(rng.normal(size=_SIZES[n : n + 2]), rng.normal(size=_SIZES[n + 1])) for n in (0, 1)]
+    return Model(
+        features=FEATURES,
+        recipes=(
+            "bleu_1|tok:none|reflen:closest|v:1",
+            "bleu_4|tok:none|reflen:closest|v:1",
+            f"cider_d|tok:none|df:given({counted.digest[:12]}, n={len(people)})|v:2",
+        ),
+        tokenizer="none",
+        scaling=Scaling(np.zeros(3), HIGHEST),
+        classifier=Network(layers),
+        frequencies=counted,
+        about={"seed": 0},
+    )
+
+
+def human(model: Model, features: Mapping[str, float]) -> float:
+    """P(human) of one caption, by the definition."""
+    row = np.array([features[name] for name in FEATURES])
+    (first, second) = model.classifier.layers
+    hidden = np.maximum(np.clip(2 * row / HIGHEST - 1, -1, 1) @ first[0] + first[1], 0)
+    machine, person = np.exp(hidden @ second[0] + second[1])
+    return person / (machine + person)

@@ -1,0 +1,167 @@
+"""Config, encoder and vocabulary (T43): what they claim is judged, and nothing is allocated."""
+
+import io
+import json
+
+import pytest
+
+from contract_files import WORDS, checkpoint, entry, refused, safetensors_file
+from service.contract import errors
+from service.contract.formats import checkpoint_header
+
+
+def judge(content):
+    return checkpoint_header.judge(io.BytesIO(content), len(content))
+
+
+def refused_metadata(name, text, error, *words, pointer=""):
+    caught = refused(lambda: judge(checkpoint(metadata={name: text})), error, *words)
+    assert caught.pointer == f"/__metadata__/{name}{pointer}"
+
+
+def config(**fields):
+    whole = {"cell": "gru", "size": 2, "feature_size": 3, **fields}
+    return json.dumps({key: value for key, value in whole.items() if value != "absent"})
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "pointer"),
+    [
+        (config(size=2**31), ("config/size", "less than or equal to 16384", "2147483648"), "/size"),
+        (config(size=10**30), ("config/size", "valid integer", "found 1e+30"), "/size"),
+        (config(size=0), ("config/size", "greater than or equal to 1", "found 0"), "/size"),
+        (config(size=-1), ("config/size", "greater than or equal to 1", "found -1"), "/size"),
+        (config(size=True), ("config/size", "valid integer", "found True"), "/size"),
+        (config(size="2"), ("config/size", "valid integer", "found '2'"), "/size"),
+        (config(size=2.0), ("config/size", "valid integer", "found 2.0"), "/size"),
+        (config(size=None), ("config/size", "valid integer", "found None"), "/size"),
+        (config(size=[2]), ("config/size", "valid integer", "found [2]"), "/size"),
+        (config(size="absent"), ("config/size", "Field required"), "/size"),
+        (config(feature_size=2**31), ("less than or equal to 1048576",), "/feature_size"),
+        (config(feature_size=0), ("greater than or equal to 1", "found 0"), "/feature_size"),
+        (config(cell="rnn"), ("config/cell", "'gru' or 'lstm'", "found 'rnn'"), "/cell"),
+        (config(cell="GRU"), ("config/cell", "'gru' or 'lstm'", "found 'GRU'"), "/cell"),
+        (config(cell=["gru"]), ("config/cell", "found ['gru']"), "/cell"),
+        (config(layers=10**6), ("config/layers", "not permitted", "found 1000000"), "/layers"),
+        (config(**{"k" * 5000: "v" * 5000}), ("config/kkk", "not permitted"), "/" + "k" * 99),
+        (config(x=[[1] * 9000] * 2), ("config/x", "not permitted", "found [[1, 1"), "/x"),
+        ("", ("config: expected JSON", "at character 0"), ""),
+        ("gru", ("config: expected JSON",), ""),
+        ("[]", ("config", "valid dictionary", "found []"), ""),
+        ("null", ("config", "valid dictionary", "found None"), ""),
+        ('"gru"', ("config", "valid dictionary", "found 'gru'"), ""),
+        ('{"size": NaN}', ("NaN is not JSON",), ""),
+        ('{"size": -Infinity}', ("-Infinity is not JSON",), ""),
+        ('{"size": 1e999}', ("64 bits", "found 1e999"), ""),
+        ('{"size": 2, "size": 3}', ("every key once", "'size' 2 times"), ""),
+        ('{"cell": "\\ud800"}', ("lone surrogate",), ""),
+        ('{"a":' * 900 + "1" + "}" * 900, ("config",), None),
+        ("[" * 50_000, ("config", "nesting too deep"), ""),
+    ],
+)
+def test_a_config_that_is_not_one_is_refused_with_its_field(text, words, pointer):
+    found = refused(
+        lambda: judge(checkpoint(metadata={"config": text})), errors.ConfigInvalid, *words
+    )
+    assert pointer is None or found.pointer == f"/__metadata__/config{pointer}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "pointer"),
+    [
+        ('{"name": "vgg"}', ("encoder/digest", "Field required"), "/digest"),
+        ('{"name": "", "digest": "x"}', ("encoder/name", "at least 1", "found ''"), "/name"),
+        ('{"name": "x", "digest": 5}', ("encoder/digest", "valid string", "found 5"), "/digest"),
+        ('{"name": "x", "digest": null}', ("encoder/digest", "found None"), "/digest"),
+        (json.dumps({"name": "x" * 201, "digest": "x"}), ("at most 200",), "/name"),
+        (json.dumps({"name": "x", "digest": "x" * 201}), ("at most 200",), "/digest"),
+        ('{"name": "x", "digest": "y", "layer": 5}', ("encoder/layer", "not permitted"), "/layer"),
+        ('"vgg"', ("encoder", "found 'vgg'"), ""),
+        ("vgg", ("encoder: expected JSON",), ""),
+    ],
+)
+def test_an_encoder_that_is_not_one_is_refused_with_its_field(text, words, pointer):
+    refused_metadata("encoder", text, errors.ConfigInvalid, *words, pointer=pointer)
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "index"),
+    [
+        (["<>", "<unk>", "a", "b", "a"], "word 4: 'a' is also word 2", 4),
+        (["<>", "<>"], "word 1: '<>' is also word 0", 1),
+        (["<>", "<unk>", ""], "word 2: '' is empty", 2),
+        (["", "<unk>"], "word 0: '' is empty", 0),
+        (["<>", "<unk>", "x" * 257], "has 257 bytes, at most 256", 2),
+        (["<>", "<unk>", "é" * 129], "has 258 bytes, at most 256", 2),
+        (["<>", "<unk>", "x" * 10**6], "has 1000000 bytes, at most 256", 2),
+        *(
+            (["<>", "<unk>", blank], f"word 2: {blank!r} has a blank in it", 2)
+            for blank in ("a b", " a", "a ", " ", "a\tb", "a\n", "a\r", "a\x0bb", "a\x1c", "\u00a0")
+        ),
+        *(
+            (["<>", "<unk>", blank], f"word 2: {blank!r} has a blank in it", 2)
+            for blank in ("a\u2028b", "a\u0085b", "\u3000", "a\u2029")
+        ),
+    ],
+)
+def test_a_word_that_captions_cannot_hold_is_refused_with_its_index(words, message, index):
+    text = json.dumps(words)
+    refused_metadata("vocabulary", text, errors.VocabularyInvalid, message, pointer=f"/{index}")
+
+
+def test_words_of_any_script_and_of_256_bytes_are_words():
+    words = ["<>", "<unk>", "é", "e\u0301", "猫", "😀", "\u200f", "|||", "x" * 256, "[", '"', "\\"]
+    text = json.dumps(words, ensure_ascii=False)
+    content = checkpoint(words=words, metadata={"vocabulary": text})
+    assert judge(content).description.vocabulary == tuple(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        *((odd, ("a JSON list of strings and nothing else",)) for odd in (
+            "", "5", "null", '"abc"', "{}", '{"a": "b"}', '["a", "b", 5]', '["a", "b", 1.5]',
+            '["a", "b", null]', '["a", "b", true]', '["a", "b", NaN]', '["a", "b", ["c"]]',
+            '["a", "b", {}]', '["a", "b"] x', "['a', 'b']", "a b c", '[["a", "b"]]')),
+        ("[]", ("at least the edge token and UNK", "found 0 entries")),
+        ('["a"]', ("at least the edge token and UNK", "found 1 entries")),
+        ('["a", "b"', ("vocabulary: expected JSON", "at character")),
+        ('"a", "b"[]', ("vocabulary: expected JSON", "Extra data")),
+        ('["a" "b"]', ("vocabulary: expected JSON", "at character")),
+        ('["a",, "b"]', ("vocabulary: expected JSON", "at character")),
+        ('["a", "b",]', ("vocabulary: expected JSON", "at character")),
+        ('["a", "b"]]', ("vocabulary: expected JSON", "Extra data")),
+        ('["a", "b\\x"]', ("vocabulary: expected JSON", "escape")),
+        ('["a", "b\nc"]', ("vocabulary: expected JSON", "control character")),
+    ],
+)  # fmt: skip
+def test_a_vocabulary_that_is_no_list_of_words_is_refused(text, words):
+    refused_metadata("vocabulary", text, errors.VocabularyInvalid, *words)
+
+
+def test_a_lone_surrogate_in_the_vocabulary_is_refused_with_its_index():
+    refused_metadata(
+        "vocabulary", '["<>", "<unk>", "a", "\\ud83d"]', errors.VocabularyInvalid,
+        "found a lone surrogate", pointer="/3",
+    )  # fmt: skip
+
+
+def test_more_words_than_the_limit_are_counted_and_not_parsed():
+    text = "[" + '"",' * checkpoint_header.MAX_VOCABULARY + '""]'
+    refused_metadata("vocabulary", text, errors.HeaderTooLarge, "vocabulary", "250001", "250000")
+
+
+def test_a_vocabulary_of_the_largest_size_is_read():
+    words = [*WORDS, *(f"{n:x}" for n in range(16**4, 16**4 + 250_000 - len(WORDS)))]
+    text = json.dumps(words, separators=(",", ":"))
+    assert judge(checkpoint(words=words, metadata={"vocabulary": text})).description.vocabulary[-1]
+
+
+def test_shapes_of_a_petabyte_are_refused_by_the_config_or_the_length_of_the_file():
+    config = json.dumps({"cell": "gru", "size": 16_384, "feature_size": 1_048_576})
+    content = checkpoint(metadata={"config": config})
+    found = refused(lambda: judge(content), errors.TensorMismatch, "ask for shape [1048576, 16384]")
+    assert found.pointer == "/image.weight"
+    header = {"image.weight": entry("F32", [10**8, 10**8], 0, 4 * 10**16)}
+    huge = safetensors_file(header)
+    refused(lambda: judge(huge), errors.TensorLayout, "take 40000000000000000", "0 follow")

@@ -1,0 +1,222 @@
+"""What a checkpoint says of itself: judged without a tensor, refused with what was expected."""
+
+import io
+import json
+import pickle
+
+import pytest
+
+import contract_files
+from contract_files import ENCODER, WORDS, checkpoint, checkpoint_shapes
+from service.contract import errors
+from service.contract.formats import checkpoint_header
+from service.contract.formats.checkpoint_header import Config, Description, Encoder
+
+KINDS = [(a, c) for a in ("init", "pre", "par", "merge") for c in ("gru", "lstm")]
+
+
+def judge(content):
+    return checkpoint_header.judge(io.BytesIO(content), len(content))
+
+
+def refused(content, error, *words, pointer=None):
+    caught = contract_files.refused(lambda: judge(content), error, *words)
+    assert caught.pointer == pointer
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_a_file_made_by_hand_from_the_contract_is_described(architecture, cell):
+    content = checkpoint(architecture, cell, metadata={"epoch": "7", "note": "😀 été"})
+    found = judge(content)
+    assert found.description == Description(
+        architecture=architecture,
+        config=Config(cell=cell, size=2, feature_size=3),
+        vocabulary=WORDS,
+        tokenizer="blanks",
+        encoder=Encoder(name="vgg", digest="sha256:0"),
+        notes={"epoch": "7", "note": "😀 été"},
+    )
+    assert {name: list(tensor.shape) for name, tensor in found.tensors.items()} == (
+        checkpoint_shapes(architecture, cell, 2, 3, len(WORDS))
+    )
+    values = content[found.data_start :]
+    assert not any(values)
+    assert len(values) == 4 * found.parameters
+
+
+@pytest.mark.parametrize(
+    ("architecture", "size", "V", "expected"),
+    [
+        *(("init", 512, 2539, 6_274_539), ("pre", 512, 7415, 11_272_439)),
+        *(("par", 256, 7415, 5_443_575), ("merge", 128, 8792, 4_008_152)),
+    ],
+)
+def test_parameters_are_counted_as_the_paper_counts_them(architecture, size, V, expected):
+    config = Config(cell="gru", size=size, feature_size=4096)
+    shapes = checkpoint_header.shapes(architecture, config, V)
+    assert shapes == {
+        name: tuple(shape)
+        for name, shape in checkpoint_shapes(architecture, "gru", size, 4096, V).items()
+    }
+    counts = [shape[0] * (shape[1] if len(shape) > 1 else 1) for shape in shapes.values()]
+    assert sum(counts) == expected
+
+
+def test_the_edge_token_is_word_0_and_unk_is_word_1():
+    assert (checkpoint_header.EDGE, checkpoint_header.UNK) == (0, 1)
+
+
+def test_a_file_is_judged_where_it_lies(tmp_path):
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(checkpoint())
+    assert checkpoint_header.read(path) == judge(checkpoint())
+    path.write_bytes(checkpoint()[:-1])
+    with pytest.raises(errors.TensorLayout, match="the file is cut off"):
+        checkpoint_header.read(path)
+    path.write_bytes(checkpoint() + b"\0")
+    with pytest.raises(errors.TensorLayout, match="something behind them"):
+        checkpoint_header.read(path)
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_what_a_description_writes_is_judged_to_be_that_description(architecture, cell):
+    words = ("<>", "<unk>", '"', "\\", "\\ud800", "猫", "😀", "\u200f", "é", "e\u0301", "\0", "[")
+    description = Description(
+        architecture,
+        Config(cell=cell, size=2, feature_size=3),
+        words,
+        "karpathy",
+        Encoder(name='a "name" \u2028', digest="\\"),
+        {"epoch": "", "prescore": "wins nothing"},
+    )
+    metadata = checkpoint_header.metadata_of(description)
+    found = judge(checkpoint(architecture, cell, words, metadata=metadata)).description
+    assert found.notes == {"epoch": ""}
+    assert checkpoint_header.metadata_of(found) == metadata
+    assert (found.vocabulary, found.encoder, found.config, found.tokenizer) == (
+        *(description.vocabulary, description.encoder, description.config, description.tokenizer),
+    )
+
+
+@pytest.mark.parametrize("dtype", ["F32", "F16", "BF16"])
+def test_each_tensor_may_have_a_precision_of_its_own(dtype):
+    assert judge(checkpoint(dtypes={"image.bias": dtype})).tensors["image.bias"].dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", ["F64", "I64", "U32", "U16"])
+def test_another_precision_is_refused_by_the_tensors_name(dtype):
+    refused(
+        checkpoint(dtypes={"gates.bias": dtype}), errors.TensorMismatch,
+        "tensor gates.bias", "expected a dtype of F32, F16, BF16", f"found {dtype}",
+        pointer="/gates.bias",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_every_tensor_is_missed(architecture, cell):
+    for name in checkpoint_shapes(architecture, cell, 2, 3, len(WORDS)):
+        content = checkpoint(architecture, cell, tensors={name: None})
+        refused(content, errors.TensorMismatch, "needs the tensors", f"missing: {name}")
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_every_wrong_shape_is_named_with_the_right_one(architecture, cell):
+    for name, shape in checkpoint_shapes(architecture, cell, 2, 3, len(WORDS)).items():
+        transposed = [[*reversed(shape)]] if shape != [*reversed(shape)] else []
+        for wrong in (*transposed, [*shape, 1], [], [shape[0] + 1, *shape[1:]], [0, *shape[1:]]):
+            refused(
+                checkpoint(architecture, cell, tensors={name: wrong}), errors.TensorMismatch,
+                f"tensor {name}: config and vocabulary ask for shape {shape}, found {wrong}",
+                pointer=f"/{name}",
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("architecture", "tensors", "words"),
+    [
+        ("init", {"initial": [2]}, ("unknown: 'initial'",)),
+        ("pre", {"initial": [2]}, ("unknown: 'initial'",)),
+        ("merge", {"initial": None}, ("missing: initial",)),
+        ("init", {"optimizer.step": [1], "a\nb": [1]}, (r"unknown: 'a\nb', 'optimizer.step'",)),
+        ("init", {"gates.bias": None, "rnn.bias": [4]}, ("missing: gates.bias", "'rnn.bias'")),
+        ("init", {f"{'x' * 100}{n}": [1] for n in range(100)}, ("unknown: 'xxx",)),
+    ],
+)
+def test_tensors_that_do_not_belong_are_named(architecture, tensors, words):
+    content = checkpoint(architecture, tensors=tensors)
+    refused(content, errors.TensorMismatch, "needs the tensors", *words)
+
+
+@pytest.mark.parametrize(
+    ("cell", "other", "words"),
+    [
+        ("gru", "lstm", ("unknown: 'candidate.bias', 'candidate.weight'",)),
+        ("lstm", "gru", ("missing: candidate.bias, candidate.weight",)),
+    ],
+)
+def test_the_tensors_of_the_other_cell_are_refused(cell, other, words):
+    config = json.dumps({"cell": other, "size": 2, "feature_size": 3})
+    refused(checkpoint(cell=cell, metadata={"config": config}), errors.TensorMismatch, *words)
+
+
+def test_more_words_than_rows_are_refused():
+    vocabulary = json.dumps([*WORDS, "dog"])
+    content = checkpoint(metadata={"vocabulary": vocabulary})
+    refused(
+        content, errors.TensorMismatch, "ask for shape [6, 2], found [5, 2]",
+        pointer="/embedding.weight",
+    )  # fmt: skip
+
+
+REQUIRED = ("prescore", "architecture", "config", "vocabulary", "tokenizer", "encoder")
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_missing_metadata_is_named(name):
+    refused(
+        checkpoint(metadata={name: None}), errors.MetadataInvalid,
+        f"expected the metadata {', '.join(REQUIRED)}", f"missing: {name}",
+        pointer=f"/__metadata__/{name}",
+    )  # fmt: skip
+
+
+def test_a_file_of_somebody_elses_is_told_all_that_is_missing():
+    content = checkpoint(metadata={**dict.fromkeys(REQUIRED), "format": "pt"})
+    every = ", ".join(REQUIRED)
+    pointer = "/__metadata__/prescore"
+    refused(content, errors.MetadataInvalid, f"missing: {every}", pointer=pointer)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("prescore", "2", ("expected '1'", "found '2'")),
+        ("prescore", "1.0", ("expected '1'", "found '1.0'")),
+        ("prescore", "", ("expected '1'", "found ''")),
+        ("architecture", "transformer", ("'init' or 'pre' or 'par' or 'merge'", "'transformer'")),
+        ("architecture", "Init", ("'init' or", "found 'Init'")),
+        ("architecture", "x" * 10_000, ("'init' or", "found 'xxx")),
+        ("tokenizer", "ptb", ("'karpathy' or 'blanks'", "found 'ptb'")),
+        ("tokenizer", "blanks ", ("'karpathy' or 'blanks'", "found 'blanks '")),
+    ],
+)
+def test_a_value_that_is_not_among_the_known_ones_is_refused(name, text, words):
+    pointer = f"/__metadata__/{name}"
+    refused(checkpoint(metadata={name: text}), errors.MetadataInvalid, *words, pointer=pointer)
+
+
+def test_metadata_beyond_the_contract_is_kept_up_to_a_limit():
+    notes = {f"note {n}": "x" for n in range(58)}
+    assert judge(checkpoint(metadata=notes)).description.notes == notes
+    refused(checkpoint(metadata={**notes, "one": "more"}), errors.HeaderTooLarge, "65", "64")
+    assert judge(checkpoint(metadata={"n": "x" * 100_000})).description.notes["n"][-1] == "x"
+    long = {"n": "x" * 100_001}
+    refused(checkpoint(metadata=long), errors.HeaderTooLarge, "'n' has 100001", "at most 100000")
+    long = {"config": ENCODER + " " * 100_001}
+    refused(checkpoint(metadata=long), errors.HeaderTooLarge, "'config'", "at most 100000")
+
+
+def test_an_error_keeps_its_pointer_on_the_way_between_processes():
+    error = errors.MetadataInvalid("expected this, found that", pointer="/__metadata__/prescore")
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301  # our own bytes
+    assert (type(again), again.detail, again.pointer) == (type(error), error.detail, error.pointer)

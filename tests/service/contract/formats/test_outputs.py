@@ -1,0 +1,122 @@
+import pytest
+
+from service.contract.formats.outputs import MAX_TOLD, arrange
+
+PLACES = {"a.jpg": 0, "b.jpg": 1, "c.jpg": 2, "7": 0, "8": 1, "9": 2}
+PEOPLE = [["a dog", "one dog"], ["a cat"], ["a bird"]]
+
+
+def _arrange(*given, subset=False):
+    return arrange(given, PLACES, PEOPLE, "flickr@v1/test", subset=subset)
+
+
+def test_captions_come_in_the_splits_order_whatever_names_their_images():
+    found = _arrange(("9", "three"), ("a.jpg", "one"), ("8", "two"))
+    assert found.pairs == [(0, "one"), (1, "two"), (2, "three")]
+    assert not found.problems
+    assert not found.warnings
+
+
+@pytest.mark.parametrize(
+    ("given", "problems"),
+    [
+        ([("x", "one")], [("/0/image", "'x' is not an image of flickr@v1/test")]),
+        (
+            [("a.jpg", "one"), ("b.jpg", "two"), ("7", "again"), ("y", "")],
+            [
+                ("/2/image", "'7' has a caption at 0 already"),
+                ("/3/image", "'y' is not an image of flickr@v1/test"),
+            ],
+        ),
+        (
+            [("9", "three")],
+            [
+                (
+                    "",
+                    (
+                        "2 of 3 images have no caption, the first is 'a.jpg'; "
+                        "send `subset: true` to score a part"
+                    ),
+                )
+            ],
+        ),
+    ],
+)
+def test_what_does_not_fit_is_said_with_its_place(given, problems):
+    found = _arrange(*given)
+    assert found.problems == problems
+    assert not found.pairs
+
+
+def test_a_part_is_a_part_where_that_is_asked_for():
+    assert _arrange(("c.jpg", "three"), ("7", "one"), subset=True).pairs == [
+        (0, "one"),
+        (2, "three"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("caption", "code"),
+    [
+        ("", "empty_caption"),
+        (" \t", "empty_caption"),
+        ("a\u2028dog", "line_separator"),
+        ("a\rdog", "line_separator"),
+        ("a\x07dog", "control_character"),
+        ("a\x00dog", "control_character"),
+        ("a\x9bdog", "control_character"),
+        ("dog " * 81, "long_caption"),
+    ],
+)
+def test_an_odd_caption_is_said_with_its_image(caption, code):
+    found = _arrange(("7", "a dog"), ("8", caption), ("9", "a bird"))
+    assert [(one["code"], one["image"]) for one in found.warnings] == [(code, "8")]
+    assert [pair[1] for pair in found.pairs][1] == caption
+
+
+@pytest.mark.parametrize(
+    "caption", ["a\tdog", "dog " * 80, "a 🐕 runs", "a\u200fdog", "ein Hund läuft"]
+)
+def test_what_is_merely_unusual_is_not(caption):
+    assert not _arrange(("7", "a dog"), ("8", caption), ("9", "a bird")).warnings
+
+
+def test_one_image_is_said():
+    assert [one["code"] for one in _arrange(("7", "a dog"), subset=True).warnings] == ["one_image"]
+
+
+def test_much_that_is_unknown_is_said():
+    said = "7", "a UNK runs on <unk> grass there and then it sits down by a big tree in the sun ."
+    (warning,) = _arrange(said, ("8", "unk a cat"), ("9", "a bird")).warnings
+    assert (warning["code"], warning["image"]) == ("many_unknown_words", None)
+    assert "12% of all words" in warning["detail"]
+    little = said[0], said[1].replace("<unk> ", "")
+    assert not _arrange(little, ("8", "a cat"), ("9", "a bird")).warnings
+
+
+def _many(captions, references):
+    places = {f"{index}.jpg": index for index in range(len(references))}
+    given = [(f"{index}.jpg", caption) for index, caption in enumerate(captions)]
+    return [one["code"] for one in arrange(given, places, references, "d", subset=False).warnings]
+
+
+def test_references_handed_in_as_captions_are_noticed():
+    people = [[f"a man at {index}", f"someone at {index}"] for index in range(40)]
+    written = [f"a man at {index}" for index in range(40)]
+    assert _many(written, people) == ["captions_are_references"]
+    theirs = [f"a man at {index}" if index < 20 else "a man" for index in range(40)]
+    assert _many(theirs, people) == []
+
+
+def test_references_and_captions_that_were_swapped_are_noticed():
+    """A captioner writes one caption an image, and the same one often."""
+    generated = [["a man in a shirt"] if index % 3 else [f"a dog {index}"] for index in range(40)]
+    written = [f"someone at {index}" for index in range(40)]
+    assert _many(written, generated) == ["perhaps_swapped"]
+    assert _many([image[0] + " there" for image in generated], [[text] for text in written]) == []
+    assert _many(written, [[*image, "a man"] for image in generated]) == []
+
+
+def test_no_more_warnings_than_somebody_reads():
+    captions = [f"{index} \x07" for index in range(MAX_TOLD + 5)]
+    assert len(_many(captions, [["a"]] * len(captions))) == MAX_TOLD

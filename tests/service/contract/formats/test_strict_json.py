@@ -1,0 +1,105 @@
+"""Two readers must not see two different things in the same JSON."""
+
+import contextlib
+import json
+import math
+
+import pytest
+
+from service.contract.formats import strict_json
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": [1, 2.5, true, null, "x"]}', {"a": [1, 2.5, True, None, "x"]}),
+        ("-5", -5),
+        ("999999999999999999", 999999999999999999),
+        ("1e3", 1000.0),
+        (r'"\ud83d\ude00"', "😀"),
+        (r'"\\ud800"', "\\ud800"),
+        ('"\u2028"', "\u2028"),
+        (r'"\u0000"', "\0"),
+        (' \t\r\n{"": {"": 1}}\n', {"": {"": 1}}),
+    ],
+)
+def test_json_is_read_as_it_stands(text, value):
+    found = strict_json.parse(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize("text", ["-0", "1000000000000000000", "-9999999999999999999"])
+def test_an_integer_that_others_read_as_a_float_is_a_float(text):
+    assert type(strict_json.parse(text)) is float
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected JSON, found Expecting value at character 0"),
+        ("{} {}", "Extra data at character 3"),
+        ("{'a': 1}", "at character 1"),
+        ('{"a": 1,}', "at character"),
+        ("[01]", "at character"),
+        ('"a\nb"', "Invalid control character"),
+        ('"a\\x"', "Invalid \\escape"),
+        ("\ufeff{}", "BOM"),
+        ("NaN", "NaN is not JSON"),
+        ("[Infinity]", "Infinity is not JSON"),
+        ("[-Infinity]", "-Infinity is not JSON"),
+        ("[1e999]", "expected a number that 64 bits can hold, found 1e999"),
+        ("1" * 400, "expected a number that 64 bits can hold, found 11111"),
+        ("1" * 9000, "expected a number that 64 bits can hold, found 11111"),
+        ('{"a": 1, "b": 2, "a": 3}', "expected every key once, found 'a' 2 times"),
+        (r'{"a": 1, "\u0061": 3}', "expected every key once, found 'a' 2 times"),
+        ("[" * 100_000, "nesting too deep"),
+        ('{"a":' * 100_000, "nesting too deep"),
+    ],
+)
+def test_what_another_reader_may_take_otherwise_is_refused(text, message):
+    with pytest.raises(strict_json.NotJson) as caught:
+        strict_json.parse(text)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (r'"\ud800"', ""),
+        (r'["a", "\udfff"]', "/1"),
+        (r'{"a": [{}, [], {"b": "\uD83D x"}]}', "/a/2/b"),
+        (r'{"x": {"y": 1}, "a": {"\ud800": 1}}', "/a"),
+        (r'["\ude00\ud83d"]', "/0"),
+    ],
+)
+def test_a_lone_surrogate_is_refused_with_its_place(text, where):
+    with pytest.raises(strict_json.NotJson, match=r"^expected text, found a lone sur") as caught:
+        strict_json.parse(text)
+    assert caught.value.where == where
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_nesting_of_any_depth_is_read_or_refused_and_never_breaks_the_stack(opening, closing):
+    for depth in range(5, 1100, 5):
+        with contextlib.suppress(strict_json.NotJson):
+            strict_json.parse(opening * depth + r'"\ud83d\ude00"' + closing * depth)
+        with pytest.raises(strict_json.NotJson, match=r"surrogate|nesting"):
+            strict_json.parse(opening * depth + r'"\ud800"' + closing * depth)
+
+
+def test_the_deepest_value_that_can_be_read_can_be_shown_in_a_message():
+    value = []
+    with contextlib.suppress(strict_json.NotJson):
+        for depth in range(2, 2000):
+            value = strict_json.parse("[" * depth + "]" * depth)
+    assert 500 < repr(value).count("[") < 1999
+
+
+@pytest.mark.parametrize("value", [-math.inf, math.inf, math.nan])
+def test_a_number_that_json_cannot_write_is_null(value):
+    """A model may give a word no probability at all: its logarithm is minus infinity."""
+    assert strict_json.finite(value) is None
+    held = {"a": [value, -0.5, {"b": (value, "inf", True, None, 3)}]}
+    written = json.dumps(strict_json.finite(held), allow_nan=False)
+    assert written == '{"a": [null, -0.5, {"b": [null, "inf", true, null, 3]}]}'

@@ -1,0 +1,196 @@
+"""The language of gates, held against Python's own arithmetic."""
+
+import re
+import time
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.contract.errors import InvalidRequest, RequestRefused, UnknownMetric
+from service.contract.gates import gates
+from service.contract.metrics import catalogue
+
+_NUMBER = re.compile(r"[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]{1,2})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,2})?")
+
+
+def _python(expression, baseline):
+    """Python's precedence and exact numbers: an evaluator that shares nothing with ours."""
+    exact = _NUMBER.sub(lambda found: f"Fraction('{found[0]}')", expression)
+    return eval(exact, {"Fraction": Fraction, "baseline": Fraction(baseline)})  # noqa: S307
+
+
+def _bound(expression):
+    return gates.parse(f"cider_d >= {expression}").bound
+
+
+numbers = st.sampled_from(["0", "1", "2", "0.01", "1.02", ".5", "3.", "1e2", "2.5E-3", "007"])
+blanks = st.sampled_from(["", " ", "  ", "\t"])
+
+
+def _around(inner):
+    left_sides = st.sampled_from(["{}", "({})", "-{}", "+ {}", "--({})"])
+    return st.one_of(
+        st.tuples(left_sides, inner).map(lambda both: both[0].format(both[1])),
+        st.tuples(inner, blanks, st.sampled_from("+-*/"), blanks, inner).map("".join),
+    )
+
+
+expressions = st.recursive(st.one_of(numbers, st.just("baseline")), _around, max_leaves=12)
+soups = st.lists(
+    st.sampled_from(["baseline", "1", ".5", "+", "-", "*", "/", "(", ")", " ", "cider_d", ">"]),
+    max_size=9,
+).map("".join)
+
+
+def _is_linear(expression):
+    """As far as Python can tell: it has a value everywhere, and three points lie on a line."""
+    try:
+        at = [_python(expression, place) for place in (0, 1, 2, Fraction(-7, 3))]
+    except ZeroDivisionError:
+        return False
+    return at[2] - at[1] == at[1] - at[0] and at[3] == at[0] + Fraction(-7, 3) * (at[1] - at[0])
+
+
+def _read(expression):
+    """The bound, or why it was refused."""
+    try:
+        return _bound(expression)
+    except RequestRefused as error:
+        return error.detail
+
+
+@given(expressions)
+def test_an_expression_means_what_it_means_in_python(expression):
+    """What is refused has a product or a quotient of the forbidden kinds."""
+    found = _read(expression)
+    if isinstance(found, str):
+        assert re.search("may come once in a product|other than 0|at most 200", found)
+        assert "*" in expression or "/" in expression or len(expression) > 180
+    else:
+        for baseline in (0.0, 1.0, -0.37, 123.5):
+            assert found.at(baseline) == _python(expression, Fraction(repr(baseline)))
+
+
+@given(soups)
+def test_what_python_cannot_read_is_refused_and_what_is_taken_is_linear(soup):
+    found = _read(soup)
+    if not isinstance(found, str):
+        assert _is_linear(soup)
+        assert found.at(2) == _python(soup, 2)
+
+
+def test_numbers_are_exact():
+    assert _bound("0.1 + 0.2").at(0) == Fraction(3, 10)
+    assert _bound("baseline - 0.05").at(0.35) == Fraction(3, 10)
+    assert _bound("(2 * baseline + 1) / 4 - -3").at(1) == Fraction(15, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "relation"),
+    [
+        ("cider_d >= 0.45", "cider_d", ">="),
+        ("perplexity<=baseline*1.02", "perplexity", "<="),
+        ("  bleu_4\t>   .3 ", "bleu_4", ">"),
+        ("mean_max_normcount_prefix0 < (((0.9)))", "mean_max_normcount_prefix0", "<"),
+    ],
+)
+def test_a_threshold_keeps_the_name_that_was_written(text, metric, relation):
+    gate = gates.parse(text)
+    assert (gate.text, gate.metrics, gate.relation) == (text, (metric,), relation)
+    assert gate.needs_baseline is ("baseline" in text)
+
+
+def test_no_significant_drop_names_metrics_and_groups():
+    gate = gates.parse("no_significant_drop( bleu ,meteor)")
+    assert gate.metrics == ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor")
+    assert gates.names([gate.text, "cider_d >= 0", "meteor > 0"]) == [*gate.metrics, "cider_d"]
+
+
+HOSTILE = [
+    ("", "metric's name"),
+    ("cider_d", ">= or <= or > or < at character 8, found the end"),
+    ("cider_d = 0.4", "character 9, found '='"),
+    ("cider_d == 0.4", "character 9, found '='"),
+    ("cider_d >= ", "a number, baseline or ( at character 12"),
+    ("cider_d >= 0.4 >= 0.3", "character 16, found '>='"),
+    ("0.4 <= cider_d", "metric's name or no_significant_drop at character 1, found '0.4'"),
+    ("cider_d >= 0,4", "character 13, found ','"),
+    ("cider_d >= 0.4.5", "character 15, found '.5'"),
+    ("cider_d >= 1e400", "character 13, found 'e400'"),
+    ("cider_d >= ٣", "found '٣'"),
+    ("cider_d ≥ 0.4", "found '≥'"),
+    ("cider_d >= 0.4\n", "character 15"),
+    ("cider_d >= 0.4\0", "character 15"),
+    ("cider_d >= 2**99", "character 14, found '*'"),
+    ("cider_d >= baseline ** 2", "found '*'"),
+    ("cider_d >= baseline * baseline", "may come once in a product"),
+    ("cider_d >= (baseline + 1) * (1 - baseline)", "may come once in a product"),
+    ("cider_d >= 1 / baseline", "may come once in a product"),
+    ("cider_d >= 1 / (2 - 2)", "other than 0"),
+    ("cider_d >= baseline / 0", "other than 0"),
+    ("cider_d >= rouge_l", "found 'rouge_l'"),
+    ("cider_d >= __import__('os').system('id')", "found"),
+    ("cider_d >= baseline.__class__", "found"),
+    ("cider_d >= lambda: 0", "found 'lambda:'"),
+    ("cider_d >= nan", "found 'nan'"),
+    ("cider_d >= Infinity", "found 'Infinity'"),
+    ("cider_d >= (0.4", ") at character 16, found the end"),
+    ("cider_d >= 0.4)", "found ')'"),
+    ("cider_d >= " + "(" * 21 + "1" + ")" * 21, "at most 20 parentheses"),
+    ("cider_d >= " + "(" * 400, "at most 200 characters"),
+    ("cider_d >= " + "9" * 400, "at most 200 characters"),
+    ("cider_d and meteor >= 0", "found 'and'"),
+    ("bleu >= 0.3", "bleu_1, bleu_2, bleu_3, bleu_4"),
+    ("no_significant_drop", "( at character 20"),
+    ("no_significant_drop()", "a metric's name at character 21, found ')'"),
+    ("no_significant_drop(cider_d", ", or ) at character 28"),
+    ("no_significant_drop(cider_d,)", "a metric's name at character 29, found ')'"),
+    ("no_significant_drop(cider_d) >= 0", "the end"),
+    ("no_significant_drop(meteor, median_max_prob_none)", "cannot take median_max_prob_none"),
+    ("no_significant_drop(words_used)", "cannot take words_used"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), HOSTILE)
+def test_what_is_no_gate_is_refused_with_its_place(text, expected):
+    with pytest.raises(InvalidRequest) as refused:
+        gates.parse(text)
+    assert expected in refused.value.detail
+
+
+def test_pregen_scores_may_drop_too():
+    gate = gates.parse("no_significant_drop(perplexity, mean_max_normcount_prefix0)")
+    assert gate.metrics == ("perplexity", "mean_max_normcount_prefix0")
+
+
+def test_an_unknown_metric_suggests_the_nearest():
+    for text in ("cyder_d >= 0.4", "no_significant_drop(meteor, cyder_d)"):
+        with pytest.raises(UnknownMetric, match="did you mean cider_d"):
+            gates.parse(text)
+    with pytest.raises(UnknownMetric):
+        gates.parse("baseline >= 0.4")
+
+
+@settings(max_examples=25)  # to suggest names takes 30 ms
+@given(st.text(max_size=250))
+def test_any_text_is_refused_in_short(text):
+    with pytest.raises(RequestRefused) as refused:
+        gates.parse(text)
+    assert len(refused.value.detail) < 2000
+
+
+def test_the_worst_text_takes_no_time():
+    began = time.process_time()
+    for text in ("cider_d >= " + "-" * 180 + "1", "cider_d >= 1" + "*9e99" * 37, "a" * 200):
+        try:
+            gates.parse(text)
+        except RequestRefused:
+            continue
+    assert time.process_time() - began < 0.5
+
+
+def test_every_metric_can_be_named():
+    for name in (*catalogue.METRICS, *catalogue.ALIASES):
+        assert gates.parse(f"{name} >= 0").metrics == (name,)

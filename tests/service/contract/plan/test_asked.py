@@ -1,0 +1,35 @@
+import pytest
+
+from service.contract.errors import UnknownMetric
+from service.contract.plan import asked
+
+ONE, OTHER = (f"sha256:{'0123456789abc':{end}<64}" for end in "de")
+THIRD = f"sha256:{'f' * 64}"
+
+
+def _refused(name, known):
+    with pytest.raises(UnknownMetric) as caught:
+        asked.with_models(["bleu", name], known, "/postgen")
+    assert caught.value.pointer == "/postgen/1"
+    return caught.value.detail
+
+
+@pytest.mark.parametrize("digits", ["f" * 12, "f" * 30, "f" * 64, THIRD])
+def test_a_model_is_found_by_its_first_digits_and_shown_by_twelve(digits):
+    names, models = asked.with_models(["bleu", f"nneval@{digits}", "nneval"], [ONE, THIRD])
+    assert names == ["bleu", f"nneval@{'f' * 12}", "nneval"]
+    assert models == {f"nneval@{'f' * 12}": THIRD}
+
+
+def test_digits_that_begin_two_are_refused_until_they_say_more():
+    told = _refused("nneval@0123456789abc", [THIRD, OTHER, ONE])
+    assert f"{ONE}, {OTHER}: say more" in told
+    assert asked.with_models(["nneval@0123456789abcd"], [ONE, OTHER])[1] == {
+        "nneval@0123456789ab": ONE
+    }
+
+
+def test_digits_of_no_model_are_refused_with_those_there_are():
+    told = _refused("nneval@" + "0" * 12, [THIRD])
+    assert told.endswith(f"there are: nneval@{'f' * 12}")
+    assert _refused("nneval@" + "0" * 12, []).endswith("there are: none")

@@ -1,0 +1,114 @@
+import dataclasses
+import hashlib
+import zipfile
+
+import pytest
+
+from service.contract.errors import AssetRefused, MetricUnavailable
+from service.contract.metrics import catalogue
+from service.contract.plan import assets
+from service.contract.plan.assets import ASSETS, Asset, Places
+
+CONTENT = b"a jar of ours"
+MEMBER = "a/folder/grammar.gz"
+
+
+def _digest(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """With two small assets in place of the real ones."""
+    plain = Asset(
+        "plain", "a parser", ("spice",), "MIT", ("plain.jar",), 13, _digest(CONTENT), maven="g:a:1"
+    )
+    inner = dataclasses.replace(
+        plain, name="inner", what="a grammar", names=("small.jar", "large.jar"), member=MEMBER
+    )
+    own = Asset("own", "a file of your own", ("wmd",), "its own")
+    rows = {asset.name: asset for asset in (plain, inner, own)}
+    monkeypatch.setattr(assets, "ASSETS", rows)
+    return Places(tmp_path / "home", tmp_path / "given")
+
+
+def _put(folder, name, content=CONTENT, member=None):
+    folder.mkdir(parents=True, exist_ok=True)
+    if member is None:
+        (folder / name).write_bytes(content)
+    else:
+        with zipfile.ZipFile(folder / name, "w") as archive:
+            archive.writestr(member, content)
+    return folder / name
+
+
+def test_every_asset_serves_a_metric_and_is_pinned_or_the_users_own():
+    for name, asset in ASSETS.items():
+        assert asset.name == name
+        assert asset.metrics
+        assert (asset.sha256 is None) == (asset.bytes is None) == (not asset.names)
+        assert asset.sha256 is None or len(asset.sha256) == 64
+        assert asset.maven is None or len(asset.maven_sha256) == 64
+        assert asset.pypi is None or len(asset.pypi_sha256) == 64
+    assert {"spice", "spider"} <= {metric for asset in ASSETS.values() for metric in asset.metrics}
+    assert {"spice", "spider"} <= set(catalogue.POSTGEN)
+
+
+def test_what_is_given_comes_before_what_is_at_home(places):
+    at_home = _put(places.own, "plain.jar")
+    assert assets.locate("plain", places).path == at_home
+    given = _put(places.given, "plain.jar")
+    assert assets.locate("plain", places).path == given
+    assert assets.locate("plain", Places(places.home)).path == at_home
+
+
+def test_a_member_is_found_in_either_archive(places):
+    large = _put(places.given, "large.jar", member=MEMBER)
+    assert assets.locate("inner", places).path == large
+    small = _put(places.given, "small.jar", member=MEMBER)
+    assert assets.locate("inner", places) == assets.Found(small, _digest(CONTENT), len(CONTENT))
+
+
+def test_what_is_missing_is_a_sentence_with_size_licence_and_advice(places):
+    with pytest.raises(
+        MetricUnavailable, match=r"a parser \(0\.0 MB, MIT\) is not here; `prescore"
+    ):
+        assets.locate("plain", places)
+    assert assets.missing("spice", places).startswith("a parser")
+    assert assets.missing("bleu_1", places) is None
+    _put(places.given, "plain.jar")
+    assert assets.missing("spice", places).startswith("a grammar")
+    _put(places.own, "small.jar", member=MEMBER)
+    assert assets.missing("spice", places) is None
+
+
+@pytest.mark.parametrize(("name", "member"), [("plain.jar", None), ("small.jar", MEMBER)])
+def test_another_file_of_that_name_is_refused(places, name, member):
+    asset = "plain" if member is None else "inner"
+    path = _put(places.given, name, b"something else", member)
+    with pytest.raises(MetricUnavailable, match=f"{path} is not .*: its SHA-256 is "):
+        assets.locate(asset, places)
+    _put(places.given, name, CONTENT, member)
+    assert assets.locate(asset, places).path == path
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\5\6" + bytes(18), b"no archive"])
+def test_an_archive_without_the_member_is_refused(places, content):
+    _put(places.given, "small.jar", content)
+    with pytest.raises(MetricUnavailable, match="is not here"):
+        assets.locate("inner", places)
+
+
+def test_a_folders_digest_is_of_its_names_and_contents(tmp_path):
+    _put(tmp_path / "model" / "b", "config.json")
+    _put(tmp_path / "model", "weights", b"w")
+    lines = f"{_digest(CONTENT)}  b/config.json\n{_digest(b'w')}  weights\n"
+    found = assets.measure(tmp_path / "model")
+    assert (found.sha256, found.bytes) == (_digest(lines.encode()), 14)
+    (tmp_path / "model" / "weights").rename(tmp_path / "model" / "others")
+    assert assets.measure(tmp_path / "model").sha256 != found.sha256
+
+
+def test_an_unknown_asset_is_refused_with_the_known_ones(places):
+    with pytest.raises(AssetRefused, match="plain, inner, own, found 'x'"):
+        assets.locate("x", places)

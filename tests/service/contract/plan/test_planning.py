@@ -1,0 +1,212 @@
+import pytest
+
+from service.contract.plan import planning
+from service.contract.plan.planning import (
+    BLOCK_IMAGES,
+    Captioner,
+    Wanted,
+    decoding_block,
+    plan_captions,
+    plan_checkpoint,
+)
+from service.contract.plan.works import Blob
+
+DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
+
+
+def _plan(images=1000, **more):
+    given = {"families": ["bleu", "cider_d"], "tokenizer": "ptb"}
+    given |= {name: more.pop(name) for name in list(more) if name in given}
+    other = {"pregen": True, "decoding": DECODING} | more
+    wanted = Wanted(**given)
+    return plan_checkpoint("sha256:c", "sha256:d", "test", images, wanted=wanted, **other)
+
+
+def _scored(*families, images=9, **how):
+    how = {"tokenizer": "ptb"} | how
+    return plan_captions("sha256:o", "sha256:d", "test", images, Wanted(families, **how))
+
+
+def test_a_checkpoint_gets_prefix_columns_pregen_captions_and_a_work_a_family():
+    assert list(_plan(images=planning.CAPTIONS_IMAGES).named) == [
+        *("prefix", "columns", "pregen", "captions", "references", "bleu", "cider_d")
+    ]
+
+
+def test_without_postgen_metrics_nothing_is_decoded():
+    assert list(_plan(families=[]).named) == ["prefix", "columns", "pregen"]
+
+
+def test_without_pregen_scores_nothing_is_teacher_forced():
+    assert list(_plan(pregen=False).named) == ["captions", "references", "bleu", "cider_d"]
+
+
+def test_captions_that_were_sent_need_no_model():
+    plan = _scored("meteor", tokenizer="none")
+    assert [work.kind for work in plan.everything()] == ["references", "meteor"]
+
+
+def test_document_frequencies_of_a_subset_are_for_the_metrics_that_have_them():
+    families = ["bleu", "cider_d", "cider"]
+    usual, asked = (_scored(*families, idf=idf) for idf in ("dataset", "subset"))
+    changed = [name for name in families if usual.named[name].key != asked.named[name].key]
+    assert changed == ["cider_d", "cider"]
+    assert asked.named["cider"].parameters == {"idf": "subset"}
+
+
+def test_a_learned_metrics_key_follows_the_model_that_it_names():
+    models = {"nneval@0": "sha256:0", "nneval@1": "sha256:1"}
+    plan = _scored("nneval", *models, models=models)
+    works = [plan.named[name] for name in ("nneval", *models)]
+    assert {work.kind for work in works} == {"nneval"}
+    assert len({work.key for work in works}) == 3
+    assert [str(work.inputs["model"]) for work in works[1:]] == ["sha256:0", "sha256:1"]
+    again = _scored("nneval@1", models={"nneval@1": "sha256:2"}).named["nneval@1"]
+    assert again.key != plan.named["nneval@1"].key
+
+
+def test_a_trainings_key_follows_all_that_it_is_given():
+    """Another captioner's captions, its name, what it was trained on, ratings, the recipe."""
+
+    def key(name="c", said="a", trained_on=None, ratings=None, **recipe):
+        captioners = [Captioner(name, Blob(said), trained_on), Captioner("d", Blob("b"))]
+        plan = planning.plan_learned("sha256:d", "test", captioners, ratings, recipe)
+        return plan.named["model"].key
+
+    told = Blob("t"), "train"
+    others = [
+        *(key(name="e"), key(said="c"), key(trained_on=told), key(ratings=Blob("r"))),
+        *(key(seed=1), key(trained_on=(Blob("t"), "val"))),
+    ]
+    assert len({key(), *others}) == 7
+    assert key(trained_on=told) == key(trained_on=told)
+
+
+def test_a_large_split_is_sharded_in_whole_blocks():
+    size = planning.COLUMNS_IMAGES
+    assert size % BLOCK_IMAGES == 0
+    columns = _plan(images=2 * size + 5).named["columns"]
+    spans = [part.parameters["images"] for part in columns.parts]
+    assert spans == [
+        [0, size],
+        [size, 2 * size],
+        [2 * size, 2 * size + 5],
+    ]
+    assert columns.key == _plan(images=9).named["columns"].key
+
+
+def test_everything_comes_after_what_it_needs_and_once():
+    found = _plan(images=5000).everything()
+    keys = [work.key for work in found]
+    assert len(set(keys)) == len(keys)
+    for place, work in enumerate(found):
+        assert all(need.key in keys[:place] for need in work.needs)
+
+
+def test_another_tokenizer_changes_what_depends_on_it_and_nothing_else():
+    ptb, plain = _plan().named, _plan(tokenizer="none").named
+    changed = {name for name in ptb if ptb[name].key != plain[name].key}
+    assert changed == {"references", "bleu", "cider_d"}
+
+
+@pytest.mark.parametrize(
+    ("beam", "max_words", "block", "part"),
+    [
+        (1, 50, 128, 256),
+        (3, 50, 128, 256),
+        (5, 50, 76, 152),
+        (3, 200, 32, 64),
+        (20, 1000, 1, 1),
+        (100, 1000, 1, 1),
+    ],
+)
+def test_a_longer_search_takes_fewer_images_at_once(beam, max_words, block, part):
+    """So that its shards are short too."""
+    assert decoding_block(beam, max_words) == block
+    decoding = {"beam": beam, "max_words": max_words}
+    parts = _plan(images=400, decoding=decoding, pregen=False).named["captions"].parts
+    spans = [part.parameters["images"] for part in parts]
+    assert [start for start, _ in spans] == list(range(0, 400, part))
+    assert [stop for _, stop in spans][:-1] == [start for start, _ in spans][1:]
+    assert spans[-1][1] == 400
+
+
+def test_many_images_are_decoded_in_an_order_that_pregen_scores_give():
+    large, small = _plan(images=257).named, _plan(images=256).named
+    assert list(large)[3:5] == ["order", "captions"]
+    assert large["order"].inputs == {"columns": large["columns"]}
+    assert all(part.inputs["order"] is large["order"] for part in large["captions"].parts)
+    assert "order" not in small["captions"].inputs
+    assert "order" not in _plan(pregen=False).named["captions"].inputs
+
+
+@pytest.mark.parametrize(("images", "size"), [(300, 128), (1000, 128), (2047, 128), (2048, 256)])
+def test_what_is_decoded_in_an_order_is_looked_at_eight_times_if_blocks_allow(images, size):
+    parts = _plan(images=images).named["captions"].parts
+    spans = [part.parameters["images"] for part in parts]
+    assert spans == [[at, min(at + size, images)] for at in range(0, images, size)]
+    assert size % decoding_block(3, 50) == 0
+
+
+def test_a_huge_split_has_no_more_shards_than_the_record_likes():
+    decoding = {"beam": 100, "max_words": 1000}
+    parts = _plan(images=100_000, decoding=decoding).named["captions"].parts
+    assert len(parts) == planning.MAX_PARTS
+    assert parts[-1].parameters["images"][1] == 100_000
+
+
+def _parsed(images, *families, **how):
+    return _scored(*families, images=images, **how).named
+
+
+def test_spice_needs_the_tuples_of_captions_and_references():
+    plan = _parsed(9, "bleu", "spice")
+    assert list(plan) == ["references", "bleu", "reference_tuples", "tuples", "spice"]
+    assert set(plan["spice"].inputs) == {"captions", "references", "reference_tuples", "tuples"}
+
+
+def test_spider_is_computed_from_spice_and_cider_d():
+    plan = _parsed(9, "spider")
+    assert plan["spider"].inputs["cider_d"] is plan["cider_d"]
+    assert plan["spider"].inputs["spice"] is plan["spice"]
+    assert plan["cider_d"].key == _parsed(9, "cider_d")["cider_d"].key
+
+
+def test_parsing_is_sharded_by_images_and_the_references_are_parsed_once():
+    plan = _parsed(1000, "spice")
+    spans = [part.parameters["images"] for part in plan["reference_tuples"].parts]
+    assert spans[:2] == [[0, 75], [75, 150]]
+    assert spans[-1] == [975, 1000]
+    assert len(plan["tuples"].parts) == 2
+    decoded = _plan(families=["spice"]).named
+    assert decoded["reference_tuples"].key == plan["reference_tuples"].key
+    assert decoded["tuples"].key != plan["tuples"].key
+
+
+def test_another_tokenizer_means_other_tuples():
+    ptb, plain = _parsed(9, "spice"), _parsed(9, "spice", tokenizer="none")
+    assert all(ptb[name].key != plain[name].key for name in ptb)
+
+
+def test_what_a_metric_is_computed_with_is_part_of_its_key_alone():
+    one, other = (_parsed(9, "wmd", "bleu", own={"wmd": {"vectors": v}}) for v in ("a", "b"))
+    assert one["wmd"].key != other["wmd"].key
+    assert one["bleu"].key == other["bleu"].key
+
+
+def test_references_are_embedded_once_whatever_is_asked_of_their_embeddings():
+    plain, weighted = (
+        _parsed(900, "bertscore", own={"bertscore": {"encoder": "a", "layer": 2, "idf": idf}})
+        for idf in (False, True)
+    )
+    assert list(plain) == ["embedded_references", "bertscore"]
+    assert plain["embedded_references"].key == weighted["embedded_references"].key
+    assert plain["bertscore"].key != weighted["bertscore"].key
+    assert len(plain["embedded_references"].parts) == 5
+
+
+def test_variety_looks_at_the_training_captions_where_there_are_some():
+    assert list(_parsed(9, "variety")) == ["variety"]
+    known = _parsed(9, "variety", training="train")
+    assert known["training"].parameters == {"split": "train", "tokenizer": "ptb"}
+    assert known["variety"].inputs["training"] is known["training"]

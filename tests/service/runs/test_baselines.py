@@ -1,0 +1,169 @@
+"""Which evaluation of the past a gate is held against."""
+
+import json
+
+import pytest
+
+from service.contract.errors import NotFound
+from service.contract.plan.planning import Wanted, plan_captions
+from service.runs import base, baselines
+from service.runs.base import Run
+from service.runs.baselines import Sought
+from service.stored import datasets
+from service.works import database, leases
+from service.works.blobs.files import FileBlobs
+from service.works.records import Records
+
+SIGNATURE = "cider_d|refs:5|tok:ptb|v:2"
+IMAGES = 9
+FACTS = {"splits": {"test": {"images": IMAGES, "references": 45}}, "features": None}
+
+
+@pytest.fixture
+def blobs(tmp_path):
+    return FileBlobs(tmp_path / "blobs")
+
+
+def _with_coco(engine):
+    records = Records(engine)
+    datasets.add(records, "coco", "sha256:" + "a" * 64, FACTS)
+    return records
+
+
+@pytest.fixture
+def records(tmp_path):
+    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    database.migrate(engine)
+    yield _with_coco(engine)
+    engine.dispose()
+
+
+@pytest.fixture
+def on_either(engine):
+    return _with_coco(engine)
+
+
+def _evaluated(
+    records,
+    blobs,
+    value,
+    *,
+    metric="cider_d",
+    signature=SIGNATURE,
+    until=None,
+    images=range(IMAGES),
+    dataset="coco/test",
+    **marked,
+):
+    """The id of an evaluation that was run; up to the work `until`."""
+    pinned = datasets.pin(records, dataset)
+    captions = blobs.put(json.dumps([[at, f"{metric} {value} {marked}"] for at in images]).encode())
+    wanted = Wanted([metric.removesuffix("_distance")], "ptb")
+    plan = plan_captions(captions, pinned.digest, pinned.split, IMAGES, wanted)
+    identity = f"ev_{captions[-30:]}"
+    partial = len(images) < IMAGES
+    kept = {"checkpoint": None, "postgen": [metric], "subset": partial}
+    with records.transaction() as connection:
+        run = Run(identity, kept, pinned, plan, [], 1e9, labels=marked)
+        base.insert(connection, records, run)
+    summary = {"scores": {metric: value}, "signature": {metric: signature}}
+    for work in plan.everything():
+        lease = leases.take(records, work.key, "w")
+        if lease is not None and work.kind != until:
+            found = {} if work.kind == "references" else summary
+            leases.finish(records, lease, blobs.put(work.key.encode()), found)
+    return identity
+
+
+def _find(records, blobs, text, metric="cider_d", dataset="coco/test", images=range(IMAGES)):
+    sought = Sought(text, datasets.pin(records, dataset), frozenset(images))
+    return baselines.find(records, blobs, sought, [metric])[metric]
+
+
+def test_a_label_is_the_latest_evaluation_that_has_it(on_either, blobs):
+    _evaluated(on_either, blobs, 0.9, branch="main")
+    latest = _evaluated(on_either, blobs, 0.4, branch="main")
+    _evaluated(on_either, blobs, 0.6, branch="other")
+    _evaluated(on_either, blobs, 0.7)
+    found = _find(on_either, blobs, "branch=main")
+    assert found == {
+        "evaluation": latest,
+        "value": 0.4,
+        "interval": None,
+        "signature": SIGNATURE,
+        "result": found["result"],
+    }
+    assert blobs.has(found["result"])
+
+
+def test_a_label_s_value_may_have_an_equals_sign(records, blobs):
+    one = _evaluated(records, blobs, 0.4, run="lr=0.1")
+    assert _find(records, blobs, "run=lr=0.1")["evaluation"] == one
+    assert "run=lr has succeeded" in _find(records, blobs, "run=lr")["none_because"]
+
+
+def test_an_evaluation_without_the_metric_is_passed_over(records, blobs):
+    older = _evaluated(records, blobs, 0.4, branch="main")
+    newer = _evaluated(records, blobs, 0.3, metric="meteor", branch="main")
+    assert _find(records, blobs, "branch=main")["evaluation"] == older
+    assert _find(records, blobs, "branch=main", "meteor")["evaluation"] == newer
+    assert _find(records, blobs, "branch=main", "spice") == {
+        "none_because": f"{newer} has no spice"
+    }
+
+
+def test_one_that_has_not_succeeded_is_no_baseline_by_its_label_but_is_by_its_id(records, blobs):
+    going = _evaluated(records, blobs, 0.4, branch="main", until="cider_d")
+    assert "no baseline yet" in _find(records, blobs, "branch=main")["none_because"]
+    assert _find(records, blobs, going) == {"none_because": f"{going} has no cider_d"}
+    base.cancel(records, going)
+    assert "has succeeded" in _find(records, blobs, "branch=main")["none_because"]
+
+
+def test_another_version_of_the_dataset_is_no_baseline(records, blobs):
+    old = _evaluated(records, blobs, 0.4, branch="main")
+    datasets.add(records, "coco", "sha256:" + "b" * 64, FACTS)
+    found = _find(records, blobs, old)["none_because"]
+    assert "coco@v1/test" in found
+    assert "coco@v2/test" in found
+    assert "coco@v2/test" in _find(records, blobs, "branch=main")["none_because"]
+    assert "no baseline yet" in _find(records, blobs, "best")["none_because"]
+    assert _find(records, blobs, old, dataset="coco@v1/test")["value"] == 0.4
+
+
+def test_an_id_must_be_an_evaluation_s(records, blobs):
+    for identity in ("ev_nobody", "pb_nobody"):
+        with pytest.raises(NotFound):
+            _find(records, blobs, identity)
+
+
+def test_the_best_is_by_the_metric_s_direction(records, blobs):
+    for value in (0.5, 0.7, 0.6):
+        _evaluated(records, blobs, value)
+        _evaluated(records, blobs, value, metric="wmd_distance", signature="w")
+    assert _find(records, blobs, "best")["value"] == 0.7
+    assert _find(records, blobs, "best", "wmd_distance")["value"] == 0.5
+
+
+def test_the_best_is_of_those_that_were_computed_as_the_latest(on_either, blobs):
+    _evaluated(on_either, blobs, 0.9, signature="cider_d|refs:5|tok:ptb|v:1")
+    best = _evaluated(on_either, blobs, 0.6)
+    _evaluated(on_either, blobs, 0.5)
+    assert _find(on_either, blobs, "best")["evaluation"] == best
+
+
+def test_an_infinite_score_is_no_baseline(records, blobs):
+    _evaluated(records, blobs, float("inf"), branch="main")
+    assert "infinite" in _find(records, blobs, "branch=main")["none_because"]
+    assert "no baseline yet" in _find(records, blobs, "best")["none_because"]
+
+
+def test_a_part_of_a_split_compares_with_the_same_part_alone(records, blobs):
+    whole = _evaluated(records, blobs, 0.4, branch="main")
+    part = _evaluated(records, blobs, 0.9, branch="main", images=range(3))
+    assert _find(records, blobs, "branch=main")["evaluation"] == whole
+    assert _find(records, blobs, "best")["evaluation"] == whole
+    assert _find(records, blobs, "branch=main", images=range(3))["evaluation"] == part
+    assert _find(records, blobs, part) == {
+        "none_because": f"{part} answers other images of the split"
+    }

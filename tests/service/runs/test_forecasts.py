@@ -1,0 +1,237 @@
+"""What a forecast learns from."""
+
+import json
+
+import pytest
+
+from service.contract.api.evaluations import NoForecastOut
+from service.contract.api.requests import EvaluationIn
+from service.contract.plan import planning
+from service.contract.plan.planning import Wanted
+from service.runs import forecasts
+from service.stored.datasets import Pinned
+from service.works import database
+from service.works.blobs import open_blobs
+from service.works.records import Records
+from service.works.tables import checkpoints, evaluations, labels, score_rows
+
+PINNED = Pinned("d", 1, "sha256:d", "test", ("test",), 9, None)
+CONFIG = {"cell": "gru", "size": 256, "feature_size": 5}
+NEW = f"sha256:{'f' * 64}"
+
+
+@pytest.fixture
+def past(tmp_path):
+    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    database.migrate(engine)
+    yield _Past(Records(engine), open_blobs(None, tmp_path))
+    engine.dispose()
+
+
+class _Past:
+    def __init__(self, records, blobs):
+        self.records = records
+        self.blobs = blobs
+        self.count = 0
+
+    def ended(self, cider=0.4, *, checkpoint=None, shown=None, sign="cider_d|v:1", told=(), **row):
+        """An evaluation that has come to its end, later than those before."""
+        self.count += 1
+        identity, digest = f"ev_{self.count}", checkpoint or f"sha256:{self.count:064}"
+        kept = _request().model_dump() | row.pop("request", {})
+        row = {"dataset": PINNED.out.model_dump_json(), "status": "succeeded"} | row
+        named = {"architecture": row.pop("architecture", "merge"), "config": CONFIG}
+        scores = dict.fromkeys(forecasts.PREDICTORS, 0.3) | {"cider_d": cider}
+        scores = scores if shown is None else {name: scores[name] for name in shown}
+        with self.records.transaction() as connection:
+            self.records.add_new(
+                connection,
+                checkpoints,
+                digest=digest,
+                bytes=1,
+                description=json.dumps(named),
+                created_at=0.0,
+            )
+            connection.execute(
+                evaluations.insert().values(
+                    id=identity,
+                    request=json.dumps(kept),
+                    dataset_name="d",
+                    checkpoint=digest,
+                    version=1,
+                    warnings="[]",
+                    deadline=0.0,
+                    created_at=float(self.count),
+                    **row,
+                )
+            )
+            for name, value in scores.items():
+                signature = sign if name == "cider_d" else "pregen|v:1"
+                connection.execute(
+                    score_rows.insert().values(
+                        evaluation_id=identity, metric=name, value=value, signature=signature
+                    )
+                )
+            for name, value in dict(told).items():
+                connection.execute(
+                    labels.insert().values(evaluation_id=identity, name=name, value=value)
+                )
+
+    def add(self, **request):
+        """The plan's names, the history that it reads, and why there is none."""
+        asked = _request(**request)
+        plan = planning.plan_checkpoint(
+            NEW,
+            PINNED.digest,
+            PINNED.split,
+            PINNED.images,
+            pregen=asked.pregen != [],
+            wanted=Wanted([name for name in asked.postgen if name != "bleu"], "ptb"),
+            decoding=asked.decoding.model_dump(),
+        )
+        found, reason = forecasts.add(self.records, self.blobs, asked, PINNED, plan)
+        work = found.named.get("forecast")
+        history = work and json.loads(self.blobs.path(str(work.inputs["history"])).read_text())
+        return list(found.named), history, reason
+
+
+def _request(**more):
+    return EvaluationIn(checkpoint=NEW, dataset="d/test", **({"postgen": ["cider_d"]} | more))
+
+
+def _eight(past, **more):
+    for at in range(8):
+        past.ended(at / 10, told={"run": str(at % 2)}, **more)
+
+
+def test_eight_evaluations_of_two_runs_are_a_history_right_behind_the_pregen_scores(
+    engine, tmp_path
+):
+    """On SQLite and PostgreSQL alike."""
+    past = _Past(Records(engine), open_blobs(None, tmp_path))
+    _eight(past)
+    names, history, reason = past.add()
+    assert names[:4] == ["prefix", "columns", "pregen", "forecast"]
+    assert reason is None
+    assert history["metrics"] == ["cider_d"]
+    assert [one["scores"]["cider_d"] for one in history["evaluations"]] == [
+        at / 10 for at in reversed(range(8))
+    ]
+    assert history["evaluations"][0] == {
+        "run": "run=1",
+        "architecture": "merge",
+        "scores": dict.fromkeys(forecasts.PREDICTORS, 0.3) | {"cider_d": 0.7},
+    }
+
+
+def test_a_thin_history_is_told_at_once_and_needs_no_work(past):
+    for _ in range(7):
+        past.ended(told={"run": "1"})
+    names, history, reason = past.add()
+    assert "forecast" not in names
+    assert history is None
+    assert reason["none_because"].startswith("7 finished evaluations")
+    past.ended(told={"run": "1"})
+    assert "one training run" in past.add()[2]["none_because"]
+    past.ended(told={"run": "2"})
+    assert "forecast" in past.add()[0]
+
+
+@pytest.mark.parametrize("request_", [{"pregen": []}, {"postgen": []}])
+def test_without_pregen_or_postgen_scores_there_is_nothing_to_say(past, request_):
+    _eight(past)
+    names, _, reason = past.add(**request_)
+    assert "forecast" not in names
+    assert reason is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"status": "failed"},
+        {"dataset": PINNED.out.model_copy(update={"digest": "sha256:e"}).model_dump_json()},
+        {"dataset": PINNED.out.model_copy(update={"split": "val"}).model_dump_json()},
+        {"request": {"decoding": {"beam": 1, "min_words": 4, "max_words": 50, "unk": False}}},
+        {"request": {"tokenizer": "none"}},
+        {"shown": ["perplexity", "cider_d"]},
+        {"checkpoint": NEW},
+    ],
+)
+def test_what_was_computed_otherwise_or_elsewhere_does_not_count(past, other):
+    past.ended(0.9, told={"run": "other"}, **other)
+    _eight(past)
+    found = past.add()[1]["evaluations"]
+    assert len(found) == 8
+    assert "run=other" not in {one["run"] for one in found}
+
+
+def test_scores_that_are_signed_otherwise_than_the_latest_are_left_out(past):
+    past.ended(0.9, sign="cider_d|v:0", told={"run": "old"})
+    _eight(past)
+    (old,) = [one for one in past.add()[1]["evaluations"] if one["run"] == "run=old"]
+    assert "cider_d" not in old["scores"]
+
+
+def test_a_checkpoint_counts_once_by_its_latest_evaluation(past):
+    past.ended(0.1, checkpoint="sha256:same", told={"run": "first"})
+    _eight(past)
+    past.ended(0.2, checkpoint="sha256:same", told={"run": "again"})
+    runs = [one["run"] for one in past.add()[1]["evaluations"]]
+    assert runs.count("run=again") == 1
+    assert "run=first" not in runs
+
+
+@pytest.mark.parametrize(
+    ("told", "run"),
+    [
+        ({"run": "7", "branch": "main"}, "run=7"),
+        ({"branch": "main", "commit": "c"}, "branch=main"),
+        ({"commit": "c"}, "init gru 256"),
+    ],
+)
+def test_runs_are_told_apart_by_run_or_branch_or_what_their_captioners_are(past, told, run):
+    _eight(past)
+    past.ended(told=told, architecture="init")
+    assert past.add()[1]["evaluations"][0]["run"] == run
+
+
+def test_the_same_history_is_the_same_work_whatever_else_has_ended(past):
+    _eight(past)
+    first = past.add()[1]
+    past.ended(status="failed")
+    past.ended(checkpoint=NEW)
+    assert past.add()[1] == first
+
+
+def test_an_infinite_score_is_null_and_a_group_is_its_metrics(past):
+    _eight(past)
+    past.ended(None, told={"run": "x"})
+    _, history, _ = past.add(postgen=["bleu", "cider_d"])
+    assert history["metrics"] == ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"]
+    assert history["evaluations"][0]["scores"]["cider_d"] is None
+
+
+FORECAST = {"value": 0.4, "interval": [0.3, 0.5], "none_because": None, "card": None}
+NONE = {"value": None, "interval": None, "none_because": "not enough evidence", "card": None}
+
+
+def _row(**metrics):
+    return {"name": "forecast", "status": "done", "summary": json.dumps({"forecast": metrics})}
+
+
+def test_a_forecast_is_shown_by_metric_once_its_work_is_done():
+    waiting = {**_row(), "status": "waiting", "summary": None}
+    assert forecasts.shown([waiting], {"forecast": None}) is None
+    assert forecasts.shown([], {}) is None
+    found = forecasts.shown([_row(cider_d=FORECAST, spice=NONE)], {"forecast": None})
+    assert found["cider_d"].value == 0.4
+    assert found["spice"].none_because == "not enough evidence"
+
+
+def test_where_no_metric_has_a_forecast_it_is_said_why():
+    found = forecasts.shown([_row(cider_d=NONE, spice=NONE)], {})
+    assert isinstance(found, NoForecastOut)
+    assert found.none_because == "cider_d: not enough evidence; spice: not enough evidence"
+    assert set(found.metrics) == {"cider_d", "spice"}
+    kept = forecasts.shown([], {"forecast": {"none_because": "too few"}})
+    assert kept == NoForecastOut(none_because="too few", metrics={})

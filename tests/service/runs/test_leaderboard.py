@@ -1,0 +1,183 @@
+"""Leaderboards and histories, on either database, from rows as an evaluation's end writes them."""
+
+import csv
+import json
+
+import pytest
+
+from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
+from service.runs import leaderboard
+from service.runs.leaderboard import Asked
+from service.stored import datasets
+from service.works.records import Records
+from service.works.tables import evaluations, labels, score_rows
+
+SIGNATURE = "cider_d|refs:5|tok:ptb|v:2"
+FACTS = {"splits": {"test": {"images": 9, "references": 45}}, "features": None}
+
+
+@pytest.fixture
+def records(engine):
+    records = Records(engine)
+    datasets.add(records, "coco", "sha256:" + "a" * 64, FACTS)
+    return records
+
+
+def _ended(records, at, value, low=None, high=None, **facts):
+    """One that ended at the second `at` with one score."""
+    identity = f"ev_{at}"
+    pinned = datasets.pin(records, facts.get("dataset", "coco/test"))
+    with records.transaction() as connection:
+        connection.execute(
+            evaluations.insert().values(
+                id=identity,
+                request=json.dumps({"subset": facts.get("subset", False)}),
+                dataset=pinned.out.model_dump_json(),
+                dataset_name=pinned.name,
+                checkpoint=facts.get("checkpoint"),
+                status=facts.get("status", "succeeded"),
+                version=3,
+                warnings="[]",
+                deadline=at + 60,
+                created_at=at,
+                finished_at=at + 1,
+            )
+        )
+        connection.execute(
+            score_rows.insert().values(
+                evaluation_id=identity,
+                metric=facts.get("metric", "cider_d"),
+                value=value,
+                low=low,
+                high=high,
+                signature=facts.get("signature", SIGNATURE),
+            )
+        )
+        for name, text in facts.get("labels", {}).items():
+            connection.execute(
+                labels.insert().values(evaluation_id=identity, name=name, value=text)
+            )
+    return identity
+
+
+def _asked(dataset="coco", split=None, metric="cider_d", signature=None, **labels_):
+    return Asked(dataset, split, metric, signature, labels_)
+
+
+def _board(records, **asked):
+    found = leaderboard.ranked(records, _asked(**asked))
+    return [(each.evaluation, each.rank, each.tied) for each in found.items]
+
+
+def test_a_rank_is_shared_within_the_interval_of_its_best(records):
+    _ended(records, 1, 0.50, 0.47, 0.53)
+    _ended(records, 2, 0.90, 0.86, 0.94)
+    _ended(records, 3, 0.55, 0.52, 0.58)
+    _ended(records, 4, 0.45, 0.42, 0.48)  # overlaps the one above it, not the best of its rank
+    _ended(records, 5, 0.20, 0.17, 0.23)
+    expected = [("ev_2", 1, False), ("ev_3", 2, True), ("ev_1", 2, True)]
+    assert _board(records) == [*expected, ("ev_4", 4, False), ("ev_5", 5, False)]
+
+
+def test_without_intervals_equals_alone_are_ties(records):
+    for at, value in enumerate([0.3, 0.5, 0.3000001, 0.5], 1):
+        _ended(records, at, value, checkpoint=f"sha256:{at:064}")
+    expected = [("ev_2", 1, True), ("ev_4", 1, True), ("ev_3", 3, False), ("ev_1", 4, False)]
+    assert _board(records) == expected
+
+
+def test_a_metric_that_is_better_low_is_ranked_so_and_found_by_its_alias(records):
+    _ended(records, 1, 12.0, metric="perplexity")
+    _ended(records, 2, 9.0, metric="geomean_join_pplx_none")
+    for name in ("perplexity", "geomean_join_pplx_none"):
+        assert [each[0] for each in _board(records, metric=name)] == ["ev_2", "ev_1"]
+
+
+def test_other_signatures_parts_and_canceled_ones_are_left_out(records):
+    _ended(records, 1, 0.9, signature="cider_d|tok:none|v:2")
+    _ended(records, 2, 0.8, subset=True)
+    _ended(records, 3, 0.7, status="canceled")
+    _ended(records, 4, None)
+    _ended(records, 5, 0.1, status="failed")  # by another metric: this score stands
+    found = leaderboard.ranked(records, _asked())
+    assert [each.evaluation for each in found.items] == ["ev_5"]
+    assert (found.signature, found.others) == (SIGNATURE, {"cider_d|tok:none|v:2": 1})
+    assert _board(records, signature="cider_d|tok:none|v:2") == [("ev_1", 1, False)]
+
+
+def test_the_same_checkpoint_with_the_same_score_stands_once(records):
+    same = {"checkpoint": "sha256:" + "c" * 64}
+    _ended(records, 1, 0.5, 0.4, 0.6, **same)
+    _ended(records, 2, 0.5, 0.4, 0.6, **same)
+    _ended(records, 3, 0.7, 0.6, 0.8, **same)  # decoded otherwise
+    assert len(_board(records)) == 2
+    found = leaderboard.history(records, _asked())
+    assert [each.evaluation for each in found.items] == ["ev_3", "ev_2", "ev_1"]
+
+
+def test_labels_filter_and_are_shown(records):
+    _ended(records, 1, 0.5, labels={"branch": "main", "team": "a"})
+    _ended(records, 2, 0.6, labels={"branch": "main"})
+    _ended(records, 3, 0.7)
+    found = leaderboard.ranked(records, _asked(branch="main"))
+    assert [each.evaluation for each in found.items] == ["ev_2", "ev_1"]
+    assert found.items[1].labels == {"branch": "main", "team": "a"}
+    assert _board(records, branch="main", team="a") == [("ev_1", 1, False)]
+    assert _board(records, branch="none") == []
+
+
+def test_pages_are_one_list_and_ranks_go_on(records):
+    for at in range(1, 8):
+        _ended(records, at, at / 10, at / 10 - 0.12, at / 10 + 0.12)
+    whole = leaderboard.ranked(records, _asked()).items
+    found, cursor = [], None
+    while True:
+        page = leaderboard.ranked(records, _asked(), 3, cursor)
+        found += page.items
+        cursor = page.next
+        if cursor is None:
+            break
+    assert found == whole
+    assert len(whole) == 7
+    with pytest.raises(InvalidCursor):
+        leaderboard.history(records, _asked(), 3, leaderboard.ranked(records, _asked(), 3).next)
+
+
+def test_a_sheet_says_what_the_page_says(records):
+    _ended(records, 1, 0.5, 0.4, 0.6, labels={"note": 'a "b", c\né'})
+    lines = list(leaderboard.sheet(leaderboard.ranked(records, _asked())))
+    (row,) = csv.DictReader("".join(lines).splitlines(keepends=True))
+    assert row.pop("created_at").startswith("1970-01-01T00:00:01")
+    assert json.loads(row.pop("labels")) == {"note": 'a "b", c\né'}
+    assert row == {
+        "rank": "1",
+        "tied": "False",
+        "evaluation": "ev_1",
+        "checkpoint": "",
+        "value": "0.5",
+        "low": "0.4",
+        "high": "0.6",
+    }
+    assert len(list(leaderboard.sheet(leaderboard.history(records, _asked())))) == 2
+
+
+def test_the_split_is_the_only_one_or_test(records):
+    splits = {name: {"images": 1, "references": 1} for name in ("val", "dev")}
+    datasets.add(records, "two", "sha256:" + "b" * 64, {"splits": splits, "features": None})
+    _ended(records, 1, 0.5, dataset="two/val")
+    with pytest.raises(InvalidRequest, match="dev, val"):
+        leaderboard.ranked(records, _asked("two"))
+    assert len(leaderboard.ranked(records, _asked("two", "val")).items) == 1
+    with pytest.raises(NotFound, match="no split"):
+        leaderboard.ranked(records, _asked("coco", "val"))
+    datasets.add(records, "coco", "sha256:" + "d" * 64, FACTS)
+    assert leaderboard.ranked(records, _asked()).dataset.version == "v2"
+    assert leaderboard.ranked(records, _asked("coco@v1")).dataset.version == "v1"
+
+
+def test_what_cannot_be_ranked_is_refused(records):
+    with pytest.raises(UnknownMetric, match="cider_d"):
+        leaderboard.ranked(records, _asked(metric="cider_dd"))
+    with pytest.raises(InvalidRequest, match="neither"):
+        leaderboard.ranked(records, _asked(metric="caption_length"))
+    assert leaderboard.history(records, _asked(metric="caption_length")).items == []

@@ -1,0 +1,370 @@
+"""Which evaluations are studied, and when: on either database, from rows as works leave them."""
+
+import hashlib
+import json
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from service.contract.errors import InvalidRequest, NotFound
+from service.contract.plan import planning
+from service.contract.plan.planning import Wanted
+from service.runs import base, studies
+from service.runs.base import Run
+from service.runs.studies import Asked
+from service.stored import datasets
+from service.works.blobs import open_blobs
+from service.works.records import Records
+from service.works.tables import evaluation_works, evaluations, needs, work_rows
+
+# The queries are alike in all tests: those that write, and read what has ended, run on both.
+on_sqlite = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
+BEST, PERPLEXITY = "mean_max_normcount_prefix0", "geomean_join_pplx_none"
+
+
+@pytest.fixture
+def records(engine):
+    records = Records(engine)
+    _add(records, "coco", 9)
+    return records
+
+
+@pytest.fixture
+def blobs(tmp_path):
+    return open_blobs(None, tmp_path)
+
+
+def _add(records, name, images):
+    splits = {"test": {"images": images, "references": 45}}
+    digest = _digest(name)
+    features = {"encoder": {"name": "e", "digest": "none"}, "size": 5}
+    datasets.add(records, name, digest, {"splits": splits, "features": features})
+
+
+def _digest(text):
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"), **facts):
+    """An evaluation of a checkpoint of this name, and all its works done; `signed` tells how."""
+    pinned = datasets.pin(records, dataset)
+    plan = planning.plan_checkpoint(
+        _digest(facts.get("checkpoint", name)),
+        *(pinned.digest, pinned.split, pinned.images),
+        pregen=facts.get("pregen", True),
+        wanted=Wanted(families, "ptb", models=facts.get("models", {})),
+        decoding=DECODING,
+    )
+    run = Run(
+        f"ev_{name}",
+        {"checkpoint": _digest(name), "pregen": None, "postgen": [], "subset": False},
+        pinned,
+        plan,
+        [],
+        3600,
+        checkpoint=_digest(name),
+    )
+    with records.transaction() as connection:
+        base.insert(connection, records, run)
+        for work in plan.everything():
+            signature = facts.get("signed", {}).get(work.kind, f"{work.kind}|v:1")
+            _done(connection, work.key, {"signature": {work.kind: signature}})
+        _end(connection, run.id, facts.get("status", "succeeded"))
+    return run.id
+
+
+def _done(connection, key, summary):
+    connection.execute(
+        work_rows.update()
+        .where(work_rows.c.key == key)
+        .values(status="done", result=_digest(key), summary=json.dumps(summary))
+    )
+
+
+def _end(connection, identity, status, snapshot="[]", finished_at=None):
+    connection.execute(
+        evaluations.update()
+        .where(evaluations.c.id == identity)
+        .values(status=status, finished_at=finished_at or time.time(), snapshot=snapshot)
+    )
+
+
+def _ask(records, blobs=None, **asked):
+    return studies.correlations(records, blobs, Asked("coco", **asked))
+
+
+def _study(records):
+    """The id of the last one that was planned."""
+    query = sa.select(evaluations.c.id).where(evaluations.c.id.startswith("st_"))
+    with records.reading() as connection:
+        order = evaluations.c.created_at.desc(), evaluations.c.id
+        return connection.execute(query.order_by(*order)).scalars().first()
+
+
+def _kept(records):
+    with records.reading() as connection:
+        query = sa.select(evaluations.c.request).where(evaluations.c.id == _study(records))
+        return json.loads(connection.execute(query).scalar_one())
+
+
+def _needs(records):
+    """The inputs of the works that the last study waits for, by the evaluations' ids."""
+    own = evaluation_works.c.evaluation_id == _study(records)
+    with records.reading() as connection:
+        study = connection.execute(
+            sa.select(work_rows)
+            .join(evaluation_works, evaluation_works.c.work_key == work_rows.c.key)
+            .where(own)
+        ).one()
+        strata = {
+            f"work:{row.key}": row
+            for row in connection.execute(
+                sa.select(work_rows)
+                .join(needs, needs.c.needs_key == work_rows.c.key)
+                .where(needs.c.work_key == study.key)
+            )
+        }
+    assert set(strata) == set(json.loads(study.inputs).values())
+    return {
+        name: (json.loads(strata[key].inputs), json.loads(strata[key].parameters))
+        for name, key in json.loads(study.inputs).items()
+    }
+
+
+def _result(records, blobs, status="succeeded", finished_at=None):
+    """The last study has ended so; its correlations are 30 for each of two metrics."""
+    found = {
+        "metric": BEST,
+        "r": 0.5,
+        "r2": 0.25,
+        "p": 0.01,
+        "datasets": {
+            "coco@v1/test": {
+                "r": 0.5, "r2": 0.25, "p": 0.01, "spearman": -0.5, "spearman_p": None, "models": 3
+            }
+        },
+    }  # fmt: skip
+    listed = [{**found, "metric": f"metric {n}"} for n in range(29)]
+    listed.append({**found, "metric": PERPLEXITY})
+    metric = {"rows": 45, "of_images": 0.75, "reason": None, "correlations": listed}
+    none = {"rows": 2, "of_images": None, "reason": "few", "correlations": []}
+    content = {
+        "idf": "dataset",
+        "rows": 45,
+        "models": 3,
+        "pregen": {"of": 672, "remain": 30, "infinite": 600, "constant": 42},
+        "metrics": {"cider_d": metric, "spice": none},
+    }
+    result = blobs.put(json.dumps(content).encode())
+    with records.transaction() as connection:
+        _end(connection, _study(records), status, json.dumps([{"result": result}]), finished_at)
+
+
+@on_sqlite
+def test_a_study_waits_for_three_checkpoints_and_then_is_planned_once(records):
+    for name in ("a", "b"):
+        _finish(records, name)
+        found, planned = _ask(records)
+    assert (planned, found.study, found.under_way) == (False, None, None)
+    assert "of 3 checkpoints, with pre-gen scores and cider_d; coco@v1/test has 2" in (
+        found.none_because
+    )
+    _finish(records, "c")
+    found, planned = _ask(records)
+    assert (planned, found.none_because) == (True, None)
+    assert found.under_way.status == "queued"
+    assert (found.under_way.progress.done, found.under_way.progress.total) == (0, 3)
+    again, planned = _ask(records)
+    assert (planned, again) == (False, found)
+
+
+def test_strata_are_made_of_columns_and_scores_and_where_documents_are_counted_of_captions(records):
+    ids = {_finish(records, name) for name in ("a", "b", "c")}
+    _ask(records)
+    found = _needs(records)
+    assert set(found) == ids
+    inputs, parameters = found["ev_a"]
+    assert set(inputs) == {"columns", "cider_d", "bleu"}
+    assert all(digest.startswith("sha256:") for digest in inputs.values())
+    assert parameters == {"idf": "dataset"}
+    _, planned = _ask(records, idf="stratum")
+    assert planned
+    inputs, parameters = _needs(records)["ev_a"]
+    assert set(inputs) == {"columns", "cider_d", "bleu", "captions", "references"}
+    assert parameters == {"idf": "stratum"}
+
+
+def test_what_has_finished_is_told_until_more_evaluations_have_been_studied(records, blobs):
+    for name in ("a", "b", "c"):
+        _finish(records, name)
+    _ask(records)
+    _result(records, blobs)
+    found, planned = _ask(records, blobs)
+    assert (planned, found.under_way) == (False, None)
+    assert found.study.evaluations == ["ev_c", "ev_b", "ev_a"]
+    assert found.study.metrics["spice"].reason == "few"
+    told = found.study.metrics["cider_d"]
+    assert (told.of_images, len(told.correlations)) == (0.75, 21)
+    assert [each.place for each in told.correlations] == [*range(1, 21), 30]
+    assert told.correlations[-1].metric == PERPLEXITY  # headline
+    assert (told.correlations[0].spearman, told.correlations[0].models) == (-0.5, 3)
+
+    _finish(records, "d")
+    more, planned = _ask(records, blobs, limit=0)
+    assert planned
+    assert more.study.evaluations == found.study.evaluations
+    assert more.under_way.progress.total == 4
+    assert [each.place for each in more.study.metrics["cider_d"].correlations] == [30]
+    _finish(records, "e")
+    assert _ask(records, blobs)[1] is False  # one at a time
+    lines = list(studies.sheet(records, blobs, Asked("coco")))
+    assert len(lines) == 31
+    assert lines[1].rstrip() == "cider_d,1,metric 0,0.5,0.25,0.01,-0.5,,3"
+
+
+@on_sqlite
+def test_the_sheet_of_no_study_is_not_found(records, blobs):
+    with pytest.raises(NotFound, match="no study of coco@v1/test has finished"):
+        list(studies.sheet(records, blobs, Asked("coco")))
+
+
+@on_sqlite
+def test_what_no_strata_can_be_made_of_is_left_out_with_the_reason(records):
+    for name in ("a", "b", "c"):
+        _finish(records, name)
+    _finish(records, "pure", pregen=False)
+    _finish(records, "unsorted", families=("bleu",))
+    _finish(records, "gone", status="canceled")
+    _finish(records, "late", status="failed")  # by another metric
+    _ask(records)
+    kept = _kept(records)
+    assert kept["evaluations"] == ["ev_late", "ev_c", "ev_b", "ev_a"]
+    assert [(each["evaluation"], each["reason"]) for each in kept["left_out"]] == [
+        ("ev_unsorted", "it has no cider_d; strata are made by cider_d"),
+        ("ev_pure", "it has no columns; strata are made by cider_d"),
+    ]
+
+
+def test_scores_of_another_signature_are_left_out(records):
+    for name in ("a", "b", "c"):
+        _finish(records, name)
+    _finish(records, "d", signed={"cider_d": "cider_d|tok:none|v:1"})
+    _finish(records, "e", signed={"bleu": "bleu|v:2"})
+    _ask(records)
+    kept = _kept(records)
+    assert kept["evaluations"] == ["ev_e", "ev_c", "ev_b", "ev_a"]
+    assert [(each["evaluation"], each["metric"]) for each in kept["left_out"]] == [
+        ("ev_d", None),
+        ("ev_e", "bleu"),
+    ]
+    assert "cider_d|tok:none|v:1" in kept["left_out"][0]["reason"]
+    found = _needs(records)
+    assert set(found["ev_e"][0]) == {"columns", "cider_d"}
+    assert set(found["ev_a"][0]) == {"columns", "cider_d", "bleu"}
+
+
+@on_sqlite
+def test_learned_metrics_are_told_apart_by_their_models(records):
+    models = {f"nneval@{n * 12}": _digest(n) for n in "ab"}
+    for name in ("a", "b", "c"):
+        _finish(records, name, families=("cider_d", "nneval", *models), models=models)
+    _ask(records)
+    assert set(_needs(records)["ev_a"][0]) == {"columns", "cider_d", "nneval", *models}
+    assert _kept(records)["left_out"] == []
+
+
+@on_sqlite
+def test_a_model_that_was_evaluated_again_counts_once(records):
+    for name in ("a", "b", "c"):
+        _finish(records, name)
+    _finish(records, "again", checkpoint="a")
+    _ask(records)
+    assert _kept(records)["evaluations"] == ["ev_again", "ev_c", "ev_b"]
+
+
+@on_sqlite
+def test_evaluations_of_other_splits_and_versions_are_other_ones(records):
+    _add(records, "other", 9)
+    for name in ("a", "b"):
+        _finish(records, name)
+    _finish(records, "c", dataset="other/test")
+    found, planned = _ask(records)
+    assert (planned, "has 2" in found.none_because) == (False, True)
+
+
+@on_sqlite
+def test_too_few_images_make_no_strata(records):
+    _add(records, "tiny", 4)
+    for name in ("a", "b", "c"):
+        _finish(records, name, dataset="tiny/test")
+    found, planned = studies.correlations(records, None, Asked("tiny", "test"))
+    assert (planned, found.none_because) == (
+        False,
+        "5 strata need as many images, tiny@v1/test has 4",
+    )
+
+
+@on_sqlite
+def test_only_so_many_of_the_latest_are_studied(records, monkeypatch):
+    monkeypatch.setattr("service.runs.studied.MOST", 3)
+    for name in ("a", "b", "c", "d"):
+        _finish(records, name)
+    _ask(records)
+    assert _kept(records)["evaluations"] == ["ev_d", "ev_c", "ev_b"]
+
+
+@on_sqlite
+def test_a_failed_study_is_told_and_tried_again_later(records, blobs):
+    for name in ("a", "b", "c"):
+        _finish(records, name)
+    _ask(records)
+    first, error = _study(records), {"code": "timeout", "detail": "it took too long"}
+    with records.transaction() as connection:
+        own = sa.select(evaluation_works.c.work_key).where(
+            evaluation_works.c.evaluation_id == first
+        )
+        key = connection.execute(own).scalar_one()
+        connection.execute(
+            work_rows.update()
+            .where(work_rows.c.key == key)
+            .values(status="failed", error=json.dumps(error))
+        )
+    _result(records, blobs, "failed")
+    found, planned = _ask(records, blobs)
+    assert (planned, found.study, found.under_way.status) == (False, None, "failed")
+    assert found.under_way.error.model_dump() == error
+    _result(records, blobs, "failed", finished_at=time.time() - 120)
+    found, planned = _ask(records, blobs)
+    assert (planned, found.under_way.status, found.under_way.error) == (True, "queued", None)
+    assert _study(records) != first
+
+
+@on_sqlite
+def test_an_evaluation_whose_strata_fail_spoils_no_other_study(records, blobs):
+    for name in ("a", "b", "c", "d"):
+        _finish(records, name)
+    _ask(records)
+    broken = json.dumps(_needs(records)["ev_b"][0])
+    with records.transaction() as connection:
+        connection.execute(
+            work_rows.update()
+            .where(work_rows.c.kind == "strata", work_rows.c.inputs == broken)
+            .values(status="failed", error=json.dumps({"code": "x", "detail": "damaged columns"}))
+        )
+    _result(records, blobs, "failed")
+    assert _ask(records, blobs)[1] is True
+    assert _kept(records)["evaluations"] == ["ev_d", "ev_c", "ev_a"]
+    (left,) = _kept(records)["left_out"]
+    assert (left["evaluation"], left["reason"]) == ("ev_b", "its strata failed: damaged columns")
+
+
+@on_sqlite
+def test_the_split_is_asked_for_as_for_a_board(records):
+    with pytest.raises(NotFound, match="has no split 'val'"):
+        _ask(records, split="val")
+    splits = {name: {"images": 9, "references": 9} for name in ("train", "val")}
+    datasets.add(records, "two", _digest("two"), {"splits": splits, "features": None})
+    with pytest.raises(InvalidRequest, match="has the splits train, val"):
+        studies.correlations(records, None, Asked("two"))

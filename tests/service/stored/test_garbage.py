@@ -1,0 +1,75 @@
+import hashlib
+import os
+import threading
+
+import pytest
+
+from service.contract.plan.works import Blob, Work
+from service.stored import checkpoints, datasets, garbage
+from service.works import intake, leases
+from service.works.records import Records
+
+OLD = -60.0  # a grace period that ends a minute from now: everything is old
+
+
+@pytest.fixture
+def records(engine):
+    return Records(engine)
+
+
+def _add(records, *works):
+    with records.transaction() as connection:
+        intake.add_works(records, connection, works, deadline=1e12)
+
+
+def test_what_a_row_names_stays_and_the_rest_goes(records, blobs):
+    kept = {name: blobs.put(name.encode()) for name in ("checkpoint", "dataset", "result", "sent")}
+    lost = [blobs.put(b"came too late"), blobs.put(b"never recorded")]
+    checkpoints.add(records, kept["checkpoint"], 10, {})
+    datasets.add(records, "d", kept["dataset"], {"splits": {}, "features": None})
+    work = Work("bleu", {"captions": Blob(kept["sent"])}, {})
+    _add(records, work)
+    leases.finish(records, leases.take(records, work.key, "w"), kept["result"], {})
+    assert garbage.collect(records, blobs, OLD) == 2
+    assert all(blobs.has(digest) for digest in kept.values())
+    assert not any(blobs.has(digest) for digest in lost)
+
+
+def test_what_is_young_stays(records, blobs):
+    digest = blobs.put(b"on its way into the record")
+    assert garbage.collect(records, blobs, grace=60) == 0
+    assert blobs.has(digest)
+
+
+def test_more_than_a_batch_is_collected(records, blobs, monkeypatch):
+    monkeypatch.setattr(garbage, "_BATCH", 3)
+    for at in range(8):
+        blobs.put(bytes([at]))
+    assert garbage.collect(records, blobs, OLD) == 8
+
+
+def test_a_collection_never_takes_what_is_being_recorded(records, tmp_path):
+    """Trial 16: the same objects put and named again and again beside a collector."""
+    from service.works.blobs import open_blobs
+
+    blobs = open_blobs(None, tmp_path)
+    objects = [number.to_bytes(4, "big") for number in range(150)]
+    for data in objects:
+        os.utime(blobs.path(blobs.put(data)), (0, 0))
+    over = threading.Event()
+
+    def collect():
+        while not over.is_set():
+            garbage.collect(records, blobs, grace=30)
+
+    collector = threading.Thread(target=collect)
+    collector.start()
+    try:
+        for data in objects:
+            digest = blobs.put(data)
+            _add(records, Work("bleu", {"captions": Blob(digest)}, {}))
+            assert blobs.has(digest)
+    finally:
+        over.set()
+        collector.join()
+    assert all(blobs.has(f"sha256:{hashlib.sha256(data).hexdigest()}") for data in objects)

@@ -1,0 +1,410 @@
+"""The works engine, on SQLite and PostgreSQL alike (trial 36)."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from service.contract.plan.works import Blob, Work
+from service.works import endings, history, intake, leases
+from service.works.records import Records
+from service.works.tables import attempts, evaluation_works, evaluations, events, outbox, work_rows
+
+SOON = 1e12
+ERROR = {"code": "worker_lost", "detail": "killed"}
+
+
+@pytest.fixture
+def records(engine):
+    return Records(engine)
+
+
+def _columns(checkpoint="a", parts=()):
+    inputs = {"checkpoint": Blob(f"sha256:{checkpoint}"), "dataset": Blob("sha256:d")}
+    return Work("columns", inputs, {"split": "test"}, tuple(parts))
+
+
+def _pregen(columns=None):
+    return Work("pregen", {"columns": columns or _columns()}, {})
+
+
+def _plan(records, *works, evaluation="ev_1", deadline=SOON):
+    """Adds works and an evaluation that names them; key -> was it done."""
+    everything = {step.key: step for work in works for step in work.everything()}
+    with records.transaction() as connection:
+        cached = intake.add_works(records, connection, list(everything.values()), deadline)
+        connection.execute(
+            evaluations.insert().values(
+                id=evaluation,
+                request='{"checkpoint": null, "postgen": []}',
+                dataset="{}",
+                dataset_name="d",
+                status="queued",
+                version=1,
+                warnings="[]",
+                deadline=deadline,
+                created_at=time.time(),
+            )
+        )
+        for position, work in enumerate(works):
+            connection.execute(
+                evaluation_works.insert().values(
+                    evaluation_id=evaluation,
+                    position=position,
+                    name=work.kind,
+                    work_key=work.key,
+                    cached=cached[work.key],
+                )
+            )
+        history.settle(connection, evaluation)
+    return cached
+
+
+def _column(records, column, table=work_rows, **where):
+    query = sa.select(table.c[column])
+    for name, value in where.items():
+        query = query.where(table.c[name] == value)
+    with records.reading() as connection:
+        return connection.execute(query).scalars().all()
+
+
+def _status(records, work):
+    return _column(records, "status", key=work.key)[0]
+
+
+def _evaluation(records, identity="ev_1"):
+    return _column(records, "status", evaluations, id=identity)[0]
+
+
+def test_a_work_is_ready_when_all_that_it_needs_is_done(records):
+    work = _pregen()
+    _plan(records, work)
+    assert (_status(records, _columns()), _status(records, work)) == ("ready", "waiting")
+    lease = leases.take(records, _columns().key, "w1")
+    assert lease.inputs == {"checkpoint": "sha256:a", "dataset": "sha256:d"}
+    assert leases.finish(records, lease, "sha256:result", {})
+    assert _status(records, work) == "ready"
+    assert leases.take(records, work.key, "w1").inputs == {"columns": "sha256:result"}
+
+
+def test_shards_come_back_in_their_order(records):
+    parts = [Work("columns", _columns().inputs, {"images": [at, at + 1]}) for at in range(3)]
+    whole = _columns(parts=parts)
+    _plan(records, whole)
+    for place in (2, 0, 1):
+        leases.finish(records, leases.take(records, parts[place].key, "w"), f"sha256:{place}", {})
+    assert leases.take(records, whole.key, "w").parts == ("sha256:0", "sha256:1", "sha256:2")
+
+
+def test_every_readiness_is_a_wake_up_in_the_outbox(records):
+    _plan(records, _pregen())
+    assert _column(records, "work_key", outbox) == [_columns().key]
+    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:r", {})
+    assert _column(records, "work_key", outbox) == [_columns().key, _pregen().key]
+
+
+def test_only_one_worker_gets_a_lease(records):
+    _plan(records, _columns())
+    with ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(lambda n: leases.take(records, _columns().key, f"w{n}"), range(16)))
+    assert len([lease for lease in taken if lease is not None]) == 1
+
+
+def test_a_late_attempt_is_refused_and_the_current_one_counts(records, monkeypatch):
+    """Trial 23's core: the lease ran out, another worker took over, the first one comes back."""
+    monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
+    _plan(records, _columns())
+    late = leases.take(records, _columns().key, "slow")
+    assert endings.expire_leases(records) == 1
+    current = leases.take(records, _columns().key, "quick")
+    assert current.attempt == late.attempt + 1
+    assert not leases.beat(records, late, 1, 2)
+    assert not leases.finish(records, late, "sha256:late", {})
+    assert leases.finish(records, current, "sha256:right", {})
+    assert _column(records, "result", key=_columns().key) == ["sha256:right"]
+    assert not leases.finish(records, late, "sha256:late", {})
+    assert _column(records, "result", key=_columns().key) == ["sha256:right"]
+
+
+def test_attempts_are_kept_with_how_they_ended(records):
+    _plan(records, _columns())
+    lease = leases.take(records, _columns().key, "w1")
+    leases.fail(records, lease, {"code": "worker_lost", "detail": "killed"}, death=True, retry=True)
+    leases.finish(records, leases.take(records, _columns().key, "w2"), "sha256:r", {})
+    assert _column(records, "outcome", attempts, work_key=_columns().key) == ["worker_lost", "done"]
+
+
+def test_a_work_that_kills_two_workers_is_quarantined(records):
+    """Trial 28's core."""
+    _plan(records, _pregen())
+    for attempt in range(2):
+        lease = leases.take(records, _columns().key, f"w{attempt}")
+        leases.fail(
+            records, lease, {"code": "worker_lost", "detail": "died"}, death=True, retry=True
+        )
+    assert _status(records, _columns()) == "failed"
+    assert _status(records, _pregen()) == "failed"
+    assert _evaluation(records) == "failed"
+    assert leases.take(records, _columns().key, "w3") is None
+
+
+def test_a_silent_worker_costs_an_attempt_and_three_are_enough(records, monkeypatch):
+    monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
+    _plan(records, _columns())
+    for _ in range(3):
+        assert leases.take(records, _columns().key, "w") is not None
+        endings.expire_leases(records)
+    assert _status(records, _columns()) == "failed"
+    assert "worker_lost" in _column(records, "error", key=_columns().key)[0]
+
+
+def test_a_failure_without_retry_is_final(records):
+    _plan(records, _columns())
+    lease = leases.take(records, _columns().key, "w")
+    leases.fail(records, lease, {"code": "timeout", "detail": "late"}, death=False, retry=False)
+    assert _evaluation(records) == "failed"
+
+
+def test_the_same_work_planned_again_is_not_run_again(records):
+    _plan(records, _pregen())
+    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:r", {})
+    leases.finish(records, leases.take(records, _pregen().key, "w"), "sha256:s", {})
+    cached = _plan(records, _pregen(), evaluation="ev_2")
+    assert all(cached.values())
+    assert _evaluation(records, "ev_2") == "succeeded"
+    assert len(_column(records, "work_key", outbox)) == 2
+
+
+def test_a_failed_work_starts_afresh_and_the_old_evaluation_stays_failed(records):
+    _plan(records, _columns())
+    lease = leases.take(records, _columns().key, "w")
+    leases.fail(records, lease, {"code": "timeout", "detail": "late"}, death=False, retry=False)
+    _plan(records, _columns(), evaluation="ev_2")
+    assert _status(records, _columns()) == "ready"
+    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:r", {})
+    assert (_evaluation(records), _evaluation(records, "ev_2")) == ("failed", "succeeded")
+
+
+def _cancel(records, identity):
+    with records.transaction() as connection:
+        endings.cancel(connection, identity)
+
+
+def test_cancel_ends_what_nobody_else_waits_for(records):
+    shared, alone = _columns("shared"), _columns("alone")
+    _plan(records, shared, alone)
+    _plan(records, shared, evaluation="ev_2")
+    _cancel(records, "ev_1")
+    assert (_status(records, shared), _status(records, alone)) == ("ready", "canceled")
+    assert (_evaluation(records), _evaluation(records, "ev_2")) == ("canceled", "queued")
+    leases.finish(records, leases.take(records, shared.key, "w"), "sha256:r", {})
+    assert (_evaluation(records), _evaluation(records, "ev_2")) == ("canceled", "succeeded")
+
+
+def test_a_canceled_work_refuses_its_result(records):
+    _plan(records, _columns())
+    lease = leases.take(records, _columns().key, "w")
+    _cancel(records, "ev_1")
+    assert not leases.beat(records, lease, 1, 2)
+    assert not leases.finish(records, lease, "sha256:r", {})
+    assert _status(records, _columns()) == "canceled"
+
+
+def test_races_of_cancel_and_finish_have_one_winner(records):
+    """Trial 31's core: never two final states."""
+    for number in range(10):
+        work, identity = _columns(f"race{number}"), f"ev_race{number}"
+        _plan(records, work, evaluation=identity)
+        lease = leases.take(records, work.key, "w")
+        with ThreadPoolExecutor(2) as pool:
+            finished = pool.submit(leases.finish, records, lease, "sha256:r", {})
+            pool.submit(_cancel, records, identity).result()
+        ends = _column(records, "payload", events, evaluation_id=identity, kind="end")
+        assert len(ends) == 1
+        expected = "succeeded" if finished.result() else "canceled"
+        assert _evaluation(records, identity) == expected
+
+
+def test_a_worker_that_stops_hands_its_work_back(records):
+    _plan(records, _columns())
+    leases.hand_back(records, leases.take(records, _columns().key, "w1"))
+    assert _status(records, _columns()) == "ready"
+    assert leases.take(records, _columns().key, "w2") is not None
+
+
+def test_a_damaged_input_is_computed_again_and_waited_for(records):
+    """Trial 17's core."""
+    _plan(records, _pregen())
+    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:bad", {})
+    lease = leases.take(records, _pregen().key, "w")
+    assert leases.recompute(records, lease, "sha256:bad")
+    assert (_status(records, _columns()), _status(records, _pregen())) == ("ready", "waiting")
+    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:good", {})
+    assert leases.take(records, _pregen().key, "w").inputs == {"columns": "sha256:good"}
+
+
+def test_a_result_that_was_given_by_its_digest_is_waited_for_too(records):
+    reader = Work("nneval", {"model": Blob("sha256:bad")}, {})
+    _plan(records, _columns(), reader)
+    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:bad", {})
+    assert leases.recompute(records, leases.take(records, reader.key, "w"), "sha256:bad")
+    assert _status(records, reader) == "waiting"
+    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:bad", {})
+    assert _status(records, reader) == "ready"
+
+
+def test_whoever_was_about_to_read_a_damaged_result_waits_for_it_too(records):
+    other = Work("pregen", {"columns": _columns()}, {"another": True})
+    _plan(records, _pregen(), other)
+    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:bad", {})
+    assert leases.recompute(records, leases.take(records, _pregen().key, "w"), "sha256:bad")
+    assert leases.take(records, other.key, "w") is None
+    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:good", {})
+    for work in (_pregen(), other):
+        assert leases.take(records, work.key, "w").inputs == {"columns": "sha256:good"}
+
+
+def test_a_damaged_upload_cannot_be_computed_again(records):
+    _plan(records, _columns())
+    assert not leases.recompute(records, leases.take(records, _columns().key, "w"), "sha256:a")
+
+
+def test_events_are_numbered_by_versions_without_a_gap(records):
+    _plan(records, _pregen())
+    for work in (_columns(), _pregen()):
+        lease = leases.take(records, work.key, "w")
+        leases.beat(records, lease, 1, 2)
+        leases.finish(records, lease, "sha256:r", {"scores": {"perplexity": 2.0}, "signature": "s"})
+    numbers = _column(records, "version", events, evaluation_id="ev_1")
+    assert sorted(numbers) == list(range(2, 2 + len(numbers)))
+    assert _column(records, "kind", events, evaluation_id="ev_1", version=max(numbers)) == ["end"]
+
+
+def test_an_evaluation_past_its_deadline_fails_with_timeout(records):
+    _plan(records, _pregen(), deadline=time.time() - 1)
+    assert endings.expire_deadlines(records) == 1
+    assert _evaluation(records) == "failed"
+    assert "timeout" in _column(records, "error", key=_columns().key)[0]
+
+
+def test_readiness_is_never_lost_between_a_plan_and_a_finish(records):
+    """A dependent planned at the very moment when its need is done must become ready."""
+    for number in range(10):
+        columns = _columns(f"r{number}")
+        _plan(records, columns, evaluation=f"ev_a{number}")
+        lease = leases.take(records, columns.key, "w")
+        with ThreadPoolExecutor(2) as pool:
+            pool.submit(leases.finish, records, lease, "sha256:r", {})
+            pool.submit(_plan, records, _pregen(columns), evaluation=f"ev_b{number}").result()
+        assert _status(records, _pregen(columns)) == "ready"
+
+
+def _sharded(size, images=4):
+    spans = [[start, min(start + size, images)] for start in range(0, images, size)]
+    return _columns(
+        parts=[Work("columns", _columns().inputs, {"split": "test", "images": at}) for at in spans]
+    )
+
+
+def _shown(records, identity="ev_1"):
+    """What an evaluation shows of its works, by name."""
+    with records.reading() as connection:
+        return {row["name"]: row for row in history.work_statuses(connection, identity)}
+
+
+def test_shards_are_shown_as_the_work_that_they_make_up(records):
+    whole = _sharded(2)
+    _plan(records, whole, _pregen(whole))
+    assert _evaluation(records) == "queued"
+    first = leases.take(records, whole.parts[0].key, "w")
+    leases.beat(records, first, 1, 2)
+    shown = _shown(records)["columns"]
+    assert (shown["status"], shown["done"], shown["total"]) == ("running", 1, 4)
+    assert shown["started_at"] is not None
+    assert _evaluation(records) == "running"
+    assert _shown(records)["pregen"]["status"] == "waiting"
+    leases.finish(records, first, "sha256:0", {})
+    leases.fail(
+        records, leases.take(records, whole.parts[1].key, "w"), ERROR, death=True, retry=True
+    )
+    leases.take(records, whole.parts[1].key, "w")
+    shown = _shown(records)["columns"]
+    assert (shown["done"], shown["attempt"]) == (2, 2)
+
+
+def test_a_shards_progress_is_told_as_the_works(records):
+    whole = _sharded(2)
+    _plan(records, whole)
+    lease = leases.take(records, whole.parts[0].key, "w")
+    leases.beat(records, lease, 1, 2)
+    told = [json.loads(text) for text in _column(records, "payload", events, kind="work")]
+    assert told[-1]["name"] == "columns"
+    assert told[-1]["progress"] == {"done": 1, "total": 4}
+
+
+def test_a_shards_error_is_the_works_and_the_other_shards_are_not_tried(records):
+    whole = _sharded(1)
+    _plan(records, whole, _pregen(whole))
+    error = {"code": "invalid_checkpoint", "detail": "not finite"}
+    leases.fail(
+        records, leases.take(records, whole.parts[1].key, "w"), error, death=False, retry=False
+    )
+    assert json.loads(_column(records, "error", key=whole.key)[0]) == error
+    assert json.loads(_column(records, "error", key=_pregen().key)[0])["code"] == "needs_failed"
+    assert _evaluation(records) == "failed"
+    assert leases.take(records, whole.parts[2].key, "w") is None
+
+
+def test_a_work_that_is_done_needs_no_shards_of_another_size(records):
+    whole = _sharded(2)
+    _plan(records, whole)
+    for part in (*whole.parts, whole):
+        leases.finish(records, leases.take(records, part.key, "w"), "sha256:r", {})
+    other = _sharded(1)
+    assert other.key == whole.key
+    cached = _plan(records, other, evaluation="ev_2")
+    assert all(cached.values())
+    assert not _column(records, "key", key=other.parts[0].key)
+
+
+def test_a_work_that_begins_again_is_joined_from_its_new_shards(records):
+    whole, other = _sharded(2), _sharded(1)
+    _plan(records, whole)
+    leases.fail(
+        records, leases.take(records, whole.parts[0].key, "w"), ERROR, death=False, retry=False
+    )
+    _plan(records, other, evaluation="ev_2")
+    for place, part in enumerate(other.parts):
+        assert leases.take(records, whole.key, "w") is None
+        leases.finish(records, leases.take(records, part.key, "w"), f"sha256:{place}", {})
+    lease = leases.take(records, whole.key, "w")
+    assert lease.parts == ("sha256:0", "sha256:1", "sha256:2", "sha256:3")
+
+
+def test_what_cannot_be_computed_here_takes_its_dependents_along_and_fails_nobody(records):
+    """Shards, the work that they make up, and what waits for that; another work goes on."""
+    whole = _sharded(2)
+    parts = whole.parts
+    other = _columns("other")
+    _plan(records, whole, _pregen(whole), other)
+    reason = {"code": "unavailable", "detail": "no CoreNLP here"}
+    assert leases.make_unavailable(records, leases.take(records, parts[0].key, "w"), reason)
+    for work in (parts[0], whole, _pregen(whole)):
+        assert _status(records, work) == "unavailable"
+        assert json.loads(_column(records, "error", key=work.key)[0]) == reason
+    assert _status(records, parts[1]) == "canceled"
+    leases.finish(records, leases.take(records, other.key, "w"), "sha256:r", {})
+    with records.reading() as connection:
+        assert connection.execute(sa.select(evaluations.c.status)).scalar() == "succeeded"
+        assert "unavailable" in connection.execute(sa.select(attempts.c.outcome)).scalars().all()
+
+
+def test_an_unavailable_work_starts_afresh_with_a_new_request(records):
+    work, reason = _columns(), {"code": "unavailable", "detail": "no CoreNLP here"}
+    _plan(records, work)
+    assert leases.make_unavailable(records, leases.take(records, work.key, "w"), reason)
+    _plan(records, work, evaluation="ev_2")
+    assert _status(records, work) == "ready"
+    assert leases.take(records, work.key, "w").attempt == 1

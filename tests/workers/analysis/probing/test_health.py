@@ -1,0 +1,45 @@
+import pytest
+
+from workers.analysis.probing.health import Health, health
+from workers.analysis.probing.table import Row
+
+ROWS = [
+    Row("human", "RvR", scores={"bleu_4": 0.2, "cider_d": 0.8}),
+    Row("human", "SvR", scores={"bleu_4": 0.3, "cider_d": 1.0}),
+    Row("rare", "R1 unchanged", scores={"bleu_4": 0.21, "cider_d": 0.9}),
+    Row("rare", "T = 30", scores={}, drop={"bleu_4": 0.002, "cider_d": 0.04}),
+    Row("rare", "T = 5", scores={}, drop={"bleu_4": 0.001, "cider_d": 0.01}),
+    Row("single", "single sentence", scores={"bleu_4": 0.12, "cider_d": 0.1}),
+    Row("single", "single sentence, as RvR", scores={"bleu_4": 0.1, "cider_d": 0.08}),
+]
+
+
+def test_a_metric_s_health_follows_from_the_probes_rows():
+    found = health(ROWS)
+    assert list(found) == ["bleu_4", "cider_d"]
+    assert found["bleu_4"] == Health(0.2, 0.2, 0.12, 0.12, pytest.approx(0.5), pytest.approx(0.01))
+    assert found["cider_d"] == Health(  # its range ends at 10
+        0.8, pytest.approx(0.08), 0.1, pytest.approx(0.01), pytest.approx(0.1), pytest.approx(0.05)
+    )
+
+
+def test_what_was_not_asked_or_has_no_answer_is_not_there():
+    assert health([]) == {}
+    assert health([Row("human", "RvR", reason="no images")]) == {}
+    found = health([Row("rare", "R1 unchanged", scores={"bleu_4": 0.2})])
+    assert found == {"bleu_4": Health(None, None, None, None, None, None)}
+    nothing = [Row("human", "RvR", scores={"cider_d": 0.0}), *ROWS[3:]]
+    assert health(nothing)["cider_d"].constant_of_human is None
+    assert health(nothing)["cider_d"].human_of_range == 0.0
+
+
+def test_a_range_without_end_and_a_distance_have_no_shares():
+    rows = [
+        Row("human", "RvR", scores={"bertscore": 0.5, "wmd_distance": 1.0}),
+        Row("single", "single sentence", scores={"bertscore": 0.2, "wmd_distance": 2.0}),
+        Row("single", "single sentence, as RvR", scores={"bertscore": 0.1, "wmd_distance": 3.0}),
+    ]
+    assert health(rows) == {
+        "bertscore": Health(0.5, None, 0.2, None, pytest.approx(0.2), None),
+        "wmd_distance": Health(1.0, None, 2.0, None, None, None),
+    }

@@ -1,0 +1,156 @@
+"""The commands as a user calls them: real processes, real files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from builders import ENCODER, model, tensors
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from workers.inference import checkpoints, features
+
+
+def _prescore(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "workers", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **options,
+    )
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    rng = np.random.default_rng(0)
+    names = [f"{index}.jpg" for index in range(40)]
+    captions = ("a red ball", "a blue box", "a red box")
+    splits = ["train"] * 30 + ["val"] * 10
+    items = [Item(*at, captions) for at in zip(names, splits, strict=True)]
+    bundles.write_folder(tmp_path / "bundle", items)
+    rows = rng.normal(size=(40, 6)).astype(np.float32)
+    features.write(tmp_path / "bundle" / "features.safetensors", names, rows, ENCODER)
+    return tmp_path / "bundle"
+
+
+def test_check_says_what_a_checkpoint_holds(tmp_path):
+    checkpoints.write(tmp_path / "m.safetensors", model("par", "lstm", tensors("par", "lstm")))
+    result = _prescore("check", tmp_path / "m.safetensors", "--json")
+    assert result.returncode == 0, result.stderr
+    facts = json.loads(result.stdout)
+    assert (facts["architecture"], facts["cell"], facts["vocabulary_size"]) == ("par", "lstm", 50)
+    assert facts["parameters"] == sum(a.size for a in tensors("par", "lstm").values())
+
+
+def test_check_says_what_is_wrong_in_one_sentence(tmp_path):
+    path = tmp_path / "m.safetensors"
+    checkpoints.write(path, model("par", "lstm", tensors("par", "lstm")))
+    path.write_bytes(path.read_bytes()[:-5])
+    result = _prescore("check", path)
+    assert result.returncode == 1
+    assert "invalid_checkpoint" in result.stderr
+    assert "cut off" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_check_counts_a_bundle(bundle):
+    result = _prescore("check", bundle, "--json")
+    facts = json.loads(result.stdout)
+    assert facts["splits"]["train"] == {"images": 30, "references": 90}
+    assert facts["features"]["size"] == 6
+
+
+def test_flickr8ks_files_become_a_bundle(tmp_path):
+    (tmp_path / "tokens.txt").write_text("a.jpg#0\tA cat .\na.jpg#1\tIt sits .\nb.jpg#0\tA dog .\n")
+    (tmp_path / "test.txt").write_text("b.jpg\na.jpg\n")
+    out = tmp_path / "out"
+    result = _prescore(
+        "convert",
+        "flickr8k",
+        out,
+        "--tokens",
+        tmp_path / "tokens.txt",
+        "--test",
+        tmp_path / "test.txt",
+    )
+    assert result.returncode == 0, result.stderr
+    assert list(bundles.read_items(out)) == [
+        Item("b.jpg", "test", ("A dog .",)),
+        Item("a.jpg", "test", ("A cat .", "It sits .")),
+    ]
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    result = _prescore("convert", "karpathy", tmp_path / "out", tmp_path / "absent.json")
+    assert result.returncode == 1
+    assert "absent.json" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_training_writes_a_checkpoint_an_epoch(bundle, tmp_path):
+    result = _prescore(
+        "lab", "train", bundle, tmp_path / "run", "--size", 8, "--epochs", 2, "--at-least", 1
+    )
+    assert result.returncode == 0, result.stderr
+    written = sorted((tmp_path / "run").iterdir())
+    assert written[0].name == "epoch-00.safetensors"
+    assert checkpoints.read(written[-1]).description.architecture == "merge"
+
+
+def test_an_unknown_architecture_is_told_with_those_there_are(bundle, tmp_path):
+    result = _prescore("lab", "train", bundle, tmp_path / "run", "--architecture", "transformer")
+    assert result.returncode == 1
+    assert "expected init, pre, par, merge" in result.stderr
+
+
+def test_ctrl_c_ends_a_training_and_keeps_what_is_written(bundle, tmp_path):
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "workers", "lab", "train", bundle, tmp_path / "run"),
+            *("--size", "64", "--batch", "1", "--at-least", "1", "--epochs", "100000"),
+        ],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "COLUMNS": "100"},
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "run" / "epoch-00.safetensors").exists():
+            assert time.monotonic() < deadline, "no checkpoint in 60 s"
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "stopped" in errors
+    assert "Traceback" not in errors
+    assert not list((tmp_path / "run").glob("*.partial"))
+
+
+@pytest.mark.parametrize("command", [(), ("check",), ("convert",), ("judge",), ("lab", "train")])
+def test_help_teaches(command):
+    result = _prescore(*command, "--help")
+    assert result.returncode == 0
+    assert "Usage" in result.stdout
+
+
+def test_help_does_not_wait_for_torch():
+    code = (
+        "import pkgutil, sys; from importlib import import_module; from workers import cli\n"
+        "for each in pkgutil.iter_modules(cli.__path__, 'workers.cli.'): import_module(each.name)\n"
+        "print([name for name in ('torch', 'numpy') if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"

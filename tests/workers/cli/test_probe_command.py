@@ -1,0 +1,133 @@
+"""`prescore probe` on made-up captions; what its tables hold is tested with the engine."""
+
+import csv
+import hashlib
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import learned_models
+from builders import captions_with_references
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from service.contract.plan.assets import Places
+from workers.cli.probe import probe
+from workers.metrics.learned import model
+from workers.offline import assets
+
+WORDS = ["a", "the", "man", "woman", "people", "dog", "runs", "sits", "on", "grass"]
+SAID, PEOPLE = captions_with_references(WORDS, 40, 0)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny")
+    _, learned = captions_with_references(WORDS, 60, 1)
+    items = [Item(f"{at}.jpg", "test", ("a dog", *image)) for at, image in enumerate(PEOPLE)]
+    items += [Item(f"t{at}.jpg", "train", tuple(image)) for at, image in enumerate(learned)]
+    bundles.write_folder(folder, items)
+    given = [{"image": f"{at}.jpg", "caption": said} for at, said in enumerate(SAID)]
+    (folder / "outputs.json").write_text(json.dumps(given))
+    return folder
+
+
+def _probe(home, monkeypatch, *arguments):
+    usual = ("--metrics", "bleu_4,cider_d", "--tokenizer", "none")
+    return _run(home, monkeypatch, *arguments, *usual)
+
+
+def _run(home, monkeypatch, *arguments):
+    monkeypatch.setenv("PRESCORE_HOME", str(home))
+    monkeypatch.setenv("PRESCORE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("PRESCORE_ASSETS", "")
+    app = typer.Typer()
+    app.command()(probe)
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_every_probe_has_its_table_and_every_metric_its_health(home, folder, monkeypatch, tmp_path):
+    asked = (f"{folder}/test", "--captions", str(folder / "outputs.json"), "--json")
+    done = _probe(home, monkeypatch, *asked, "--csv", str(tmp_path / "table.csv"))
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    names = ["human", "frequent", "rare", "swap", "random", "single"]
+    assert list(found["probes"]) == names
+    assert [row["name"] for row in found["probes"]["human"]] == ["RvR", "SvR"]
+    assert len(found["probes"]["frequent"]) == 6
+    assert len(found["probes"]["rare"]) == 5
+    single = found["probes"]["single"][0]
+    assert single["text"]
+    assert set(single["scores"]) == {"bleu_4", "cider_d"}
+    assert set(found["health"]) == {"bleu_4", "cider_d"}
+    assert found["health"]["bleu_4"]["constant"] == single["scores"]["bleu_4"]
+    with (tmp_path / "table.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert {row["probe"] for row in table} == set(names)
+    assert all(row["score"] or row["reason"] for row in table)
+    again = _probe(home, monkeypatch, *asked)
+    assert json.loads(again.stdout) == found
+
+
+def test_options_reach_their_probes(home, folder, monkeypatch):
+    asked = ("--probes", "frequent,swap", "--frequent", "2", "--swap", "dog=cat,runs=sits")
+    done = _probe(home, monkeypatch, f"{folder}/test", *asked, "--json")
+    found = json.loads(done.stdout)["probes"]
+    assert len(found["frequent"]) == 3
+    assert [row["name"] for row in found["swap"][1:]] == ["dog -> cat", "runs -> sits"]
+
+
+def test_without_training_captions_a_table_says_so(home, folder, monkeypatch):
+    done = _probe(home, monkeypatch, f"{folder}/train", "--probes", "rare,single,human")
+    assert done.exit_code == 0
+    assert "no training captions" in done.stdout
+    assert "RvR: bleu_4 0." in done.stdout
+
+
+def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):
+    model.write(tmp_path / "own.safetensors", learned_models.by_chance(PEOPLE))
+    assets.add("learned", tmp_path / "own.safetensors", Places(tmp_path))
+    asked = (f"{folder}/test", "--probes", "human,single", "--metrics", "nneval", "--json")
+    done = _run(tmp_path, monkeypatch, *asked, "--tokenizer", "none")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    digest = hashlib.sha256((tmp_path / "own.safetensors").read_bytes()).hexdigest()
+    (people,) = found["probes"]["human"]
+    assert f"|model:{digest[:12]}|" in people["signatures"]["nneval"]
+    assert 0 < found["health"]["nneval"]["constant"] < 1
+    assert found["health"]["nneval"]["human_of_range"] == people["scores"]["nneval"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--probes", "humans"), 1, "expected one of the probes human, frequent"),
+        (("--swap", "woman"), 2, "expected woman=man"),
+        (("--tokenizer", "moses"), 2, "'regex'"),
+        (("--probes", "human", "--metrics", "spice"), 1, "CoreNLP 3.6.0"),
+        (
+            ("--probes", "human", "--metrics", "nneval"),
+            1,
+            "trained with the tokenizer 'ptb'",
+        ),
+        (("--probes", "human", "--metrics", "words_used"), 1, "cannot be probed"),
+        (
+            ("--probes", "human", "--metrics", "nneval@0123456789ab"),
+            1,
+            "it names a model; nneval is",
+        ),
+        (("--probes", "human", "--captions", "nowhere.json"), 1, "cannot be read"),
+    ],
+)
+def test_an_error_says_what_was_expected(home, folder, monkeypatch, arguments, code, said):
+    usual = () if "--tokenizer" in arguments else ("--tokenizer", "none")
+    metrics = () if "--metrics" in arguments else ("--metrics", "bleu_4")
+    done = _run(home, monkeypatch, f"{folder}/test", *usual, *metrics, *arguments)
+    assert done.exit_code == code
+    assert said in " ".join(done.stderr.replace("│", " ").split())

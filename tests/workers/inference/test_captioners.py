@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+import torch
+
+from builders import KINDS, encoded, model, random_references, tensors
+from oracles import captioner as oracle
+from service.contract.formats.checkpoint_header import Config, shapes
+from workers.inference.packing import batches, pack
+from workers.inference.vocabulary import Encoded
+
+
+def _logits(captioner, features, references: Encoded) -> np.ndarray:
+    captions = np.arange(len(references.lengths))
+    packed = pack(references, captions, torch.device("cpu"))
+    rows = captioner.output(captioner.hidden(captioner.look(features), packed))
+    result = np.empty(rows.shape)
+    result[packed.places] = rows.numpy()
+    return result
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_teacher_forcing_gives_the_logits_of_the_definition(architecture, cell):
+    rng = np.random.default_rng(1)
+    arrays = tensors(architecture, cell)
+    features = rng.normal(size=(4, 5)).astype(np.float32)
+    references = random_references(4, 50, rng)
+    expected = np.concatenate(
+        [
+            oracle.forward(architecture, cell, arrays, row, words)
+            for row, captions in zip(features, references, strict=True)
+            for words in captions
+        ]
+    )
+    found = _logits(
+        model(architecture, cell, arrays), torch.from_numpy(features), encoded(references)
+    )
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_steps_with_a_state_give_what_teacher_forcing_gives(architecture, cell):
+    arrays = tensors(architecture, cell)
+    captioner = model(architecture, cell, arrays)
+    features = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
+    images = captioner.look(features)
+    words = [0, 7, 9, 11]
+    state = captioner.begin(images)
+    stepped = []
+    for word in words:
+        hidden, state = captioner.step(state, torch.full((3,), word), images)
+        stepped.append(hidden)
+    references = encoded([[words[1:]]] * 3)
+    packed = pack(references, np.arange(3), torch.device("cpu"))
+    torch.testing.assert_close(torch.cat(stepped), captioner.hidden(images, packed))
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_a_model_in_training_gives_the_same_logits_without_its_tables(architecture, cell):
+    arrays = tensors(architecture, cell)
+    frozen = model(architecture, cell, arrays)
+    trained = {name: tensor.clone().requires_grad_() for name, tensor in frozen.tensors.items()}
+    captioner = type(frozen)(frozen.description, trained)
+    features = torch.randn(2, 5, generator=torch.Generator().manual_seed(0))
+    references = encoded([[[3, 4], []], [[5]]])
+    packed = pack(references, np.arange(3), torch.device("cpu"))
+    rows = captioner.output(captioner.hidden(captioner.look(features), packed))
+    rows.sum().backward()
+    assert all(tensor.grad is not None for tensor in trained.values())
+    expected = frozen.output(frozen.hidden(frozen.look(features), packed))
+    torch.testing.assert_close(rows.detach(), expected)
+
+
+def test_an_image_of_zeros_is_not_divided_by_its_length():
+    captioner = model("init", "gru", tensors("init", "gru"))
+    looked = captioner.look(torch.zeros(1, 5))
+    torch.testing.assert_close(looked[0], captioner.tensors["image.bias"])
+
+
+PAPER = [  # architecture, size, parameters for V = 2539, 7415, 8792 (D = 4096)
+    ("init", 512, (6_274_539, 11_272_439, 12_683_864)),
+    ("pre", 512, (6_274_539, 11_272_439, 12_683_864)),
+    ("par", 256, (2_942_187, 5_443_575, 6_149_976)),
+    ("merge", 128, (1_600_747, 3_478_007, 4_008_152)),
+]
+
+
+@pytest.mark.parametrize(("architecture", "size", "counts"), PAPER)
+def test_parameter_counts_are_the_papers(architecture, size, counts):
+    config = Config(cell="gru", size=size, feature_size=4096)
+    for words, expected in zip((2539, 7415, 8792), counts, strict=True):
+        sizes = shapes(architecture, config, words).values()
+        assert sum(int(np.prod(shape)) for shape in sizes) == expected
+
+
+def test_batches_hold_every_caption_once_and_no_more_tokens_than_asked():
+    rng = np.random.default_rng(0)
+    references = encoded(random_references(40, 50, rng, longest=30))
+    parts = batches(references, 50)
+    assert sorted(np.concatenate(parts)) == list(range(len(references.lengths)))
+    assert all(references.lengths[part].sum() <= 50 or len(part) == 1 for part in parts)
+    assert all((np.diff(references.lengths[part]) <= 0).all() for part in parts)

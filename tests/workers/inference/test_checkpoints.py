@@ -1,0 +1,106 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+
+from builders import ENCODER, KINDS, model, tensors
+from service.contract.errors import (
+    InvalidCheckpoint,
+    TensorLayout,
+    TensorMismatch,
+    UnusableCheckpoint,
+)
+from service.contract.formats import checkpoint_header
+from workers.inference import checkpoints
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_what_is_written_is_read_back(tmp_path, architecture, cell):
+    written = model(architecture, cell, tensors(architecture, cell))
+    checkpoints.write(tmp_path / "model.safetensors", written)
+    found = checkpoints.read(tmp_path / "model.safetensors")
+    assert found.description == written.description
+    assert found.tensors.keys() == written.tensors.keys()
+    for name, tensor in written.tensors.items():
+        assert torch.equal(found.tensors[name], tensor), name
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_weights_are_opened_as_float32(tmp_path, dtype):
+    written = model("init", "gru", tensors("init", "gru"))
+    checkpoints.write(tmp_path / "model.safetensors", written, dtype)
+    found = checkpoints.read(tmp_path / "model.safetensors")
+    for name, tensor in written.tensors.items():
+        assert found.tensors[name].dtype == torch.float32
+        assert torch.equal(found.tensors[name], tensor.to(dtype).float()), name
+
+
+def test_a_file_made_by_hand_from_the_contract_is_read(tmp_path):
+    """Metadata as CONTRACT spells it, written by the official library, not by us."""
+    metadata = {
+        "prescore": "1",
+        "architecture": "merge",
+        "config": json.dumps({"cell": "lstm", "size": 8, "feature_size": 5}),
+        "vocabulary": json.dumps(["<>", "<unk>", "un", "œuf", "猫"]),
+        "tokenizer": "karpathy",
+        "encoder": json.dumps({"name": "vgg", "digest": "abc"}),
+        "epoch": "7",
+    }
+    save_file(tensors("merge", "lstm", words=5), tmp_path / "m.safetensors", metadata)
+    found = checkpoints.read(tmp_path / "m.safetensors").description
+    assert found.vocabulary == ("<>", "<unk>", "un", "œuf", "猫")
+    assert (found.architecture, found.config.cell, found.tokenizer) == ("merge", "lstm", "karpathy")
+    assert found.notes == {"epoch": "7"}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_found_by_name(tmp_path, value):
+    arrays = tensors("init", "gru")
+    arrays["candidate.bias"][3] = value
+    checkpoints.write(tmp_path / "m.safetensors", model("init", "gru", arrays))
+    with pytest.raises(UnusableCheckpoint, match=r"candidate\.bias: 1 of 8 values"):
+        checkpoints.read(tmp_path / "m.safetensors")
+
+
+def test_a_wrong_shape_is_refused_before_any_tensor_is_opened(tmp_path):
+    path = tmp_path / "m.safetensors"
+    written = model("init", "gru", tensors("init", "gru"))
+    checkpoints.write(path, written)
+    metadata = checkpoint_header.metadata_of(written.description)
+    arrays = load_file(path)
+    arrays["output.weight"] = arrays["output.weight"].T.copy()
+    save_file(arrays, path, metadata)
+    with pytest.raises(TensorMismatch, match=r"ask for shape \[8, 50\], found \[50, 8\]"):
+        checkpoints.read(path)
+
+
+def test_a_file_that_is_cut_off_is_refused(tmp_path):
+    path = tmp_path / "m.safetensors"
+    checkpoints.write(path, model("init", "gru", tensors("init", "gru")))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(TensorLayout, match="cut off"):
+        checkpoints.read(path)
+
+
+def test_no_file_is_an_error_that_names_the_path(tmp_path):
+    with pytest.raises(InvalidCheckpoint, match="nothing at"):
+        checkpoints.read(tmp_path / "absent.safetensors")
+
+
+def test_the_same_weights_are_the_same_bytes_each_time(tmp_path):
+    """Digests are what everything is found by; the official writer shuffles its metadata."""
+    for name in "ab":
+        checkpoints.write(tmp_path / name, model("init", "gru", tensors("init", "gru")))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_writing_leaves_nothing_half_done(tmp_path):
+    checkpoints.write(tmp_path / "m.safetensors", model("init", "gru", tensors("init", "gru")))
+    assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def test_the_encoder_is_part_of_the_description(tmp_path):
+    checkpoints.write(tmp_path / "m.safetensors", model("init", "gru", tensors("init", "gru")))
+    assert checkpoint_header.read(tmp_path / "m.safetensors").description.encoder == ENCODER

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from service.contract.errors import InvalidColumns
+from workers.inference import columns
+from workers.inference.columns import Columns
+
+
+def _columns(captions, images, entropy=False):
+    rng = np.random.default_rng(captions)
+    caption_offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 9, captions))])
+    tokens = caption_offsets[-1]
+    bounds = np.sort(rng.integers(0, captions + 1, images - 1))
+    return Columns(
+        logp=-rng.exponential(size=tokens).astype(np.float32),
+        rank=rng.integers(0, 50, tokens).astype(np.uint16),
+        caption_offsets=caption_offsets,
+        image_offsets=np.concatenate([[0], bounds, [captions]]),
+        top_ids=rng.integers(0, 50, (tokens, 2)).astype(np.uint16),
+        top_logp=-rng.exponential(size=(tokens, 2)).astype(np.float32),
+        entropy=rng.exponential(size=tokens).astype(np.float32) if entropy else None,
+    )
+
+
+def _equal(a, b):
+    for name, value in vars(a).items():
+        other = getattr(b, name)
+        assert (value is None) == (other is None), name
+        if value is not None:
+            assert value.dtype == other.dtype, name
+            np.testing.assert_array_equal(value, other, name)
+
+
+@pytest.mark.parametrize("entropy", [False, True])
+def test_columns_survive_a_file_to_the_bit(tmp_path, entropy):
+    written = _columns(20, 4, entropy)
+    columns.write(tmp_path / "c", written, {"precision": "fp32"})
+    found, metadata = columns.read(tmp_path / "c")
+    _equal(found, written)
+    assert metadata == {"precision": "fp32"}
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+
+
+def test_parts_are_joined_with_their_offsets():
+    first, second = _columns(5, 2), _columns(7, 3)
+    joined = columns.concatenate([first, second])
+    assert joined.caption_offsets.tolist() == [
+        *first.caption_offsets,
+        *(second.caption_offsets[1:] + first.caption_offsets[-1]),
+    ]
+    assert joined.image_offsets.tolist() == [*first.image_offsets, *(second.image_offsets[1:] + 5)]
+    np.testing.assert_array_equal(joined.logp, np.concatenate([first.logp, second.logp]))
+
+
+def test_a_file_without_a_column_is_refused_by_its_name(tmp_path):
+    save_file({"logp": np.zeros(2, np.float32)}, tmp_path / "c")
+    with pytest.raises(InvalidColumns, match="rank"):
+        columns.read(tmp_path / "c")
+
+
+def test_what_is_no_safetensors_file_is_refused(tmp_path):
+    (tmp_path / "c").write_bytes(b"\x80\x04nonsense")
+    with pytest.raises(InvalidColumns):
+        columns.read(tmp_path / "c")
+
+
+def test_ranks_take_two_bytes_where_the_vocabulary_allows():
+    assert columns.index_type(2**16) is np.uint16
+    assert columns.index_type(2**16 + 1) is np.uint32

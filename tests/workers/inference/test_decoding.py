@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+
+from builders import KINDS, model, tensors
+from oracles import captioner as oracle
+from service.contract.errors import Canceled, CheckpointMismatch, UnusableCheckpoint
+from workers.inference import decoding
+from workers.inference.decoding import Options
+
+SETTINGS = [
+    Options(beam=1, min_words=0, max_words=8, unk=True),
+    Options(beam=1, min_words=4, max_words=12),
+    Options(beam=3, min_words=4, max_words=12),
+    Options(beam=5, min_words=0, max_words=6, unk=True),
+    Options(beam=5, min_words=4, max_words=50),
+]
+
+
+@pytest.mark.parametrize("options", SETTINGS)
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_captions_are_those_of_the_plain_search(architecture, cell, options):
+    rng = np.random.default_rng(2)
+    arrays = tensors(architecture, cell, words=12, scale=1.0, seed=11)
+    features = rng.normal(size=(12, 5)).astype(np.float32)
+    found = decoding.decode(model(architecture, cell, arrays), features, options)
+    for row, caption in zip(features, found, strict=True):
+        words, logp = oracle.beam(
+            architecture,
+            cell,
+            arrays,
+            row,
+            options.beam,
+            options.min_words,
+            options.max_words,
+            options.unk,
+        )
+        assert list(caption.words) == words
+        assert caption.logp == pytest.approx(logp, abs=1e-4)
+        if options.beam == 1:
+            assert words == oracle.greedy(
+                architecture, cell, arrays, row, options.min_words, options.max_words, options.unk
+            )
+
+
+def test_a_beam_wider_than_the_vocabulary_is_exhaustive():
+    arrays = tensors("init", "gru", words=4, scale=1.0)
+    features = np.ones((1, 5), np.float32)
+    options = Options(beam=200, min_words=0, max_words=3, unk=True)
+    found = decoding.decode(model("init", "gru", arrays), features, options)[0]
+    best, best_logp = None, -np.inf
+    for length in range(4):
+        for words in np.ndindex(*(3,) * length):
+            caption = [word + 1 for word in words]
+            logits = oracle.forward("init", "gru", arrays, features[0], caption)
+            logp = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+            ended = [*caption, 0] if length < 3 else caption
+            total = sum(logp[place, word] for place, word in enumerate(ended))
+            if total > best_logp:
+                best, best_logp = caption, total
+    assert list(found.words) == best
+
+
+def test_length_normalisation_compares_means_and_is_off_by_default():
+    assert Options().length_power == 0
+    arrays = tensors("init", "gru", words=12, scale=1.0, seed=3)
+    arrays["output.bias"][0] = 2.0  # END is likely, so a short caption is the most probable one
+    features = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    captioner = model("init", "gru", arrays)
+    plain = decoding.decode(captioner, features, Options(beam=4, min_words=0, max_words=20))
+    normalised = decoding.decode(
+        captioner, features, Options(beam=4, min_words=0, max_words=20, length_power=1.0)
+    )
+
+    def mean(caption):
+        return caption.logp / (len(caption.words) + (len(caption.words) < 20))
+
+    assert sum(map(mean, normalised)) > sum(map(mean, plain)) + 1
+    assert sum(caption.logp for caption in normalised) < sum(caption.logp for caption in plain)
+
+
+def test_unk_is_written_only_when_allowed():
+    arrays = tensors("pre", "gru")
+    arrays["output.bias"][1] = 50.0
+    captioner = model("pre", "gru", arrays)
+    features = np.ones((1, 5), np.float32)
+    with_unk = decoding.decode(captioner, features, Options(beam=1, unk=True, max_words=5))[0]
+    assert with_unk.words == (1,) * 5
+    without = decoding.decode(captioner, features, Options(beam=3, max_words=5))[0]
+    assert 1 not in without.words
+    assert decoding.text(captioner, with_unk) == "<unk> <unk> <unk> <unk> <unk>"
+
+
+def test_where_no_word_is_allowed_the_caption_is_empty():
+    arrays = tensors("init", "gru", words=2)
+    found = decoding.decode(model("init", "gru", arrays), np.ones((2, 5), "f4"), Options())
+    assert [caption.words for caption in found] == [(), ()]
+
+
+def test_progress_is_told_after_every_block_and_stop_is_heeded_between_two():
+    captioner = model("init", "gru", tensors("init", "gru"))
+    features = np.random.default_rng(0).normal(size=(200, 5)).astype(np.float32)
+    told: list[tuple[int, int]] = []
+    decoding.decode(captioner, features, decoding.GREEDY, progress=lambda *at: told.append(at))
+    assert told == [(128, 200), (200, 200)]
+    with pytest.raises(Canceled, match="0 of 200"):
+        decoding.decode(captioner, features, stop=lambda: True)
+
+
+@pytest.mark.parametrize("wrong", [{"beam": 0}, {"min_words": 5, "max_words": 4}, {"max_words": 0}])
+def test_settings_that_cannot_be_met_are_refused(wrong):
+    with pytest.raises(ValueError, match="expected beam"):
+        Options(**{"min_words": 0, **wrong})
+
+
+def test_features_of_another_size_are_refused_with_both_sizes():
+    captioner = model("init", "gru", tensors("init", "gru"))
+    with pytest.raises(CheckpointMismatch, match=r"size 5, the dataset's have shape \[1, 6\]"):
+        decoding.decode(captioner, np.ones((1, 6), np.float32))
+
+
+def test_weights_too_large_for_float32_fail_the_run():
+    arrays = tensors("init", "gru")
+    arrays["output.weight"] = np.full_like(arrays["output.weight"], 3e38)
+    with pytest.raises(UnusableCheckpoint):
+        decoding.decode(model("init", "gru", arrays), np.ones((1, 5), np.float32))

@@ -1,0 +1,64 @@
+import io
+import tarfile
+
+import numpy as np
+import pytest
+
+from builders import ENCODER
+from service.contract.errors import CheckpointMismatch, UnusableDataset
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from service.contract.formats.checkpoint_header import Encoder
+from workers.inference import features
+
+IDS = ["a.jpg", "b.jpg", "ç.jpg"]
+ROWS = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+
+
+def _bundle(folder, rows=ROWS):
+    bundles.write_folder(folder, [Item(name, "test", ("a cat",)) for name in IDS])
+    features.write(folder / "features.safetensors", IDS, rows, ENCODER)
+    return folder
+
+
+def _tar(folder, path):
+    with tarfile.open(path, "w") as archive:
+        for file in sorted(folder.iterdir()):
+            member = tarfile.TarInfo(file.name)
+            member.size = file.stat().st_size
+            archive.addfile(member, io.BytesIO(file.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("as_tar", [False, True])
+def test_rows_come_in_the_order_asked_for(tmp_path, dtype, as_tar):
+    bundle = _bundle(tmp_path / "b", ROWS.astype(dtype))
+    if as_tar:
+        bundle = _tar(bundle, tmp_path / "b.tar")
+    found = features.read(bundle, ["ç.jpg", "a.jpg", "ç.jpg"], ENCODER)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, ROWS.astype(dtype)[[2, 0, 2]].astype(np.float32))
+
+
+def test_another_encoder_is_refused_with_both_names(tmp_path):
+    with pytest.raises(CheckpointMismatch, match=r"vgg \(1\), the dataset has .* random \(none\)"):
+        features.read(_bundle(tmp_path), IDS, Encoder(name="vgg", digest="1"))
+
+
+def test_an_image_without_features_is_named(tmp_path):
+    with pytest.raises(UnusableDataset, match=r"1 of 2 images .* 'd\.jpg'"):
+        features.read(_bundle(tmp_path), ["a.jpg", "d.jpg"], ENCODER)
+
+
+def test_features_that_are_not_numbers_are_found_by_image(tmp_path):
+    rows = ROWS.copy()
+    rows[1, 2] = np.nan
+    with pytest.raises(UnusableDataset, match=r"'b\.jpg' are not finite"):
+        features.read(_bundle(tmp_path, rows), IDS, ENCODER)
+
+
+def test_a_bundle_of_captions_alone_says_what_it_lacks(tmp_path):
+    bundles.write_folder(tmp_path, [Item("a.jpg", "test", ("a cat",))])
+    with pytest.raises(UnusableDataset, match=r"expected features\.safetensors"):
+        features.read(tmp_path, ["a.jpg"], ENCODER)

@@ -1,0 +1,120 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from builders import KINDS, agreeing_references, encoded, model, random_references, tensors
+from oracles import captioner as oracle
+from service.contract.errors import Canceled
+from service.contract.metrics import catalogue
+from workers.inference import prefix, scoring
+from workers.metrics import pregen
+
+
+def _prefixes(rank, offsets):
+    """By the definition: tokens of rank 0 until the first that is not."""
+    result = []
+    for start, stop in pairwise(offsets):
+        length = 0
+        while start + length < stop and rank[start + length] == 0:
+            length += 1
+        result.append(length)
+    return result
+
+
+def _common(words, greedy, max_words):
+    """Tokens that a reference (with END) shares with a greedy caption (with END where it ended)."""
+    ended = [*greedy, 0] if len(greedy) < max_words else greedy
+    length = 0
+    for mine, theirs in zip([*words, 0], ended, strict=False):
+        if mine != theirs:
+            break
+        length += 1
+    return length
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_the_walk_answers_as_columns_do_in_every_caption(architecture, cell):
+    rng = np.random.default_rng(4)
+    arrays = tensors(architecture, cell, words=30, scale=1.0)
+    features = rng.normal(size=(40, 5)).astype(np.float32)
+    references = agreeing_references(architecture, cell, arrays, features, rng)
+    captioner = model(architecture, cell, arrays)
+    found = prefix.walk(captioner, features, encoded(references))
+    columns = scoring.columns(captioner, features, encoded(references))
+    assert found.tolist() == _prefixes(columns.rank, columns.caption_offsets)
+    assert found.mean() > 1
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_a_prefix_is_what_a_reference_shares_with_the_greedy_caption(architecture, cell):
+    rng = np.random.default_rng(5)
+    arrays = tensors(architecture, cell, words=30, scale=1.0)
+    features = rng.normal(size=(15, 5)).astype(np.float32)
+    references = agreeing_references(architecture, cell, arrays, features, rng)
+    found = prefix.walk(model(architecture, cell, arrays), features, encoded(references))
+    expected = []
+    for row, captions in zip(features, references, strict=True):
+        greedy = oracle.greedy(architecture, cell, arrays, row, max_words=20)
+        expected += [_common(words, greedy, 20) for words in captions]
+    assert found.tolist() == expected
+
+
+def test_where_words_tie_the_walk_follows_every_reference():
+    arrays = tensors("merge", "gru", words=10, scale=1.0)
+    arrays["output.weight"][:, 4:7] = arrays["output.weight"][:, 4:5]
+    arrays["output.bias"][4:7] = 25.0
+    references = [[[4, 5, 6], [6, 6], [5, 4, 9], []]]
+    found = prefix.walk(model("merge", "gru", arrays), np.ones((1, 5), "f4"), encoded(references))
+    assert found.tolist() == [3, 2, 2, 0]
+
+
+def test_the_84_scores_equal_those_of_columns_and_need_no_probability():
+    rng = np.random.default_rng(6)
+    arrays = tensors("par", "gru", words=30, scale=1.0)
+    features = rng.normal(size=(30, 5)).astype(np.float32)
+    references = encoded(agreeing_references("par", "gru", arrays, features, rng))
+    captioner = model("par", "gru", arrays)
+    prefixes = prefix.walk(captioner, features, references)
+    known = pregen.as_columns(prefixes, references.lengths)
+    found = pregen.scores(*known, references.image_offsets, pregen.INSTANT)
+    columns = scoring.columns(captioner, features, references)
+    whole = pregen.scores(
+        columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets
+    )
+    assert len(found) == 84
+    assert found == {name: whole[name] for name in found}
+    assert {spec.name for spec in catalogue.METRICS.values() if spec.needs == ("prefix",)} == set(
+        found
+    )
+
+
+def test_images_drop_out_when_no_reference_goes_on():
+    """Random references leave the model's path at once: one step for the images, no more."""
+    rng = np.random.default_rng(7)
+    arrays = tensors("init", "lstm", words=5000)
+    captioner = model("init", "lstm", arrays)
+    features = rng.normal(size=(100, 5)).astype(np.float32)
+    rows = 0
+    real = captioner.step
+
+    def counting(state, words, images):
+        nonlocal rows
+        rows += len(words)
+        return real(state, words, images)
+
+    captioner.step = counting
+    prefix.walk(captioner, features, encoded(random_references(100, 5000, rng)))
+    assert 100 <= rows < 110
+
+
+def test_progress_is_told_and_stop_is_heeded():
+    rng = np.random.default_rng(8)
+    captioner = model("init", "gru", tensors("init", "gru"))
+    features = rng.normal(size=(1100, 5)).astype(np.float32)
+    references = encoded(random_references(1100, 50, rng))
+    told: list[tuple[int, int]] = []
+    prefix.walk(captioner, features, references, progress=lambda *at: told.append(at))
+    assert told == [(1024, 1100), (1100, 1100)]
+    with pytest.raises(Canceled):
+        prefix.walk(captioner, features, references, stop=lambda: True)

@@ -1,0 +1,209 @@
+import numpy as np
+import pytest
+import torch
+
+from builders import KINDS, agreeing_references, encoded, model, random_references, tensors
+from oracles import captioner as oracle
+from service.contract.errors import Canceled, CheckpointMismatch, UnusableCheckpoint
+from workers.inference import columns as columns_file
+from workers.inference import scoring
+
+
+def _case(architecture, cell, images=40, words=50, seed=0, **sizes):
+    rng = np.random.default_rng(seed)
+    arrays = tensors(architecture, cell, words=words, seed=seed, **sizes)
+    features = rng.normal(size=(images, arrays["image.weight"].shape[0])).astype(np.float32)
+    return arrays, features, random_references(images, words, rng)
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_columns_are_those_of_a_float64_forward_pass(architecture, cell):
+    arrays, features, references = _case(architecture, cell)
+    found = scoring.columns(model(architecture, cell, arrays), features, encoded(references))
+    logp, rank, caption_offsets, image_offsets = oracle.columns(
+        architecture, cell, arrays, features, references
+    )
+    np.testing.assert_allclose(found.logp, logp, atol=1e-4)
+    np.testing.assert_array_equal(found.rank, rank)
+    np.testing.assert_array_equal(found.caption_offsets, caption_offsets)
+    np.testing.assert_array_equal(found.image_offsets, image_offsets)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_rank_0_is_decided_as_in_float64(architecture, cell, precision):
+    rng = np.random.default_rng(3)
+    arrays = tensors(architecture, cell, words=300, scale=0.2)
+    features = rng.normal(size=(30, 5)).astype(np.float32)
+    references = agreeing_references(architecture, cell, arrays, features, rng)
+    options = scoring.Options(precision=precision)
+    found = scoring.columns(
+        model(architecture, cell, arrays), features, encoded(references), options
+    )
+    _, rank, _, _ = oracle.columns(architecture, cell, arrays, features, references)
+    assert (rank == 0).mean() > 0.3
+    np.testing.assert_array_equal(found.rank == 0, rank == 0)
+    np.testing.assert_array_equal(
+        found.rank == 0, found.top_ids[:, 0] == encoded(references).tokens
+    )
+
+
+def test_words_that_tie_are_all_hits():
+    arrays = tensors("init", "gru")
+    arrays["output.weight"][:, 20:40] = arrays["output.weight"][:, 20:21]
+    arrays["output.bias"][20:40] = 30.0
+    references = [[[20, 25, 39], [30]], [[41, 20]]]
+    features = np.ones((2, 5), np.float32)
+    for precision in ("fp32", "bf16"):
+        found = scoring.columns(
+            model("init", "gru", arrays),
+            features,
+            encoded(references),
+            scoring.Options(precision=precision),
+        )
+        tied = (encoded(references).tokens >= 20) & (encoded(references).tokens < 40)
+        np.testing.assert_array_equal(found.rank == 0, tied)
+        assert (found.top_ids[tied, 0] == 20).all()  # the lowest id of equals
+
+
+def test_a_model_that_knows_nothing_ties_everywhere():
+    arrays = {name: np.zeros_like(array) for name, array in tensors("pre", "lstm").items()}
+    found = scoring.columns(
+        model("pre", "lstm", arrays), np.ones((1, 5), np.float32), encoded([[[3, 4], [49]]])
+    )
+    assert (found.rank == 0).all()
+    np.testing.assert_allclose(found.logp, -np.log(50), rtol=1e-6)
+
+
+def test_near_ties_are_settled_in_float64():
+    """Two words whose logits differ by less than float32 can tell."""
+    arrays = tensors("init", "gru", words=10, scale=0.3)
+    arrays["output.weight"][:, 5] = arrays["output.weight"][:, 4]
+    arrays["output.bias"][4] = np.float32(20.0)
+    arrays["output.bias"][5] = np.nextafter(np.float32(20.0), np.float32(21.0))
+    references = [[[4], [5]]]
+    features = np.ones((1, 5), np.float32)
+    found = scoring.columns(model("init", "gru", arrays), features, encoded(references))
+    _, rank, _, _ = oracle.columns("init", "gru", arrays, features, references)
+    np.testing.assert_array_equal(found.rank, rank)
+    assert rank.tolist()[::2] == [1, 0]
+
+
+def test_bf16_stays_close_in_probability():
+    arrays, features, references = _case("merge", "lstm", words=500)
+    captioner = model("merge", "lstm", arrays)
+    exact = scoring.columns(captioner, features, encoded(references))
+    half = scoring.columns(captioner, features, encoded(references), scoring.Options("bf16"))
+    assert np.abs(half.logp - exact.logp).max() < 0.05
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 64])
+def test_columns_are_bit_equal_however_they_are_sharded(count):
+    arrays, features, references = _case("par", "lstm", images=500, words=400, size=64)
+    captioner = model("par", "lstm", arrays)
+    everything = encoded(references)
+    whole = scoring.columns(captioner, features, everything)
+    parts = [
+        scoring.columns(
+            captioner, features[part.start : part.stop], everything.part(part.start, part.stop)
+        )
+        for part in scoring.shards(500, count)
+    ]
+    joined = columns_file.concatenate(parts)
+    for name in ("logp", "rank", "caption_offsets", "image_offsets", "top_ids", "top_logp"):
+        assert getattr(joined, name).tobytes() == getattr(whole, name).tobytes(), name
+
+
+def test_shards_are_whole_blocks_and_cover_everything():
+    for images, count in [(1, 5), (128, 2), (129, 2), (5000, 7), (5000, 64), (0, 3)]:
+        parts = scoring.shards(images, count)
+        assert [i for part in parts for i in part] == list(range(images))
+        assert all(part.start % scoring.BLOCK_IMAGES == 0 for part in parts)
+        assert len(parts) <= count
+
+
+def test_entropy_and_the_models_own_first_words_come_when_asked():
+    arrays, features, references = _case("init", "gru", images=3)
+    captioner = model("init", "gru", arrays)
+    found = scoring.columns(
+        captioner, features, encoded(references), scoring.Options(top=4, entropy=True)
+    )
+    place = 0
+    for row, captions in zip(features, references, strict=True):
+        for words in captions:
+            for logits in oracle.forward("init", "gru", arrays, row, words):
+                logp = logits - np.logaddexp.reduce(logits)
+                order = np.argsort(-logp)[:4]
+                np.testing.assert_array_equal(found.top_ids[place], order)
+                np.testing.assert_allclose(found.top_logp[place], logp[order], atol=1e-5)
+                np.testing.assert_allclose(
+                    found.entropy[place], -(np.exp(logp) * logp).sum(), atol=1e-4
+                )
+                place += 1
+
+
+def test_no_more_logits_are_alive_than_promised(monkeypatch):
+    arrays, features, references = _case("init", "gru", images=300, words=5000)
+    captioner = model("init", "gru", arrays)
+    largest = 0
+    real = captioner.output
+
+    def spy(hidden: torch.Tensor) -> torch.Tensor:
+        nonlocal largest
+        rows = real(hidden)
+        largest = max(largest, rows.numel() * rows.element_size())
+        return rows
+
+    spy.weight, spy.bias = real.weight, real.bias
+    monkeypatch.setattr(captioner, "output", spy)
+    scoring.columns(captioner, features, encoded(references))
+    assert 0 < largest <= 10_000_000  # and as much again for scratch
+
+
+def test_progress_is_told_after_every_block_and_stop_is_heeded_between_two():
+    arrays, features, references = _case("init", "gru", images=300)
+    captioner = model("init", "gru", arrays)
+    told: list[tuple[int, int]] = []
+    scoring.columns(captioner, features, encoded(references), progress=lambda *at: told.append(at))
+    assert told == [(128, 300), (256, 300), (300, 300)]
+    told.clear()
+    with pytest.raises(Canceled, match="128 of 300"):
+        scoring.columns(
+            captioner,
+            features,
+            encoded(references),
+            progress=lambda *at: told.append(at),
+            stop=lambda: bool(told),
+        )
+
+
+def test_features_of_another_size_are_refused_with_both_sizes():
+    captioner = model("init", "gru", tensors("init", "gru"))
+    with pytest.raises(CheckpointMismatch, match=r"size 5, the dataset's have shape \[1, 6\]"):
+        scoring.columns(captioner, np.ones((1, 6), np.float32), encoded([[[2]]]))
+
+
+def test_a_row_of_features_is_needed_for_every_image():
+    captioner = model("init", "gru", tensors("init", "gru"))
+    with pytest.raises(CheckpointMismatch, match="each of 2 images, found 1"):
+        scoring.columns(captioner, np.ones((1, 5), np.float32), encoded([[[2]], [[3]]]))
+
+
+def test_references_of_another_vocabulary_are_refused():
+    captioner = model("init", "gru", tensors("init", "gru"))
+    with pytest.raises(CheckpointMismatch, match="word id 50, the vocabulary has 50"):
+        scoring.columns(captioner, np.ones((1, 5), np.float32), encoded([[[50]]]))
+
+
+def test_weights_too_large_for_float32_fail_the_run():
+    arrays = tensors("init", "gru")
+    arrays["output.weight"] = np.full_like(arrays["output.weight"], 3e38)
+    with pytest.raises(UnusableCheckpoint, match="too large"):
+        scoring.columns(model("init", "gru", arrays), np.ones((1, 5), "f4"), encoded([[[2]]]))
+
+
+def test_no_images_give_empty_columns():
+    captioner = model("init", "gru", tensors("init", "gru"))
+    found = scoring.columns(captioner, np.ones((0, 5), np.float32), encoded([]))
+    assert len(found.logp) == 0
+    assert found.top_ids.shape == (0, 1)

@@ -1,0 +1,35 @@
+"""What stays warm between works is found by digest, and only the last."""
+
+import json
+
+from service.contract.plan.assets import Places
+from workers.jobs.toolbox import Toolbox
+from workers.metrics import references
+
+
+def test_references_and_tokens_are_read_once_for_all_metrics_of_an_evaluation(tmp_path):
+    toolbox = Toolbox("cpu", Places(tmp_path))
+    prepared = references.prepare([["a cat"], ["a dog"]], "none", toolbox.jvm())
+    references.write(tmp_path / "references", prepared)
+    captions = tmp_path / "captions"
+    captions.write_text(json.dumps([[1, "a  cat"], [0, "dog"]]), "utf-8")
+    found = toolbox.references("sha256:r", tmp_path / "references")
+    tokens = toolbox.tokens("sha256:c", captions, "none")
+    assert found.captions == prepared.captions
+    assert tokens == ([1, 0], ["a cat", "dog"])
+    (tmp_path / "references").unlink()
+    captions.write_text(json.dumps([[0, "another"]]), "utf-8")
+    assert toolbox.references("sha256:r", tmp_path / "references") is found
+    assert toolbox.tokens("sha256:c", captions, "none") == tokens
+    assert toolbox.tokens("sha256:d", captions, "none") == ([0], ["another"])
+
+
+def test_the_same_captions_by_another_tokeniser_are_other_tokens(tmp_path):
+    toolbox = Toolbox("cpu", Places(tmp_path))
+    captions = tmp_path / "captions"
+    captions.write_text(json.dumps([[0, "A cat."]]), "utf-8")
+    assert toolbox.tokens("sha256:c", captions, "none") == ([0], ["A cat."])
+    try:
+        assert toolbox.tokens("sha256:c", captions, "ptb") == ([0], ["a cat"])
+    finally:
+        toolbox.jvm().close()

@@ -1,0 +1,224 @@
+"""Oracle: gensim's wmdistance, on the same vectors, pair by pair."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gensim.models import KeyedVectors
+
+from parity import systems
+from service.contract.errors import Canceled, MetricFailed
+from workers.metrics import references
+from workers.metrics.families import wmd
+from workers.metrics.family import Task
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.vectors import word_vectors
+from workers.metrics.vectors.stop_words import ENGLISH
+
+INF = float("inf")
+STORED, UNIT = (wmd.family("wmd", unit=unit) for unit in (False, True))
+SIZE = 20
+WORDS = [f"w{index}" for index in range(40)]
+OTHERS = ["a", "the", "of", "unheard", "Of", "don't"]  # stop words, and words without a vector
+
+
+def _keyed(words, vectors):
+    keyed = KeyedVectors(vectors.shape[1])
+    keyed.add_vectors(list(words), vectors)
+    return keyed
+
+
+def _ours(words, vectors, source="0123456789abcdef"):
+    keys = b"".join(word_vectors.key(word.encode()) for word in words)
+    return word_vectors.collect(source, vectors, keys)
+
+
+def _vectors(size=SIZE, seed=0):
+    return np.random.default_rng(seed).normal(size=(len(WORDS), size)).astype(np.float32)
+
+
+def _task(captions, people, rows=None, **options):
+    jvm = Jvm()  # never asked
+    rows = np.arange(len(captions)) if rows is None else rows
+    return Task(captions, rows, references.prepare(people, "none", jvm), jvm, **options)
+
+
+def _measure(task, vectors, *, unit=False):
+    return (UNIT if unit else STORED).measure(replace(task, vectors=vectors))
+
+
+def _sentence(rng, longest=9):
+    return " ".join(rng.choice(WORDS + OTHERS, rng.integers(0, longest)))
+
+
+def _set(images, seed):
+    rng = np.random.default_rng(seed)
+    captions = [_sentence(rng) for _ in range(images)]
+    people = [[_sentence(rng) for _ in range(rng.integers(1, 6))] for _ in range(images)]
+    for image in rng.integers(0, images, images // 5):
+        words = captions[image].split()
+        people[image][0] = " ".join(rng.permutation(words))
+    return captions, people
+
+
+def _gensim(keyed, caption, people, unit):
+    def kept(text):
+        return [word for word in text.split(" ") if word not in ENGLISH]
+
+    return min(keyed.wmdistance(kept(caption), kept(text), norm=unit) for text in people)
+
+
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_distances_are_gensims(unit, seed):
+    captions, people = _set(300, seed)
+    found = _measure(_task(captions, people), _ours(WORDS, _vectors()), unit=unit)
+    keyed = _keyed(WORDS, _vectors())
+    expected = [_gensim(keyed, c, p, unit) for c, p in zip(captions, people, strict=True)]
+    np.testing.assert_allclose(found.captions["wmd_distance"], expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.captions["wmd"], np.exp(np.negative(expected)), atol=1e-12)
+    assert 0 < sum(np.isinf(expected)) < 100
+    assert sum(np.array(expected) == 0) > 10
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_distances_of_a_published_system_are_gensims(data, unit):
+    stored = np.load(data / "wordvec" / "captions_w2v100_f16.npz")
+    words, vectors = map(str, stored["words"]), stored["vectors"].astype(np.float32)
+    words = list(words)
+    captions = systems.system(data, "flickr8k", "init_1").captions[:150]
+    people = systems.references(data, "flickr8k")
+    found = _measure(_task(captions, people), _ours(words, vectors), unit=unit)
+    keyed = _keyed(words, vectors)
+    expected = [_gensim(keyed, c, p, unit) for c, p in zip(captions, people, strict=False)]
+    np.testing.assert_allclose(found.captions["wmd_distance"], expected, rtol=0, atol=1e-12)
+
+
+AXES = np.eye(5, dtype=np.float32) * [[3], [4], [0], [1], [9]]  # right angles: 3, 4, 5 apart
+NAMED = ["three", "four", "zero", "one", "the"]
+
+
+@pytest.mark.parametrize(
+    ("caption", "people", "distance"),
+    [
+        ("three", ["four"], 5),
+        ("three zero", ["four zero"], 5 / 2),
+        ("three three one zero", ["four one one zero"], (5 + np.sqrt(10)) / 4),
+        ("three", ["three four zero"], (0 + 5 + 3) / 3),
+        ("three three zero", ["three zero zero"], 3 / 3),
+        ("three", ["four", "zero", "four zero"], 3),
+        ("the three of", ["a four"], 5),
+        ("three unheard", ["four unheard unheard"], 5),
+        ("three four", ["four three"], 0),
+        ("three", ["three"], 0),
+        ("the", ["three"], INF),
+        ("", ["three"], INF),
+        ("three", ["", "of"], INF),
+        ("three", ["", "four"], 5),
+        ("Three", ["three"], INF),
+    ],
+)
+def test_distances_by_hand(caption, people, distance):
+    found = _measure(_task([caption], [people]), _ours(NAMED, AXES))
+    assert found.captions["wmd_distance"] == pytest.approx([distance], rel=1e-15)
+    assert found.captions["wmd"] == pytest.approx([np.exp(-distance)], rel=1e-15)
+
+
+def test_unit_length_is_another_distance_and_a_vector_of_zeros_stays():
+    task = _task(["three", "three"], [["four"], ["zero"]])
+    found = _measure(task, _ours(NAMED, AXES), unit=True)
+    assert found.captions["wmd_distance"] == pytest.approx([np.sqrt(2), 1], rel=1e-15)
+
+
+def test_different_words_of_equal_vectors_are_0_apart():
+    """By definition; gensim answers infinity, afraid for its solver."""
+    vectors = np.ones((4, 3), np.float32)
+    task = _task(["a0 b0"], [["c0 d0"]])
+    found = _measure(task, _ours(["a0", "b0", "c0", "d0"], vectors))
+    assert found.captions["wmd"].tolist() == [1.0]
+
+
+def test_a_caption_without_distance_scores_0_and_has_no_part_in_the_mean_distance():
+    task = _task(["three", "", "three"], [["four"], ["four"], ["zero"]])
+    found = _measure(task, _ours(NAMED, AXES))
+    expected = {"wmd": (np.exp(-5) + 0 + np.exp(-3)) / 3, "wmd_distance": 4}
+    assert STORED.corpus(found.statistics) == pytest.approx(expected, rel=1e-15)
+    alone = {name: values[1:2] for name, values in found.statistics.items()}
+    assert STORED.corpus(alone) == {"wmd": 0, "wmd_distance": INF}
+    for values in found.statistics.values():
+        assert np.isfinite(values).all()
+        assert values.dtype == np.float64
+
+
+def test_a_part_is_scored_as_in_the_whole_and_parts_add_up():
+    captions, people = _set(600, 4)
+    vectors = _ours(WORDS, _vectors())
+    whole = _measure(_task(captions, people), vectors)
+    for cut in (np.array([5, 3, 5]), np.arange(6, 600)[::-1]):
+        task = _task([captions[row] for row in cut], people, cut)
+        part = _measure(task, vectors)
+        for name, values in part.captions.items():
+            np.testing.assert_array_equal(values, whole.captions[name][cut])
+        chosen = {name: values[cut] for name, values in whole.statistics.items()}
+        assert STORED.corpus(chosen) == STORED.corpus(part.statistics)
+
+
+@pytest.mark.parametrize(
+    "odd", ["\0", "\ud800", "w1 " * 3000, "x" * 10_000, "w1\u2028w2", "🐕 w1", " ".join(WORDS) * 9]
+)
+def test_hostile_captions_move_no_other_captions_score(odd):
+    vectors = _ours(WORDS, _vectors())
+    alone = _measure(_task(["w1 w2"], [["w3 w4"]]), vectors)
+    mixed = _measure(_task([odd, "w1 w2"], [["w3", odd], ["w3 w4", odd]]), vectors)
+    assert mixed.captions["wmd"][1] >= alone.captions["wmd"][0]
+    assert not np.isnan(mixed.captions["wmd_distance"]).any()
+
+
+def test_no_word_with_a_vector_is_no_error():
+    found = _measure(_task(["", "unheard"], [["of"], [""]]), _ours(WORDS, _vectors()))
+    assert found.captions["wmd"].tolist() == [0, 0]
+
+
+def test_a_solver_that_does_not_end_is_an_error_not_a_number(monkeypatch):
+    monkeypatch.setattr(wmd, "_solver", lambda: lambda *args: (None, 0.5, None, None, 3))
+    with pytest.raises(MetricFailed, match=r"transport of \(2, 3\) words"):
+        _measure(_task(["w1 w2"], [["w3 w4 w5"]]), _ours(WORDS, _vectors()))
+
+
+def test_progress_is_told_and_stop_is_heeded():
+    captions, people = _set(1200, 0)
+    told = []
+    vectors = _ours(WORDS, _vectors())
+    _measure(_task(captions, people, progress=lambda *at: told.append(at)), vectors)
+    assert told == [(500, 1200), (1000, 1200), (1200, 1200)]
+    with pytest.raises(Canceled):
+        _measure(_task(captions, people, stop=lambda: True), vectors)
+
+
+def test_a_signature_says_which_vectors_and_whether_at_unit_length():
+    vectors = _ours(WORDS, _vectors())
+    said = "vectors:0123456789ab|length:stored|stop:nltk179|oov:dropped"
+    task = replace(_task(["w1"], [["w2"]]), vectors=vectors)
+    assert STORED.recipe(task) == said
+    assert UNIT.recipe(task) == said.replace("stored", "unit")
+
+
+def test_the_list_of_stop_words_has_nltks_length_and_no_word_of_a_picture():
+    assert len(ENGLISH) == 179
+    assert {"a", "any", "the", "don", "don't", "s", "wouldn't", "yourselves"} <= ENGLISH
+    assert not {"man", "two", "near", "standing", "front", "also"} & ENGLISH
+
+
+def test_torch_is_not_loaded():
+    code = (
+        "import sys, numpy as np\n"
+        "from workers.metrics import wmd\n"
+        "wmd._distance(np.ones(2) / 2, np.ones(2) / 2, np.eye(2))\n"
+        "print([name for name in ('torch', 'transformers', 'gensim') if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"

@@ -1,0 +1,265 @@
+"""Real Java, really killed, stopped and starved; only nonsense has to be faked."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from service.contract.errors import Canceled, JavaFailed, MetricFailed
+from workers.metrics.java.jvm import Jvm
+
+TEXTS = ["A dog's life.", "", "Two cats"]
+TOKENS = ["a dog 's life .", "", "two cats"]
+
+
+@pytest.fixture
+def java():
+    """A Java of this test's own, to be ill-treated."""
+    with Jvm() as java:
+        yield java
+
+
+def _is_gone(pid, seconds=5.0):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            if "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text():
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _once(action):
+    """A Stop that does something while Java is asked for the first time, and never stops."""
+    done = []
+
+    def stop():
+        if not done:
+            done.append(True)
+            action()
+        return False
+
+    return stop
+
+
+def test_java_starts_with_the_first_call_and_stays_warm(java):
+    assert java.pid is None
+    assert java.call("ptb", TEXTS) == TOKENS
+    first = java.pid
+    assert java.call("ptb", TEXTS) == TOKENS
+    assert java.pid == first
+    java.close()
+    assert java.pid is None
+    assert _is_gone(first)
+
+
+def test_its_process_is_a_group_of_its_own_and_knows_no_secrets(java, monkeypatch):
+    monkeypatch.setenv("PRESCORE_KEY", "secret")
+    java.call("ptb", TEXTS)
+    assert os.getpgid(java.pid) == java.pid
+    names = {
+        entry.split("=")[0]
+        for entry in Path(f"/proc/{java.pid}/environ").read_text().split("\0")
+        if entry
+    }
+    assert names <= {"LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR"}
+    assert "-Xmx" not in Path(f"/proc/{java.pid}/cmdline").read_text()
+
+
+def test_a_killed_java_is_an_error_that_says_so_and_the_next_call_starts_another(java):
+    java.call("ptb", TEXTS)
+    victim = java.pid
+    with pytest.raises(JavaFailed, match="ptb: Java was killed by signal 9"):
+        java.call("ptb", ["a cat"] * 50, stop=_once(lambda: os.kill(victim, signal.SIGKILL)))
+    assert java.call("ptb", TEXTS) == TOKENS
+    assert java.pid != victim
+
+
+def test_a_java_that_dies_between_two_calls_is_no_fault_of_the_second(java):
+    java.call("ptb", TEXTS)
+    os.kill(java.pid, signal.SIGKILL)
+    java._child._process.wait(timeout=5)
+    assert java.call("ptb", TEXTS) == TOKENS
+
+
+def test_a_hung_java_is_killed_at_its_deadline(java):
+    java.call("ptb", TEXTS)
+    victim = java.pid
+    os.kill(victim, signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(JavaFailed, match=r"gave no answer within 0\.5 s"):
+        java.call("ptb", TEXTS, deadline=0.5)
+    assert time.monotonic() - began < 3
+    assert _is_gone(victim)
+    assert java.call("ptb", TEXTS) == TOKENS
+
+
+def test_a_hung_java_cannot_hold_up_a_question_larger_than_a_pipe(java):
+    java.call("ptb", TEXTS)
+    os.kill(java.pid, signal.SIGSTOP)
+    with pytest.raises(JavaFailed, match="gave no answer"):
+        java.call("ptb", ["x" * 1_000_000], deadline=0.5)
+
+
+def test_the_last_words_of_a_crash_are_reported(java):
+    java.call("ptb", TEXTS)
+    crash = _once(lambda: os.kill(java.pid, signal.SIGSEGV))
+    with pytest.raises(JavaFailed, match="fatal error has been detected by the Java Runtime"):
+        java.call("ptb", TEXTS * 20_000, batch=100_000, stop=crash)
+
+
+def test_the_last_words_of_a_java_that_cannot_start_are_reported():
+    with Jvm(heap="1k") as java, pytest.raises(JavaFailed, match="Too small maximum heap"):
+        java.call("ptb", TEXTS)
+
+
+def test_a_java_without_memory_is_given_up_and_the_next_call_starts_another():
+    with Jvm(heap="24m") as java:
+        with pytest.raises(MetricFailed, match=r"meteor: .*OutOfMemoryError"):
+            java.call("meteor", [("a cat", ["a cat"])])
+        assert java.pid is None
+        assert java.call("ptb", TEXTS) == TOKENS
+
+
+FRAME = "import sys, struct, json; body = {}; "
+SAY = "sys.stdout.buffer.write(struct.pack('>I', len(body)) + body); sys.stdout.flush(); "
+WAIT = "sys.stdin.read()"
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        ("b'not json'", "answered what is no JSON: b'not json'"),
+        ("b'[]'", "answered something else than was asked"),
+        ("json.dumps({'id': 7, 'answers': [1, 2, 3]}).encode()", "something else than was asked"),
+        ("json.dumps({'id': 1, 'answers': [1, 2]}).encode()", "one answer for each of 3 items"),
+        ("json.dumps({'id': 1}).encode()", "one answer for each of 3 items"),
+    ],
+)
+def test_nonsense_is_an_error_and_its_child_is_killed(monkeypatch, answer, complaint):
+    """A fake child: real Java talks no nonsense."""
+    monkeypatch.setattr("workers.metrics.java.jvm._START", FRAME.format(answer) + SAY + WAIT)
+    with Jvm() as java:
+        with pytest.raises(JavaFailed, match=complaint):
+            java.call("ptb", TEXTS, deadline=20)
+        assert java.pid is None
+
+
+@pytest.mark.parametrize(
+    ("said", "deadline", "complaint"),
+    [
+        ("b'HTTP/1.1 200 OK'", 20, r"an answer of 1,213,486,160 bytes: b'HTTP/1.1 200 OK'"),
+        ("b'\\0\\0\\0\\2{}and more'", 20, "said more than its answer"),
+        ("b'\\0\\0\\0\\7{}'", 1, "gave no answer within 1 s"),
+    ],
+)
+def test_bytes_that_are_no_answer_are_an_error(monkeypatch, said, deadline, complaint):
+    code = f"import sys; sys.stdout.buffer.write({said}); sys.stdout.flush(); {WAIT}"
+    monkeypatch.setattr("workers.metrics.java.jvm._START", code)
+    with Jvm(deadline=deadline) as java, pytest.raises(JavaFailed, match=complaint):
+        java.call("ptb", TEXTS)
+
+
+def test_a_child_that_talks_much_before_it_dies_does_not_block_and_its_end_is_kept(monkeypatch):
+    code = "import sys; sys.stderr.write('x' * 1_000_000 + 'the end'); sys.exit(3)"
+    monkeypatch.setattr("workers.metrics.java.jvm._START", code)
+    with Jvm(deadline=20) as java, pytest.raises(JavaFailed) as caught:
+        java.call("ptb", TEXTS)
+    assert "ended with exit code 3; its last words: xxx" in caught.value.detail
+    assert caught.value.detail.endswith("xthe end")
+    assert len(caught.value.detail) < 5000
+
+
+def test_a_cancel_kills_java_at_once():
+    """While METEOR reads its table, which takes seconds."""
+    with Jvm() as java:
+        java.call("ptb", TEXTS)
+        victim = java.pid
+        until = time.monotonic() + 0.5
+        with pytest.raises(Canceled):
+            java.call("meteor", [("a", ["a"])], stop=lambda: time.monotonic() > until)
+        assert time.monotonic() - until < 1
+        assert _is_gone(victim)
+
+
+def test_an_item_that_java_refuses_is_named_and_java_stays_warm(jvm):
+    items = [("a cat", ["a cat"])] * 3 + [(None, ["a cat"])] + [("a cat", ["a cat"])]
+    with pytest.raises(MetricFailed, match=r"^meteor: item 3: ") as caught:
+        jvm.call("meteor", items, batch=2)
+    assert not isinstance(caught.value, JavaFailed)
+    warm = jvm.pid
+    assert [score for score, _ in jvm.call("meteor", items[:2])] == [1.0, 1.0]
+    assert jvm.pid == warm
+
+
+def test_an_unknown_operation_is_an_error(jvm):
+    with pytest.raises(MetricFailed, match="no_such"):
+        jvm.call("no_such", [1])
+
+
+def test_questions_and_answers_may_be_larger_than_any_pipe(jvm):
+    texts = [f"w{index} " * 2000 for index in range(300)]
+    assert jvm.call("ptb", texts, batch=300) == [text.strip() for text in texts]
+
+
+def test_progress_counts_batches(jvm):
+    told = []
+    jvm.call("ptb", TEXTS, batch=2, progress=lambda *at: told.append(at))
+    assert told == [(2, 3), (3, 3)]
+
+
+def test_the_thread_that_started_java_may_end(java):
+    """The kernel tells a child of the end of the thread that started it, not of the process."""
+    thread = threading.Thread(target=java.call, args=("ptb", TEXTS))
+    thread.start()
+    thread.join()
+    warm = java.pid
+    time.sleep(0.2)
+    assert java.call("ptb", TEXTS) == TOKENS
+    assert java.pid == warm
+
+
+def test_two_threads_take_turns(jvm):
+    found = {}
+
+    def ask(name):
+        texts = [f"{name}{index}" for index in range(400)]
+        found[name] = jvm.call("ptb", texts, batch=20) == texts
+
+    threads = [threading.Thread(target=ask, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {"a": True, "b": True, "c": True}
+
+
+def test_a_busy_java_dies_with_its_parent():
+    """While METEOR reads its table and no pipe is looked at."""
+    code = """
+import os, signal, time
+from workers.metrics.jvm import Jvm
+
+java = Jvm()
+java.call("ptb", ["a"])
+print(java.pid, flush=True)
+until = time.monotonic() + 0.5
+java.call(
+    "meteor",
+    [("a", ["a"])],
+    stop=lambda: time.monotonic() > until and os.kill(os.getpid(), signal.SIGKILL),
+)
+"""
+    root = Path(__file__).resolve().parents[4]
+    parent = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=root
+    )
+    assert parent.returncode == -signal.SIGKILL, parent.stderr
+    assert _is_gone(int(parent.stdout), seconds=2)

@@ -1,0 +1,66 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import learned_models
+from builders import captions_with_references, sentence
+from workers.metrics import references
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.learned.builder import Captioner
+from workers.metrics.learned.ratings import Rated
+from workers.metrics.learned.training import Material
+
+WORDS = ["a", "the", "man", "dog", "cat", "runs", "sits", "on", "grass", "big"]
+_, PEOPLE = captions_with_references(WORDS, 50, 1)
+
+
+@dataclass(frozen=True)
+class World:
+    """People say the same of an image, more or less; machines repeat one sentence of it."""
+
+    material: Material
+    rated: Rated
+
+
+def _people(rng, images):
+    said = {}
+    for image in images:
+        words = rng.choice(WORDS, 5)
+        said[image] = tuple(" ".join([*words, *rng.choice(WORDS, 2)]) for _ in range(5))
+    return said
+
+
+@pytest.fixture(scope="session")
+def world():
+    """60 images of four captioners, and 40 others of which people rated four captions each."""
+    rng = np.random.default_rng(0)
+    people = _people(rng, [f"{number}.jpg" for number in range(60)])
+    captioners = [
+        Captioner(f"m{place}", {image: sentence(rng, WORDS, 8) for image in people})
+        for place in range(4)
+    ]
+    rows = []
+    for image, said in _people(rng, [f"{number}_x.jpg" for number in range(100, 140)]).items():
+        good, poor = (4.0, 3.0), (1.0, 2.0)
+        for caption, ratings in ((said[0], good), (said[1], good)):
+            rows.append((image, caption, said[2:], ratings))
+        rows += ((image, sentence(rng, WORDS, 8), said[2:], poor) for _ in range(2))
+    return World(Material(people, captioners), Rated(*map(list, zip(*rows, strict=True))))
+
+
+@pytest.fixture(scope="session")
+def unused_jvm():
+    with Jvm() as jvm:
+        yield jvm
+        assert jvm.pid is None
+
+
+@pytest.fixture(scope="session")
+def refs(unused_jvm):
+    return references.prepare(PEOPLE, "none", unused_jvm)
+
+
+@pytest.fixture(scope="session")
+def model():
+    return learned_models.by_chance(PEOPLE)

@@ -1,0 +1,143 @@
+"""`prescore learned train` as a user calls it: real files; one real process."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from service.contract.plan.assets import Places
+from workers.cli.learned import learned
+from workers.metrics.learned import learners, model, scoring
+from workers.offline import assets
+
+
+@pytest.fixture
+def files(world, tmp_path):
+    """What `world` holds, as files; its arguments."""
+    people = world.material.people
+    bundles.write_folder(
+        tmp_path / "ours", [Item(image, "test", said) for image, said in people.items()]
+    )
+    arguments = ["--dataset", f"{tmp_path / 'ours'}/test"]
+    for captioner in world.material.captioners:
+        path = tmp_path / f"{captioner.name}.json"
+        said = [{"image": image, "caption": text} for image, text in captioner.captions.items()]
+        path.write_text(json.dumps(said))
+        arguments += ["--outputs", f"{captioner.name}={path}"]
+    rated = world.rated
+    rows = zip(rated.images, rated.captions, rated.reference_sets, rated.ratings, strict=True)
+    names = ("image", "candidate", "references", "ratings")
+    lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+    (tmp_path / "rated.jsonl").write_text("\n".join(lines) + "\n")
+    small = ["--features", "bleu_1,cider_d", "--tokenizer", "none", "--epochs", "3"]
+    return [*arguments, *small, "--out", str(tmp_path / "model.safetensors")]
+
+
+def _refused(arguments):
+    result = CliRunner().invoke(learned, ["train", *map(str, arguments)])
+    assert (result.exit_code, type(result.exception)) == (1, SystemExit), result.output
+    return result.stderr.replace("\n", " ")
+
+
+def test_a_model_is_trained_written_and_described(files, tmp_path):
+    ratings = ["--ratings", tmp_path / "rated.jsonl"]
+    command = [sys.executable, "-m", "workers", "learned", "train", *files, *map(str, ratings)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert result.returncode == 0, result.stderr
+    written = model.read(tmp_path / "model.safetensors")
+    assert written.name in result.stdout
+    assert written.features == ("bleu_1", "cider_d")
+    table = [line.split()[:-2] for line in result.stdout.splitlines()[-5:]]
+    assert [" ".join(words) for words in table] == [
+        *("all features", "bleu_1", "cider_d", "without bleu_1", "without cider_d")
+    ]
+    assert "nobody says what m0 was trained on" in result.stderr
+    inputs = written.about["training"]["inputs"]
+    assert {"dataset ours/test", "outputs m0", "ratings"} <= inputs.keys()
+    assert str(tmp_path) not in json.dumps(written.about)
+
+
+def test_json_says_all_that_is_known(files):
+    arguments = [*files, "--json", "--learner", "logistic", "--learning-rate", "0.25"]
+    result = CliRunner().invoke(learned, ["train", *arguments])
+    found = json.loads(result.stdout)
+    assert (found["learner"], found["recipe"]["hidden"]) == ("logistic", [])
+    assert (found["recipe"]["learning_rate"], found["recipe"]["beta"]) == (0.25, 0.01)
+    assert found["stopped_by"] == "held-out images"
+    assert found["name"] == f"nneval@{found['digest'][:12]}"
+
+
+@pytest.mark.parametrize("learner", learners.LEARNERS)
+def test_every_learner_is_asked_for_by_name_and_scores(files, learner, refs, unused_jvm):
+    result = CliRunner().invoke(learned, ["train", *files, "--json", "--learner", learner])
+    assert json.loads(result.stdout)["learner"] == learner, result.output
+    read = model.read(Path(files[-1]))
+    found = scoring.score_tokens(["a dog"], refs, np.zeros(1, int), unused_jvm, model=read)
+    assert 0 < found.corpus["nneval"] < 1
+
+
+def test_word_vectors_are_a_feature_where_they_are_registered(files, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+    arguments = [*files, "--features", "bleu_1,wmd"]
+    assert "`prescore assets add word-vectors PATH` registers it" in _refused(arguments)
+    text = "".join(f"{word} {at} 1\n" for at, word in enumerate(("man", "dog", "cat", "runs")))
+    (tmp_path / "vectors.txt").write_text(f"4 2\n{text}")
+    assets.add("word-vectors", tmp_path / "vectors.txt", Places(tmp_path / "home"))
+    result = CliRunner().invoke(learned, ["train", *arguments, "--json"])
+    assert list(json.loads(result.stdout)["features"]) == ["bleu_1", "wmd"], result.output
+
+
+def test_a_rated_photo_under_another_name_is_refused_or_left_out(files, tmp_path):
+    path = tmp_path / "rated.jsonl"
+    path.write_text(path.read_text().replace("100_x.jpg", "7_of_another_set.jpg"))
+    arguments = [*files, "--ratings", path]
+    assert "no photo in common, found 1" in _refused(arguments)
+    given = ["train", *map(str, arguments), "--leave-out-rated", "--json"]
+    found = json.loads(CliRunner().invoke(learned, given).stdout)
+    assert found["training"]["images"] == 59
+
+
+def test_what_a_captioner_was_trained_on_is_refused(files, tmp_path):
+    bundles.write_folder(tmp_path / "theirs", [Item("5_z.jpg", "train", ("a",))])
+    theirs = f"{tmp_path / 'theirs'}/train"
+    assert "'m1' was not trained on" in _refused([*files, "--trained-on", f"m1={theirs}"])
+    assert "no --outputs of that name" in _refused([*files, "--trained-on", f"m9={theirs}"])
+
+
+def test_wrong_arguments_are_named(files, tmp_path):
+    (tmp_path / "strange.json").write_text('[{"image": "nowhere.jpg", "caption": "a"}]')
+    assert "found 'nowhere.jpg'" in _refused([*files, "--outputs", f"s={tmp_path}/strange.json"])
+    assert "expected NAME=" in _refused([*files, "--outputs", "strange.json"])
+    assert "'rouge_l'" in _refused([*files, "--features", "rouge_l"])
+    assert "expected a folder" in _refused([*files, "--out", tmp_path / "absent" / "m"])
+    doubled = ["--dataset", f"{tmp_path / 'ours'}/test"]
+    assert "two of the datasets" in _refused([*files, *doubled])
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("", "line 1: expected JSON"),
+        ("[]", "expected a JSON object"),
+        ('{"candidate": "a", "references": ["a"], "rating": 1}', "image: expected the name"),
+        ('{"image": "1", "references": ["a"], "rating": 1}', "candidate: expected a text"),
+        ('{"image": "1", "candidate": "a", "references": [], "rating": 1}', "references: expected"),
+        (
+            '{"image": "1", "candidate": "a", "references": ["a"]}',
+            "rating: expected a number",
+        ),
+        (
+            '{"image": "1", "candidate": "a", "references": ["a"], "rating": true}',
+            "rating: expected a number, found True",
+        ),
+    ],
+)
+def test_a_wrong_line_of_ratings_is_named(files, tmp_path, line, complaint):
+    (tmp_path / "rated.jsonl").write_text(f"{line}\n")
+    assert complaint in _refused([*files, "--ratings", tmp_path / "rated.jsonl"])

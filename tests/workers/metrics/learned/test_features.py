@@ -1,0 +1,78 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from builders import captions_with_references
+from service.contract.errors import MetricFailed, UnknownMetric
+from workers.metrics import postgen
+from workers.metrics.learned import features
+from workers.metrics.learned.features import Scaling, Tools
+from workers.metrics.vectors import word_vectors
+
+WORDS = ["a", "the", "man", "dog", "cat", "runs", "sits", "on", "grass", "big"]
+VECTORS = word_vectors.collect(
+    "0123456789abcdef",
+    np.random.default_rng(0).normal(size=(len(WORDS), 8)).astype(np.float32),
+    b"".join(word_vectors.key(word.encode()) for word in WORDS),
+)
+
+
+def _words(captions):
+    """A fake parser, for the real one needs files that not every machine has: words are objects."""
+    return {caption: [[word] for word in caption.split()] for caption in captions}
+
+
+@pytest.fixture
+def tools(model, unused_jvm):
+    return Tools(unused_jvm, model.frequencies, VECTORS, _words)
+
+
+def test_a_feature_is_the_score_of_that_name(refs, tools):
+    """In the order asked for; only CIDEr-D has other document frequencies than elsewhere."""
+    captions, _ = captions_with_references(WORDS, 50, 1)
+    rows = np.arange(50)
+    names = ["wmd", "bleu_3", "cider_d", "spice", "bleu_1"]
+    found = features.measure(names, captions, refs, rows, tools)
+    for place, name in enumerate(names):
+        family = "bleu" if name.startswith("bleu") else name
+        expected = postgen.score_tokens(
+            family,
+            captions,
+            refs,
+            rows,
+            tools.jvm,
+            parse=_words,
+            vectors=VECTORS,
+            idf=tools.frequencies,
+        )
+        np.testing.assert_array_equal(found.values[:, place], expected.captions[name])
+        signature = expected.signatures[name]
+        assert signature.replace(f"|{refs.signature.split('|')[0]}", "") == found.recipes[place]
+        assert "refs:" not in found.recipes[place]
+
+
+def test_captions_with_reference_sets_of_their_own_are_scored_against_them(tools):
+    sets = [("a dog",), ("a cat sits",), ("a dog",)]
+    found = features.measure_texts(["bleu_1"], ["a dog", "a cat", "the cat"], sets, "none", tools)
+    np.testing.assert_allclose(found.values[:, 0], [1, np.exp(-0.5), 0], atol=1e-6)
+    with pytest.raises(MetricFailed, match="found 1 and 3"):
+        features.measure_texts(["bleu_1"], ["a dog"], sets, "none", tools)
+
+
+@pytest.mark.parametrize("names", [[], ["bleu_1", "bleu_1"], ["bleu"], ["rouge_l", "bleu_1"]])
+def test_other_features_are_refused(names, refs, tools):
+    with pytest.raises(UnknownMetric, match="bleu_1, bleu_2, bleu_3, bleu_4, cider_d, meteor"):
+        features.measure(names, ["a"], refs, np.arange(1), tools)
+
+
+def test_features_are_scaled_by_what_was_seen_in_training_and_clipped():
+    scaling = Scaling.of(np.array([[0.0, 5.0, 1.0], [2.0, 5.0, 3.0], [1.0, 5.0, 2.0]]))
+    found = scaling(np.array([[0.0, 5.0, 3.0], [1.5, 9.0, 9.0], [-7.0, 0.0, 2.0]]))
+    assert found.tolist() == [[-1, 0, 1], [0.5, 0, 1], [-1, 0, 0]]
+
+
+def test_what_a_feature_needs_is_said(refs, tools):
+    for name, wanting in (("wmd", {"vectors": None}), ("spice", {"parse": None})):
+        with pytest.raises(MetricFailed, match="was given none"):
+            features.measure([name], ["a"], refs, np.arange(1), replace(tools, **wanting))

@@ -1,0 +1,173 @@
+import hashlib
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file
+
+import learned_models
+from service.contract.errors import MetricFailed
+from workers.files import tensor_files
+from workers.metrics.learned import model as files
+from workers.metrics.learned.boosting import Trees
+
+
+@pytest.fixture
+def path(model, tmp_path):
+    files.write(tmp_path / "model", model)
+    return tmp_path / "model"
+
+
+def _rewritten(path, change):
+    """The same file with other tensors or metadata."""
+    tensors = load_file(path)
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+    change(tensors, metadata)
+    tensor_files.write(path, tensors, metadata)
+    return path
+
+
+def test_what_is_written_is_read(model, path):
+    found = files.read(path)
+    for name in ("features", "recipes", "tokenizer", "about"):
+        assert getattr(found, name) == getattr(model, name)
+    pairs = [
+        (found.scaling.low, model.scaling.low),
+        (found.scaling.high, model.scaling.high),
+        (found.frequencies.keys, model.frequencies.keys),
+        (found.frequencies.counts, model.frequencies.counts),
+        *(
+            (a, b)
+            for one, two in zip(found.classifier.layers, model.classifier.layers, strict=True)
+            for a, b in zip(one, two, strict=True)
+        ),
+    ]
+    for ours, theirs in pairs:
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)
+    assert found.frequencies.digest == model.frequencies.digest
+
+
+@pytest.fixture
+def trees(model, tmp_path):
+    """A model of two trees of three questions."""
+    rng = np.random.default_rng(0)
+    sizes = (rng.integers(0, 3, (2, 3)), rng.uniform(-1, 1, (2, 3)), rng.normal(size=(2, 4)))
+    files.write(tmp_path / "trees", replace(model, classifier=Trees(*sizes)))
+    return tmp_path / "trees", Trees(*sizes)
+
+
+def test_trees_are_written_and_read(trees, refs, unused_jvm):
+    path, expected = trees
+    found = files.read(path).classifier
+    assert isinstance(found, Trees)
+    for name, values in expected.tensors().items():
+        np.testing.assert_array_equal(values, found.tensors()[name])
+    values = np.random.default_rng(1).uniform(-1, 1, (20, 3))
+    for row, said in zip(values, found(values), strict=True):
+        odds = 0.0
+        for features, thresholds, leaves in zip(*expected.tensors().values(), strict=True):
+            first = int(row[features[0]] > thresholds[0])
+            second = int(row[features[1 + first]] > thresholds[1 + first])
+            odds += leaves[2 * first + second]
+        assert said == pytest.approx(1 / (1 + np.exp(-odds)))
+
+
+def test_no_tree_is_a_model_too(model, tmp_path):
+    files.write(tmp_path / "none", replace(model, classifier=Trees.none(3)))
+    assert files.read(tmp_path / "none").classifier(np.zeros((2, 3))).tolist() == [0.5, 0.5]
+
+
+OF_TREES = {
+    "2, 4, 8 … leaves of each tree, found \\(2, 3\\)": {"trees/leaves": np.zeros((2, 3))},
+    "2, 4, 8 … leaves of each tree, found \\(4,\\)": {"trees/leaves": np.zeros(4)},
+    "2 trees of 7 questions": {"trees/leaves": np.zeros((2, 8))},
+    "3 trees of 3 questions": {"trees/leaves": np.zeros((3, 4))},
+    "about 3 features, found 3 to 3": {"trees/features": np.full((2, 3), 3)},
+    "about 3 features, found -1": {"trees/features": np.full((2, 3), -1)},
+    "trees/features of int64": {"trees/features": np.zeros((2, 3))},
+    "finite numbers in trees/thresholds": {"trees/thresholds": np.full((2, 3), np.inf)},
+    "found 'layers/0/biases'": {"layers/0/biases": np.zeros(2)},
+    "found 'trees/other'": {"trees/other": np.zeros(2)},
+}
+
+
+@pytest.mark.parametrize("complaint", OF_TREES)
+def test_trees_that_contradict_themselves_are_refused(trees, complaint):
+    path = _rewritten(trees[0], lambda tensors, _: tensors.update(OF_TREES[complaint]))
+    with pytest.raises(MetricFailed, match=complaint):
+        files.read(path)
+
+
+def test_trees_without_leaves_are_refused(trees):
+    path = _rewritten(trees[0], lambda tensors, _: tensors.pop("trees/leaves"))
+    with pytest.raises(MetricFailed, match="trees/leaves"):
+        files.read(path)
+
+
+def test_a_model_is_named_by_its_bytes_and_equal_content_has_equal_bytes(model, path, tmp_path):
+    files.write(tmp_path / "again", replace(model, about=dict(reversed(model.about.items()))))
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert files.read(path).name == f"nneval@{digest[:12]}"
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\x02\0\0\0\0\0\0\0{}", b"\xff" * 64])
+def test_another_file_is_refused(tmp_path, content):
+    (tmp_path / "model").write_bytes(content)
+    with pytest.raises(MetricFailed, match="model"):
+        files.read(tmp_path / "model")
+    with pytest.raises(MetricFailed, match="absent"):
+        files.read(tmp_path / "absent")
+
+
+CHANGES = {
+    "format 1 in model, found '2'": lambda t, m: m.update(prescore_learned="2"),
+    "format 1 in model, found none": lambda t, m: m.pop("prescore_learned"),
+    "a tokenizer of ptb, .*, found 'x'": lambda t, m: m.update(tokenizer="x"),
+    "different features": lambda t, m: m.update(features='[["rouge_l", ""]]'),
+    "from 2 features to 2 classes": lambda t, m: m.update(
+        features=json.dumps(json.loads(m["features"])[:2])
+    ),
+    "found 'layers/0/other'": lambda t, m: t.update({"layers/0/other": np.zeros(2)}),
+    "found 'scaling/x'": lambda t, m: t.update({"scaling/x": np.zeros(2)}),
+    "found 'x', which": lambda t, m: t.update(x=np.zeros(2)),
+    "to 2 classes, found .*, \\(4,\\)\\]$": lambda t, m: t.pop("layers/1/weights"),
+    "to 2 classes, found": lambda t, m: t.update({"layers/1/biases": np.zeros(3)}),
+    "layers/0/weights of float64, found int64": lambda t, m: t.update(
+        {"layers/0/weights": np.zeros((3, 4), np.int64)}
+    ),
+    "finite numbers in layers/0/biases": lambda t, m: t["layers/0/biases"].fill(np.nan),
+    "value of 3 features, found": lambda t, m: t.update({"scaling/low": np.zeros(4)}),
+    "no lowest value above": lambda t, m: t["scaling/low"].fill(99.0),
+    "the sorted keys": lambda t, m: t.update({"frequencies/keys": t["frequencies/keys"][::-1]}),
+    "counts from 2 to 50 images, found 1": lambda t, m: t["frequencies/counts"].fill(1),
+    "counts from 2 to 50 images, found 51": lambda t, m: t["frequencies/counts"].fill(51),
+    "about": lambda t, m: m.pop("about"),
+}
+
+
+@pytest.mark.parametrize("complaint", CHANGES)
+def test_a_file_that_contradicts_itself_is_refused_with_the_reason(path, complaint):
+    _rewritten(path, CHANGES[complaint])
+    with pytest.raises(MetricFailed, match=complaint):
+        files.read(path)
+
+
+def test_a_corpus_of_few_ngrams_is_read(tmp_path):
+    """Hashes so far apart that their difference is no 64-bit number."""
+    few = learned_models.by_chance([["a cat", "the cat"], ["a dog in the park"]])
+    assert len(few.frequencies.keys) == 2
+    files.write(tmp_path / "few", few)
+    np.testing.assert_array_equal(
+        files.read(tmp_path / "few").frequencies.keys, few.frequencies.keys
+    )
+
+
+def test_no_text_of_a_corpus_is_in_the_file(path, model, refs):
+    content = path.read_bytes()
+    for text in {text for image in refs.captions for text in image if len(text) > 8}:
+        assert text.encode() not in content

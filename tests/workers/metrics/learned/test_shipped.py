@@ -1,0 +1,47 @@
+"""The model in the package."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workers.metrics import references
+from workers.metrics.learned import features, model, scoring
+from workers.metrics.tokens import tokenize
+
+CARD = (Path(model.__file__).parent / "CARD.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return model.shipped()
+
+
+def test_it_needs_no_asset_and_little_room(shipped):
+    assert set(shipped.features) <= set(features.OF_CAPTIONS_ALONE)
+    assert Path(model.__file__).with_name("coco.safetensors").stat().st_size < 3_000_000
+
+
+def test_its_card_is_about_this_very_file(shipped):
+    assert shipped.digest in CARD
+    for value in shipped.about["kendall_c"]["all features"]:
+        assert f"{value:.4f}" in CARD
+    for name, (stopping, test) in shipped.about["kendall_c"].items():
+        assert f"| {name} | {stopping:.4f} | {test:.4f} |" in CARD
+
+
+def test_it_knows_a_good_caption_from_a_poor_one(shipped, jvm):
+    """And so METEOR, BLEU and CIDEr-D are computed as it was trained, or it would refuse."""
+    people = [
+        "A man riding a wave on top of a surfboard.",
+        "A surfer rides a large wave in the ocean.",
+        "A person on a surfboard in the water.",
+        "A man is surfing a big wave.",
+        "A male surfer riding a wave on the ocean.",
+    ]
+    captions = ["A man on a surfboard riding an ocean wave.", "a a a a a", "Two dogs eat a pizza."]
+    refs = references.prepare([people], "ptb", jvm)
+    tokens = tokenize(captions, "ptb", jvm)
+    found = scoring.score_tokens(tokens, refs, np.zeros(3, int), jvm, model=shipped)
+    good, *poor = found.captions["nneval"]
+    assert good > max(poor)

@@ -1,0 +1,155 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from service.contract.errors import Canceled, RequestRefused, UnknownMetric
+from workers.metrics import references
+from workers.metrics.learned import fitting, model, scoring, training
+from workers.metrics.learned.builder import Captioner
+from workers.metrics.learned.fitting import Task, Watched
+from workers.metrics.learned.network import Recipe
+from workers.metrics.learned.training import Material
+
+FEATURES = ("bleu_1", "bleu_4", "cider_d")
+QUICK = Recipe(hidden=(8,), learning_rate=0.01, beta=1e-4, epochs=8)
+
+
+def _train(material, jvm, names=FEATURES, recipe=QUICK, **options):
+    return training.train(material, names, jvm, recipe, tokenizer="none", **options)
+
+
+@pytest.fixture(scope="module")
+def outcome(world, unused_jvm):
+    return _train(replace(world.material, rated=world.rated, inputs={"x": "sha256:0"}), unused_jvm)
+
+
+def test_a_metric_that_is_trained_agrees_with_people(outcome):
+    rows = {row.what: row for row in outcome.rows}
+    assert rows["all features"].test > 0.5
+    assert rows["all features"].stopping > 0.5
+
+
+def test_the_tables_have_every_feature_alone_and_the_metric_without_each(outcome):
+    assert [row.what for row in outcome.rows] == [
+        *("all features", *FEATURES),
+        *(f"without {name}" for name in FEATURES),
+    ]
+
+
+def test_what_was_done_is_recorded(outcome, world):
+    about = outcome.model.about
+    assert about["recipe"]["seed"] == 0
+    assert about["training"]["images"] == len(world.material.people)
+    assert about["training"]["captions"] == 6 * len(world.material.people)
+    assert about["training"]["captioners"] == dict.fromkeys(["m0", "m1", "m2", "m3"], "not stated")
+    assert about["training"]["inputs"] == {"x": "sha256:0"}
+    assert about["training"]["frequencies"]["images"] == len(world.material.people)
+    assert about["stopped_by"] == "people"
+    assert about["kendall_c"]["all features"][1] == pytest.approx(outcome.rows[0].test, abs=1e-4)
+
+
+def test_the_same_material_gives_the_same_bytes(outcome, world, unused_jvm, tmp_path):
+    material = replace(world.material, rated=world.rated, inputs={"x": "sha256:0"})
+    model.write(tmp_path / "one", outcome.model)
+    model.write(tmp_path / "two", _train(material, unused_jvm).model)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_a_model_scores_as_it_was_tested(outcome, world, unused_jvm, tmp_path):
+    """Written, read, and asked for the ratings of the other half."""
+    model.write(tmp_path / "model", outcome.model)
+    read = model.read(tmp_path / "model")
+    rated = world.rated
+    sets = list(dict.fromkeys(rated.reference_sets))
+    refs = references.prepare(sets, "none", unused_jvm)
+    rows = np.array([sets.index(each) for each in rated.reference_sets])
+    found = scoring.score_tokens(rated.captions, refs, rows, unused_jvm, model=read)
+    scores = found.captions["nneval"]
+    found = []
+    for half in training._parts(replace(world.material, rated=rated), QUICK.seed)[1:]:
+        kept = np.array([image in half for image in rated.images])
+        observed = np.repeat(scores[kept], 2)
+        ratings = np.array(rated.ratings)[kept].ravel()
+        found.append(stats.kendalltau(observed, ratings, variant="c").statistic)
+    assert found == pytest.approx([outcome.rows[0].stopping, outcome.rows[0].test], abs=1e-12)
+
+
+def test_without_ratings_held_out_images_stop_and_test(world, unused_jvm):
+    found = _train(world.material, unused_jvm)
+    assert found.model.about["stopped_by"] == "held-out images"
+    assert found.model.about["training"]["images"] == 48
+    assert found.rows[0].test > 0.3
+
+
+def test_kendalls_tau_c_of_labels_is_twice_the_area_under_the_curve_less_1():
+    rng = np.random.default_rng(0)
+    human = np.arange(400) % 2 == 0
+    scores = np.round(rng.normal(size=400) + human, 1)
+    pairs = scores[human][:, None] - scores[~human][None, :]
+    area = np.mean((pairs > 0) + (pairs == 0) / 2)
+    watched = Watched(np.zeros((400, 1)), np.arange(400), human.astype(float))
+    assert watched.agreement(scores) == pytest.approx(2 * area - 1)
+    assert watched.agreement(np.ones(400)) == 0.0
+
+
+def test_a_feature_that_is_left_out_is_not_seen():
+    """Of two features one says all, the other nothing."""
+    rng = np.random.default_rng(0)
+    human = rng.random(300) < 0.5
+    values = np.stack([human + rng.normal(scale=0.1, size=300), rng.random(300)], axis=1)
+    watched = Watched(values, np.arange(300), human.astype(float))
+    task = Task(("telling", "silent"), values, human, watched, watched)
+    single = {row.what: row.test for row in fitting.single_features(task)}
+    without = {row.what: row.test for row in fitting.one_left_out(task, QUICK)}
+    for telling, silent in (
+        (single["telling"], single["silent"]),
+        (without["without silent"], without["without telling"]),
+    ):
+        assert telling > 0.9
+        assert abs(silent) < 0.3
+
+
+@pytest.mark.parametrize("planted", ["1_of_flickr8k.jpg", "59_y.jpg"])
+def test_a_photo_that_is_trained_on_and_rated_is_refused(world, unused_jvm, planted):
+    rated = replace(world.rated, images=[planted, *world.rated.images[1:]])
+    with pytest.raises(RequestRefused, match=f"no photo in common, found 1.*'{planted}'"):
+        _train(replace(world.material, rated=rated), unused_jvm)
+
+
+def test_a_photo_that_stops_and_tests_is_refused(world, unused_jvm):
+    """Two names of one photo fall into different halves, or into one: either is refused."""
+    images = [f"100_{place}.jpg" for place in range(len(world.rated.images))]
+    with pytest.raises(RequestRefused, match=r"photo in common|every photo once"):
+        _train(replace(world.material, rated=replace(world.rated, images=images)), unused_jvm)
+
+
+def test_what_a_captioner_knew_is_refused(world, unused_jvm):
+    first, *others = world.material.captioners
+    knowing = Captioner(first.name, first.captions, frozenset({"17_other.jpg"}))
+    with pytest.raises(RequestRefused, match="'m0' was not trained on"):
+        _train(replace(world.material, captioners=[knowing, *others]), unused_jvm)
+
+
+def test_further_references_count_in_document_frequencies(world, unused_jvm):
+    material = replace(world.material, rated=world.rated, further=[["a dog"], ["the dog"]])
+    assert _train(material, unused_jvm).model.frequencies.images == 62
+
+
+def test_too_little_is_refused(world, unused_jvm):
+    with pytest.raises(RequestRefused, match="expected training images, found none"):
+        _train(Material({}, [], world.rated), unused_jvm)
+    with pytest.raises(UnknownMetric):
+        _train(world.material, unused_jvm, names=["rouge_l"])
+
+
+def test_progress_is_told_and_stop_is_heeded(world, unused_jvm):
+    told = []
+    material = replace(world.material, rated=world.rated)
+    _train(material, unused_jvm, report=lambda *at: told.append(at))
+    assert ("training", 8, 8) in told
+    assert ("without cider_d", 8, 8) in told
+    assert ("features of training images", 360, 360) in told
+    with pytest.raises(Canceled):
+        _train(material, unused_jvm, stop=lambda: True)

@@ -1,0 +1,213 @@
+"""Bringing assets: from folders and from a repository, a real server with files of ours."""
+
+import functools
+import hashlib
+import http.server
+import json
+import threading
+import zipfile
+
+import pytest
+from typer.testing import CliRunner
+
+import encoders
+from service.contract.errors import AssetRefused, InvalidSetting, MetricFailed, MetricUnavailable
+from service.contract.plan import assets as registry
+from service.contract.plan.assets import Asset, Places
+from workers.cli.assets import assets as command
+from workers.metrics.vectors import word_vectors
+from workers.offline import assets
+
+MEMBER = "models/grammar.gz"
+JAR = b"code"
+
+
+def _digest(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def _archive(path, content=b"grammar"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("models/another.gz", b"left out" * 1000)
+        archive.writestr(MEMBER, content)
+    return path
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """Two small assets in place of the real ones, and the users' own."""
+    models = _archive(tmp_path / "repository/org/nlp/parser/1.0/parser-1.0-models.jar")
+    (models.parent / "parser-1.0.jar").write_bytes(JAR)
+    code = Asset(
+        "code", "a parser", ("spice",), "GPL", ("parser-1.0.jar",), 4, _digest(JAR),
+        maven="org.nlp:parser:1.0", maven_sha256=_digest(JAR),
+    )  # fmt: skip
+    grammar = Asset(
+        "grammar", "its grammar", ("spice",), "GPL", ("grammar.jar", "parser-1.0-models.jar"), 7,
+        _digest(b"grammar"), member=MEMBER, maven="org.nlp:parser:1.0:models",
+        maven_sha256=_digest(models.read_bytes()),
+    )  # fmt: skip
+    own = (registry.ASSETS[name] for name in ("word-vectors", "encoder"))
+    rows = {asset.name: asset for asset in (code, grammar, *own)}
+    for module in (registry, assets):
+        monkeypatch.setattr(module, "ASSETS", rows)
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+    return Places(tmp_path / "home")
+
+
+@pytest.fixture
+def repository(places, tmp_path, monkeypatch):
+    """The address of one: a real server of files."""
+    handler = functools.partial(_Quiet, directory=tmp_path / "repository")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setenv("PRESCORE_MAVEN_URL", url)
+        yield url
+        server.shutdown()
+        thread.join()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def _left(places):
+    return sorted(path.name for path in places.own.iterdir())
+
+
+def test_a_distribution_gives_the_jar_and_the_one_grammar(places, tmp_path):
+    """Its jars lie in a folder below the one that is named."""
+    found = assets.add_folder(tmp_path / "repository/org/nlp/parser", places)
+    assert list(found) == ["code", "grammar"]
+    assert _left(places) == ["grammar.jar", "parser-1.0.jar"]
+    with zipfile.ZipFile(places.own / "grammar.jar") as archive:
+        assert archive.namelist() == [MEMBER]
+    assert registry.missing("spice", places) is None
+
+
+def test_a_folder_without_them_is_refused(places, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "parser-1.0.jar").write_bytes(b"another")
+    with pytest.raises(AssetRefused, match=r"found none of parser-1\.0\.jar, grammar\.jar"):
+        assets.add_folder(tmp_path / "other", places)
+    with pytest.raises(AssetRefused, match="expected a folder"):
+        assets.add_folder(tmp_path / "nowhere", places)
+
+
+def test_a_repository_is_asked_by_maven_coordinates(places, repository):
+    told = []
+    for asset in assets.from_maven():
+        assets.fetch(asset, f"{repository}/", places, lambda *at: told.append(at))
+    assert _left(places) == ["grammar.jar", "parser-1.0.jar"]
+    assert told[0] == (4, 4)
+    assert registry.missing("spice", places) is None
+
+
+def test_what_a_repository_gives_must_be_the_pinned_file(places, repository, tmp_path):
+    (tmp_path / "repository/org/nlp/parser/1.0/parser-1.0.jar").write_bytes(b"evil")
+    code = registry.ASSETS["code"]
+    with pytest.raises(
+        AssetRefused, match=f"expected SHA-256 {_digest(JAR)}, found {_digest(b'evil')}"
+    ):
+        assets.fetch(code, repository, places)
+    assert _left(places) == []
+
+
+def test_a_repository_that_has_it_not_is_an_error_that_names_the_address(places, repository):
+    with pytest.raises(
+        AssetRefused,
+        match=r"parser-1\.0\.jar cannot be had: HTTP Error 404",
+    ):
+        assets.fetch(registry.ASSETS["code"], f"{repository}/empty", places)
+    with pytest.raises(InvalidSetting, match="PRESCORE_MAVEN_URL"):
+        assets.fetch(registry.ASSETS["code"], None, places)
+
+
+def _vectors(path, number=3):
+    path.write_text(f"2 3\na 1 2 {number}\nb 1 0 0\n")
+    return path
+
+
+def test_word_vectors_become_a_file_of_ours(places, tmp_path):
+    with pytest.raises(MetricUnavailable, match="`prescore assets add word-vectors PATH`"):
+        registry.locate("word-vectors", places)
+    given = _vectors(tmp_path / "vectors.txt")
+    found = assets.add("word-vectors", given, places)["word-vectors"]
+    assert found == registry.locate("word-vectors", places)
+    kept = word_vectors.read(found.path)
+    assert kept.source == _digest(given.read_bytes())
+    assert kept.vectors[kept.find(["a"])[0]].tolist() == [1, 2, 3]
+    given.unlink()
+    assert registry.parameters("wmd", places) == {"vectors": found.sha256}
+    other = assets.add("word-vectors", _vectors(given, 4), places)["word-vectors"]
+    assert other.sha256 != found.sha256
+    assert _left(places) == ["registered.json", other.path.name]
+
+
+def test_a_model_stays_where_it_lies_and_must_stay_as_it_is(places, tmp_path):
+    folder = encoders.make(tmp_path / "model")
+    found = assets.add("encoder", folder, places, layer=2)["encoder"]
+    assert (found.path, found.layer) == (folder, 2)
+    assert found == registry.encoder(places)
+    assert registry.parameters("bertscore", places) == {"encoder": found.sha256, "layer": 2}
+    config = folder / "config.json"
+    text = config.read_text()
+    config.write_text(text)  # another time, the same content
+    assert registry.locate("encoder", places).sha256 == found.sha256
+    config.write_text(text + "\n")
+    with pytest.raises(MetricUnavailable, match="has changed since it was registered"):
+        registry.locate("encoder", places)
+    folder.rename(tmp_path / "elsewhere")
+    with pytest.raises(MetricUnavailable, match="is gone"):
+        registry.locate("encoder", places)
+    assert registry.parameters("bertscore", places) == {"encoder": None, "layer": None}
+
+
+@pytest.mark.parametrize(
+    ("what", "layer", "expected"),
+    [
+        ("word-vectors", None, "expected a first line with the number of words"),
+        ("encoder", None, "expected weights in model.safetensors"),
+        ("encoder", 9, "expected a layer from 1 to 3, found 9"),
+    ],
+)
+def test_what_is_no_such_file_is_not_registered(places, tmp_path, what, layer, expected):
+    path = encoders.make(tmp_path / "model") if layer else tmp_path / "given"
+    if what == "encoder":
+        path.mkdir(exist_ok=True)
+    else:
+        path.write_text("the 1 2 3\n")
+    with pytest.raises(MetricFailed, match=expected):
+        assets.add(what, path, places, layer)
+    assert _left(places) == []
+    with pytest.raises(AssetRefused, match="expected a file of word vectors"):
+        assets.add("word-vectors", tmp_path / "nowhere", places)
+
+
+def test_the_commands_list_fetch_and_list_again(places, repository):
+    """`prescore assets`, by its own application."""
+    runner = CliRunner()
+    before = json.loads(runner.invoke(command, ["list", "--json"]).stdout)
+    assert [row["status"] for row in before] == ["unavailable"] * 4
+    assert runner.invoke(command, ["fetch"]).exit_code == 0
+    after = json.loads(runner.invoke(command, ["list", "--json"]).stdout)
+    assert [row["status"] for row in after] == ["available"] * 2 + ["unavailable"] * 2
+    text = runner.invoke(command, ["list"]).stdout
+    assert "licence: GPL" in text
+    assert _digest(JAR) in text
+    refused = runner.invoke(command, ["add", "/nowhere"])
+    assert (refused.exit_code, refused.stderr) == (
+        1,
+        "asset_refused: expected a folder, found none at /nowhere\n",
+    )
+
+
+def test_the_real_assets_are_taken_from_a_folder(spice_jars, tmp_path):
+    places = Places(tmp_path)
+    assert list(assets.add_folder(spice_jars[0].parent, places)) == ["corenlp", "corenlp-grammar"]
+    assert registry.missing("spice", places) is None
+    assert len(_left(places)) == 2

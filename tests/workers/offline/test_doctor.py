@@ -1,0 +1,47 @@
+"""What the engine says of this machine; the whole of it is in tests/service/test_doctor.py."""
+
+import pytest
+import torch
+
+from workers.offline import doctor
+
+
+def test_a_device_that_is_not_there_is_told_with_those_there_are():
+    found = doctor._devices(f"cuda:{torch.cuda.device_count()}")
+    assert (found.status, found.needed) == ("unavailable", True)
+    assert f"{torch.get_num_threads()} threads" in found.found
+    assert f"this machine has {torch.cuda.device_count()} CUDA devices" in found.found
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+def test_without_a_cuda_device_it_says_why():
+    found = doctor._devices("auto")
+    assert found.status == "ok"
+    assert "no CUDA device: " in found.found
+    assert found.found.endswith("models run on cpu")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_cuda_devices_are_named_with_their_memory():
+    found = doctor._devices("auto")
+    assert torch.cuda.get_device_name(0) in found.found
+    assert found.found.endswith("models run on cuda:0")
+
+
+def test_a_torch_without_onednn_is_a_warning(monkeypatch):
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert doctor._products().status == "warning"
+
+
+@pytest.mark.parametrize(
+    ("limit", "status", "found"),
+    [("1500000000\n", "warning", "of 1.5 GB"), ("max\n", "ok", "GB"), (None, "ok", "GB")],
+)
+def test_the_memory_of_a_container_is_its_limit(tmp_path, monkeypatch, limit, status, found):
+    monkeypatch.setattr(doctor, "_CONTAINER", tmp_path / "memory.max")
+    monkeypatch.setattr(doctor, "_LITTLE_MEMORY", 1.6e9 if limit == "1500000000\n" else 0)
+    if limit is not None:
+        (tmp_path / "memory.max").write_text(limit)
+    (memory,) = doctor._memory()
+    assert memory.status == status
+    assert found in memory.found

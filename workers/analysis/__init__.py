@@ -1,0 +1,1 @@
+"""What scores mean: intervals, comparisons, estimates, forecasts, studies, judgements, probes."""

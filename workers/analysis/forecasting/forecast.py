@@ -1,0 +1,162 @@
+"""Post-gen scores of a checkpoint from its pre-gen scores, as a team's history allows; or why not.
+
+One predictor, for more of them help only on images seen before: the one that leaves the smallest
+share of the error where a run is left out. Nothing is forecast unless it halves the error and ranks
+evaluations within comparable sets: the twelve tuned captioners of each published dataset do not
+pass, training runs do (`tests/parity/FORECASTS.md`).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from service.contract.metrics import catalogue
+from service.contract.metrics.forecasts import PREDICTORS, too_thin
+from workers.analysis.forecasting import agreement
+from workers.analysis.forecasting.fits import FITS
+from workers.analysis.forecasting.history import Floats, History, number, of_metric
+from workers.analysis.forecasting.validation import Seen, leave_one_run_out, weigh
+
+LEAST_RANK_AGREEMENT = 0.7
+MOST_ERROR_LEFT = 1 / 2
+
+# A captioner's perplexity against its scores is a curve, its reciprocal (the geometric mean of the
+# words' probabilities) nearly a line; better is more on each of these scales.
+_SCALES: Mapping[str, Callable[[Floats], Floats]] = {
+    name: np.reciprocal if name == "perplexity" else np.positive for name in PREDICTORS
+}
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    predictor: str
+    fit: str
+    seen: Seen
+
+
+def forecast(
+    evaluations: Sequence[Mapping[str, Any]], metrics: Sequence[str], pregen: Mapping[str, float]
+) -> dict[str, Any]:
+    """By metric: `value`, `interval`, `card`, and `none_because` where there is no value.
+
+    `evaluations` have a `run`, an `architecture`, and `scores` of metrics and predictors by name.
+    """
+    return {name: _of_metric(of_metric(evaluations, name), name, pregen) for name in metrics}
+
+
+def _of_metric(history: History, metric: str, pregen: Mapping[str, float]) -> dict[str, Any]:
+    thin = too_thin(len(history.values), history.many_runs)
+    if thin is not None:
+        return _none(thin, None)
+    direction = _direction(history, metric)
+    best = _best(history, direction)
+    if best is None:
+        return _none(
+            "not enough evidence: training runs hardly overlap, too few evaluations of one lie "
+            "within the range of the others",
+            None,
+        )
+    card = _card(history, best, direction)
+    own = number(pregen[catalogue.metric(best.predictor).name])
+    reason = _little_evidence(card) or _outside(own, best.predictor, *_range(history, best))
+    if reason is not None:
+        return _none(reason, card)
+    scale = _SCALES[best.predictor]
+    curve = FITS[best.fit](
+        scale(history.pregen[best.predictor]), direction * history.values, weigh(history.runs)
+    )
+    place = scale(np.array([own]))
+    value = direction * float(curve(place)[0])
+    half = best.seen.half_width(float(place[0]))
+    lowest, highest = catalogue.metric(metric).range
+    found = [min(max(at, lowest), highest) for at in (value, value - half, value + half)]
+    return {"value": found[0], "interval": found[1:], "none_because": None, "card": card}
+
+
+def _none(reason: str, card: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"value": None, "interval": None, "none_because": reason, "card": card}
+
+
+def _direction(history: History, metric: str) -> int:
+    """Whether better pre-gen scores mean more; of what is neither good nor bad, as it was."""
+    higher = catalogue.metric(metric).higher_is_better
+    if higher is None:
+        hits = history.pregen["mean_join_normcount_filter0"]
+        falls = (agreement.spearman(hits, history.values) or 0) < 0
+        return -1 if falls else 1
+    return 1 if higher else -1
+
+
+def _best(history: History, direction: int) -> _Candidate | None:
+    candidates = [
+        _Candidate(
+            predictor,
+            fit,
+            leave_one_run_out(
+                FITS[fit],
+                _SCALES[predictor](history.pregen[predictor]),
+                direction * history.values,
+                history.runs,
+            ),
+        )
+        for predictor in PREDICTORS
+        for fit in FITS
+    ]
+    tried = [one for one in candidates if not too_thin(len(one.seen.errors), one.seen.many_runs)]
+    return min(tried, key=lambda one: one.seen.left, default=None)
+
+
+def _card(history: History, best: _Candidate, direction: int) -> dict[str, Any]:
+    better = _SCALES[best.predictor](history.pregen[best.predictor])
+    values = direction * history.values
+    within = agreement.within_sets(better, values, agreement.comparable_sets(history))
+    return {
+        "evaluations": len(values),
+        "runs": history.many_runs,
+        "predictor": best.predictor,
+        "fit": best.fit,
+        "range": [at if math.isfinite(at) else None for at in _range(history, best)],
+        "error": best.seen.error,
+        "error_without": best.seen.error_without,
+        "rank_agreement": agreement.spearman(better, values),
+        "rank_agreement_within": within,
+        "coverage": best.seen.coverage,
+    }
+
+
+def _little_evidence(card: Mapping[str, Any]) -> str | None:
+    runs = f"not enough evidence from {card['evaluations']} evaluations of {card['runs']} runs: "
+    if card["error"] > MOST_ERROR_LEFT * card["error_without"]:
+        return (
+            f"{runs}with {card['predictor']} the error about a run that was left out is "
+            f"{card['error']:.4f}, without it {card['error_without']:.4f}"
+        )
+    within = card["rank_agreement_within"]
+    if within is None or within < LEAST_RANK_AGREEMENT:
+        found = "nothing" if within is None else f"{within:+.2f}"
+        return (
+            f"{runs}{card['predictor']} does not rank evaluations of one run, or of one "
+            f"architecture, as this metric does (Spearman {found}, at least "
+            f"{LEAST_RANK_AGREEMENT} is needed)"
+        )
+    return None
+
+
+def _range(history: History, best: _Candidate) -> tuple[float, float]:
+    """Where at least two runs have been: one alone is no evidence of how far runs differ there."""
+    shown = history.pregen[best.predictor][best.seen.tested]
+    return float(shown.min()), float(shown.max())
+
+
+def _outside(own: float, predictor: str, low: float, high: float) -> str | None:
+    if low <= own <= high:
+        return None
+    below = own < low
+    return (
+        f"outside the fitted range: {predictor} is {own:.4g}, which is "
+        f"{low - own if below else own - high:.3g} {'below' if below else 'above'} the {low:.4g} "
+        f"to {high:.4g} where two training runs or more have been"
+    )

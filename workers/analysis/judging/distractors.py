@@ -1,0 +1,113 @@
+"""Tasks that a metric should solve: a correct caption against one that is wrong in one respect,
+both beside the image's other captions. Made by rule from a dataset, so that anybody's own can be
+used; the wrong person or place is one that none of the image's captions names.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from workers.analysis.judging import phrases
+from workers.analysis.judging.phrases import Phrase
+from workers.files.judgements import Pair
+
+_TRIES = 50  # of drawing what fits; most fit at once
+_REST = 3  # characters: a caption that is hardly more than its phrase is no task
+_SEXES = frozenset({"male", "female"})
+
+
+@dataclass(frozen=True)
+class _Caption:
+    text: str
+    image: int
+    found: Mapping[str, Phrase | None]  # by kind: person, scene
+
+
+_KINDS: Mapping[str, Callable[[str], Phrase | None]] = {
+    "person": phrases.person,
+    "scene": phrases.scene,
+}
+CATEGORIES = tuple(f"{rule}-{kind}" for rule in ("replace", "share", "just") for kind in _KINDS)
+
+
+def make(reference_sets: Sequence[Sequence[str]], seed: int) -> Iterator[Pair]:
+    """Each caption against a distractor of every category that it has one of."""
+    images = [
+        [
+            _Caption(text, image, {kind: find(text) for kind, find in _KINDS.items()})
+            for text in texts
+        ]
+        for image, texts in enumerate(reference_sets)
+    ]
+    rules = [_Rules(images, kind) for kind in _KINDS]
+    rng = random.Random(seed)  # noqa: S311  no secret
+    for captions in images:
+        for place, caption in enumerate(captions):
+            others = tuple(other.text for other in captions[:place] + captions[place + 1 :])
+            for each in rules if others else ():
+                for category, wrong in each.distractors(caption, rng):
+                    yield _pair(category, caption.text, wrong, others, rng)
+
+
+def _pair(
+    category: str, right: str, wrong: str, others: tuple[str, ...], rng: random.Random
+) -> Pair:
+    """The right one is `a` or `b` by lot."""
+    if rng.random() < 0.5:
+        return Pair(others, right, wrong, "a", category)
+    return Pair(others, wrong, right, "b", category)
+
+
+class _Rules:
+    """The three rules for one kind of phrase."""
+
+    def __init__(self, images: Sequence[Sequence[_Caption]], kind: str) -> None:
+        self._kind = kind
+        self._by_slot: dict[str, list[Phrase]] = {}
+        self._by_text: dict[str, list[_Caption]] = {}
+        for caption in (caption for captions in images for caption in captions):
+            if phrase := caption.found[kind]:
+                self._by_slot.setdefault(phrase.slot, []).append(phrase)
+                self._by_text.setdefault(phrase.text.lower(), []).append(caption)
+        self._taken = [_excluded(kind, captions) for captions in images]
+
+    def distractors(self, caption: _Caption, rng: random.Random) -> Iterator[tuple[str, str]]:
+        """Categories and captions that are wrong."""
+        phrase = caption.found[self._kind]
+        if phrase is None:
+            return
+        if other := self._other(caption, phrase, rng):
+            yield f"replace-{self._kind}", _replaced(caption.text, phrase, other.text)
+        if sharing := self._sharing(caption, phrase, rng):
+            yield f"share-{self._kind}", sharing.text
+        if len(caption.text) > len(phrase.text) + _REST:
+            yield f"just-{self._kind}", phrase.text
+
+    def _other(self, caption: _Caption, phrase: Phrase, rng: random.Random) -> Phrase | None:
+        taken = self._taken[caption.image]
+        fitting = self._by_slot[phrase.slot]
+        drawn = (rng.choice(fitting) for _ in range(_TRIES))
+        return next((each for each in drawn if each.groups.isdisjoint(taken)), None)
+
+    def _sharing(self, caption: _Caption, phrase: Phrase, rng: random.Random) -> _Caption | None:
+        same = self._by_text[phrase.text.lower()]
+        drawn = (rng.choice(same) for _ in range(_TRIES))
+        return next((each for each in drawn if each.image != caption.image), None)
+
+
+def _excluded(kind: str, captions: Sequence[_Caption]) -> frozenset[str]:
+    """The groups that are no distractor for an image: those that its captions name; of people also
+    those that say neither, and both where nobody says which.
+    """
+    if kind == "scene":
+        return frozenset().union(*(phrases.scenes_named(each.text) for each in captions))
+    named = frozenset().union(*(phrases.people_named(each.text) for each in captions))
+    return named | {"anyone"} if named & _SEXES else named | {"anyone"} | _SEXES
+
+
+def _replaced(text: str, phrase: Phrase, other: str) -> str:
+    if phrase.text[0].isupper():
+        other = other[0].upper() + other[1:]
+    else:
+        other = other[0].lower() + other[1:]
+    return text[: phrase.start] + other + text[phrase.end :]

@@ -1,0 +1,222 @@
+"""Scores of all captions of a file of judgements, each against its own references.
+
+References and captions may repeat: each distinct reference set, and each caption that answers it,
+is analysed once.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from service.contract.errors import MetricFailed, UnknownMetric
+from service.contract.metrics import catalogue
+from workers.files.judgements import Judgements
+from workers.metrics import postgen, references
+from workers.metrics.families import bertscore, meteor
+from workers.metrics.family import Counted, Floats, Idf
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.learned import scoring as learned
+from workers.metrics.ngrams import Ints
+from workers.metrics.postgen import FAMILIES, Scores
+from workers.metrics.references import References
+from workers.metrics.tokens import Tokenizer, tokenize
+from workers.metrics.vectors.encoder import Encoder
+from workers.progress import Progress, Stop, never, silent
+
+Bring = Callable[[str, Progress], Mapping[str, Any]]  # of a family
+Told = Callable[[str], Progress]  # the name of a family -> who is told how far it is
+
+_EMBEDDED = "bertscore"  # from captions as they are; all others from tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Captions:
+    """What there is to score: `texts[i]` answers the reference set `rows[i]`. `rated` and `pairs`
+    (n, 2) say which of them each line of judgements means.
+    """
+
+    reference_sets: Sequence[tuple[str, ...]]
+    texts: Sequence[str]
+    rows: Ints
+    rated: Ints
+    pairs: Ints
+
+
+@dataclass(frozen=True)
+class Scored:
+    """By metric: the scores of `Captions.texts`, and how they were computed. `missing` says why
+    others have none.
+    """
+
+    values: Mapping[str, Floats]
+    signatures: Mapping[str, str]
+    missing: Mapping[str, MetricFailed]
+
+
+def captions(judgements: Judgements) -> Captions:
+    """A set is the same in any order."""
+    sets: dict[tuple[str, ...], int] = {}
+    first: list[tuple[str, ...]] = []
+    places: dict[tuple[str, int], int] = {}
+
+    def place(texts: tuple[str, ...], people: tuple[str, ...]) -> list[int]:
+        row = sets.setdefault(tuple(sorted(people)), len(sets))
+        if row == len(first):
+            first.append(people)
+        return [places.setdefault((text, row), len(places)) for text in texts]
+
+    rated = [place((each.candidate,), each.references)[0] for each in judgements.rated]
+    pairs = [place((each.a, each.b), each.references) for each in judgements.pairs]
+    return Captions(
+        reference_sets=first,
+        texts=[text for text, _ in places],
+        rows=np.array([row for _, row in places], np.int64),
+        rated=np.array(rated, np.int64),
+        pairs=np.array(pairs, np.int64).reshape(-1, 2),
+    )
+
+
+def metrics(names: Iterable[str]) -> list[str]:
+    """Each once, groups as their members, `all` as all; UnknownMetric for one that captions and
+    references do not give.
+    """
+    families = (*FAMILIES, _EMBEDDED, catalogue.LEARNED)
+    scored = [name for name in catalogue.POSTGEN if catalogue.work_of(name) in families]
+    found = catalogue.expand(
+        each for name in names for each in (scored if name == "all" else [name])
+    )
+    for name in found:
+        if catalogue.model_of(name) is not None:
+            raise UnknownMetric(
+                f"{name} names a model; judged is {catalogue.LEARNED}, by the registered model or "
+                "else the shipped one: `prescore assets add learned PATH` registers it"
+            )
+        if name not in scored:
+            raise UnknownMetric(
+                f"{name} does not compare a caption with references; expected one of "
+                f"{', '.join(scored)}, or all"
+            )
+    return found
+
+
+def score(
+    given: Captions,
+    names: Sequence[str],
+    tokenizer: Tokenizer,
+    jvm: Jvm,
+    *,
+    bring: Bring = lambda _family, _progress: {},
+    frequencies: Sequence[Sequence[str]] | None = None,
+    stop: Stop = never,
+    told: Told = lambda _: silent,
+) -> Scored:
+    """Of metrics as `metrics` gives them. `bring` gives what a family needs beside captions and
+    references, by the name that its function has for it: `parse`, `vectors`, `encoder`, `model`.
+    Document frequencies are those of the file's own reference sets, or of the sets in
+    `frequencies`. A metric that fails does not keep the others.
+    """
+    bench = _Bench(given, tokenizer, jvm, frequencies, stop)
+    found: dict[str, Scores] = {}
+    failed: dict[str, MetricFailed] = {}
+    families = catalogue.works_of(names)
+    if "meteor" in families:
+        with suppress(MetricFailed):  # it will be said where it matters
+            meteor.expect(jvm)
+    for family in families:
+        progress = told(family)
+        try:
+            if family == "spider" and {"spice", "cider_d"} <= found.keys():
+                found[family] = bench.spider(found["spice"], found["cider_d"])
+            else:
+                found[family] = bench.measured(family, bring(family, progress), progress)
+        except MetricFailed as error:
+            failed[family] = error
+    there = {name: found[work] for name in names if (work := catalogue.work_of(name)) in found}
+    return Scored(
+        values={name: scores.captions[name] for name, scores in there.items()},
+        signatures={name: bench.signed(scores.signatures[name]) for name, scores in there.items()},
+        missing={name: failed[catalogue.work_of(name)] for name in names if name not in there},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Bench:
+    """Captions and references of a file, tokenised and indexed once, when a metric needs it."""
+
+    given: Captions
+    tokenizer: Tokenizer
+    jvm: Jvm
+    frequencies: Sequence[Sequence[str]] | None
+    stop: Stop
+
+    def measured(self, family: str, needs: Mapping[str, Any], progress: Progress) -> Scores:
+        if family == _EMBEDDED:
+            return self._embedded(needs["encoder"], progress)
+        if family == catalogue.LEARNED:  # by the document frequencies that it was trained with
+            score = learned.score_tokens
+        else:
+            score = partial(postgen.score_tokens, family, idf=self._idf)
+        return score(
+            self._tokens,
+            self._prepared,
+            self.given.rows,
+            self.jvm,
+            **needs,
+            stop=self.stop,
+            progress=progress,
+        )
+
+    def spider(self, of_spice: Scores, of_cider_d: Scores) -> Scores:
+        return postgen.spider_of(of_spice, of_cider_d, self._prepared)
+
+    def signed(self, signature: str) -> str:
+        """With the references that are answered, without those that lend frequencies alone."""
+        if self.frequencies is None:
+            return signature
+        offsets = self._prepared.offsets[: len(self.given.reference_sets) + 1]
+        own = replace(self._prepared, offsets=offsets)
+        return signature.replace(self._prepared.signature, own.signature)
+
+    @cached_property
+    def _known(self) -> Mapping[str, str]:
+        """Each distinct caption, with its tokens."""
+        texts = chain(self.given.texts, *self._people)
+        distinct = list(dict.fromkeys(texts))
+        tokens = tokenize(distinct, self.tokenizer, self.jvm, stop=self.stop)
+        return dict(zip(distinct, tokens, strict=True))
+
+    @property
+    def _people(self) -> list[Sequence[str]]:
+        return [*self.given.reference_sets, *(self.frequencies or ())]
+
+    @cached_property
+    def _prepared(self) -> References:
+        people = [[self._known[text] for text in texts] for texts in self._people]
+        return references.from_tokens(people, self.tokenizer)
+
+    @property
+    def _idf(self) -> Idf:
+        if self.frequencies is None:
+            return "dataset"
+        return Counted(np.arange(self._prepared.images) >= len(self.given.reference_sets))
+
+    @property
+    def _tokens(self) -> list[str]:
+        return [self._known[text] for text in self.given.texts]
+
+    def _embedded(self, encoder: Encoder, progress: Progress) -> Scores:
+        given = self.given
+        people = bertscore.prepare(given.reference_sets, encoder, stop=self.stop, progress=progress)
+        return postgen.score_texts(
+            given.texts,
+            given.rows.tolist(),
+            people,
+            encoder,
+            stop=self.stop,
+            progress=progress,
+        )

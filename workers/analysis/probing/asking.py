@@ -1,0 +1,96 @@
+"""What a probe is asked with, and how its rows are made."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.contract.errors import Canceled
+from workers.analysis.probing import table
+from workers.analysis.probing.material import Material
+from workers.analysis.probing.scoring import Scorer
+from workers.analysis.probing.table import Row, Scored
+from workers.metrics.vectors import stop_words
+from workers.progress import Progress, Stop
+
+Trial = tuple[Sequence[str], int | None]  # captions, and the column that is left out for them
+
+
+@dataclass(frozen=True)
+class Options:
+    """`columns`: references that take their turn as the candidate; None: as many as every image
+    has. `frequent`: words, or how many of the most frequent. `share`: of tokens to replace at
+    random; None: that of the word `like`. `state`: a file where the search for a single sentence
+    keeps how far it is.
+    """
+
+    columns: int | None = None
+    frequent: Sequence[str] | int = ("people", "standing", "sitting", "man", "a")
+    thresholds: Sequence[int] = (30, 20, 10, 5)
+    swaps: Sequence[tuple[str, str]] = (("woman", "man"),)
+    share: float | None = None
+    like: str = "a"
+    stop_list: frozenset[str] = stop_words.ENGLISH
+    seeds: Sequence[int] = (0, 1, 2, 3, 4)
+    objective: str = "bleu_4"
+    state: Path | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    material: Material
+    score: Scorer
+    options: Options
+    stop: Stop
+    progress: Progress
+
+    def scores(self, trials: Sequence[Trial]) -> list[Scored]:
+        """Against the references but a column, or against all of them (None)."""
+        found: list[Scored] = []
+        for captions, column in trials:
+            if self.stop():
+                raise Canceled(f"stopped after {len(found)} of {len(trials)} rows")
+            material = self.material
+            references = material.complete if column is None else material.rest(column)
+            found.append(self.score(captions, references))
+            self.progress(len(found), len(trials))
+        return found
+
+
+def row(
+    probe: str,
+    name: str,
+    scored: Sequence[Scored],
+    first: Row | None = None,
+    *,
+    share: float | None = None,
+    text: str = "",
+    note: str = "",
+) -> Row:
+    """Their mean; where there are several, with its deviation; beside the table's first row."""
+    scores = table.mean(scored)
+    return Row(
+        probe,
+        name,
+        share=share,
+        scores=scores,
+        drop=table.drop(first.scores, scores) if first else {},
+        sd=table.deviation(scored) if len(scored) > 1 else {},
+        signatures=scored[0].signatures,
+        text=text,
+        note=note,
+    )
+
+
+def no_rest(material: Material) -> str | None:
+    """Why nobody can be held against the others; None where it can be done."""
+    if not material.references:
+        return "no images"
+    return (
+        None if material.several else "no image has two references: one against the rest needs two"
+    )
+
+
+def left_out(material: Material) -> str:
+    total = len(material.references)
+    missing = total - len(material.several)
+    return f"left out: {missing} of {total} images, with one reference" if missing else ""

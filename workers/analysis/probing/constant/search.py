@@ -1,0 +1,192 @@
+"""The one sentence that scores highest when it answers every image: exactly, among hundreds of
+thousands.
+
+Every sentence gets a bound on its score; then they are scored, the highest bound first, until the
+best score found is no less than the next bound. Of equally good ones the earliest wins.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from service.contract.errors import Canceled, MetricFailed, UnknownMetric
+from workers.analysis.probing.constant.bleu import Bleu
+from workers.analysis.probing.constant.cider_d import CiderD
+from workers.analysis.probing.constant.rouge_l import RougeL
+from workers.analysis.probing.constant.sentences import Sentences
+from workers.files import tensor_files
+from workers.metrics.families.bleu import NAMES
+from workers.metrics.family import Floats
+from workers.metrics.ngrams import Ints
+from workers.metrics.references import References
+from workers.progress import Progress, Stop, never, silent
+
+_FORMAT = "1"
+_BLOCK = 8192  # sentences bounded between two questions whether to stop: a fifth of a second
+_KEPT = 4096  # sentences scored between two times that the state is kept
+
+
+class Objective(Protocol):
+    """A bound is never below the score, and cheap; a score is the metric's own, digit by digit."""
+
+    batch: int  # sentences to score at once
+
+    def bounds(self, places: Ints) -> Floats: ...
+
+    def scores(self, places: Ints) -> list[float]: ...
+
+
+OBJECTIVES: Mapping[str, Callable[[Sentences, References], Objective]] = {
+    **{name: partial(Bleu, name) for name in NAMES},
+    "cider_d": CiderD,
+    "rouge_l": RougeL,
+}
+
+
+@dataclass(frozen=True)
+class Best:
+    """`place` among the sentences given; `scored` of `different` ones had to be."""
+
+    place: int
+    text: str
+    score: float
+    scored: int
+    different: int
+
+
+@dataclass
+class _State:
+    """`bounds` are those of the first sentences; then, by their bounds, so many were `scored`."""
+
+    bounds: Floats
+    scored: int = 0
+    place: int = -1
+    score: float = -np.inf
+
+
+def best(
+    sentences: Sequence[str],
+    references: References,
+    objective: str = "bleu_4",
+    *,
+    state: Path | None = None,
+    stop: Stop = never,
+    progress: Progress = silent,
+) -> Best:
+    """`sentences` are tokens joined by blanks, as the references' tokenizer makes them. In the file
+    `state` the search keeps how far it is: one that was killed goes on there, one for other
+    sentences, references or another objective begins anew. Canceled where `stop` says so.
+    """
+    if not sentences:
+        raise MetricFailed("expected at least one training sentence, found none")
+    if objective not in OBJECTIVES:
+        known = ", ".join(OBJECTIVES)
+        raise UnknownMetric(f"expected one of the objectives {known}, found {objective!r:.60}")
+    return _Search(sentences, references, objective, state, stop, progress).run()
+
+
+class _Search:
+    def __init__(
+        self,
+        sentences: Sequence[str],
+        references: References,
+        objective: str,
+        file: Path | None,
+        stop: Stop,
+        progress: Progress,
+    ) -> None:
+        first = {text: place for place, text in reversed(list(enumerate(sentences)))}
+        self._texts = sorted(first, key=lambda text: (text.count(" "), first[text]))
+        self._places = np.array([first[text] for text in self._texts])
+        self._objective = OBJECTIVES[objective](Sentences(self._texts, references), references)
+        self._key = _digest(sentences, references, objective)
+        self._file, self._stop, self._progress = file, stop, progress
+        self._state = self._read() or _State(np.empty(0))
+
+    def run(self) -> Best:
+        self._bound()
+        self._score()
+        state, total = self._state, len(self._texts)
+        self._progress(2 * total, 2 * total)
+        text, place = self._texts[state.place], int(self._places[state.place])
+        return Best(place, text, state.score, state.scored, total)
+
+    def _bound(self) -> None:
+        state, total = self._state, len(self._texts)
+        while (done := len(state.bounds)) < total:
+            self._pause(done)
+            block = np.arange(done, min(done + _BLOCK, total))
+            state.bounds = np.concatenate([state.bounds, self._objective.bounds(block)])
+            self._write()
+
+    def _score(self) -> None:
+        state, total = self._state, len(self._texts)
+        order = np.lexsort((self._places, -state.bounds))
+        kept = state.scored
+        while len(hopeful := self._hopeful(order[state.scored :][: self._objective.batch])):
+            self._pause(total + state.scored)
+            for place, score in zip(hopeful, self._objective.scores(hopeful), strict=True):
+                if self._is_better(score, place):
+                    state.place, state.score = int(place), score
+            state.scored += len(hopeful)
+            if state.scored - kept >= _KEPT:
+                kept = state.scored
+                self._write()
+        self._write()
+
+    def _hopeful(self, places: Ints) -> Ints:
+        """Those whose bound leaves room for a better score, or for an equal one of an earlier."""
+        bounds, state = self._state.bounds[places], self._state
+        earlier = self._places[places] < self._places[state.place]
+        hopeful: Ints = places[(bounds > state.score) | ((bounds == state.score) & earlier)]
+        return hopeful
+
+    def _is_better(self, score: float, place: int) -> bool:
+        state = self._state
+        earlier = self._places[place] < self._places[state.place]
+        return bool(score > state.score or (score == state.score and earlier))
+
+    def _pause(self, done: int) -> None:
+        total = 2 * len(self._texts)
+        self._progress(done, total)
+        if self._stop():
+            self._write()
+            raise Canceled(f"stopped after {done} of {total} steps")
+
+    def _write(self) -> None:
+        if self._file is not None:
+            state = self._state
+            metadata = {
+                "prescore_search": _FORMAT,
+                "search": self._key,
+                "best": json.dumps([state.scored, state.place, state.score.hex()]),
+            }
+            tensor_files.write(self._file, {"bounds": state.bounds}, metadata)
+
+    def _read(self) -> _State | None:
+        if self._file is None or not self._file.exists():
+            return None
+        try:
+            with safe_open(self._file, framework="numpy") as file:
+                metadata = file.metadata() or {}
+                bounds = file.get_tensor("bounds")
+        except (SafetensorError, OSError) as error:
+            raise MetricFailed(f"{self._file.name} is no state of a search: {error}") from None
+        if (metadata.get("prescore_search"), metadata.get("search")) != (_FORMAT, self._key):
+            return None
+        scored, place, score = json.loads(metadata["best"])
+        return _State(bounds, scored, place, float.fromhex(score))
+
+
+def _digest(sentences: Sequence[str], references: References, objective: str) -> str:
+    digest = hashlib.sha256(f"{objective} {references.signature}\n".encode())
+    for texts in (sentences, *references.captions):
+        digest.update("\n".join([str(len(texts)), *texts, ""]).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

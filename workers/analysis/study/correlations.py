@@ -1,0 +1,169 @@
+"""The correlation study of SCIENCE, section 1: how pre-gen scores go with post-gen ones.
+
+Over rows of strata a correlation says which *images* a model describes well; whether it says which
+*model* is better is another question, and its answer stands beside: the rank agreement over rows of
+whole sets, model by model.
+
+The p is the usual one, for independent rows. They are not: each image is in five rows of a model.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+
+from workers.analysis.study.rows import Chosen, Rows
+from workers.metrics.family import Floats
+
+Found = dict[str, Any]
+_FEWEST = 3
+
+
+def study(rows: Rows) -> Found:
+    """As JSON can say it:
+
+    {"idf", "rows", "models", "pregen": {"of", "remain", "infinite", "constant"},
+     "metrics": {"cider_d": {"rows", "of_images", "reason", "correlations": [
+        {"metric", "r", "r2", "p", "datasets": {NAME: {"r", "r2", "p", "spearman", "spearman_p",
+        "models"}}}, …]}}}
+
+    the highest R² first. `of_images` is the share of the post-gen score's variance that lies
+    between strata (of a dataset) rather than between models of the same stratum; null where there
+    is one model.
+    """
+    kept, left_out = valid(rows)
+    scores = np.stack([rows.pregen[name] for name in kept]) if kept else np.empty((0, len(rows)))
+    return {
+        "idf": rows.idf,
+        "rows": len(rows),
+        "models": len(set(zip(rows.datasets, rows.models, strict=True))),
+        "pregen": {"of": len(rows.pregen), "remain": len(kept), **left_out},
+        "metrics": {
+            name: _metric(rows, values, kept, scores) for name, values in rows.postgen.items()
+        },
+    }
+
+
+def valid(rows: Rows) -> tuple[list[str], dict[str, int]]:
+    """The pre-gen metrics that are finite in all rows and constant neither over all of them nor
+    within a dataset; how many of the others are which.
+    """
+    parts = [np.ones(len(rows), bool), *rows.parts.values()]
+    kept, infinite, constant = [], 0, 0
+    for name, values in rows.pregen.items():
+        if not np.isfinite(values).all():
+            infinite += 1
+        elif any(np.ptp(values[part]) == 0 for part in parts):
+            constant += 1
+        else:
+            kept.append(name)
+    return kept, {"infinite": infinite, "constant": constant}
+
+
+def _metric(rows: Rows, values: Floats, names: Sequence[str], scores: Floats) -> Found:
+    there = np.isfinite(values)
+    reason = _undefined(values[there])
+    if reason is not None:
+        return {"rows": int(there.sum()), "of_images": None, "reason": reason, "correlations": []}
+    cells = [cell for cell, on in zip(rows.cells, there, strict=True) if on]
+    return {
+        "rows": len(cells),
+        "of_images": between(values[there], cells),
+        "reason": None,
+        "correlations": _correlations(rows, values, there, names, scores),
+    }
+
+
+def _undefined(values: Floats) -> str | None:
+    if len(values) < _FEWEST:
+        return f"a correlation needs {_FEWEST} rows, {len(values)} have it"
+    if np.ptp(values) == 0:
+        return "it is the same in all rows: a correlation needs different ones"
+    return None
+
+
+def _correlations(
+    rows: Rows, values: Floats, there: Chosen, names: Sequence[str], scores: Floats
+) -> list[Found]:
+    every = pearson(scores, values, there)
+    parts = {name: part & there for name, part in rows.parts.items()}
+    within = {name: pearson(scores, values, part) for name, part in parts.items()}
+    ranks = {name: spearman(scores, values, part & rows.whole) for name, part in parts.items()}
+    found = [
+        {
+            "metric": name,
+            **_correlation(every, at),
+            "datasets": {
+                part: {**_correlation(within[part], at), **_agreement(ranks[part], at)}
+                for part in parts
+            },
+        }
+        for at, name in enumerate(names)
+    ]
+    return sorted(found, key=lambda each: -1.0 if each["r2"] is None else each["r2"], reverse=True)
+
+
+Correlated = Mapping[str, Any]  # `r` and `p` of each pre-gen metric, and `n` rows
+
+
+def pearson(scores: Floats, values: Floats, chosen: Chosen) -> Correlated:
+    """Of each row of `scores` with `values`; NaN where either is constant."""
+    return _correlated(scores[:, chosen], values[chosen])
+
+
+def spearman(scores: Floats, values: Floats, chosen: Chosen) -> Correlated:
+    """Pearson's of the ranks, equal ones sharing theirs."""
+    ranks: Floats = stats.rankdata(scores[:, chosen], axis=1)
+    return _correlated(ranks, stats.rankdata(values[chosen]))
+
+
+def _correlated(x: Floats, y: Floats) -> Correlated:
+    n = len(y)
+    if n < _FEWEST:
+        nothing = np.full(len(x), np.nan)
+        return {"r": nothing, "p": nothing, "n": n}
+    x, y = _centred(x), _centred(y[None])
+    with np.errstate(invalid="ignore"):
+        r = np.clip((x * y).sum(1) / np.sqrt((x * x).sum(1) * (y * y).sum()), -1, 1)
+    half = n / 2 - 1
+    return {"r": r, "p": 2 * special.betainc(half, half, (1 - np.abs(r)) / 2), "n": n}
+
+
+def _centred(values: Floats) -> Floats:
+    """Less the mean, on a scale on which squares neither overflow nor vanish."""
+    scaled = _scaled(values)
+    constant = np.ptp(values, axis=1, keepdims=True) == 0
+    return np.where(constant, 0.0, _scaled(scaled - scaled.mean(1, keepdims=True)))
+
+
+def _scaled(values: Floats) -> Floats:
+    """By a power of 2, which costs no digit: some metrics vary in their last digits alone."""
+    _, exponents = np.frexp(np.abs(values).max(1, keepdims=True))
+    scaled: Floats = np.ldexp(values, -exponents)
+    return scaled
+
+
+def _correlation(found: Correlated, at: int) -> Found:
+    r = _number(found["r"][at])
+    return {"r": r, "r2": None if r is None else r * r, "p": _number(found["p"][at])}
+
+
+def _agreement(found: Correlated, at: int) -> Found:
+    r, p = _number(found["r"][at]), _number(found["p"][at])
+    return {"spearman": r, "spearman_p": p, "models": found["n"]}
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def between(values: Floats, cells: Sequence[object]) -> float | None:
+    """The share of the variance that the means of the cells have; None where each has one value."""
+    if len(set(cells)) == len(cells):
+        return None
+    numbers: dict[object, int] = {}
+    places = np.array([numbers.setdefault(cell, len(numbers)) for cell in cells])
+    means = np.bincount(places, values) / np.bincount(places)
+    total = ((values - values.mean()) ** 2).sum()
+    return float(1 - ((values - means[places]) ** 2).sum() / total)

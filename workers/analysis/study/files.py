@@ -1,0 +1,151 @@
+"""Rows as a table in a file: the form in which those of the pre-gen paper were published.
+
+    dataset  model (or architecture, run)  num_strata  stratum  idf (perhaps)  cider_d …
+    mean_max_normcount_prefix0 …
+
+Tab- or comma-separated, perhaps gzipped. A file whose post-gen scores have the paper's names is by
+its authors' code, whose `…_filter0` is our `…_miss0`, and which counts documents in strata.
+"""
+
+import csv
+import gzip
+import io
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from service.contract.errors import RequestRefused
+from service.contract.metrics import catalogue
+from service.contract.plan.studies import Idf
+from workers.analysis.study.rows import Rows
+from workers.metrics.family import Floats
+
+THEIRS: Mapping[str, str] = {"METEOR": "meteor", "CIDEr": "cider_d", "SPICE": "spice", "WMD": "wmd"}
+_OWN = ("dataset", "model", "num_strata", "stratum", "idf")
+_IDFS: tuple[Idf, ...] = ("dataset", "stratum")
+
+
+def read(path: Path) -> Rows:
+    """RequestRefused, with line and column, where it is no such table."""
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise RequestRefused(f"{path} cannot be read: {error}") from None
+    delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
+    table = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    lines = list(table)
+    names = _names(path, table.fieldnames or [])
+    if not lines:
+        raise RequestRefused(f"{path}: expected rows, found none")
+    strata = [_strata(path, at, line) for at, line in enumerate(lines, 2)]
+    scores = {ours: _column(path, lines, theirs) for theirs, ours in names.items()}
+    return Rows(
+        datasets=[line["dataset"] for line in lines],
+        models=[_model(line) for line in lines],
+        strata=[count for count, _ in strata],
+        stratum=[number for _, number in strata],
+        pregen={name: column for name, column in scores.items() if name in catalogue.PREGEN},
+        postgen={name: column for name, column in scores.items() if _is_postgen(name)},
+        idf=_idf(path, lines),
+    )
+
+
+def write(path: Path, rows: Rows) -> None:
+    """What `read` reads, with tabs."""
+    scores = {**rows.postgen, **rows.pregen}
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        table = csv.writer(stream, delimiter="\t", lineterminator="\n")
+        table.writerow([*_OWN, *scores])
+        own = zip(rows.datasets, rows.models, rows.strata, rows.stratum, strict=True)
+        for at, first in enumerate(own):
+            table.writerow(
+                [*first, rows.idf or "", *(_text(column[at]) for column in scores.values())]
+            )
+
+
+def _idf(path: Path, lines: Sequence[Mapping[str, str]]) -> Idf | None:
+    if not THEIRS.keys().isdisjoint(lines[0]):
+        return "stratum"
+    found = {line.get("idf") or None for line in lines}
+    for idf in (None, *_IDFS):
+        if found == {idf}:
+            return idf
+    raise RequestRefused(
+        f"{path}: expected one idf for all rows, {' or '.join(_IDFS)}, "
+        f"found {', '.join(sorted(map(str, found)))}"
+    )
+
+
+def _names(path: Path, header: Sequence[str]) -> dict[str, str]:
+    """Columns of scores, and what they are called here."""
+    wanted = {"dataset", "num_strata", "stratum"}
+    missing = sorted(wanted - set(header))
+    if missing:
+        raise RequestRefused(f"{path}: expected a table with the columns {', '.join(missing)}")
+    if "model" not in header and not {"architecture", "run"} <= set(header):
+        raise RequestRefused(f"{path}: expected a column `model`, or `architecture` and `run`")
+    theirs = not THEIRS.keys().isdisjoint(header)
+    names: dict[str, str] = {}
+    for name in header:
+        ours = THEIRS.get(name, name.replace("_filter0", "_miss0") if theirs else name)
+        if ours in catalogue.PREGEN or _is_postgen(ours):
+            names[name] = ours
+    for side in ("pre-gen", "post-gen"):
+        if not any(_is_postgen(name) is (side == "post-gen") for name in names.values()):
+            raise RequestRefused(f"{path}: expected a column of {side} scores, found none")
+    return names
+
+
+def _is_postgen(name: str) -> bool:
+    """A learned metric may say its model."""
+    return catalogue.kind_of(name) in catalogue.POSTGEN
+
+
+def _strata(path: Path, at: int, line: Mapping[str, str]) -> tuple[int, int]:
+    given = line["num_strata"], line["stratum"]
+    try:
+        count, number = map(int, given)
+    except (TypeError, ValueError):
+        count, number = 0, 0
+    if not 0 <= number < count:
+        raise RequestRefused(
+            f"{path}, line {at}: expected how many strata and which, counted from 0, "
+            f"found {given[0]!r:.20} and {given[1]!r:.20}"
+        )
+    return count, number
+
+
+def _model(line: Mapping[str, str]) -> str:
+    return line["model"] if "model" in line else f"{line['architecture']}_{line['run']}"
+
+
+def _column(path: Path, lines: Sequence[Mapping[str, str]], name: str) -> Floats:
+    try:
+        return np.array([_number(line[name]) for line in lines])
+    except (TypeError, ValueError):
+        at, found = next(
+            (at, line[name]) for at, line in enumerate(lines, 2) if not _is_number(line[name])
+        )
+        raise RequestRefused(
+            f"{path}, line {at}: expected a number in {name}, found {found!r:.40}"
+        ) from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        _number(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _number(text: str) -> float:
+    """None, which raises TypeError, is where a line ends early."""
+    return math.nan if text == "" else float(text)
+
+
+def _text(value: float) -> str:
+    return "" if math.isnan(value) else repr(float(value))

@@ -1,0 +1,80 @@
+"""What a correlation study stands on: scores of strata of images, one row for each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.contract.errors import RequestRefused
+from service.contract.plan.studies import Idf
+from workers.metrics.family import Floats
+
+Chosen = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """`stratum` of `strata` says which images of its dataset a row is about: 0 are those that the
+    model describes worst, and of 1 stratum it is all of them. A score that a row has not is NaN; a
+    pre-gen score may be infinite. `idf`: which images CIDEr's document frequencies were counted in,
+    where that is known.
+    """
+
+    datasets: Sequence[str]
+    models: Sequence[str]
+    strata: Sequence[int]
+    stratum: Sequence[int]
+    pregen: Mapping[str, Floats]
+    postgen: Mapping[str, Floats]
+    idf: Idf | None = None
+
+    def __len__(self) -> int:
+        return len(self.datasets)
+
+    @property
+    def parts(self) -> dict[str, Chosen]:
+        """Which rows are of a dataset, by its name."""
+        names = np.array(self.datasets)
+        return {name: names == name for name in dict.fromkeys(self.datasets)}
+
+    @property
+    def whole(self) -> Chosen:
+        """Which rows are about all images of their dataset."""
+        return np.equal(self.strata, 1)
+
+    @property
+    def cells(self) -> list[tuple[str, int, int]]:
+        """Rows that are alike but for their model have the same."""
+        return list(zip(self.datasets, self.strata, self.stratum, strict=True))
+
+
+def join(parts: Sequence[Rows]) -> Rows:
+    """One after the other; what some have not is NaN in theirs. RequestRefused where they do not
+    compare.
+    """
+    idfs = {part.idf for part in parts}
+    if len(idfs) > 1:
+        found = ", ".join(sorted(idf or "not known" for idf in idfs))
+        raise RequestRefused(
+            f"expected rows whose CIDEr counts documents in the same images, found idf: {found}"
+        )
+    names = {
+        side: list(dict.fromkeys(name for part in parts for name in getattr(part, side)))
+        for side in ("pregen", "postgen")
+    }
+    return Rows(
+        datasets=[name for part in parts for name in part.datasets],
+        models=[name for part in parts for name in part.models],
+        strata=[number for part in parts for number in part.strata],
+        stratum=[number for part in parts for number in part.stratum],
+        pregen={name: _column(parts, "pregen", name) for name in names["pregen"]},
+        postgen={name: _column(parts, "postgen", name) for name in names["postgen"]},
+        idf=idfs.pop(),
+    )
+
+
+def _column(parts: Sequence[Rows], side: str, name: str) -> Floats:
+    return np.concatenate(
+        [getattr(part, side).get(name, np.full(len(part), np.nan)) for part in parts]
+    )

@@ -1,0 +1,126 @@
+"""One model's rows: its images, sorted by their own CIDEr-D, in 1 to 5 equal strata.
+
+A stratum has n // k images of n; what remains is dropped at the best end. Stratum 0 is the worst.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.contract.errors import MetricFailed
+from service.contract.metrics import catalogue
+from service.contract.plan.studies import SORTED_BY, STRATA
+from workers.analysis.study.rows import Rows
+from workers.inference.columns import Columns
+from workers.metrics import ngrams, postgen, pregen
+from workers.metrics.family import Floats
+from workers.metrics.ngrams import Ints
+from workers.metrics.postgen import Scores
+
+Rescore = Callable[[str, Ints], Mapping[str, float]]  # a family of these images alone
+
+
+@dataclass(frozen=True)
+class Described:
+    """A model's columns and the scores of its captions, by family: one caption for each image, in
+    their order. `rescore`: CIDEr with the document frequencies of the images of each stratum, as in
+    the published table; else a stratum's score is that of its captions in the whole set.
+    """
+
+    columns: Columns
+    scores: Mapping[str, Scores]
+    rescore: Rescore | None = None
+
+    def __post_init__(self) -> None:
+        if SORTED_BY not in self.scores:
+            raise MetricFailed(f"expected scores by {SORTED_BY}, which strata are made by")
+        images = len(self.columns.image_offsets) - 1
+        for family, found in self.scores.items():
+            lengths = {len(each) for each in found.statistics.values()}
+            if lengths != {images}:
+                raise MetricFailed(
+                    f"expected {family} of one caption for each of {images} images, "
+                    f"found {sorted(lengths)}"
+                )
+
+
+def rows(model: Described, dataset: str, name: str) -> Rows:
+    """15 of them; MetricFailed where there are fewer images than strata."""
+    own = model.scores[SORTED_BY].captions[SORTED_BY]
+    if len(own) < STRATA:
+        raise MetricFailed(f"{STRATA} strata need as many images, found {len(own)}")
+    order = np.argsort(own, kind="stable")
+    columns = _in_order(model.columns, order)
+    found = [
+        (count, number, _pregen(columns, start, stop), _postgen(model, order[start:stop]))
+        for count, number, start, stop in _cuts(len(own))
+    ]
+    return Rows(
+        datasets=[dataset] * len(found),
+        models=[name] * len(found),
+        strata=[count for count, *_ in found],
+        stratum=[number for _, number, *_ in found],
+        pregen=_table([scores for _, _, scores, _ in found]),
+        postgen=_table([scores for *_, scores in found]),
+        idf="dataset" if model.rescore is None else "stratum",
+    )
+
+
+def _cuts(images: int) -> Iterator[tuple[int, int, int, int]]:
+    for count in range(1, STRATA + 1):
+        size = images // count
+        for number in range(count):
+            yield count, number, number * size, (number + 1) * size
+
+
+def _in_order(columns: Columns, images: Ints) -> Columns:
+    """Of these images, which are one after the other then."""
+    captions = _spread(columns.image_offsets, images)
+    tokens = _spread(columns.caption_offsets, captions)
+    return Columns(
+        logp=columns.logp[tokens],
+        rank=columns.rank[tokens],
+        caption_offsets=_offsets(np.diff(columns.caption_offsets)[captions]),
+        image_offsets=_offsets(np.diff(columns.image_offsets)[images]),
+        top_ids=columns.top_ids[tokens],
+        top_logp=columns.top_logp[tokens],
+    )
+
+
+def _spread(offsets: Ints, chosen: Ints) -> Ints:
+    return ngrams.spread(offsets[chosen], np.diff(offsets)[chosen])
+
+
+def _offsets(counts: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def _pregen(columns: Columns, start: int, stop: int) -> dict[str, float]:
+    image_offsets = columns.image_offsets[start : stop + 1]
+    caption_offsets = columns.caption_offsets[image_offsets[0] : image_offsets[-1] + 1]
+    tokens = slice(caption_offsets[0], caption_offsets[-1])
+    return pregen.scores(
+        columns.logp[tokens],
+        columns.rank[tokens],
+        caption_offsets - caption_offsets[0],
+        image_offsets - image_offsets[0],
+    )
+
+
+def _postgen(model: Described, images: Ints) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for family, scores in model.scores.items():
+        if model.rescore is not None and family in catalogue.WEIGHTED:
+            found |= model.rescore(family, images)
+        else:
+            statistics = {name: values[images] for name, values in scores.statistics.items()}
+            found |= postgen.corpus_from_statistics(scores.family, statistics)
+    if model.rescore is not None and "spider" in model.scores:
+        of_spice = float(model.scores["spider"].statistics["spice"][images].mean())
+        found["spider"] = (of_spice + found["cider_d"]) / 2
+    return found
+
+
+def _table(found: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
+    return {name: np.array([scores[name] for scores in found]) for name in found[0]}

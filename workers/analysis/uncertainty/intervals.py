@@ -1,0 +1,41 @@
+"""95 % intervals of corpus scores: percentiles over resamples of the images."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from workers.analysis.uncertainty import corpora, resampling
+from workers.analysis.uncertainty.corpora import Corpus, Summed
+from workers.metrics.postgen import Scores
+
+Interval = tuple[float, float]
+
+BOUNDS = (0.025, 0.975)
+HOW: Mapping[str, int] = {"resamples": resampling.RESAMPLES, "seed": resampling.SEED}
+
+
+def of(scores: Scores) -> dict[str, Interval]:
+    """By metric. None has one where there is one image, or where a resample's score is infinite;
+    nor has the number of different words, of which a resample always holds fewer.
+    """
+    return percentiles(resampled(corpora.summed(scores)))
+
+
+def resampled(summed: Summed) -> Corpus:
+    """By metric, the score of every resample; none of a single image, which can only be itself."""
+    if summed.images < 2:
+        return {}
+    return joined(summed.drawn(weights) for weights in resampling.draws(summed.images))
+
+
+def joined(blocks: Iterable[Corpus]) -> Corpus:
+    found = list(blocks)
+    return {name: np.concatenate([block[name] for block in found]) for name in found[0]}
+
+
+def percentiles(found: Corpus) -> dict[str, Interval]:
+    finite = {name: values for name, values in found.items() if np.isfinite(values).all()}
+    if not finite:
+        return {}
+    low, high = np.quantile(np.stack(list(finite.values())), BOUNDS, axis=1).tolist()
+    return dict(zip(finite, zip(low, high, strict=True), strict=True))

@@ -1,0 +1,185 @@
+"""How sure pre-gen scores are. Sums, means and geometric means over images (of `join`: over their
+captions, drawn image by image) are made of sums. The highest, lowest or middle of images drawn anew
+is one of those there are, by a binomial law: nothing is drawn for it. The median of all captions is
+Woodruff's: where their distribution, known so well, may be one half.
+
+An extreme is known worse than this says: no resample goes beyond what was seen.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from service.contract.metrics import catalogue
+from workers.analysis.uncertainty.corpora import Corpus, Summed
+from workers.analysis.uncertainty.intervals import BOUNDS, Interval, percentiles, resampled
+from workers.analysis.uncertainty.resampling import Floats
+from workers.inference.columns import Columns
+from workers.metrics import pregen
+from workers.metrics.pregen import Offsets
+
+SUMMED = ("sum", "mean", "geomean")
+_NORMAL = float(special.ndtri(BOUNDS[1]))
+_CAPTIONS = ("join", "captions")  # a column: how many captions an image has
+_Column = tuple[str, str]  # the tiers from images down, and what of them is added up
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """Columns as `pregen.scores` takes them."""
+
+    logp: NDArray[np.floating[Any]]
+    rank: NDArray[np.integer[Any]]
+    caption_offsets: Offsets
+    image_offsets: Offsets
+
+    @classmethod
+    def of(cls, columns: Columns) -> Self:
+        return cls(columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets)
+
+    @property
+    def parts(self) -> tuple[NDArray[np.floating[Any]], NDArray[np.integer[Any]], Offsets, Offsets]:
+        return self.logp, self.rank, self.caption_offsets, self.image_offsets
+
+    @cached_property
+    def captions(self) -> dict[str, Floats]:
+        """The 16 tier-2 scores of every caption."""
+        found = pregen.caption_scores(self.logp, self.rank, self.caption_offsets)
+        names = map("_".join, pregen.CAPTION_KEYS)
+        return dict(zip(names, found, strict=True))
+
+    @cached_property
+    def images(self) -> dict[str, Floats]:
+        """The 96 tier-3 scores of every image."""
+        return pregen.per_image(*self.parts)
+
+    def scores(self, names: Sequence[str]) -> dict[str, float]:
+        return pregen.scores(*self.parts, names)
+
+    def column(self, name: str, part: str) -> Floats:
+        """What an image adds: its score, that score's logarithm, whether it is 0."""
+        image, _, rest = name.partition("_")
+        if name == "join":
+            return np.diff(self.image_offsets).astype(np.float64)
+        if image == "join":
+            return self.added(_part(self.captions[rest], part))
+        return _part(self.images[name], part)
+
+    def added(self, values: Floats) -> Floats:
+        """Of captions, image by image."""
+        return np.add.reduceat(values, np.asarray(self.image_offsets[:-1], np.int64))
+
+
+def intervals(material: Material, names: Sequence[str] | None = None) -> dict[str, Interval]:
+    """By name: 95 %, of all 672 or these. None where a bound is infinite, nor of one image."""
+    wanted = list(catalogue.PREGEN if names is None else names)
+    if len(material.image_offsets) <= 2:
+        return {}
+    found = percentiles(resampled(summed(material, wanted)))
+    for name in wanted:
+        last, image, rest = name.split("_", 2)
+        if last in SUMMED:
+            continue
+        if (last, image) == ("median", "join"):
+            found[name] = _median_of_captions(material, material.captions[rest])
+        else:
+            values = np.sort(material.images[f"{last if image == 'join' else image}_{rest}"])
+            found[name] = _of_ordered(values, last)
+    return {name: found[name] for name in wanted if np.isfinite(found.get(name, np.inf)).all()}
+
+
+def summed(material: Material, names: Iterable[str]) -> Summed:
+    """Of those among the names that are made of sums, and finite ones."""
+    columns: dict[_Column, Floats] = {_CAPTIONS: material.column(*_CAPTIONS)}
+    makers: dict[str, Callable[[Floats, Floats], Floats]] = {}
+    for name in names:
+        last, of = catalogue.metric(name).name.split("_", 1)
+        if last not in SUMMED:
+            continue
+        needed = [(of, part) for part in (("logs", "zeros") if last == "geomean" else ("values",))]
+        for key in needed:
+            columns.setdefault(key, material.column(*key))
+        if all(np.isfinite(columns[key]).all() for key in needed):
+            makers[name] = _maker(last, of, needed, list(columns))
+
+    def corpus(sums: Floats, images: Floats) -> Corpus:
+        return {name: make(sums, images) for name, make in makers.items()}
+
+    table = np.stack(list(columns.values()), axis=1)
+    return Summed(np.where(np.isfinite(table), table, 0.0), corpus)
+
+
+def _maker(
+    last: str, of: str, needed: Sequence[_Column], columns: Sequence[_Column]
+) -> Callable[[Floats, Floats], Floats]:
+    """From sums of columns to one score."""
+    first, *others = map(columns.index, needed)
+
+    def make(sums: Floats, images: Floats) -> Floats:
+        if last == "sum":
+            return sums[:, first]
+        mean: Floats = sums[:, first] / (sums[:, 0] if of.startswith("join_") else images)
+        if last == "mean":
+            return mean
+        geomean: Floats = np.where(sums[:, others[0]] > 0, 0.0, np.exp2(mean))
+        return geomean
+
+    return make
+
+
+def _part(values: Floats, part: str) -> Floats:
+    match part:
+        case "values":
+            found = values
+        case "zeros":
+            found = (values == 0).astype(np.float64)
+        case _:
+            found = np.log2(np.where(values == 0, 1.0, values))
+    return found
+
+
+def _of_ordered(values: Floats, last: str) -> Interval:
+    """Of the lowest, the highest or the middle of so many values drawn from these."""
+    images = len(values)
+    ranks = {
+        "min": (1,),
+        "max": (images,),
+        "median": ((images + 1) // 2, images // 2 + 1),
+    }[last]
+    low, high = (
+        float(np.mean([values[_place(images, rank, bound) - 1] for rank in ranks]))
+        for bound in BOUNDS
+    )
+    return low, high
+
+
+@lru_cache(maxsize=64)
+def _place(images: int, rank: int, share: float) -> int:
+    """How far up one has to go among all values to find at least this share of drawn ones' rank."""
+    shares = np.arange(1, images + 1) / images
+    below = special.betainc(rank, images - rank + 1, shares)  # a binomial's: rank or more of them
+    return int(np.searchsorted(below, share)) + 1
+
+
+def _median_of_captions(material: Material, values: Floats) -> Interval:
+    distinct = np.unique(values)
+    counts = material.column(*_CAPTIONS)
+
+    def bound(value: float, errors: float) -> float:
+        """Of the share of captions up to this value."""
+        below = material.added((values <= value).astype(np.float64))
+        share = below.sum() / len(values)
+        deviation = np.linalg.norm(below - share * counts) / len(values)
+        return float(share + errors * deviation)
+
+    low, high = (
+        float(distinct[min(len(distinct) - 1, bisect_left(distinct, 0.5, key=at))])
+        for at in (lambda value: bound(value, _NORMAL), lambda value: bound(value, -_NORMAL))
+    )
+    return low, high

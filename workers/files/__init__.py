@@ -1,0 +1,1 @@
+"""Prescore's own files: whole or not at all, and the same bytes each time."""

@@ -1,0 +1,166 @@
+"""People's judgements as JSON lines: captions rated, and pairs of captions of which one is
+preferred. What is wrong is said with line and field.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from service.contract.errors import RequestRefused
+from service.contract.formats import strict_json
+from service.contract.formats.bundles import (
+    MAX_CAPTION_CHARACTERS,
+    MAX_LINE_BYTES,
+    MAX_NAME_CHARACTERS,
+)
+from workers.files import atomic
+
+ALL, AVERAGE, WORST = "all", "average", "worst"  # what pairs are summed up as; no category's name
+_RATED, _PAIR = {"candidate", "rating", "ratings"}, {"a", "b", "preferred"}
+
+
+@dataclass(frozen=True)
+class Rated:
+    """`image` is the name of the one that the caption is of, where that is said."""
+
+    candidate: str
+    references: tuple[str, ...]
+    ratings: tuple[float, ...]
+    image: str | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`category` None counts in the sum of all pairs alone."""
+
+    references: tuple[str, ...]
+    a: str
+    b: str
+    preferred: Literal["a", "b"]
+    category: str | None = None
+
+
+@dataclass(frozen=True)
+class Judgements:
+    rated: Sequence[Rated] = ()
+    pairs: Sequence[Pair] = ()
+
+
+def read(path: Path) -> Judgements:
+    """Both kinds may stand in one file; RequestRefused at the first wrong line."""
+    found: dict[type, list[Any]] = {Rated: [], Pair: []}
+    for _, judgement in _numbered(path):
+        found[type(judgement)].append(judgement)
+    return Judgements(found[Rated], found[Pair])
+
+
+def read_images(path: Path) -> list[tuple[str, Rated]]:
+    """Rated captions alone, each with the name of its image; RequestRefused at the first other
+    line.
+    """
+    found = []
+    for number, judgement in _numbered(path):
+        if isinstance(judgement, Pair):
+            raise RequestRefused(f"line {number}: expected a rated caption, found a pair")
+        if judgement.image is None:
+            _refuse(number, "image", "the name of the image as a text", {})
+        found.append((judgement.image, judgement))
+    return found
+
+
+def write(path: Path, pairs: Iterable[Pair], **notes: Any) -> None:
+    """`notes` stand in every line, for people: `read` passes over fields that it does not know."""
+    lines = (json.dumps(asdict(pair) | notes, ensure_ascii=False) for pair in pairs)
+    atomic.write(path, lambda partial: partial.write_text("\n".join(lines) + "\n", "utf-8"))
+
+
+def _numbered(path: Path) -> Iterator[tuple[int, Rated | Pair]]:
+    if not path.is_file():
+        raise RequestRefused(f"expected a file of judgements, found nothing at {path}")
+    number = 0
+    with path.open("rb") as stream:
+        for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
+            yield number, _judgement(number, _object(number, line))
+    if not number:
+        raise RequestRefused(f"{path.name} is empty: expected a line for each judgement")
+
+
+def _object(number: int, line: bytes) -> Mapping[str, Any]:
+    if len(line) > MAX_LINE_BYTES:
+        raise RequestRefused(f"line {number}: longer than {MAX_LINE_BYTES} bytes")
+    return strict_json.line_object(number, line, RequestRefused)
+
+
+def _judgement(number: int, value: Mapping[str, Any]) -> Rated | Pair:
+    rated, pair = (sorted(names & value.keys()) for names in (_RATED, _PAIR))
+    if bool(rated) == bool(pair):
+        found = ", ".join(value) or "no field at all"
+        raise RequestRefused(
+            f"line {number}: expected candidate and rating or ratings (a rated line), or else "
+            f"a, b and preferred (a pair line), found {found:.100}",
+            pointer=f"/{number}",
+        )
+    references = value.get("references")
+    if not isinstance(references, list) or not references:
+        _refuse(number, "references", "a list of at least one caption", value)
+    people = tuple(
+        _caption(number, f"references/{index}", caption) for index, caption in enumerate(references)
+    )
+    if rated:
+        candidate = _caption(number, "candidate", value.get("candidate"))
+        image = value.get("image")
+        named = image if isinstance(image, str) and image else None
+        return Rated(candidate, people, _ratings(number, value), named)
+    return _pair(number, people, value)
+
+
+def _pair(number: int, references: tuple[str, ...], value: Mapping[str, Any]) -> Pair:
+    a, b = (_caption(number, name, value.get(name)) for name in ("a", "b"))
+    preferred, category = value.get("preferred"), value.get("category")
+    if preferred not in ("a", "b"):
+        _refuse(number, "preferred", '"a" or "b"', value)
+    if category is not None and not _is_name(category):
+        _refuse(number, "category", f"a name other than {ALL}, {AVERAGE} and {WORST}", value)
+    return Pair(references, a, b, preferred, category)
+
+
+def _is_name(value: Any) -> bool:
+    """That can stand as the head of a column."""
+    fits = isinstance(value, str) and 0 < len(value) <= MAX_NAME_CHARACTERS and value.isprintable()
+    return fits and value not in (ALL, AVERAGE, WORST)
+
+
+def _ratings(number: int, value: Mapping[str, Any]) -> tuple[float, ...]:
+    if "ratings" not in value:
+        if not _is_number(value.get("rating")):
+            _refuse(number, "rating", "a number", value)
+        return (float(value["rating"]),)
+    if "rating" in value:
+        _refuse(number, "ratings", "either rating or ratings, not both", value)
+    ratings = value["ratings"]
+    if not isinstance(ratings, list) or not ratings:
+        _refuse(number, "ratings", "a list of at least one number", value)
+    for index, rating in enumerate(ratings):
+        if not _is_number(rating):
+            _refuse(number, f"ratings/{index}", "a number", {f"ratings/{index}": rating})
+    return tuple(map(float, ratings))
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+def _caption(number: int, field: str, value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MAX_CAPTION_CHARACTERS:
+        expected = f"a text of at most {MAX_CAPTION_CHARACTERS} characters"
+        _refuse(number, field, expected, {} if value is None else {field: value})
+    return str(value)
+
+
+def _refuse(number: int, field: str, expected: str, value: Mapping[str, Any]) -> NoReturn:
+    found = repr(value[field])[:100] if field in value else "none"
+    raise RequestRefused(
+        f"line {number}, {field}: expected {expected}, found {found}", pointer=f"/{number}/{field}"
+    )

@@ -1,0 +1,55 @@
+"""Writes safetensors files: whole or not at all, and equal content in equal bytes.
+
+The official writer puts metadata in an order of chance, so that the same weights have another
+SHA-256 each time; here digests are what everything is found by.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.files import atomic
+
+_NAMES = {
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "int64": "I64",
+    "uint8": "U8",
+    "uint16": "U16",
+    "uint32": "U32",
+}
+
+
+def write(
+    path: Path,
+    tensors: Mapping[str, NDArray[Any]],
+    metadata: Mapping[str, str],
+    dtypes: Mapping[str, str] | None = None,
+) -> None:
+    """Tensors by name, sorted. `dtypes` names what numpy has no type for (BF16 as uint16)."""
+    header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
+    arrays, end = [], 0
+    for name, tensor in sorted(tensors.items()):
+        array = np.ascontiguousarray(tensor, tensor.dtype.newbyteorder("<"))
+        header[name] = {
+            "dtype": (dtypes or {}).get(name, _NAMES[array.dtype.name]),
+            "shape": list(tensor.shape),
+            "data_offsets": [end, end + array.nbytes],
+        }
+        arrays.append(array)
+        end += array.nbytes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of eight
+    atomic.write(path, lambda partial: _save(partial, text, arrays))
+
+
+def _save(partial: Path, header: bytes, arrays: Sequence[NDArray[Any]]) -> None:
+    with partial.open("wb") as stream:
+        stream.write(len(header).to_bytes(8, "little") + header)
+        for array in arrays:
+            stream.write(array.data if array.size else b"")

@@ -1,0 +1,1 @@
+"""A captioner run: its checkpoint, its words, its probabilities, its captions."""

@@ -1,0 +1,59 @@
+"""The two recurrent cells. A state is (n, width): h first, then what else the cell keeps."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from workers.inference.products import Product
+
+Tensors = Mapping[str, Tensor]
+
+
+class Gru:
+    """The classic one: the reset gate is applied before the matrix product, one bias a gate."""
+
+    def __init__(self, tensors: Tensors, inputs: int) -> None:
+        gates, candidate = tensors["gates.weight"], tensors["candidate.weight"]
+        self.size = candidate.shape[1]
+        self.width = self.size
+        self.input_weight = torch.cat([gates[:inputs], candidate[:inputs]], dim=1)
+        self.input_bias = torch.cat([tensors["gates.bias"], tensors["candidate.bias"]])
+        self._gates = Product(gates[inputs:])
+        self._candidate = Product(candidate[inputs:])
+
+    def start(self, h: Tensor) -> Tensor:
+        return h
+
+    def step(self, x: Tensor, state: Tensor) -> Tensor:
+        """`x` is the input times `input_weight` plus `input_bias`: (n, 3s)."""
+        s = self.size
+        reset, update = torch.sigmoid(x[:, : 2 * s] + self._gates(state)).chunk(2, dim=1)
+        candidate = torch.tanh(x[:, 2 * s :] + self._candidate(reset * state))
+        return torch.lerp(candidate, state, update)  # u*h + (1-u)*c
+
+
+class Lstm:
+    """Gates in the order input, forget, candidate, output; the second state starts at zero."""
+
+    def __init__(self, tensors: Tensors, inputs: int) -> None:
+        gates = tensors["gates.weight"]
+        self.size = gates.shape[1] // 4
+        self.width = 2 * self.size
+        self.input_weight = gates[:inputs]
+        self.input_bias = tensors["gates.bias"]
+        self._gates = Product(gates[inputs:])
+
+    def start(self, h: Tensor) -> Tensor:
+        return torch.cat([h, torch.zeros_like(h)], dim=1)
+
+    def step(self, x: Tensor, state: Tensor) -> Tensor:
+        """`x` is the input times `input_weight` plus `input_bias`: (n, 4s)."""
+        h, memory = state[:, : self.size], state[:, self.size :]
+        i, f, g, o = (x + self._gates(h)).chunk(4, dim=1)
+        memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(g)
+        return torch.cat([torch.sigmoid(o) * torch.tanh(memory), memory], dim=1)
+
+
+Cell = Gru | Lstm
+CELLS: Mapping[str, type[Gru | Lstm]] = {"gru": Gru, "lstm": Lstm}

@@ -1,0 +1,18 @@
+"""`par`: the image vector is concatenated to every word's embedding, image first."""
+
+from torch import Tensor
+
+from workers.inference.captioners.recurrent import Recurrent
+
+
+class Par(Recurrent):
+    def look(self, features: Tensor) -> Tensor:
+        """The image's share of the cell's input: the same at every word, so computed once."""
+        image = self._image(features)
+        return image @ self.cell.input_weight[: image.shape[1]]
+
+    def begin(self, images: Tensor) -> Tensor:
+        return self._initial(images)
+
+    def _read(self, words: Tensor, images: Tensor) -> Tensor:
+        return super()._read(words, images) + images

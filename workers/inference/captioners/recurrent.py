@@ -1,0 +1,125 @@
+"""What the four architectures share: an RNN over word embeddings, and a softmax layer."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from service.contract.formats.checkpoint_header import Description, widths
+from workers.inference.captioners.cells import CELLS, Cell, Tensors
+from workers.inference.packing import Packed
+from workers.inference.products import Product
+
+MAX_TABLE_BYTES = 256_000_000  # 10,000 words of an LSTM of 512 take 82 MB
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Shares dropped in training: of the image vector, the embedding, the RNN's output."""
+
+    image: float
+    embedding: float
+    output: float
+
+
+class Recurrent:
+    """Base of `init`, `pre`, `par` and `merge`; each says what becomes of the image."""
+
+    def __init__(
+        self,
+        description: Description,
+        tensors: Tensors,
+        dropout: Dropout | None = None,
+        output: Product | None = None,
+    ) -> None:
+        self.description = description
+        self.tensors = dict(tensors)
+        self.dropout = dropout
+        self.inputs, _ = widths(description.architecture, description.config.size)
+        self.cell: Cell = CELLS[description.config.cell](tensors, self.inputs)
+        self.output = output or Product(tensors["output.weight"], tensors["output.bias"])
+        self._table = self._word_table()
+        self._exact: Self | None = None
+
+    def look(self, features: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def begin(self, images: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def hidden(self, images: Tensor, captions: Packed) -> Tensor:
+        images = images[captions.image_rows]
+        state = self.begin(images)
+        hidden, done = [], 0
+        for count in captions.counts:
+            words = captions.words[done : done + count]
+            rows, state = self.step(state[:count], words, images[:count])
+            hidden.append(rows)
+            done += count
+        return torch.cat(hidden)
+
+    def step(self, state: Tensor, words: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
+        state = self.cell.step(self._read(words, images), state)
+        h = state[:, : self.cell.size]
+        return self._see(self._drop(h, "output"), images), state
+
+    def select(self, state: Tensor, rows: Tensor) -> Tensor:
+        return state[rows]
+
+    def exact(self) -> Self:
+        """Words and softmax layer, the large parts, stay shared in float32: their values are."""
+        if self._exact is not None:
+            return self._exact
+        shared = ("embedding.weight", "output.weight", "output.bias")
+        tensors = {
+            name: tensor if name in shared else tensor.double()
+            for name, tensor in self.tensors.items()
+        }
+        self._exact = type(self)(self.description, tensors, output=self.output)
+        return self._exact
+
+    def on(self, device: torch.device) -> Self:
+        return type(self)(
+            self.description, {name: tensor.to(device) for name, tensor in self.tensors.items()}
+        )
+
+    def _read(self, words: Tensor, images: Tensor) -> Tensor:  # noqa: ARG002  par looks at it
+        """What the cell reads at these words: embedding times input weight, plus bias."""
+        if self._table is not None:
+            return self._table[words]
+        embedded = self.tensors["embedding.weight"][words].to(self.cell.input_weight)
+        return self._into_cell(self._drop(embedded, "embedding"))
+
+    def _see(self, h: Tensor, images: Tensor) -> Tensor:  # noqa: ARG002  merge looks at it
+        """What the softmax layer sees."""
+        return h
+
+    def _image(self, features: Tensor) -> Tensor:
+        """The image vector (n, s): L2-normalised features through the linear layer."""
+        weight = self.tensors["image.weight"]
+        unit = functional.normalize(features.to(weight), dim=1, eps=1e-30)  # zeros stay zeros
+        return self._drop(torch.addmm(self.tensors["image.bias"], unit, weight), "image")
+
+    def _initial(self, images: Tensor) -> Tensor:
+        return self.cell.start(self.tensors["initial"].expand(len(images), -1))
+
+    def _into_cell(self, x: Tensor) -> Tensor:
+        """The words are the last rows of the input weight; `par` has its image before them."""
+        return torch.addmm(self.cell.input_bias, x, self.cell.input_weight[-x.shape[1] :])
+
+    def _drop(self, x: Tensor, place: str) -> Tensor:
+        if self.dropout is None:
+            return x
+        return functional.dropout(x, getattr(self.dropout, place))
+
+    def _word_table(self) -> Tensor | None:
+        """Every word times the input weight, once: it halves the RNN's work for each token."""
+        embedding = self.tensors["embedding.weight"]
+        size = embedding.shape[0] * self.cell.input_weight.shape[1] * embedding.element_size()
+        trained = embedding.requires_grad or self.dropout is not None
+        exact = self.cell.input_weight.dtype == torch.float64
+        if trained or exact or size > MAX_TABLE_BYTES:
+            return None
+        return self._into_cell(embedding)

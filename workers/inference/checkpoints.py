@@ -1,0 +1,59 @@
+"""Canonical checkpoints: opened, checked, written. The header is judged by service.contract."""
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
+from service.contract.formats import checkpoint_header
+from workers.files import tensor_files
+from workers.inference.captioners import ARCHITECTURES, Recurrent
+
+
+def read(path: Path | str, device: torch.device | str = "cpu") -> Recurrent:
+    """The captioner in a file, in float32 on `device`.
+
+    Raises InvalidCheckpoint (header, metadata, config, vocabulary) before any tensor is touched,
+    and UnusableCheckpoint where a tensor's values are not finite.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidCheckpoint(f"expected a checkpoint file, found nothing at {path}")
+    header = checkpoint_header.read(path)
+    tensors = {}
+    try:
+        with safe_open(path, framework="pt", device=str(device)) as file:
+            for name in header.tensors:
+                tensors[name] = file.get_tensor(name).float()
+    except SafetensorError as error:  # what our header check lets through, the library must open
+        raise UnusableCheckpoint(f"the tensors cannot be read: {error}") from None
+    for name, tensor in tensors.items():
+        _check_finite(name, tensor)
+    description = header.description
+    return ARCHITECTURES[description.architecture](description, tensors)
+
+
+def write(path: Path | str, model: Recurrent, dtype: torch.dtype = torch.float32) -> None:
+    """A canonical checkpoint, whole or not at all."""
+    tensors = {
+        name: tensor.detach().to("cpu", dtype).contiguous()
+        for name, tensor in model.tensors.items()
+    }
+    dtypes = {}
+    if dtype == torch.bfloat16:
+        tensors = {name: tensor.view(torch.uint16) for name, tensor in tensors.items()}
+        dtypes = dict.fromkeys(tensors, "BF16")
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+    metadata = checkpoint_header.metadata_of(model.description)
+    tensor_files.write(Path(path), arrays, metadata, dtypes)
+
+
+def _check_finite(name: str, tensor: torch.Tensor) -> None:
+    wrong = int((~torch.isfinite(tensor)).sum())
+    if wrong:
+        raise UnusableCheckpoint(
+            f"tensor {name}: {wrong} of {tensor.numel()} values are not finite numbers; "
+            "did the training diverge?",
+            pointer=f"/{name}",
+        )

@@ -1,0 +1,80 @@
+"""The cached probability matrix: what the model thinks of every reference token."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from service.contract.errors import InvalidColumns
+from workers.files import tensor_files
+
+_TENSORS = ("logp", "rank", "caption_offsets", "image_offsets", "top_ids", "top_logp")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """T tokens (END included), C captions, N images; k of the model's own first words.
+
+    logp            (T)     f32  natural log-probability of the reference token
+    rank            (T)     u16 or u32  number of words with a strictly larger logit
+    caption_offsets (C+1)   i64  into tokens
+    image_offsets   (N+1)   i64  into captions
+    top_ids         (T, k)  u16 or u32;  top_logp (T, k) f32
+    entropy         (T)     f32, nats; only where asked for
+    """
+
+    logp: NDArray[np.float32]
+    rank: NDArray[np.unsignedinteger]
+    caption_offsets: NDArray[np.int64]
+    image_offsets: NDArray[np.int64]
+    top_ids: NDArray[np.unsignedinteger]
+    top_logp: NDArray[np.float32]
+    entropy: NDArray[np.float32] | None = None
+
+
+def concatenate(parts: Sequence[Columns]) -> Columns:
+    """The columns of consecutive shards as one."""
+    entropies = [part.entropy for part in parts if part.entropy is not None]
+    return Columns(
+        logp=np.concatenate([part.logp for part in parts]),
+        rank=np.concatenate([part.rank for part in parts]),
+        caption_offsets=_chained([part.caption_offsets for part in parts]),
+        image_offsets=_chained([part.image_offsets for part in parts]),
+        top_ids=np.concatenate([part.top_ids for part in parts]),
+        top_logp=np.concatenate([part.top_logp for part in parts]),
+        entropy=np.concatenate(entropies) if len(entropies) == len(parts) else None,
+    )
+
+
+def write(path: Path, columns: Columns, metadata: Mapping[str, str] | None = None) -> None:
+    """A safetensors file, whole or not at all."""
+    tensors = {name: getattr(columns, name) for name in _TENSORS}
+    if columns.entropy is not None:
+        tensors["entropy"] = columns.entropy
+    tensor_files.write(path, tensors, metadata or {})
+
+
+def read(path: Path) -> tuple[Columns, dict[str, str]]:
+    """Columns and their metadata; InvalidColumns where the file is not what it must be."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            names = set(file.keys())
+            missing = [name for name in _TENSORS if name not in names]
+            if missing:
+                raise InvalidColumns(f"expected the tensors {_TENSORS}, missing: {missing}")
+            tensors = {name: file.get_tensor(name) for name in names & {*_TENSORS, "entropy"}}
+            return Columns(**tensors), file.metadata() or {}
+    except SafetensorError as error:
+        raise InvalidColumns(f"not a columns file: {error}") from None
+
+
+def index_type(vocabulary_size: int) -> type[np.uint16] | type[np.uint32]:
+    return np.uint16 if vocabulary_size <= 2**16 else np.uint32
+
+
+def _chained(offsets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    steps = np.concatenate([np.diff(part) for part in offsets])
+    return np.concatenate([[0], np.cumsum(steps)]).astype(np.int64)

@@ -1,0 +1,198 @@
+"""Greedy and beam search with a cached state, batched over images and beams.
+
+The beam search is that of the pre-gen paper: the beam holds complete hypotheses too, which compete
+by their probability; an image is done when the best hypothesis of its beam is complete.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from service.contract.errors import Canceled, UnusableCheckpoint
+from service.contract.formats.checkpoint_header import EDGE, UNK
+from service.contract.plan.planning import decoding_block
+from workers.inference.captioners import Captioner, State
+from workers.inference.features import check_size
+from workers.progress import Progress, Stop, never, silent
+
+CHUNK_BYTES = {"cpu": 20_000_000, "cuda": 512_000_000}  # logits alive at once
+
+
+@dataclass(frozen=True)
+class Options:
+    """The defaults are the paper's. `length_power` 1 compares hypotheses by their mean."""
+
+    beam: int = 3
+    min_words: int = 4  # END is not allowed before
+    max_words: int = 50
+    unk: bool = False
+    length_power: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.beam < 1 or not 0 <= self.min_words <= self.max_words or self.max_words < 1:
+            raise ValueError(f"expected beam >= 1 and 0 <= min_words <= max_words, found {self}")
+
+
+GREEDY = Options(beam=1)
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A caption's word ids without END, and the sum of their log-probabilities, END's included."""
+
+    words: tuple[int, ...]
+    logp: float
+
+
+@torch.inference_mode()
+def decode(
+    model: Captioner,
+    features: NDArray[np.floating],
+    options: Options = Options(),
+    progress: Progress = silent,
+    stop: Stop = never,
+) -> list[Decoded]:
+    """A caption for each row of `features` (N, D); Canceled at the next block when stopped."""
+    check_size(features, model.description.config.feature_size)
+    captions: list[Decoded] = []
+    size = decoding_block(options.beam, options.max_words)
+    for start in range(0, len(features), size):
+        if stop():
+            raise Canceled(f"stopped after {start} of {len(features)} images")
+        block = torch.tensor(features[start : start + size], device=model.output.weight.device)
+        captions += _Search(model, block, options).run()
+        progress(len(captions), len(features))
+    return captions
+
+
+def text(model: Captioner, caption: Decoded) -> str:
+    return " ".join(model.description.vocabulary[word] for word in caption.words)
+
+
+class _Search:
+    """A block of images. Hypotheses are (n, w): n images still searching, w places in a beam."""
+
+    def __init__(self, model: Captioner, features: Tensor, options: Options) -> None:
+        self._model = model
+        self._options = options
+        self._results: list[Decoded | None] = [None] * len(features)
+        n, w = len(features), options.beam
+        device = features.device
+        self._images = model.look(features)
+        self._state: State = model.select(
+            model.begin(self._images), torch.arange(n, device=device).repeat_interleave(w)
+        )
+        self._places = torch.arange(n, device=device)  # which image of the block each one is
+        self._logp = torch.full((n, w), -torch.inf, dtype=torch.float64, device=device)
+        self._logp[:, 0] = 0.0
+        self._complete = torch.zeros(n, w, dtype=torch.bool, device=device)
+        self._words = torch.full((n, w, options.max_words), EDGE, device=device)
+        self._lengths = torch.zeros(n, w, dtype=torch.long, device=device)
+        self._last = torch.full((n, w), EDGE, device=device)
+        self._chunk = max(1, CHUNK_BYTES[device.type] // (4 * model.output.weight.shape[1]))
+
+    def run(self) -> list[Decoded]:
+        for depth in range(self._options.max_words):
+            self._advance(depth)
+            self._drop_finished()
+            if not len(self._places):
+                break
+        done = [caption for caption in self._results if caption is not None]
+        assert len(done) == len(self._results)
+        return done
+
+    def _advance(self, depth: int) -> None:
+        """Every incomplete hypothesis grows by a word; the best `w` of an image stay."""
+        w = self._options.beam
+        rows = (~self._complete & self._logp.isfinite()).flatten().nonzero()[:, 0]
+        logp, words, state = self._expand(rows, depth)
+        grown = self._logp.new_full((len(self._places) * w, w), -torch.inf)
+        grown[rows] = self._logp.flatten()[rows, None] + logp
+        next_words = self._words.new_zeros(grown.shape)
+        next_words[rows] = words
+        kept = self._logp.masked_fill(~self._complete, -torch.inf)  # first: they win ties
+        pool = torch.cat([kept, grown.view(-1, w * w)], dim=1)
+        chosen = self._rank(pool, depth)[:, :w]
+        parents = torch.where(chosen < w, chosen, (chosen - w) // w)
+        added = next_words.view(-1, w * w).gather(1, (chosen - w).clamp(min=0))
+        self._take(parents, rows, state)
+        self._logp = pool.gather(1, chosen)
+        self._grow(added, chosen >= w, depth)
+
+    def _expand(self, rows: Tensor, depth: int) -> tuple[Tensor, Tensor, State]:
+        """The best words of each row and their log-probabilities, both (rows, w)."""
+        images = self._images[rows // self._options.beam]
+        hidden, state = self._model.step(
+            self._model.select(self._state, rows), self._last.flatten()[rows], images
+        )
+        logp, words = [], []
+        for start in range(0, len(rows), self._chunk):
+            logits = self._model.output(hidden[start : start + self._chunk])
+            total = torch.logsumexp(logits, dim=1, keepdim=True)  # before words are forbidden
+            if depth < self._options.min_words:
+                logits[:, EDGE] = -torch.inf
+            if not self._options.unk:
+                logits[:, UNK] = -torch.inf
+            best = logits.topk(min(self._options.beam, logits.shape[1]), dim=1)
+            logp.append(best.values.double() - total)
+            words.append(best.indices)
+        found = torch.cat(logp)
+        if found.isnan().any():
+            raise UnusableCheckpoint(
+                "the model's logits are not finite: "
+                "its weights are too large for float32 arithmetic"
+            )
+        missing = self._options.beam - found.shape[1]  # a beam wider than the vocabulary
+        pad = torch.nn.functional.pad
+        return (
+            pad(found, (0, missing), value=-torch.inf),
+            pad(torch.cat(words), (0, missing)),
+            state,
+        )
+
+    def _rank(self, pool: Tensor, depth: int) -> Tensor:
+        """Places of `pool` (kept hypotheses, then grown ones), best first."""
+        if self._options.length_power:
+            tokens = torch.full_like(pool, depth + 1)
+            tokens[:, : self._options.beam] = self._lengths + 1
+            pool = pool / tokens**self._options.length_power
+        return pool.sort(dim=1, descending=True, stable=True).indices
+
+    def _take(self, parents: Tensor, rows: Tensor, state: State) -> None:
+        """Every hypothesis becomes the heir of its parent."""
+        self._words = self._words.gather(1, parents[:, :, None].expand_as(self._words))
+        self._lengths = self._lengths.gather(1, parents)
+        self._complete = self._complete.gather(1, parents)
+        places = parents.new_zeros(self._logp.numel())  # complete ones have no state: any will do
+        places[rows] = torch.arange(len(rows), device=rows.device)
+        flat = (
+            parents + self._options.beam * torch.arange(len(parents), device=rows.device)[:, None]
+        )
+        self._state = self._model.select(state, places[flat.flatten()])
+
+    def _grow(self, added: Tensor, grown: Tensor, depth: int) -> None:
+        ended = grown & (added == EDGE)
+        longer = grown & ~ended
+        self._words[:, :, depth] = torch.where(longer, added, self._words[:, :, depth])
+        self._lengths += longer
+        self._last = added
+        self._complete |= ended | (longer & (depth + 1 == self._options.max_words))
+
+    def _drop_finished(self) -> None:
+        stuck = self._logp[:, 0].isinf()  # nothing may follow: no word is allowed
+        finished = self._complete[:, 0] | stuck
+        for row in finished.nonzero()[:, 0].tolist():
+            words = self._words[row, 0, : self._lengths[row, 0]].tolist()
+            logp = float(self._logp[row, 0])
+            self._results[int(self._places[row])] = Decoded(tuple(words), logp)
+        going_on = (~finished).nonzero()[:, 0]
+        w = self._options.beam
+        flat = (going_on[:, None] * w + torch.arange(w, device=going_on.device)).flatten()
+        self._state = self._model.select(self._state, flat)
+        self._images, self._places = self._images[going_on], self._places[going_on]
+        self._logp, self._complete = self._logp[going_on], self._complete[going_on]
+        self._words, self._lengths = self._words[going_on], self._lengths[going_on]
+        self._last = self._last[going_on]

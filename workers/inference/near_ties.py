@@ -1,0 +1,110 @@
+"""Who is first, decided exactly.
+
+The last bits of a float32 product depend on how many rows it has, on the kernel and on the device.
+Almost always that does not matter; where the reference word and a rival are closer than the
+arithmetic can tell, the decision is made again in float64. So "rank 0" means the same thing in
+columns, in the prefix walk, in fp32, in bf16, on every device and in every batch.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from workers.inference.captioners import Captioner
+from workers.inference.packing import batches, pack
+from workers.inference.products import Product
+from workers.inference.vocabulary import Encoded, Subset
+
+_BATCH_TOKENS = 4_096
+_ROWS, _WORDS = 1_024, 2_048  # float64 logits alive at once: 17 MB
+_TIE = 2.0**-40  # of the largest logit there could be; float64 products agree far closer
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How far two computed logits of one row may be from the truth, together."""
+
+    relative: float  # of |h| times the longest column of the weight, by Cauchy and Schwarz
+    longest: float
+    bias: float
+
+    def of(self, hidden: Tensor) -> Tensor:
+        """(n, o) -> (n)."""
+        largest: Tensor = hidden.float().norm(dim=1) * self.longest + self.bias
+        return largest * self.relative
+
+
+def margin(output: Product, dtype: torch.dtype) -> Margin:
+    """For float32: a long sum's worst case. For bf16: both factors and the result rounded."""
+    size = max(output.weight.shape[0], 64)
+    relative = size * 2.0**-23 if dtype == torch.float32 else 2 * (2.0**-8 + 2.0**-9)
+    longest = float(output.weight.norm(dim=0).max())
+    bias = 0.0 if output.bias is None else float(output.bias.abs().max())
+    return Margin(relative, longest, bias if dtype == torch.float32 else 0.0)
+
+
+def undecided(targets: Tensor, best: Tensor, margins: Tensor) -> Tensor:
+    """Rows in which the target logit may or may not be the largest. `best` (n, 2): the top two."""
+    first, second = best[:, 0], best[:, 1]
+    close = targets >= first - margins
+    rival_close = (targets < first) | (second >= first - margins)
+    return close & rival_close
+
+
+def decide(
+    model: Captioner,
+    features: NDArray[np.floating],
+    encoded: Encoded,
+    tokens: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rank and first word (the lowest id of equals) of these tokens (sorted), in float64."""
+    ranks, firsts = np.zeros_like(tokens), np.zeros_like(tokens)
+    if not len(tokens):
+        return ranks, firsts
+    chosen = encoded.subset(
+        np.unique(np.searchsorted(encoded.caption_offsets, tokens, side="right") - 1)
+    )
+    hidden = _hidden(model.exact(), features, chosen)
+    where = np.searchsorted(chosen.tokens, tokens)
+    for start in range(0, len(tokens), _ROWS):
+        rows = slice(start, start + _ROWS)
+        targets = torch.from_numpy(encoded.tokens[tokens[rows]]).to(hidden.device)
+        found = _rank(hidden[torch.from_numpy(where[rows])], targets, model.output)
+        ranks[rows], firsts[rows] = (result.cpu().numpy() for result in found)
+    return ranks, firsts
+
+
+def _hidden(model: Captioner, features: NDArray[np.floating], chosen: Subset) -> Tensor:
+    device = model.output.weight.device
+    images = model.look(torch.tensor(features[chosen.images], device=device))
+    hidden: Tensor | None = None
+    for batch in batches(chosen.captions, _BATCH_TOKENS):
+        packed = pack(chosen.captions, batch, images.device)
+        rows = model.hidden(images, packed)
+        if hidden is None:
+            hidden = rows.new_empty(len(chosen.captions.tokens), rows.shape[1])
+        hidden[torch.from_numpy(packed.places)] = rows
+    assert hidden is not None
+    return hidden
+
+
+def _rank(hidden: Tensor, targets: Tensor, output: Product) -> tuple[Tensor, Tensor]:
+    bias = output.weight.new_zeros(output.weight.shape[1]) if output.bias is None else output.bias
+    own = (hidden * output.weight[:, targets].T.double()).sum(1) + bias[targets].double()
+    longest = float(output.weight.norm(dim=0).max())
+    tie = _TIE * (hidden.norm(dim=1) * longest + float(bias.abs().max()))
+    rank = torch.zeros_like(targets)
+    best, first = own - torch.inf, torch.zeros_like(targets)
+    for start in range(0, output.weight.shape[1], _WORDS):
+        words = slice(start, start + _WORDS)
+        logits = torch.addmm(bias[words].double(), hidden, output.weight[:, words].double())
+        rank += (logits > (own + tie)[:, None]).sum(1)
+        highest = logits.max(1).values
+        lowest_id = (logits >= (highest - tie)[:, None]).int().argmax(1) + start
+        better = highest > best + tie
+        best = torch.where(better, highest, best)
+        first = torch.where(better, lowest_id, first)
+    return rank, first

@@ -1,0 +1,56 @@
+"""Ragged captions in the order in which an RNN reads them: no padding, no wasted row."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from service.contract.formats.checkpoint_header import EDGE
+from workers.inference.vocabulary import Encoded
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Captions sorted by falling length, tokens by time: at time t the first counts[t] are alive.
+
+    words      (T)  the word read at each place: START, then the caption's own
+    counts          as many as the longest caption has tokens
+    image_rows (C)  the image that each caption belongs to
+    places     (T)  where each token stands in the order of `Encoded.tokens`
+    """
+
+    words: Tensor
+    counts: list[int]
+    image_rows: Tensor
+    places: NDArray[np.int64]
+
+
+def pack(encoded: Encoded, captions: NDArray[np.int64], device: torch.device) -> Packed:
+    """These captions (indices, any order); image rows count from the first image of `encoded`."""
+    lengths = encoded.lengths[captions]
+    order = np.argsort(-lengths, kind="stable")
+    alive = len(lengths) - np.cumsum(np.bincount(lengths))[:-1]  # captions longer than t
+    starts = encoded.caption_offsets[captions[order]]
+    places = np.concatenate([starts[:count] + time for time, count in enumerate(alive)])
+    read = np.concatenate([[EDGE], encoded.tokens[:-1]])  # a caption's END is the next one's START
+    return Packed(
+        words=torch.from_numpy(read[places]).to(device),
+        counts=[int(count) for count in alive],
+        image_rows=torch.from_numpy(encoded.caption_images[captions[order]]).to(device),
+        places=places,
+    )
+
+
+def batches(encoded: Encoded, max_tokens: int) -> list[NDArray[np.int64]]:
+    """All captions, longest first, cut where a batch would hold more than `max_tokens`."""
+    lengths = encoded.lengths
+    order = np.argsort(-lengths, kind="stable")
+    result, start, tokens = [], 0, 0
+    for index, length in enumerate(lengths[order]):
+        if tokens and tokens + length > max_tokens:
+            result.append(order[start:index])
+            start, tokens = index, 0
+        tokens += length
+    return [*result, order[start:]] if start < len(order) else result

@@ -1,0 +1,243 @@
+"""From a captioner and references to columns: one forward pass, never the whole matrix.
+
+Images are taken in fixed blocks of consecutive ones; a block's captions are batched by length and
+projected to the vocabulary a few hundred rows at a time. A shard is whole blocks, so sharding
+cannot change a batch, and columns are equal to the last bit however they were sharded.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from service.contract.errors import Canceled, CheckpointMismatch, UnusableCheckpoint
+from service.contract.plan.planning import BLOCK_IMAGES
+from workers.inference import near_ties
+from workers.inference.captioners import Captioner
+from workers.inference.columns import Columns, index_type
+from workers.inference.features import check_size
+from workers.inference.packing import batches, pack
+from workers.inference.products import Product
+from workers.inference.vocabulary import Encoded
+from workers.progress import Progress, Stop, never, silent
+
+BATCH_TOKENS = 8_192  # hidden rows alive at once: 17 MB for 512 units
+LOGITS_BYTES = {"cpu": 10_000_000, "cuda": 256_000_000}  # one chunk; a second one is scratch
+
+Precision = Literal["fp32", "bf16"]
+
+
+@dataclass(frozen=True)
+class Options:
+    precision: Precision = "fp32"
+    top: int = 1
+    entropy: bool = False
+
+
+def shards(images: int, count: int) -> list[range]:
+    """The images in at most `count` shards of whole blocks."""
+    blocks = -(-images // BLOCK_IMAGES)
+    bounds = [blocks * shard // count * BLOCK_IMAGES for shard in range(count + 1)]
+    parts = [range(start, min(stop, images)) for start, stop in pairwise(bounds)]
+    return [part for part in parts if part]
+
+
+@torch.inference_mode()
+def columns(
+    model: Captioner,
+    features: NDArray[np.floating],
+    encoded: Encoded,
+    options: Options = Options(),
+    progress: Progress = silent,
+    stop: Stop = never,
+) -> Columns:
+    """Teacher forcing of every caption. `features` (N, D): a row for each image of `encoded`.
+
+    Raises Canceled at the next block when `stop()` says so.
+    """
+    check_features(model, features, encoded)
+    scorer = _Scorer(model, options)
+    rows = _Rows.empty(len(encoded.tokens), scorer.top, with_entropy=options.entropy)
+    for start in range(0, encoded.images, BLOCK_IMAGES):
+        if stop():
+            raise Canceled(f"stopped after {start} of {encoded.images} images")
+        end = min(start + BLOCK_IMAGES, encoded.images)
+        first = encoded.caption_offsets[encoded.image_offsets[start]]
+        scorer.block(features[start:end], encoded.part(start, end), rows, first)
+        progress(end, encoded.images)
+    if np.isnan(rows.logp).any():
+        raise UnusableCheckpoint(
+            "the model's logits are not finite: its weights are too large for float32 arithmetic"
+        )
+    _settle_near_ties(model, features, encoded, rows)
+    index = index_type(len(model.description.vocabulary))
+    return Columns(
+        logp=rows.logp,
+        rank=rows.rank.astype(index),
+        caption_offsets=encoded.caption_offsets,
+        image_offsets=encoded.image_offsets,
+        top_ids=rows.top_ids.astype(index),
+        top_logp=rows.top_logp,
+        entropy=rows.entropy,
+    )
+
+
+def check_features(model: Captioner, features: NDArray[np.floating], encoded: Encoded) -> None:
+    check_size(features, model.description.config.feature_size)
+    if len(features) != encoded.images:
+        raise CheckpointMismatch(
+            f"expected a row of features for each of {encoded.images} images, found {len(features)}"
+        )
+    words = len(model.description.vocabulary)
+    if len(encoded.tokens) and int(encoded.tokens.max()) >= words:
+        raise CheckpointMismatch(
+            f"the references hold word id {encoded.tokens.max()}, the vocabulary has {words} "
+            "words: they were encoded with another checkpoint's vocabulary"
+        )
+
+
+def chunk_rows(model: Captioner) -> int:
+    """Rows of logits alive at once."""
+    weight = model.output.weight
+    return max(1, LOGITS_BYTES[weight.device.type] // (4 * weight.shape[1]))
+
+
+@dataclass
+class _Rows:
+    """Columns in the making; `near` marks tokens whose rank 0 is still undecided."""
+
+    logp: NDArray[np.float32]
+    rank: NDArray[np.int64]
+    top_ids: NDArray[np.int64]
+    top_logp: NDArray[np.float32]
+    entropy: NDArray[np.float32] | None
+    near: NDArray[np.bool_]
+
+    @classmethod
+    def empty(cls, tokens: int, top: int, *, with_entropy: bool) -> "_Rows":
+        return cls(
+            logp=np.empty(tokens, np.float32),
+            rank=np.empty(tokens, np.int64),
+            top_ids=np.empty((tokens, top), np.int64),
+            top_logp=np.empty((tokens, top), np.float32),
+            entropy=np.empty(tokens, np.float32) if with_entropy else None,
+            near=np.empty(tokens, np.bool_),
+        )
+
+
+@dataclass
+class _Judged:
+    """One chunk, still on the device."""
+
+    logp: Tensor
+    rank: Tensor
+    top_ids: Tensor
+    top_logp: Tensor
+    entropy: Tensor | None
+    near: Tensor
+
+
+class _Scorer:
+    def __init__(self, model: Captioner, options: Options) -> None:
+        self._model = model
+        self._options = options
+        self._device = model.output.weight.device
+        self.top = min(options.top, len(model.description.vocabulary))
+        self._chunk = chunk_rows(model)
+        self._scratch = model.output.weight.new_empty(
+            self._chunk, len(model.description.vocabulary)
+        )
+        self._margin = near_ties.margin(model.output, torch.float32)
+        self._half = (
+            _HalfPrecision(model.output, self._chunk) if options.precision == "bf16" else None
+        )
+
+    def block(
+        self, features: NDArray[np.floating], encoded: Encoded, rows: _Rows, first: int
+    ) -> None:
+        """Scores one block; its first token has number `first` in `rows`."""
+        images = self._model.look(torch.tensor(features, device=self._device))
+        for batch in batches(encoded, BATCH_TOKENS):
+            packed = pack(encoded, batch, images.device)
+            hidden = self._model.hidden(images, packed)
+            targets = torch.from_numpy(encoded.tokens[packed.places]).to(images.device)
+            for start in range(0, len(targets), self._chunk):
+                chunk = slice(start, start + self._chunk)
+                judged = self._judge(hidden[chunk], targets[chunk])
+                _put(rows, first + packed.places[chunk], judged)
+
+    def _judge(self, hidden: Tensor, targets: Tensor) -> _Judged:
+        if self._half is None:
+            return self._epilogue(self._model.output(hidden), targets, self._margin.of(hidden))
+        logits = self._half.logits(hidden, targets)
+        judged = self._epilogue(logits, targets, self._half.margin.of(hidden))
+        redo = judged.near.nonzero()[:, 0]
+        if len(redo):
+            hidden, targets = hidden[redo], targets[redo]
+            again = self._epilogue(self._model.output(hidden), targets, self._margin.of(hidden))
+            for name, value in vars(again).items():
+                if value is not None:
+                    getattr(judged, name)[redo] = value
+        return judged
+
+    def _epilogue(self, logits: Tensor, targets: Tensor, margins: Tensor) -> _Judged:
+        """Everything we want of a chunk of logits (n, V), which may be overwritten."""
+        own = logits.gather(1, targets[:, None])
+        best, ids = logits.topk(max(2, self.top), dim=1)
+        scratch = self._scratch[: len(logits)]
+        total = torch.sub(logits, best[:, :1], out=scratch).exp_().sum(1).log_() + best[:, 0]
+        entropy = _entropy(logits, total) if self._options.entropy else None
+        larger = torch.gt(logits, own, out=logits).sum(1)  # as 0.0 and 1.0: exact below 2^24
+        return _Judged(
+            logp=(own[:, 0] - total).clamp(max=0),
+            rank=larger.long(),
+            top_ids=ids[:, : self.top],
+            top_logp=(best[:, : self.top] - total[:, None]).clamp(max=0),
+            entropy=entropy,
+            near=near_ties.undecided(own[:, 0], best, margins),
+        )
+
+
+class _HalfPrecision:
+    """The projection in bf16; the reference word's own logit is taken in float32 all the same."""
+
+    def __init__(self, output: Product, rows: int) -> None:
+        self._product = Product(output.weight.bfloat16())
+        columns = output.weight.shape[1]
+        self._bias = output.weight.new_zeros(columns) if output.bias is None else output.bias
+        self._logits = output.weight.new_empty(rows, columns)
+        self._words = output.weight.t().contiguous()
+        self.margin = near_ties.margin(output, torch.bfloat16)
+
+    def logits(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        rounded = self._product(hidden.bfloat16())
+        logits = torch.add(rounded, self._bias, out=self._logits[: len(hidden)])  # in float32
+        own = (hidden * self._words[targets]).sum(1) + self._bias[targets]
+        return logits.scatter_(1, targets[:, None], own[:, None])
+
+
+def _entropy(logits: Tensor, total: Tensor) -> Tensor:
+    logp = logits - total[:, None]
+    return -(logp.exp() * logp).sum(1)
+
+
+def _put(rows: _Rows, places: NDArray[np.int64], judged: _Judged) -> None:
+    for name, value in vars(judged).items():
+        if value is not None:
+            getattr(rows, name)[places] = value.cpu().numpy()
+
+
+def _settle_near_ties(
+    model: Captioner, features: NDArray[np.floating], encoded: Encoded, rows: _Rows
+) -> None:
+    tokens = rows.near.nonzero()[0]
+    rank, first = near_ties.decide(model, features, encoded, tokens)
+    rows.rank[tokens] = rank
+    for token, word in zip(tokens, first, strict=True):
+        others = rows.top_ids[token]
+        others[others == word] = others[0]  # a rival that stood further down changes places
+        others[0] = word

@@ -1,0 +1,189 @@
+"""What stays warm between works."""
+
+import json
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from service.contract.errors import MetricUnavailable
+from service.contract.plan import assets
+from service.contract.settings import Settings
+from workers.progress import Progress, Stop, never, silent
+
+if TYPE_CHECKING:
+    from workers.inference.captioners import Recurrent
+    from workers.metrics.java.jvm import Jvm
+    from workers.metrics.learned.model import Model
+    from workers.metrics.references import References
+    from workers.metrics.scenes.tuples import Parser
+    from workers.metrics.tokens import Tokenizer
+    from workers.metrics.vectors.encoder import Encoder
+    from workers.metrics.vectors.word_vectors import WordVectors
+
+
+@dataclass
+class Toolbox:
+    """Each of these is read when it is first asked for, and only the last one is kept."""
+
+    device: str
+    places: assets.Places
+    remember: bool = True  # the tuples of captions, in a store at home
+    _model: "tuple[str, Recurrent] | None" = None
+    _jvm: "Jvm | None" = None
+    _references: "tuple[str, References] | None" = None
+    _tokens: tuple[tuple[str, str], list[int], list[str]] | None = None
+    _parser: "Parser | None" = None
+    _vectors: "tuple[str, WordVectors] | None" = None
+    _learned: "tuple[str | None, Model] | None" = None
+    _encoder: "tuple[tuple[str, int | None], Encoder] | None" = None
+
+    @classmethod
+    def of(cls, chosen: Settings) -> "Toolbox":
+        return cls(chosen.device, assets.Places.of(chosen))
+
+    @classmethod
+    def from_environment(cls) -> "Toolbox":
+        return cls(os.environ["PRESCORE_DEVICE"], assets.Places.from_environment(os.environ))
+
+    def model(self, digest: str, path: Path) -> "Recurrent":
+        from workers.inference import checkpoints, devices
+
+        if self._model is None or self._model[0] != digest:
+            self._model = None  # the old one first: two may not fit
+            self._model = (digest, checkpoints.read(path, devices.resolve(self.device)))
+        return self._model[1]
+
+    def jvm(self, deadline: float | None = None) -> "Jvm":
+        """`deadline`, in seconds, is for the one that is started now."""
+        from workers.metrics.java.jvm import Jvm
+
+        if self._jvm is None:
+            self._jvm = Jvm() if deadline is None else Jvm(deadline=deadline)
+        return self._jvm
+
+    def references(self, digest: str, path: Path) -> "References":
+        """The metrics of an evaluation come here one after the other for the same."""
+        from workers.metrics import references
+
+        if self._references is None or self._references[0] != digest:
+            self._references = None
+            self._references = (digest, references.read(path))
+        return self._references[1]
+
+    def tokens(
+        self, digest: str, path: Path, tokenizer: "Tokenizer"
+    ) -> tuple[list[int], list[str]]:
+        """Places in the split and tokenised captions."""
+        from workers.metrics.tokens import tokenize
+
+        asked = (digest, tokenizer)
+        if self._tokens is None or self._tokens[0] != asked:
+            pairs = json.loads(path.read_text("utf-8"))
+            captions = tokenize([caption for _, caption in pairs], tokenizer, self.jvm())
+            self._tokens = (asked, [place for place, _ in pairs], captions)
+        return self._tokens[1:]
+
+    def parser(self) -> "Parser":
+        """MetricUnavailable where SPICE's files are not here."""
+        from workers.metrics.scenes import tuples
+
+        if self._parser is None:
+            self._parser = tuples.from_assets(self.places, remember=self.remember)
+        return self._parser
+
+    def vectors(self, sha256: str | None) -> "WordVectors":
+        """Those that the work was planned with; MetricUnavailable where others are here."""
+        from workers.metrics.vectors import word_vectors
+
+        found = assets.locate("word-vectors", self.places)
+        _check_same(found, sha256, "word vectors")
+        if self._vectors is None or self._vectors[0] != found.sha256:
+            self._vectors = (found.sha256, word_vectors.read(found.path))
+        return self._vectors[1]
+
+    def bring(
+        self,
+        family: str,
+        parameters: Mapping[str, Any],
+        progress: Progress = silent,
+        stop: Stop = never,
+    ) -> dict[str, Any]:
+        """What a family is scored with beside captions and references, by the name that its
+        function has for it; `parameters` are those that it was planned with. MetricUnavailable
+        where it is not here.
+        """
+        if "model" in parameters:
+            model = self.learned(parameters["model"])
+            needs = self.features(model.features, parameters["vectors"], progress, stop)
+            return {"model": model, **needs}
+        if "vectors" in parameters:
+            return {"vectors": self.vectors(parameters["vectors"])}
+        if "encoder" in parameters:
+            return {"encoder": self.encoder(parameters["encoder"], parameters["layer"])}
+        if family in assets.named("corenlp").metrics:
+            return {"parse": partial(self.parser().parse, progress=progress, stop=stop)}
+        return {}
+
+    def features(
+        self,
+        names: Collection[str],
+        vectors: str | None,
+        progress: Progress = silent,
+        stop: Stop = never,
+    ) -> dict[str, Any]:
+        """The same for the features of a learned metric."""
+        found = self.bring("wmd", {"vectors": vectors}) if "wmd" in names else {}
+        if "spice" in names:
+            found |= self.bring("spice", {}, progress, stop)
+        return found
+
+    def learned(self, sha256: str | None) -> "Model":
+        """A model of the users' own, or (None) the one that is shipped."""
+        from workers.metrics.learned import model
+
+        if sha256 is not None:
+            found = assets.locate("learned", self.places)
+            _check_same(found, sha256, "learned metric")
+        if self._learned is None or self._learned[0] != sha256:
+            self._learned = (sha256, model.shipped() if sha256 is None else model.read(found.path))
+        return self._learned[1]
+
+    def trained(self, digest: str, path: Path) -> "Model":
+        """A model that the work names."""
+        from workers.metrics.learned import model
+
+        if self._learned is None or self._learned[0] != digest:
+            self._learned = (digest, model.read(path))
+        return self._learned[1]
+
+    def encoder(self, sha256: str | None, layer: int | None) -> "Encoder":
+        """The same of a model."""
+        from workers.inference import devices
+        from workers.metrics.vectors import encoder
+
+        found = assets.encoder(self.places)
+        _check_same(found, sha256, "model")
+        asked = (found.sha256, layer)
+        if self._encoder is None or self._encoder[0] != asked:
+            device = devices.resolve(self.device)
+            self._encoder = (asked, encoder.read(found.path, layer, device))
+        return self._encoder[1]
+
+    def close(self) -> None:
+        """Ends the processes that it keeps warm."""
+        for each in (self._jvm, self._parser):
+            if each is not None:
+                each.close()
+        self._jvm = self._parser = None
+
+
+def _check_same(found: assets.Found, sha256: str | None, what: str) -> None:
+    if found.sha256 != sha256:
+        planned = "none" if sha256 is None else f"{sha256:.12}…"
+        raise MetricUnavailable(
+            f"the {what} of this worker has SHA-256 {found.sha256:.12}…, the service was given "
+            f"{planned}: `prescore assets` must bring the same to both"
+        )

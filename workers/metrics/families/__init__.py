@@ -1,0 +1,1 @@
+"""The metrics of captions, a module for each family."""

@@ -1,0 +1,235 @@
+"""BERTScore (Zhang et al. 2020): every token matched to the most alike one of the other side.
+
+Precision is the mean over a caption's tokens of their cosine to the most alike token of a
+reference, recall the same the other way round, F1 their harmonic mean; the reference with the
+highest one counts. As in the published package, a sentence's two special tokens weigh nothing but
+may be matched, and an empty side has F1 0 (where the package fails now).
+
+Sentences are taken as they are: people's own captions, not tokens, are what models know.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from service.contract.errors import Canceled, MetricFailed
+from workers.files import tensor_files
+from workers.metrics.family import Floats, Measured, Statistics
+from workers.metrics.references import counted
+from workers.metrics.vectors.encoder import Embedded, Encoder
+from workers.progress import Progress, Stop, never, silent
+
+_FORMAT = "1"
+_TENSORS = ("vectors", "tokens", "offsets", "cut", "sentences", "images")
+_BLOCK = 500  # captions between two questions whether to stop
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """References of a dataset version, embedded once: `embedded` holds every sentence once.
+
+    sentences (C) i64: of each reference, its place there;  images (N+1) i64: from where to where
+    in `sentences` an image's references stand
+    """
+
+    model: str
+    embedded: Embedded
+    sentences: NDArray[np.int64]
+    images: NDArray[np.int64]
+
+    @property
+    def cut(self) -> int:
+        """References that were too long for the model, and are known by their beginning."""
+        return int(self.embedded.cut[self.sentences].sum())
+
+
+def prepare(
+    references: Sequence[Sequence[str]],
+    encoder: Encoder,
+    *,
+    stop: Stop = never,
+    progress: Progress = silent,
+) -> Prepared:
+    """MetricFailed where an image has no reference."""
+    for image, captions in enumerate(references):
+        if not captions:
+            raise MetricFailed(f"image {image}: expected at least one reference, found none")
+    flat = [caption for captions in references for caption in captions]
+    place_of, sentences = _distinct(flat)
+    return Prepared(
+        model=_model(encoder),
+        embedded=encoder.embed(place_of, stop=stop, progress=progress),
+        sentences=sentences,
+        images=np.array([0, *accumulate(map(len, references))], np.int64),
+    )
+
+
+def measure(
+    captions: Sequence[str],
+    rows: Sequence[int],
+    references: Prepared,
+    encoder: Encoder,
+    *,
+    idf: bool = False,
+    baseline: float | None = None,
+    stop: Stop = never,
+    progress: Progress = silent,
+) -> Measured:
+    """rows[i] is the image that caption i answers. `idf`: tokens weigh by how few of all
+    references have them. `baseline`: the F1 of unrelated sentences, which becomes 0.
+
+    Statistics: precision, recall (each the best of all references, without baseline), and
+    `cut`, 1 where a caption was too long for the model and its beginning was scored.
+    """
+    if references.model != _model(encoder):
+        raise MetricFailed("expected references embedded by the same layer of the same model")
+    distinct, places = _distinct(captions)
+    embedded = encoder.embed(distinct, stop=stop, progress=progress)
+    weights = _weights(references, encoder, idf=idf)
+    mine, theirs = _Side.of(embedded, weights), _Side.of(references.embedded, weights)
+    found = np.empty((len(captions), 3))
+    for index, row in enumerate(rows):
+        if index % _BLOCK == 0 and stop():
+            raise Canceled(f"stopped after {index} of {len(captions)} captions")
+        people = references.sentences[references.images[row] : references.images[row + 1]]
+        found[index] = _best(mine, places[index], theirs, people.tolist())
+    scores = found[:, 2] if baseline is None else (found[:, 2] - baseline) / (1 - baseline)
+    cut = embedded.cut[places].astype(np.float64)
+    return Measured(
+        {"bertscore": scores},
+        {"bertscore": scores, "precision": found[:, 0], "recall": found[:, 1], "cut": cut},
+    )
+
+
+def corpus(statistics: Statistics) -> dict[str, float]:
+    return {"bertscore": float(np.mean(statistics["bertscore"]))}
+
+
+def signed(references: Prepared) -> str:
+    """How many references there are, and what is a token."""
+    return f"{counted(references.images)}|tok:model"
+
+
+def recipe(references: Prepared, *, idf: bool = False, baseline: float | None = None) -> str:
+    """What a signature says beyond references, tokens and version."""
+    digest, layer = references.model.split("/")
+    weights = f"refs(n={len(references.sentences)})" if idf else "no"
+    zero = "no" if baseline is None else f"{baseline:.6g}"
+    return f"model:{digest[:12]}|layer:{layer}|idf:{weights}|baseline:{zero}"
+
+
+def join(parts: Sequence[Prepared]) -> Prepared:
+    """Of images one behind the other. A sentence of two parts stands there twice, which is as
+    good.
+    """
+    embedded = [part.embedded for part in parts]
+    before = np.cumsum([0, *(len(each.cut) for each in embedded)])
+    sentences = [part.sentences + at for part, at in zip(parts, before[:-1], strict=True)]
+    return Prepared(
+        model=parts[0].model,
+        embedded=Embedded(
+            vectors=np.concatenate([each.vectors for each in embedded]),
+            tokens=np.concatenate([each.tokens for each in embedded]),
+            offsets=_joined([each.offsets for each in embedded]),
+            cut=np.concatenate([each.cut for each in embedded]),
+        ),
+        sentences=np.concatenate(sentences),
+        images=_joined([part.images for part in parts]),
+    )
+
+
+def _joined(offsets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.append(0, np.cumsum(np.concatenate([np.diff(each) for each in offsets])))
+
+
+def write(path: Path, prepared: Prepared) -> None:
+    """One safetensors file."""
+    embedded = {name: getattr(prepared.embedded, name) for name in _TENSORS[:4]}
+    tensors = {**embedded, "sentences": prepared.sentences, "images": prepared.images}
+    tensor_files.write(
+        path, tensors, {"prescore_embedded_references": _FORMAT, "model": prepared.model}
+    )
+
+
+def read(path: Path) -> Prepared:
+    """What `write` wrote; MetricFailed where the file is something else."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("prescore_embedded_references") != _FORMAT:
+                raise MetricFailed(f"expected embedded references of format 1 in {path.name}")
+            tensors = {name: file.get_tensor(name) for name in _TENSORS}
+    except SafetensorError as error:
+        raise MetricFailed(f"{path.name} holds no embedded references: {error}") from None
+    embedded = Embedded(*(tensors[name] for name in _TENSORS[:4]))
+    return Prepared(metadata["model"], embedded, tensors["sentences"], tensors["images"])
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Captions or references: sentence i has bounds[i] to bounds[i+1], and weights of sum 1, or of
+    0 where there is nothing to weigh.
+    """
+
+    vectors: NDArray[np.float32]
+    weights: Floats
+    bounds: Sequence[int]
+
+    @classmethod
+    def of(cls, embedded: Embedded, weight_of: Floats) -> "_Side":
+        weights = weight_of[embedded.tokens]
+        sentence_of = np.repeat(np.arange(len(embedded.cut)), np.diff(embedded.offsets))
+        totals = np.bincount(sentence_of, weights, minlength=len(embedded.cut))
+        weights = weights / np.where(totals > 0, totals, 1)[sentence_of]
+        return cls(embedded.vectors, weights, embedded.offsets.tolist())
+
+    def __getitem__(self, sentence: int) -> slice:
+        return slice(self.bounds[sentence], self.bounds[sentence + 1])
+
+
+def _best(captions: _Side, caption: int, references: _Side, people: Sequence[int]) -> list[float]:
+    """The highest precision, recall and F1 over the references."""
+    mine = captions[caption]
+    parts = [part for part in map(references.__getitem__, people) if part.start < part.stop]
+    if mine.start == mine.stop or not parts:
+        return [0.0, 0.0, 0.0]
+    starts = np.array([0, *accumulate(part.stop - part.start for part in parts)])[:-1]
+    weights = np.concatenate([references.weights[part] for part in parts])
+    theirs = np.concatenate([references.vectors[part] for part in parts])
+    alike = captions.vectors[mine] @ theirs.T
+    precision = captions.weights[mine] @ np.maximum.reduceat(alike, starts, axis=1)
+    recall = np.add.reduceat(weights * alike.max(axis=0), starts)
+    both = precision + recall
+    f1 = np.divide(2 * precision * recall, both, out=np.zeros_like(both), where=both != 0)
+    filled = np.add.reduceat(weights, starts) * captions.weights[mine].sum() > 0
+    return [float(np.where(filled, x, 0.0).max()) for x in (precision, recall, f1)]
+
+
+def _weights(references: Prepared, encoder: Encoder, *, idf: bool) -> Floats:
+    """A weight for each token that the tokeniser knows."""
+    size = max(encoder.tokenizer.get_vocab().values()) + 1
+    weights = np.ones(size)
+    if idf:
+        embedded, total = references.embedded, len(references.sentences)
+        often = np.bincount(references.sentences, minlength=len(embedded.cut))
+        sentence_of = np.repeat(np.arange(len(embedded.cut)), np.diff(embedded.offsets))
+        pairs = np.unique(sentence_of * size + embedded.tokens.astype(np.int64))
+        found = np.bincount(pairs % size, often[pairs // size], minlength=size)
+        weights = np.log((total + 1) / (found + 1))
+    weights[list(encoder.special)] = 0
+    return weights
+
+
+def _distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """Every text once, and where each stands there."""
+    place_of = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    return list(place_of), np.array([place_of[text] for text in texts], np.int64)
+
+
+def _model(encoder: Encoder) -> str:
+    return f"{encoder.digest}/{encoder.layer}"

@@ -1,0 +1,56 @@
+"""SPICE 1.0: the F-score of a caption's tuples against those of all its references together."""
+
+from functools import cache
+
+import numpy as np
+
+from service.contract.errors import MetricUnavailable
+from workers.metrics.family import Measured, Statistics, Task
+from workers.metrics.java.jvm_child import package_file
+from workers.metrics.scenes.scene_graphs import SceneGraph
+from workers.metrics.scenes.synonyms import Synonyms
+
+_WORDNET = "spice/lib/Meteor-1.5.jar"
+_COLUMNS = ("f", "precision", "recall", "true_positives", "false_positives", "false_negatives")
+
+
+def measure(task: Task) -> Measured:
+    if task.parse is None:
+        raise MetricUnavailable("SPICE needs a parser of captions, and was given none")
+    answered = task.rows.tolist()
+    rows = sorted(set(answered))
+    people = {row: task.references.captions[row] for row in rows}
+    parsed = task.parse([*task.captions, *(text for row in rows for text in people[row])])
+    synonyms = _synonyms()
+    wanted = {
+        row: SceneGraph((found for text in texts for found in parsed[text]), synonyms)
+        for row, texts in people.items()
+    }
+    table = [
+        _compare(SceneGraph(parsed[task.captions[place]], synonyms), wanted[answered[place]])
+        for block in task.blocks()
+        for place in range(block.start, block.stop)
+    ]
+    columns = np.array(table, np.float64).T.copy()
+    return Measured({"spice": columns[0]}, dict(zip(_COLUMNS, columns, strict=True)))
+
+
+def corpus(statistics: Statistics) -> dict[str, float]:
+    return {"spice": float(np.mean(statistics["f"]))}
+
+
+def _compare(caption: SceneGraph, references: SceneGraph) -> tuple[float, ...]:
+    """In the jar's order of operations, so that the last digits agree. Several tuples of a caption
+    may find one of the references: false negatives count what is left, and may be below 0.
+    """
+    right = caption.known_to(references)
+    precision = right / len(caption) if len(caption) and len(references) else 0.0
+    recall = right / len(references) if len(references) else 0.0
+    both = precision * recall
+    f = 2.0 * both / (precision + recall) if both else 0.0
+    return f, precision, recall, right, len(caption) - right, len(references) - right
+
+
+@cache
+def _synonyms() -> Synonyms:
+    return Synonyms(package_file(_WORDNET))

@@ -1,0 +1,21 @@
+"""SPIDEr: half of SPICE and half of CIDEr-D, caption by caption."""
+
+import numpy as np
+
+from workers.metrics.families import cider, spice
+from workers.metrics.family import Measured, Statistics, Task
+
+
+def measure(task: Task) -> Measured:
+    return join(spice.measure(task).statistics, cider.measure_d(task).statistics)
+
+
+def join(of_spice: Statistics, of_cider_d: Statistics) -> Measured:
+    """From what is kept of both, for the same captions in the same order."""
+    statistics = {"spice": of_spice["f"], "cider_d": of_cider_d["cider_d"]}
+    return Measured({"spider": (statistics["spice"] + statistics["cider_d"]) / 2}, statistics)
+
+
+def corpus(statistics: Statistics) -> dict[str, float]:
+    halves = (float(np.mean(statistics[name])) for name in ("spice", "cider_d"))
+    return {"spider": sum(halves) / 2}

@@ -1,0 +1,132 @@
+"""From features to a metric: scaled, trained, stopped at the best agreement, and taken apart."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from workers.metrics.family import Floats
+from workers.metrics.learned import epochs, learners
+from workers.metrics.learned.epochs import Classifier, Trained
+from workers.metrics.learned.features import Scaling
+from workers.metrics.learned.learners import USUAL, Recipe
+from workers.metrics.ngrams import Ints
+from workers.progress import Stop, never
+
+Report = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """Captions by their features, as they are, and observations that scores should agree with:
+    ratings[i] is of caption captions[i]. Where people and machines are told apart, a rating is 1
+    for people; of as many of either Kendall's tau c is twice the area under the curve less 1.
+    """
+
+    values: Floats
+    captions: Ints
+    ratings: Floats
+
+    def agreement(self, scores: Floats) -> float:
+        """Kendall's tau c; 0 where all scores are equal."""
+        observed = scores[self.captions]
+        if np.ptp(observed) == 0:
+            return 0.0
+        return float(stats.kendalltau(observed, self.ratings, variant="c").statistic)
+
+    def of(self, features: Sequence[int]) -> "Watched":
+        return replace(self, values=self.values[:, features])
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Features (captions, features) with who wrote them; where to stop; where to test."""
+
+    names: Sequence[str]
+    values: Floats
+    human: NDArray[np.bool_]
+    stopping: Watched
+    test: Watched
+
+    def of(self, features: Sequence[int]) -> "Task":
+        return Task(
+            [self.names[feature] for feature in features],
+            self.values[:, features],
+            self.human,
+            self.stopping.of(features),
+            self.test.of(features),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """`stopping` and `test`: agreement with what was watched."""
+
+    scaling: Scaling
+    trained: Trained
+    stopping: float
+    test: float
+
+    @property
+    def classifier(self) -> Classifier:
+        return self.trained.classifier
+
+    def __call__(self, values: Floats) -> Floats:
+        return self.classifier(self.scaling(values))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the tables."""
+
+    what: str
+    stopping: float
+    test: float
+
+
+def fit(
+    task: Task,
+    recipe: Recipe = USUAL,
+    *,
+    report: Report = lambda _what, _done, _total: None,
+    stop: Stop = never,
+    what: str = "training",
+) -> Fitted:
+    scaling = Scaling.of(task.values)
+    watched = scaling(task.stopping.values)
+    trained = epochs.train(
+        learners.begin(recipe, scaling(task.values), task.human, watched),
+        task.stopping.agreement,
+        recipe.epochs,
+        recipe.patience,
+        progress=lambda done, total: report(what, done, total),
+        stop=stop,
+    )
+    tested = trained.classifier(scaling(task.test.values))
+    best = trained.qualities[trained.best_epoch]
+    return Fitted(scaling, trained, best, task.test.agreement(tested))
+
+
+def single_features(task: Task) -> Iterator[Row]:
+    """Each as a metric of its own."""
+    for place, name in enumerate(task.names):
+        found = [each.agreement(each.values[:, place]) for each in (task.stopping, task.test)]
+        yield Row(name, *found)
+
+
+def one_left_out(
+    task: Task,
+    recipe: Recipe = USUAL,
+    *,
+    report: Report = lambda _what, _done, _total: None,
+    stop: Stop = never,
+) -> Iterator[Row]:
+    """The metric trained anew without each feature."""
+    everything = range(len(task.names))
+    for place, name in enumerate(task.names if len(task.names) > 1 else ()):
+        what = f"without {name}"
+        rest = task.of([other for other in everything if other != place])
+        fitted = fit(rest, recipe, report=report, stop=stop, what=what)
+        yield Row(what, fitted.stopping, fitted.test)

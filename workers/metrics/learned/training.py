@@ -1,0 +1,182 @@
+"""A learned metric from captions: what to compare, measured, fitted, taken apart, described."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from service.contract.errors import RequestRefused
+from workers.metrics import frequencies, references
+from workers.metrics.frequencies import Frequencies
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.learned import builder, features, fitting, learners
+from workers.metrics.learned.builder import Captioner, Examples
+from workers.metrics.learned.features import Measured, Tools
+from workers.metrics.learned.fitting import Fitted, Report, Row, Watched
+from workers.metrics.learned.learners import USUAL, Recipe
+from workers.metrics.learned.model import Model
+from workers.metrics.learned.ratings import Rated
+from workers.metrics.scenes.scene_graphs import Parse
+from workers.metrics.tokens import Tokenizer
+from workers.metrics.vectors.word_vectors import WordVectors
+from workers.progress import Stop, never
+
+_SHARES = (8, 1, 1)  # of images to train on, to stop at and to test on, where nobody rated any
+_TRAINING, _STOPPING, _TEST = "training images", "early-stopping images", "test images"
+
+
+@dataclass(frozen=True)
+class Material:
+    """Images with their references, what captioners said of them, and what people rated: half of
+    the rated images stop the training, the other half tests. Without ratings, parts of the images
+    do, by how well people and machines are told apart. `further` references count in document
+    frequencies; `inputs` are digests, for the record.
+    """
+
+    people: Mapping[str, Sequence[str]]
+    captioners: Sequence[Captioner]
+    rated: Rated | None = None
+    further: Sequence[Sequence[str]] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """`rows`: the metric, each feature alone, the metric without each."""
+
+    model: Model
+    rows: Sequence[Row]
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """A Report that tells nobody."""
+
+
+def train(
+    material: Material,
+    names: Sequence[str],
+    jvm: Jvm,
+    recipe: Recipe = USUAL,
+    *,
+    tokenizer: Tokenizer = "ptb",
+    vectors: WordVectors | None = None,
+    parse: Parse | None = None,
+    report: Report = silent,
+    stop: Stop = never,
+) -> Outcome:
+    """RequestRefused where sets share a photo; MetricFailed and Canceled as metrics have them."""
+    features.check(names)
+    parts = _parts(material, recipe.seed)
+    training = {image: material.people[image] for image in material.people if image in parts[0]}
+    corpus = [*training.values(), *material.further]
+    counted = frequencies.collect(references.prepare(corpus, tokenizer, jvm, stop=stop))
+    tools = Tools(jvm, counted, vectors, parse, stop)
+    bench = _Bench(material, names, tokenizer, tools, recipe.seed, report)
+    examples = builder.build(training, material.captioners, recipe.seed)
+    measured = bench.measure(_TRAINING, examples.captions, examples.reference_sets)
+    task = fitting.Task(
+        names,
+        measured.values,
+        examples.human,
+        bench.watched(_STOPPING, parts[1]),
+        bench.watched(_TEST, parts[2]),
+    )
+    fitted = fitting.fit(task, recipe, report=report, stop=stop)
+    rows = [
+        Row("all features", fitted.stopping, fitted.test),
+        *fitting.single_features(task),
+        *fitting.one_left_out(task, recipe, report=report, stop=stop),
+    ]
+    about = _about(material, recipe, examples, counted, fitted, rows)
+    return Outcome(_model(names, measured, tokenizer, fitted, counted, about), rows)
+
+
+def _parts(material: Material, seed: int) -> list[frozenset[str]]:
+    """Images to train on, to stop at, to test on; no photo is in two of them."""
+    if material.rated is None:
+        found = builder.parts(material.people, _SHARES, seed)
+    else:
+        halves = builder.parts(material.rated.images, (1, 1), seed)
+        found = [frozenset(material.people), *halves]
+    for what, images in zip((_TRAINING, _STOPPING, _TEST), found, strict=True):
+        if not images:
+            raise RequestRefused(f"expected {what}, found none")
+    builder.disjoint(dict(zip((_TRAINING, _STOPPING, _TEST), found, strict=True)))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Bench:
+    material: Material
+    names: Sequence[str]
+    tokenizer: Tokenizer
+    tools: Tools
+    seed: int
+    report: Report
+
+    def measure(
+        self, what: str, captions: Sequence[str], reference_sets: Sequence[tuple[str, ...]]
+    ) -> Measured:
+        tools = replace(self.tools, progress=partial(self.report, f"features of {what}"))
+        return features.measure_texts(self.names, captions, reference_sets, self.tokenizer, tools)
+
+    def watched(self, what: str, images: frozenset[str]) -> Watched:
+        if self.material.rated is not None:
+            rated = self.material.rated.of(images)
+            found = self.measure(what, rated.captions, rated.reference_sets)
+            return Watched(found.values, *rated.observations)
+        people = {image: said for image, said in self.material.people.items() if image in images}
+        examples = builder.build(people, self.material.captioners, self.seed)
+        found = self.measure(what, examples.captions, examples.reference_sets)
+        places = np.arange(len(examples.captions))
+        return Watched(found.values, places, examples.human.astype(np.float64))
+
+
+def _model(
+    names: Sequence[str],
+    measured: Measured,
+    tokenizer: Tokenizer,
+    fitted: Fitted,
+    counted: Frequencies,
+    about: Mapping[str, Any],
+) -> Model:
+    return Model(
+        features=tuple(names),
+        recipes=measured.recipes,
+        tokenizer=tokenizer,
+        scaling=fitted.scaling,
+        classifier=fitted.classifier,
+        frequencies=counted,
+        about=about,
+    )
+
+
+def _about(
+    material: Material,
+    recipe: Recipe,
+    examples: Examples,
+    counted: Frequencies,
+    fitted: Fitted,
+    rows: Sequence[Row],
+) -> dict[str, Any]:
+    unstated = "not stated"
+    return {
+        "learner": learners.named(recipe),
+        "recipe": asdict(recipe),
+        "training": {
+            "images": len(set(examples.images)),
+            "captions": len(examples.captions),
+            "captioners": {
+                each.name: unstated if each.trained_on is None else len(each.trained_on)
+                for each in material.captioners
+            },
+            "frequencies": {"images": counted.images, "digest": counted.digest},
+            "inputs": dict(material.inputs),
+        },
+        "stopped_by": "people" if material.rated is not None else "held-out images",
+        "epochs": len(fitted.trained.qualities) - 1,
+        "best_epoch": fitted.trained.best_epoch,
+        "kendall_c": {row.what: [round(row.stopping, 4), round(row.test, 4)] for row in rows},
+    }

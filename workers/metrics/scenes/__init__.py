@@ -1,0 +1,1 @@
+"""Scene graphs: what SPICE compares, parsed once and kept."""

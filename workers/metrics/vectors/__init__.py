@@ -1,0 +1,1 @@
+"""Words and captions as vectors: word2vec files, language models."""

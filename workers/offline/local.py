@@ -1,0 +1,110 @@
+"""Works done here, one after the other, with no service: the same plan, the same jobs.
+
+What depends on a dataset alone is kept for the next time, by the key of its work.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from service.contract.errors import PrescoreError
+from service.contract.plan.planning import Plan
+from service.contract.plan.works import Blob, Work, reference
+from workers import jobs
+from workers.files import atomic
+from workers.jobs.toolbox import Toolbox
+from workers.progress import Progress
+
+Told = Callable[[str], Progress]  # the name of a work -> who is told how far it is
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Either a file with its summary, or why there is none."""
+
+    path: Path | None = None
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    error: PrescoreError | None = None
+
+
+def run(
+    plan: Plan,
+    blobs: Mapping[str, Path],
+    toolbox: Toolbox,
+    keep: Path,
+    told: Told,
+    folder: Path,
+) -> dict[str, Outcome]:
+    """Every work of the plan, by its name. `blobs` are the inputs, by digest; results go to
+    `folder`, and those that are kept to `keep`. What cannot be done keeps no other from being done.
+    """
+    keep.mkdir(parents=True, exist_ok=True)
+    bench = _Bench(blobs, toolbox, keep, folder)
+    for name, work in plan.named.items():
+        for step in work.everything():
+            bench.do(step, told(name if step.kind == work.kind else step.kind))
+    return {name: bench.outcomes[work.key] for name, work in plan.named.items()}
+
+
+class _Bench:
+    def __init__(
+        self, blobs: Mapping[str, Path], toolbox: Toolbox, keep: Path, folder: Path
+    ) -> None:
+        self._blobs = blobs
+        self._toolbox = toolbox
+        self._keep = keep
+        self._folder = folder
+        self.outcomes: dict[str, Outcome] = {}
+
+    def do(self, work: Work, progress: Progress) -> None:
+        """Once; needs come first."""
+        if work.key in self.outcomes:
+            return
+        path = (self._keep if _of_dataset_alone(work) else self._folder) / work.key
+        needed = [self.outcomes[need.key] for need in work.needs]
+        failed = next((outcome for outcome in needed if outcome.error), None)
+        if path.is_file():
+            self.outcomes[work.key] = Outcome(path)
+        else:
+            self.outcomes[work.key] = failed or self._tried(work, path, progress)
+
+    def _tried(self, work: Work, path: Path, progress: Progress) -> Outcome:
+        request = self._request(work)
+        try:
+            answer: dict[str, Any] = {}
+            atomic.write(
+                path,
+                lambda partial: answer.update(
+                    jobs.perform({**request, "result": str(partial)}, self._toolbox, progress)
+                ),
+            )
+        except PrescoreError as error:
+            return Outcome(error=error)
+        return Outcome(path, answer["summary"])
+
+    def _request(self, work: Work) -> dict[str, Any]:
+        inputs = {name: reference(value) for name, value in work.inputs.items()}
+        paths = {reference(value): self._path(value) for value in work.inputs.values()}
+        parts = {reference(part): self._path(part) for part in work.parts}
+        return {
+            "kind": work.kind,
+            "inputs": inputs,
+            "parts": list(parts),
+            "parameters": dict(work.parameters),
+            "files": paths | parts,
+        }
+
+    def _path(self, value: Blob | Work) -> str:
+        if isinstance(value, Blob):
+            return str(self._blobs[value.digest])
+        path = self.outcomes[value.key].path
+        assert path is not None
+        return str(path)
+
+
+def _of_dataset_alone(work: Work) -> bool:
+    return all(
+        name == "dataset" if isinstance(value, Blob) else _of_dataset_alone(value)
+        for name, value in work.inputs.items()
+    )

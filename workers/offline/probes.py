@@ -1,0 +1,85 @@
+"""A dataset probed here: the same works and tables as a service's."""
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from service.contract.errors import RequestRefused
+from service.contract.formats import outputs
+from service.contract.plan import asked as meaning
+from service.contract.plan import planning
+from workers.jobs.toolbox import Toolbox
+from workers.offline import local
+from workers.offline.local import Told
+from workers.offline.sources import Source
+
+_CAPTIONS = "captions"  # their name among the inputs
+
+
+@dataclass(frozen=True)
+class Asked:
+    probes: Sequence[str]
+    metrics: Sequence[str]
+    tokenizer: str = "ptb"
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Rows by probe; by metric, how far it can be trusted, and why it is missing."""
+
+    rows: Mapping[str, Sequence[Mapping[str, Any]]]
+    health: Mapping[str, Mapping[str, float | None]]
+    missing: Mapping[str, str]
+
+
+def probe(
+    source: Source,
+    asked: Asked,
+    given: Sequence[tuple[str, str]] | None,
+    toolbox: Toolbox,
+    told: Told,
+) -> Probed:
+    """`given` are a system's captions, by their images. RequestRefused and the like say what is
+    wrong or unavailable.
+    """
+    with tempfile.TemporaryDirectory(prefix="prescore-") as name:
+        folder = Path(name)
+        blobs = {source.digest: source.path}
+        if given is not None:
+            blobs[_CAPTIONS] = _write(folder / _CAPTIONS, given, source)
+        wanted, reasons = meaning.probing(
+            asked.probes,
+            asked.metrics,
+            toolbox.places,
+            tokenizer=asked.tokenizer,
+            options=asked.options,
+            splits=source.splits,
+            split=source.split,
+            captions=None if given is None else _CAPTIONS,
+        )
+        plan = planning.plan_probes(source.digest, source.split, wanted)
+        keep = toolbox.places.home / "cache" / "works"
+        found = local.run(plan, blobs, toolbox, keep, told, folder)
+        tables = {name: _content(found[name]) for name in plan.named}
+    health = tables.pop("health")["health"]
+    return Probed({name: table["rows"] for name, table in tables.items()}, health, reasons)
+
+
+def _write(path: Path, given: Sequence[tuple[str, str]], source: Source) -> Path:
+    references = [item.references for item in source.items]
+    found = outputs.arrange(given, source.places, references, str(source), subset=False)
+    if found.problems:
+        raise RequestRefused(f"captions do not fit {source}: {' '.join(found.problems[0]).strip()}")
+    path.write_text(json.dumps(found.pairs), "utf-8")
+    return path
+
+
+def _content(outcome: local.Outcome) -> dict[str, Any]:
+    if outcome.error is not None or outcome.path is None:
+        raise outcome.error or RequestRefused("it was not computed")
+    content: dict[str, Any] = json.loads(outcome.path.read_text("utf-8"))
+    return content

@@ -1,0 +1,90 @@
+"""Datasets for commands that work here: a bundle of one's own, or one that a service has."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import prescore
+from service.contract.errors import InvalidBundle, RequestRefused
+from service.contract.formats import bundles
+from service.contract.plan.assets import Places
+
+_USUAL_SPLIT = "test"
+_PATIENCE = 2.0  # seconds: it may be a file's name, misspelt
+
+
+@dataclass(frozen=True)
+class Source:
+    """One split of a bundle; `digest` is that of its captions."""
+
+    name: str
+    path: Path
+    split: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.split}"
+
+    @cached_property
+    def items(self) -> list[bundles.Item]:
+        return bundles.read_split(self.path, self.split)
+
+    @cached_property
+    def splits(self) -> tuple[str, ...]:
+        return tuple(bundles.count_splits(self.path))
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        return bundles.places_of(self.items)
+
+
+def find(text: str, places: Places, url: str | None = None, key_file: Path | None = None) -> Source:
+    """`text` is a path (a folder or a tar) where there is one, else a name at a service; behind a
+    slash it may name the split. Else that is the only one, or `test`.
+    """
+    whole = Path(text)
+    if whole.exists():
+        return _source(text, whole, None)
+    head, slash, split = text.rpartition("/")
+    if slash and head and Path(head).exists():
+        return _source(head, Path(head), split)
+    if not slash:
+        head, split = text, ""
+    return _fetched(head, split or None, places, url, key_file)
+
+
+def _source(name: str, path: Path, split: str | None) -> Source:
+    splits = list(bundles.count_splits(path))
+    if split is None:
+        split = splits[0] if len(splits) == 1 else _USUAL_SPLIT
+    if split not in splits:
+        raise RequestRefused(
+            f"expected a split of {name}, one of {', '.join(sorted(splits))}, found {split!r:.100}"
+        )
+    digest = hashlib.sha256()
+    for chunk in bundles.captions_of(path):
+        digest.update(chunk)
+    return Source(name, path, split, f"sha256:{digest.hexdigest()}")
+
+
+def _fetched(
+    name: str, split: str | None, places: Places, url: str | None, key_file: Path | None
+) -> Source:
+    """Its captions are kept: a version never changes."""
+    key = None if key_file is None else key_file.read_text("ascii").strip()
+    try:
+        with prescore.Client(url, key, patience=_PATIENCE) as client:
+            found = client.dataset(name)
+            pinned = f"{found.name}@{found.version}"
+            folder = places.home / "cache" / "datasets" / found.digest.removeprefix("sha256:")
+            if not (folder / bundles.CAPTIONS).is_file():
+                folder.mkdir(parents=True, exist_ok=True)
+                client.fetch_captions(pinned, folder / bundles.CAPTIONS)
+    except prescore.PrescoreClientError as error:
+        raise RequestRefused(f"no bundle at {name}, and of the service: {error}") from None
+    try:
+        return _source(pinned, folder, split)
+    except InvalidBundle:
+        (folder / bundles.CAPTIONS).unlink(missing_ok=True)
+        raise

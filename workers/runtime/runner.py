@@ -1,0 +1,222 @@
+"""Runs works: leases one, has the warm child do it, records how it ended.
+
+The lease is extended every second; a lease that is no longer ours (canceled, or given to another
+after we fell silent) ends the child. So do the deadline and the memory limit. A worker that is
+asked to stop hands its work back.
+"""
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import structlog
+
+from service.contract.errors import BlobUnreadable, MetricUnavailable, StoreUnavailable
+from service.works import leases
+from service.works.leases import Lease
+from service.works.queueing import Queues
+from service.works.records import Records
+from workers.runtime.resident import Answer, Child, Gone, Progress
+from workers.runtime.workplace import Workplace, in_background
+
+log = structlog.get_logger()
+T = TypeVar("T")
+
+_PASSING = ("internal", "java_failed")  # errors that another attempt may not meet
+BEAT_SECONDS = 1.0
+POLL_SECONDS = 0.25
+RECYCLE_AFTER = 500  # works that one child does: what leaks in libraries goes with it
+GRACE_SECONDS = 2.0  # a work that is about to end may, when the worker is asked to stop
+
+
+@dataclass(frozen=True)
+class Limits:
+    memory_bytes: int | None = None
+
+
+class Runner:
+    def __init__(
+        self,
+        records: Records,
+        queues: Queues,
+        workplace: Workplace,
+        role: str,
+        child_settings: Mapping[str, str],
+        limits: Limits = Limits(),
+    ) -> None:
+        self.name = f"{role}@{socket.gethostname()}:{os.getpid()}"
+        self._records = records
+        self._queues = queues
+        self._workplace = workplace
+        self._role = role
+        self._settings = child_settings
+        self._limits = limits
+        self._child: Child | None = None
+        self._done = 0
+        self._stop_asked: float | None = None
+
+    def warm_up(self) -> None:
+        """Starts the child before the first work comes."""
+        if self._child is None:
+            self._child = Child(self._role, self._settings)
+            self._done = 0
+
+    def run(self, key: str) -> None:
+        lease = leases.take(self._records, key, self.name)
+        if lease is None:
+            return
+        log.info("begin", kind=lease.kind, key=key, attempt=lease.attempt)
+        self.warm_up()
+        assert self._child is not None
+        try:
+            self._attempt(lease, self._child)
+        except Gone:
+            how, words = self._child.end(), self._child.last_words[-2000:]
+            self._child = None
+            log.warning("child lost", kind=lease.kind, key=key, how=how, last_words=words)
+            self.fail(lease, "worker_lost", how, death=True, retry=True)
+        except StoreUnavailable as error:
+            self.fail(lease, error.code, error.detail, death=False, retry=True)
+        except BaseException:  # an interrupt, or a database that is away: nothing may stay running
+            self.kill()
+            leases.hand_back(self._records, lease)
+            raise
+        self._done += 1
+        if self._done >= RECYCLE_AFTER:
+            self.close()
+        self._queues.flush(self._records)
+
+    def ask_to_stop(self) -> None:
+        self._stop_asked = self._stop_asked or time.monotonic()
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def _attempt(self, lease: Lease, child: Child) -> None:
+        """Inputs are brought, the child works, its result is stored: all under the same watch."""
+        with self._workplace.folder() as folder, contextlib.suppress(_Over):
+            hold = _Hold(self, lease, child)
+            try:
+                files = hold.until_done(lambda: self._workplace.fetch(_digests(lease)))
+            except BlobUnreadable as error:
+                self._recompute(lease, error)
+                return
+            result = folder / "result"
+            child.send(
+                {
+                    "kind": lease.kind,
+                    "inputs": dict(lease.inputs),
+                    "parts": list(lease.parts),
+                    "parameters": dict(lease.parameters),
+                    "files": files,
+                    "result": str(result),
+                }
+            )
+            answer = hold.until_answered()
+            if "error" in answer:
+                self._refused(lease, answer["error"])
+                return
+            digest = hold.until_done(lambda: self._workplace.store(result))
+            kept = leases.finish(self._records, lease, digest, answer["summary"])
+            log.info("end", kind=lease.kind, key=lease.key, attempt=lease.attempt, recorded=kept)
+
+    def still_ours(self, lease: Lease, progress: Progress) -> bool:
+        """Beats; False where the work was canceled, or given to another after we fell silent."""
+        return leases.beat(self._records, lease, progress.done, progress.total)
+
+    def is_over(self, lease: Lease, child: Child) -> bool:
+        """Late, too large, or the worker shall stop: the child ends, and why is recorded."""
+        if time.time() > lease.deadline:
+            self.kill()
+            self.fail(lease, "timeout", "the work's deadline passed", death=False, retry=False)
+            return True
+        limit = self._limits.memory_bytes
+        if limit is not None and child.memory() > limit:
+            self.kill()
+            detail = (
+                f"the work took {child.peak_bytes / 1e6:.0f} MB, the limit is {limit / 1e6:.0f} MB"
+            )
+            self.fail(lease, "out_of_memory", detail, death=False, retry=False)
+            return True
+        if self._stop_asked and time.monotonic() - self._stop_asked > GRACE_SECONDS:
+            self.kill()
+            leases.hand_back(self._records, lease)
+            return True
+        return False
+
+    def _recompute(self, lease: Lease, error: BlobUnreadable) -> None:
+        log.warning("damaged input", kind=lease.kind, key=lease.key, digest=error.digest)
+        if not leases.recompute(self._records, lease, error.digest):
+            detail = f"{error.detail}; upload it again"
+            self.fail(lease, "blob_missing", detail, death=False, retry=False)
+
+    def _refused(self, lease: Lease, error: Mapping[str, str]) -> None:
+        """The child says why it has no result."""
+        code, detail = error["code"], error["detail"]
+        if code == MetricUnavailable.code:
+            log.warning("unavailable", kind=lease.kind, key=lease.key, detail=detail)
+            leases.make_unavailable(self._records, lease, {"code": code, "detail": detail})
+        else:
+            self.fail(lease, code, detail, death=False, retry=code in _PASSING)
+
+    def fail(self, lease: Lease, code: str, detail: str, *, death: bool, retry: bool) -> None:
+        log.warning("failed", kind=lease.kind, key=lease.key, code=code, detail=detail)
+        error = {"code": code, "detail": detail}
+        leases.fail(self._records, lease, error, death=death, retry=retry)
+
+    def kill(self) -> None:
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+
+
+class _Over(Exception):
+    """The attempt has ended under our hands, and how is recorded."""
+
+
+class _Hold:
+    """One attempt's lease, beaten while something goes on."""
+
+    def __init__(self, runner: Runner, lease: Lease, child: Child) -> None:
+        self._runner = runner
+        self._lease = lease
+        self._child = child
+        self._progress = Progress(0, 0)
+        self._beaten = time.monotonic()
+
+    def until_done(self, call: Callable[[], T]) -> T:
+        """In a thread: what waits for a disk or a network must not keep the lease waiting."""
+        future = in_background(call)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return future.result(POLL_SECONDS)
+            self._look()
+
+    def until_answered(self) -> Mapping[str, Any]:
+        while True:
+            message = self._child.receive(POLL_SECONDS)
+            if isinstance(message, Progress):
+                self._progress = message
+            elif isinstance(message, Answer):
+                return message.content
+            self._look()
+
+    def _look(self) -> None:
+        if time.monotonic() - self._beaten > BEAT_SECONDS:
+            self._beaten = time.monotonic()
+            if not self._runner.still_ours(self._lease, self._progress):
+                log.info("no longer ours", kind=self._lease.kind, key=self._lease.key)
+                self._runner.kill()
+                raise _Over
+        if self._runner.is_over(self._lease, self._child):
+            raise _Over
+
+
+def _digests(lease: Lease) -> list[str]:
+    return list(dict.fromkeys([*lease.inputs.values(), *lease.parts]))

@@ -1,0 +1,93 @@
+"""The RQ worker: takes wake-ups from the queues of its role and gives their keys to the runner.
+
+Of a job only its id is used, and only if it has the form of a work's key; its data are never
+loaded, its function is never looked up, its callbacks are never called. Whatever else somebody puts
+into our queues is counted and dropped.
+"""
+
+import re
+from types import FrameType
+
+import redis
+import structlog
+from rq import Queue
+from rq.job import Job
+from rq.serializers import JSONSerializer
+from rq.worker import BaseWorker, WorkerStatus
+
+from service.contract.plan.works import QUEUES
+from service.contract.settings import Settings
+from service.works import database, queueing
+from service.works.blobs import open_blobs
+from service.works.queueing import Queues
+from service.works.records import Records
+from workers.runtime.runner import Limits, Runner
+from workers.runtime.workplace import Workplace
+
+log = structlog.get_logger()
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+class QueueWorker(BaseWorker):
+    def __init__(self, runner: Runner, ours: Queues, role: str, connection: redis.Redis) -> None:
+        queues = [
+            Queue(name, connection=connection, serializer=JSONSerializer) for name in QUEUES[role]
+        ]
+        super().__init__(
+            queues,
+            connection=connection,
+            serializer=JSONSerializer,
+            log_job_description=False,  # it would load the job's data
+        )
+        self._runner = runner
+        self._ours = ours
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        """Ours is in the record; the job has done its duty by ringing."""
+        self.set_state(WorkerStatus.BUSY)  # from here a signal asks, and does not interrupt
+        identity = job.id
+        job.delete(remove_from_queue=False)
+        if not _KEY.fullmatch(identity):
+            self._ours.note_foreign()
+            log.warning("not ours", queue=queue.name, job=identity[:100])
+            return
+        self._runner.run(identity)
+        self.set_state(WorkerStatus.IDLE)
+
+    def request_stop(self, signum: int, frame: FrameType | None) -> None:
+        self._runner.ask_to_stop()
+        super().request_stop(signum, frame)  # type: ignore[no-untyped-call]
+
+
+def serve(role: str, settings: Settings) -> None:
+    """Works until SIGTERM or SIGINT."""
+    engine = database.connect(settings.database)
+    database.check_at_head(engine)
+    connection = queueing.connect(settings.redis, timeout=30)  # RQ waits on it for work
+    queueing.check(connection)
+    workplace = Workplace(open_blobs(settings.blob_url, settings.home), settings.home / "attempts")
+    workplace.sweep()
+    limit = settings.work_memory_mb
+    ours = Queues(queueing.connect(settings.redis))
+    runner = Runner(
+        Records(engine),
+        ours,
+        workplace,
+        role,
+        _child_settings(settings),
+        Limits(None if limit is None else limit * 1_000_000),
+    )
+    runner.warm_up()
+    try:
+        QueueWorker(runner, ours, role, connection).work(logging_level="WARNING")
+    finally:
+        runner.close()
+
+
+def _child_settings(settings: Settings) -> dict[str, str]:
+    """What the warm child needs to know: no URL, no key."""
+    found = {"PRESCORE_DEVICE": settings.device, "PRESCORE_HOME": str(settings.home)}
+    if settings.assets is not None:
+        found["PRESCORE_ASSETS"] = str(settings.assets)
+    return found
