@@ -168,7 +168,8 @@ def refused(act: Callable[[], object], error: type[PrescoreError], *words: str) 
 _CHILD = """
 import json, resource, sys, time
 from pathlib import Path
-from service.contract import bundles, checkpoint_header, errors
+from service.contract import errors
+from service.contract.formats import bundles, checkpoint_header
 
 def read_all(path):
     for _ in bundles.read_items(path):

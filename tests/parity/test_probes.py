@@ -126,8 +126,8 @@ SEARCH = """
 import json, re, sys, time
 from pathlib import Path
 from parity import probes
-from workers.metrics.jvm import Jvm
-from workers.probing.constant import search
+from workers.metrics.java.jvm import Jvm
+from workers.analysis.probing.constant import search
 material = probes.flickr30k(Path(sys.argv[1]), sys.argv[2], Jvm())
 began = time.perf_counter()
 found = search.best(material.training, material.complete)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 BEGIN = """
 import asyncio, logging, logging.config, warnings
 import structlog
-from service.contract import logs
+from service.works import logs
 log = structlog.get_logger()
 """
 

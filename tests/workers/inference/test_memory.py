@@ -11,7 +11,7 @@ PROGRAM = """
 import resource, sys
 import numpy as np, torch
 from builders import encoded, model, tensors
-from workers import scoring
+from workers.inference import scoring
 
 torch.set_num_threads(1)
 images = int(sys.argv[1])

@@ -130,7 +130,7 @@ KILLED = """
 import json, os, signal, sys
 from pathlib import Path
 from workers.metrics import references
-from workers.probing.constant import search
+from workers.analysis.probing.constant import search
 search._BLOCK, search._KEPT = 100, 1
 sentences, people, objective, state, calls = json.loads(sys.stdin.read())
 seen = []

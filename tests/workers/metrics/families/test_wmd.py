@@ -214,7 +214,7 @@ def test_the_list_of_stop_words_has_nltks_length_and_no_word_of_a_picture():
 def test_torch_is_not_loaded():
     code = (
         "import sys, numpy as np\n"
-        "from workers.metrics import wmd\n"
+        "from workers.metrics.families import wmd\n"
         "wmd._distance(np.ones(2) / 2, np.ones(2) / 2, np.eye(2))\n"
         "print([name for name in ('torch', 'transformers', 'gensim') if name in sys.modules])"
     )

@@ -245,7 +245,7 @@ def test_a_busy_java_dies_with_its_parent():
     """While METEOR reads its table and no pipe is looked at."""
     code = """
 import os, signal, time
-from workers.metrics.jvm import Jvm
+from workers.metrics.java.jvm import Jvm
 
 java = Jvm()
 java.call("ptb", ["a"])
