@@ -7,30 +7,24 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from service.contract.plan.assets import Places
-from service.contract.settings import Settings, load
+from service.contract.settings import load
 from service.http import openapi, problems
 from service.http.access_log import AccessLog
-from service.http.dependencies import Parts
+from service.http.dependencies import Running
 from service.http.routers import (
-    boards,
     checkpoints,
-    comparisons,
+    correlations,
     datasets,
     details,
-    evaluations,
     health,
+    leaderboard,
     learned,
     metrics,
-    probes,
-    studies,
 )
-from service.http.telemetry import Telemetry
-from service.http.watching import Watcher
-from service.works import database, logs, queueing
-from service.works.blobs import open_blobs
-from service.works.queueing import Queues
-from service.works.records import Records
+from service.http.routers.runs import router_of
+from service.runs.kinds import KINDS
+from service.works import logs
+from service.works.parts import connect
 
 _DESCRIPTION = """
 Upload a dataset and a checkpoint once, each by its bytes; submit evaluations, which answer at once;
@@ -42,7 +36,7 @@ will be renamed or removed under `/v1`.
 """
 
 
-def create_app(parts: Parts) -> FastAPI:
+def create_app(parts: Running) -> FastAPI:
     app = _routes()
     app.state.parts = parts
     problems.install(app)
@@ -54,7 +48,7 @@ def from_environment() -> FastAPI:
     """What uvicorn calls: `service.http.app:from_environment`, as a factory."""
     settings = load()
     logs.configure("api", settings.log_level)
-    return create_app(connect(settings))
+    return create_app(Running.on(connect(settings)))
 
 
 def describe() -> dict[str, Any]:
@@ -79,21 +73,12 @@ def _routes() -> FastAPI:
         lifespan=_lifespan,
         redirect_slashes=False,
     )
-    resources = (evaluations, details, comparisons, checkpoints, datasets, boards, studies)
-    for module in (*resources, metrics, probes, learned, health):
+    for offered in KINDS.values():
+        app.include_router(router_of(offered))
+    resources = (details, learned, checkpoints, datasets, leaderboard, correlations)
+    for module in (*resources, metrics, health):
         app.include_router(module.router)
     return app
-
-
-def connect(settings: Settings) -> Parts:
-    engine = database.connect(settings.database)
-    database.check_at_head(engine)
-    connection = queueing.connect(settings.redis)
-    queueing.check(connection)
-    records = Records(engine)
-    blobs = open_blobs(settings.blob_url, settings.home)
-    queues, places = Queues(connection), Places.of(settings)
-    return Parts(records, queues, blobs, Watcher(records), Telemetry(records, queues), places)
 
 
 @asynccontextmanager

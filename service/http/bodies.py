@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from service.contract.api.runs import RunOut
-from service.runs import results
+from service.runs import base
 
 Build = Callable[[], tuple[RunOut, int]]
 _KEPT = 1_000  # evaluations; some 3 KB each
@@ -42,7 +42,7 @@ class Bodies:
         return self._keep(*await asyncio.to_thread(build))
 
     def _keep(self, answer: RunOut, version: int) -> Body:
-        over = results.is_over(answer)
+        over = base.is_over(answer)
         body = Body(version, over, answer.model_dump_json().encode())
         self._bodies[answer.id] = body
         self._bodies.move_to_end(answer.id)

@@ -5,31 +5,31 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from service.contract.plan.assets import Places
 from service.http.bodies import Bodies
 from service.http.telemetry import Telemetry
 from service.http.watching import Watcher
-from service.works.blobs import Blobs
-from service.works.queueing import Queues
-from service.works.records import Records
+from service.works.parts import Parts
 
 
 @dataclass(frozen=True)
-class Parts:
-    records: Records
-    queues: Queues
-    blobs: Blobs
+class Running(Parts):
+    """The parts that rules work with, and those that only a running application has."""
+
     watcher: Watcher
     telemetry: Telemetry
-    places: Places
     bodies: Bodies = field(default_factory=Bodies)
 
+    @classmethod
+    def on(cls, parts: Parts) -> "Running":
+        watcher, telemetry = Watcher(parts.records), Telemetry(parts.records, parts.queue)
+        return cls(parts.records, parts.blobs, parts.queue, parts.places, watcher, telemetry)
 
-async def _parts(request: Request) -> Parts:
+
+async def _running(request: Request) -> Running:
     """Not a plain function: FastAPI would start a thread for it, a third of what a poll takes."""
     parts = request.app.state.parts
-    assert isinstance(parts, Parts)
+    assert isinstance(parts, Running)
     return parts
 
 
-Service = Annotated[Parts, Depends(_parts)]
+Service = Annotated[Running, Depends(_running)]

@@ -23,6 +23,7 @@ TAGS = [
     {"name": "datasets", "description": "Images and their references: immutable versions."},
     {"name": "probes", "description": "Where metrics lie on a dataset."},
     {"name": "learned", "description": "Metrics that are trained here."},
+    {"name": "studies", "description": "What pre-gen scores say of post-gen ones."},
     {"name": "metrics", "description": "What can be computed here, and what it means."},
     {"name": "health", "description": "For load balancers and Prometheus."},
 ]

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from service.works.queueing import Queues
+from service.works.queueing import Queue
 from service.works.records import Records
-from service.works.tables import attempts, evaluations, work_rows
+from service.works.tables import attempts, runs, work_rows
 
 _METHODS = ("GET", "HEAD", "PUT", "POST")
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
@@ -20,9 +20,9 @@ _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 class Telemetry:
     """One for each application: two of them in a process do not add up."""
 
-    def __init__(self, records: Records, queues: Queues) -> None:
+    def __init__(self, records: Records, queue: Queue) -> None:
         self.registry = CollectorRegistry()
-        self.registry.register(_Counts(records, queues))
+        self.registry.register(_Counts(records, queue))
         ProcessCollector(registry=self.registry)
         self._requests = Histogram(
             "prescore_request_seconds",
@@ -41,9 +41,9 @@ class Telemetry:
 class _Counts(Collector):
     """Asked for when somebody scrapes: every process of a fleet writes to the same record."""
 
-    def __init__(self, records: Records, queues: Queues) -> None:
+    def __init__(self, records: Records, queue: Queue) -> None:
         self._records = records
-        self._queues = queues
+        self._queue = queue
 
     def collect(self) -> Iterator[Metric]:
         yield self._count(
@@ -53,7 +53,7 @@ class _Counts(Collector):
             GaugeMetricFamily,
             "prescore_evaluations",
             "Evaluations by state.",
-            evaluations.c.status,
+            runs.c.status,
         )
         yield self._count(
             CounterMetricFamily,
@@ -62,7 +62,7 @@ class _Counts(Collector):
             attempts.c.outcome,
         )
         try:
-            waiting, foreign = self._queues.waiting(), self._queues.foreign()
+            waiting, foreign = self._queue.waiting(), self._queue.foreign()
         except (redis.RedisError, OSError):
             return
         family = GaugeMetricFamily("prescore_queued", "Wake-ups in a queue.", labels=("queue",))

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 import structlog
 
 from service.works.records import Records
-from service.works.tables import evaluations
+from service.works.tables import runs
 
 log = structlog.get_logger()
 
@@ -66,9 +66,7 @@ class Watcher:
             await asyncio.sleep(PERIOD)
 
     def _versions(self, identities: list[str]) -> Mapping[str, int]:
-        query = sa.select(evaluations.c.id, evaluations.c.version).where(
-            evaluations.c.id.in_(identities)
-        )
+        query = sa.select(runs.c.id, runs.c.version).where(runs.c.id.in_(identities))
         with self._records.reading() as connection:
             return dict(connection.execute(query).all())
 

@@ -127,18 +127,17 @@ def openapi() -> None:
 
 def janitor() -> None:
     """Run the janitor alone: expired leases, forgotten wake-ups, deadlines. Several may run."""
-    from service.http import app
     from service.operate import janitor
-    from service.works import logs
+    from service.works import logs, parts
 
     with _errors():
         chosen = settings.load()
         logs.configure("janitor", chosen.log_level)
-        parts = app.connect(chosen)
+        connected = parts.connect(chosen)
         over = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: over.set())
-        janitor.run(parts.records, parts.queues, parts.blobs, over.wait)
+        janitor.run(connected, over.wait)
 
 
 def _serve(chosen: Settings, host: str, port: int) -> None:

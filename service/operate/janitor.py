@@ -11,9 +11,7 @@ import structlog
 
 from service.stored import garbage
 from service.works import endings
-from service.works.blobs import Blobs
-from service.works.queueing import Queues
-from service.works.records import Records
+from service.works.parts import Parts
 
 log = structlog.get_logger()
 
@@ -23,33 +21,34 @@ _SETTLED = 2.0  # a wake-up is missed only after so long
 _UPLOAD_SECONDS = 24 * 3600
 
 
-def sweep(records: Records, queues: Queues, blobs: Blobs) -> dict[str, int]:
+def sweep(parts: Parts) -> dict[str, int]:
     """One round; what it did, by name."""
+    records, queue = parts.records, parts.queue
     done = {
         "leases": endings.expire_leases(records),
         "deadlines": endings.expire_deadlines(records),
     }
     try:
-        done["wakeups"] = queues.flush(records)
-        missing = queues.missing(records, before=time.time() - _SETTLED)
-        for key, queue in missing:
-            queues.wake(key, queue)
+        done["wakeups"] = queue.flush(records)
+        missing = queue.missing(records, before=time.time() - _SETTLED)
+        for key, name in missing:
+            queue.wake(key, name)
         done["forgotten"] = len(missing)
     except (redis.RedisError, OSError) as error:
         log.warning("redis is away", error=type(error).__name__)
-    done["uploads"] = blobs.sweep_uploads(time.time() - _UPLOAD_SECONDS)
+    done["uploads"] = parts.blobs.sweep_uploads(time.time() - _UPLOAD_SECONDS)
     return done
 
 
-def run(records: Records, queues: Queues, blobs: Blobs, wait: Callable[[float], bool]) -> None:
+def run(parts: Parts, wait: Callable[[float], bool]) -> None:
     """Sweeps until `wait(seconds)` says that it is time to go."""
     collect_at = time.monotonic() + COLLECT_PERIOD
     while not wait(PERIOD):
         try:
-            done = sweep(records, queues, blobs)
+            done = sweep(parts)
             if time.monotonic() > collect_at:
                 collect_at = time.monotonic() + COLLECT_PERIOD
-                done["objects"] = garbage.collect(records, blobs)
+                done["objects"] = garbage.collect(parts.records, parts.blobs)
             if any(done.values()):
                 log.info("swept", **{name: count for name, count in done.items() if count})
         except Exception:

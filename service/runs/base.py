@@ -1,50 +1,85 @@
-"""Runs: named sets of works, looked at and canceled: evaluations, probes, trainings.
-
-What all runs have in common is here; never HTTP.
-"""
+"""What all kinds of runs have in common: a named set of works, started, looked at and canceled."""
 
 import json
-import re
+import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.api.problems import RunProblem
-from service.contract.api.runs import DatasetPinned, ProgressOut, WarningOut, WorkOut
-from service.contract.api.texts import COMPARISON_ID, EVALUATION_ID, LEARNED_ID, PROBES_ID
+from service.contract.api.runs import DatasetPinned, ProgressOut, RunOut, WarningOut, WorkOut
+from service.contract.api.texts import RUN_ID
 from service.contract.api.times import rfc3339
 from service.contract.errors import NotFound
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import ENDED
 from service.stored.datasets import Pinned
-from service.works import early, endings, intake
+from service.works import endings, intake, verdicts
 from service.works.history import settle, work_statuses
+from service.works.parts import Parts
 from service.works.records import Records
-from service.works.tables import evaluation_works, evaluations, labels, work_rows
+from service.works.tables import events as event_rows
+from service.works.tables import labels, run_works, runs, work_rows
 
-_ID = f"{EVALUATION_ID}|{PROBES_ID}|{LEARNED_ID}|{COMPARISON_ID}"
-_CALLED = {"pb_": "probes", "ln_": "training", "cp_": "comparison"}
-_STATE = sa.select(evaluations.c.version, evaluations.c.status).where(  # built once: polls ask it
-    evaluations.c.id == sa.bindparam("identity")
+_Answer = TypeVar("_Answer", bound=RunOut)
+_STATE = sa.select(runs.c.version, runs.c.status).where(  # built once: polls ask it
+    runs.c.id == sa.bindparam("identity")
 )
 
 
-def version(records: Records, identity: str) -> int:
-    return state(records, identity)[0]
+@dataclass(frozen=True)
+class Looked:
+    """A run as the record has it, and its works: as they are; of one that has ended, as they were
+    then.
+    """
+
+    row: Row[Any]
+    works: Sequence[Mapping[str, Any]]
+    common: Mapping[str, Any]  # what is said of every run, by the names of the answer's fields
+
+    @property
+    def request(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.row.request)
+        return found
 
 
-def state(records: Records, identity: str) -> tuple[int, bool]:
-    """Its version, which is the number of its last event; whether it has ended."""
-    _check(identity)
-    with records.reading() as connection:
-        found = connection.execute(_STATE, {"identity": identity}).first()
-    if found is None:
-        raise _missing(identity)
-    return found.version, found.status in ENDED
+def is_over(run: RunOut) -> bool:
+    return run.status in ENDED
+
+
+@dataclass(frozen=True)
+class Kind(Generic[_Answer]):
+    """A kind of run. Its ids begin with `prefix` and `_`. `answer` says what has come out of a run
+    by now; `enough` is what `Prefer: wait` waits for.
+    """
+
+    name: str  # in the record
+    prefix: str
+    noun: str
+    place: str  # its collection
+    out: type[_Answer]
+    answer: Callable[[Parts, Looked], _Answer]
+    enough: Callable[[_Answer], bool] = is_over
+
+    def new_id(self) -> str:
+        return f"{self.prefix}_{secrets.token_urlsafe(18)}"
+
+    def missing(self, identity: str) -> NotFound:
+        return NotFound(f"no {self.noun} {identity!r:.60}")
+
+    def look(self, parts: Parts, identity: str) -> tuple[_Answer, int]:
+        """The run, and its version."""
+        with parts.records.reading() as connection:
+            looked = look(connection, identity, self)
+        return self.answer(parts, looked), looked.row.version
+
+
+AnyKind = Kind[Any]
 
 
 @dataclass(frozen=True)
@@ -52,6 +87,7 @@ class Run:
     """One that is to begin; `request` is what is kept of it."""
 
     id: str
+    kind: str
     request: Mapping[str, Any]
     dataset: Pinned
     plan: Plan
@@ -61,16 +97,27 @@ class Run:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+@contextmanager
+def starting(parts: Parts) -> Iterator[Connection]:
+    """A transaction that runs are inserted in; after it the workers are woken."""
+    with parts.records.transaction() as connection:
+        yield connection
+    parts.queue.flush(parts.records)
+
+
 def insert(connection: Connection, records: Records, run: Run) -> None:
     now = time.time()
     deadline = now + run.deadline
     cached = intake.add_works(records, connection, run.plan.everything(), deadline)
     connection.execute(
-        evaluations.insert().values(
+        runs.insert().values(
             id=run.id,
+            kind=run.kind,
             request=json.dumps(run.request),
-            dataset=run.dataset.out.model_dump_json(),
             dataset_name=run.dataset.name,
+            dataset_version=run.dataset.version,
+            dataset_digest=run.dataset.digest,
+            split=run.dataset.split,
             checkpoint=run.checkpoint,
             status="queued",
             version=1,
@@ -81,8 +128,8 @@ def insert(connection: Connection, records: Records, run: Run) -> None:
     )
     for position, (name, work) in enumerate(run.plan.named.items()):
         connection.execute(
-            evaluation_works.insert().values(
-                evaluation_id=run.id,
+            run_works.insert().values(
+                run_id=run.id,
                 position=position,
                 name=name,
                 work_key=work.key,
@@ -90,44 +137,110 @@ def insert(connection: Connection, records: Records, run: Run) -> None:
             )
         )
     for name, value in run.labels.items():
-        connection.execute(labels.insert().values(evaluation_id=run.id, name=name, value=value))
+        connection.execute(labels.insert().values(run_id=run.id, name=name, value=value))
     settle(connection, run.id)
-    early.end_if_decided(connection, run.id)
+    verdicts.end_if_decided(connection, run.id)
 
 
-def look(connection: Connection, identity: str) -> tuple[Row[Any], list[dict[str, Any]]]:
-    """A run and its works: as they are; of one that has ended, as they were then."""
-    row = _row(connection, identity)
+def look(connection: Connection, identity: str, kind: AnyKind) -> Looked:
+    row = _row(connection, identity, kind)
     if row.snapshot is not None:
-        return row, list(json.loads(row.snapshot))
-    return row, work_statuses(connection, row.id)
+        works = list(json.loads(row.snapshot))
+    else:
+        works = work_statuses(connection, row.id)
+    return Looked(row, works, _common(connection, row, works))
 
 
-def answer(
-    connection: Connection, row: Row[Any], rows: Sequence[Mapping[str, Any]]
+def state(records: Records, identity: str, kind: AnyKind) -> tuple[int, bool]:
+    """Its version, which is the number of its last event; whether it has ended."""
+    _check(identity, kind)
+    with records.reading() as connection:
+        found = connection.execute(_STATE, {"identity": identity}).first()
+    if found is None:
+        raise kind.missing(identity)
+    return found.version, found.status in ENDED
+
+
+def events(records: Records, identity: str, after: int) -> Sequence[Row[Any]]:
+    with records.reading() as connection:
+        return connection.execute(
+            sa.select(event_rows)
+            .where(event_rows.c.run_id == identity, event_rows.c.version > after)
+            .order_by(event_rows.c.version)
+        ).all()
+
+
+def cancel(records: Records, identity: str, kind: AnyKind) -> None:
+    """Ends a run's works, those apart that another live run waits for."""
+    with records.transaction() as connection:
+        if _row(connection, identity, kind).finished_at is None:
+            endings.cancel(connection, identity)
+
+
+def on_split(dataset: Pinned) -> sa.ColumnElement[bool]:
+    """Holds for the runs on this split of this version."""
+    return sa.and_(
+        runs.c.dataset_digest == dataset.digest,
+        runs.c.split == dataset.split,
+        runs.c.dataset_name == dataset.name,
+    )
+
+
+def pinned_out(row: Row[Any]) -> DatasetPinned:
+    """What a run was pinned to, as answers name it."""
+    return DatasetPinned(
+        name=row.dataset_name,
+        version=f"v{row.dataset_version}",
+        digest=row.dataset_digest,
+        split=row.split,
+    )
+
+
+def is_done(records: Records, key: str) -> bool:
+    """Whether a work need not be computed any more."""
+    with records.reading() as connection:
+        query = sa.select(work_rows.c.status).where(work_rows.c.key == key)
+        return connection.execute(query).scalar() == "done"
+
+
+def result_of(records: Records, identity: str, name: str) -> str | None:
+    """The digest of a work's result, once it is done."""
+    with records.reading() as connection:
+        return connection.execute(
+            sa.select(work_rows.c.result)
+            .join(run_works, run_works.c.work_key == work_rows.c.key)
+            .where(
+                run_works.c.run_id == identity,
+                run_works.c.name == name,
+                work_rows.c.status == "done",
+            )
+        ).scalar()
+
+
+def _common(
+    connection: Connection, row: Row[Any], works: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What is said of every run, by the names of the answer's fields."""
     return {
         "id": row.id,
         "status": row.status,
-        "dataset": DatasetPinned(**json.loads(row.dataset)),
-        "works": _works_out(connection, rows, row.id),
+        "dataset": pinned_out(row),
+        "works": _works_out(connection, works, row.id),
         "warnings": [WarningOut(**warning) for warning in json.loads(row.warnings)],
-        "error": _error_of(rows) if row.status == "failed" else None,
+        "error": _error_of(works) if row.status == "failed" else None,
         "created_at": rfc3339(row.created_at),
         "finished_at": rfc3339(row.finished_at) if row.finished_at else None,
     }
 
 
-def _works_out(connection: Connection, rows: Sequence[Mapping[str, Any]], of: str) -> list[WorkOut]:
+def _works_out(
+    connection: Connection, works: Sequence[Mapping[str, Any]], of: str
+) -> list[WorkOut]:
     cached = dict(
         connection.execute(
-            sa.select(evaluation_works.c.name, evaluation_works.c.cached).where(
-                evaluation_works.c.evaluation_id == of
-            )
+            sa.select(run_works.c.name, run_works.c.cached).where(run_works.c.run_id == of)
         ).all()
     )
-    return [_work_out(row, cached=cached[row["name"]]) for row in rows]
+    return [_work_out(row, cached=cached[row["name"]]) for row in works]
 
 
 def _work_out(row: Mapping[str, Any], *, cached: bool) -> WorkOut:
@@ -145,11 +258,11 @@ def _work_out(row: Mapping[str, Any], *, cached: bool) -> WorkOut:
     )
 
 
-def _error_of(rows: Sequence[Mapping[str, Any]]) -> RunProblem | None:
+def _error_of(works: Sequence[Mapping[str, Any]]) -> RunProblem | None:
     """The first failure that is not another one's consequence."""
     found = [
         RunProblem.model_validate_json(row["error"])
-        for row in rows
+        for row in works
         if row["status"] == "failed" and row["error"]
     ]
     return next((error for error in found if error.code != "needs_failed"), None) or (
@@ -157,47 +270,17 @@ def _error_of(rows: Sequence[Mapping[str, Any]]) -> RunProblem | None:
     )
 
 
-def cancel(records: Records, identity: str) -> None:
-    """Ends a run's works, those apart that another live evaluation waits for."""
-    with records.transaction() as connection:
-        if _row(connection, identity).finished_at is None:
-            endings.cancel(connection, identity)
-
-
-def is_done(records: Records, key: str) -> bool:
-    """Whether a work need not be computed any more."""
-    with records.reading() as connection:
-        query = sa.select(work_rows.c.status).where(work_rows.c.key == key)
-        return connection.execute(query).scalar() == "done"
-
-
-def result_of(records: Records, identity: str, name: str) -> str | None:
-    """The digest of a work's result, once it is done."""
-    with records.reading() as connection:
-        return connection.execute(
-            sa.select(work_rows.c.result)
-            .join(evaluation_works, evaluation_works.c.work_key == work_rows.c.key)
-            .where(
-                evaluation_works.c.evaluation_id == identity,
-                evaluation_works.c.name == name,
-                work_rows.c.status == "done",
-            )
-        ).scalar()
-
-
-def _missing(identity: str) -> NotFound:
-    return NotFound(f"no {_CALLED.get(identity[:3], 'evaluation')} {identity!r:.60}")
-
-
-def _check(identity: str) -> None:
+def _check(identity: str, kind: AnyKind) -> None:
     """What cannot be an id never reaches the database, which may take offence (NUL)."""
-    if not re.fullmatch(_ID, identity):
-        raise _missing(identity)
+    if not RUN_ID.fullmatch(identity):
+        raise kind.missing(identity)
 
 
-def _row(connection: Connection, identity: str) -> Row[Any]:
-    _check(identity)
-    row = connection.execute(sa.select(evaluations).where(evaluations.c.id == identity)).first()
+def _row(connection: Connection, identity: str, kind: AnyKind) -> Row[Any]:
+    _check(identity, kind)
+    row = connection.execute(
+        sa.select(runs).where(runs.c.id == identity, runs.c.kind == kind.name)
+    ).first()
     if row is None:
-        raise _missing(identity)
+        raise kind.missing(identity)
     return row

@@ -14,13 +14,12 @@ from sqlalchemy.engine import Connection
 from service.contract.api.runs import DatasetPinned
 from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
-from service.runs import base, evaluations, labelled
+from service.runs import base, evaluations, search
 from service.stored.datasets import Pinned
 from service.works import scores
 from service.works.blobs import Blobs
-from service.works.records import Records
-from service.works.tables import evaluations as evaluation_rows
-from service.works.tables import score_rows
+from service.works.parts import Parts
+from service.works.tables import runs, score_rows
 from service.works.verdicts import NOT_FINITE
 
 _BEST = "best"
@@ -38,13 +37,13 @@ class Sought:
     images: frozenset[int]
 
 
-def find(records: Records, blobs: Blobs, sought: Sought, metrics: Iterable[str]) -> dict[str, Any]:
+def find(parts: Parts, sought: Sought, metrics: Iterable[str]) -> dict[str, Any]:
     """By metric: the evaluation, its value, interval and signature, and the digest of what is
     known image by image; or `none_because`.
     """
-    with records.reading() as connection:
-        search = _Search(connection, records, blobs, sought)
-        return {name: search.kept(name) for name in metrics}
+    with parts.records.reading() as connection:
+        past = _Search(connection, parts, sought)
+        return {name: past.kept(name) for name in metrics}
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,7 @@ class _Past:
 @dataclass(frozen=True)
 class _Search:
     connection: Connection
-    records: Records
-    blobs: Blobs
+    parts: Parts
     sought: Sought
     known: dict[str, _Past] = field(default_factory=dict)
 
@@ -93,15 +91,15 @@ class _Search:
         return self._best(metric) if wanted == _BEST else [wanted]
 
     def _succeeded(self) -> sa.Select[str]:
-        return sa.select(evaluation_rows.c.id).where(
-            evaluation_rows.c.id.startswith("ev_"),
-            evaluation_rows.c.dataset == self.sought.dataset.out.model_dump_json(),
-            evaluation_rows.c.status == "succeeded",
+        return sa.select(runs.c.id).where(
+            runs.c.kind == evaluations.KIND.name,
+            base.on_split(self.sought.dataset),
+            runs.c.status == "succeeded",
         )
 
     def _labelled(self, name: str, value: str) -> Sequence[str]:
-        marked = labelled.having(evaluation_rows.c.id, {name: value})
-        latest = self._succeeded().where(*marked).order_by(evaluation_rows.c.created_at.desc())
+        marked = search.having({name: value})
+        latest = self._succeeded().where(*marked).order_by(runs.c.created_at.desc())
         return self.connection.execute(latest.limit(_LOOKED_AT)).scalars().all()
 
     def _best(self, metric: str) -> Sequence[str]:
@@ -109,15 +107,13 @@ class _Search:
         spec = catalogue.metric(metric)
         query = (
             self._succeeded()
-            .join(score_rows, score_rows.c.evaluation_id == evaluation_rows.c.id)
+            .join(score_rows, score_rows.c.run_id == runs.c.id)
             .where(
                 score_rows.c.metric.in_(catalogue.names_of(metric)),
                 score_rows.c.value.is_not(None),
             )
         )
-        newest = query.add_columns(score_rows.c.signature).order_by(
-            evaluation_rows.c.created_at.desc()
-        )
+        newest = query.add_columns(score_rows.c.signature).order_by(runs.c.created_at.desc())
         latest = self.connection.execute(newest.limit(1)).first()
         if latest is None:
             return []
@@ -128,14 +124,13 @@ class _Search:
 
     def _past(self, identity: str) -> _Past:
         if identity not in self.known:
-            row, rows = base.look(self.connection, identity)
-            request = json.loads(row.request)
+            found = base.look(self.connection, identity, evaluations.KIND)
             self.known[identity] = _Past(
                 identity,
-                DatasetPinned.model_validate_json(row.dataset),
-                rows,
-                scores.brought(rows),
-                is_partial=row.checkpoint is None and request["subset"],
+                found.common["dataset"],
+                found.works,
+                scores.brought(found.works),
+                is_partial=found.row.checkpoint is None and found.request["subset"],
             )
         return self.known[identity]
 
@@ -154,8 +149,8 @@ class _Search:
         return None
 
     def _images(self, past: _Past) -> frozenset[int]:
-        digest = evaluations.captions_of(self.records, past.id) if past.is_partial else None
-        return answered(self.blobs, digest, self.sought.dataset)
+        digest = evaluations.captions_of(self.parts, past.id) if past.is_partial else None
+        return answered(self.parts.blobs, digest, self.sought.dataset)
 
 
 def answered(blobs: Blobs, captions: str | None, dataset: Pinned) -> frozenset[int]:

@@ -1,8 +1,13 @@
 """What lies below the scores: every caption with its own, every reference token with its odds."""
 
 import json
-from collections.abc import Iterator
+import math
+import sys
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from service.contract.api.captions import (
     CaptionOut,
@@ -14,58 +19,93 @@ from service.contract.api.captions import (
 )
 from service.contract.api.evaluations import EvaluationOut
 from service.contract.errors import NotFound
-from service.contract.formats import checkpoint_header
+from service.contract.formats import checkpoint_header, safetensors_header
+from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
 from service.contract.metrics.catalogue import POSTGEN, work_of
-from service.runs import base, csv_lines, cursors, evaluations, sheets
-from service.runs.tensors import TensorFile
+from service.runs import base, csv_lines, evaluations, search
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works.blobs import Blobs
-from service.works.records import Records
+from service.works.parts import Parts
 
 _END = "<end>"
 _SCORED = frozenset(map(work_of, POSTGEN))  # works whose results have scores of captions
+_CHUNK = 1 << 18
+_CODES = {"F64": "d", "F32": "f", "I64": "q", "U32": "I", "U16": "H"}
+assert sys.byteorder == "little", "stored tensors are little-endian"
 
 
-def captions(
-    records: Records, blobs: Blobs, identity: str, limit: int, cursor: str | None
-) -> CaptionPage:
+class TensorFile:
+    """One file of ours; rows are read where they stand, never the whole tensor."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with path.open("rb") as stream:
+            self.header = safetensors_header.read(
+                stream, path.stat().st_size, max_header_bytes=64_000_000
+            )
+
+    @property
+    def names(self) -> list[str]:
+        """As they follow each other in the file."""
+        return list(self.header.tensors)
+
+    def chunks(self, entry: TensorEntry, size: int) -> Iterator[bytes]:
+        """A tensor's bytes as they stand."""
+        left = entry.end - entry.start
+        with self._path.open("rb") as stream:
+            stream.seek(self.header.data_start + entry.start)
+            while left and (chunk := stream.read(min(size, left))):
+                left -= len(chunk)
+                yield chunk
+
+    def rows(self, name: str, start: int, stop: int) -> list[Any]:
+        """Elements start … stop - 1 of the first axis; of a matrix, rows laid end to end."""
+        entry = self.header.tensors[name]
+        width = math.prod(entry.shape[1:])
+        values: array[Any] = array(_CODES[entry.dtype])
+        with self._path.open("rb") as stream:
+            stream.seek(self.header.data_start + entry.start + start * width * values.itemsize)
+            values.frombytes(stream.read((stop - start) * width * values.itemsize))
+        return values.tolist()
+
+
+def captions(parts: Parts, identity: str, limit: int, cursor: str | None) -> CaptionPage:
     """A page of captions; with the scores of the families that are done by now."""
     of = f"captions of {identity}"
-    start = 0 if cursor is None else cursors.read(of, cursor, int)[0]
-    rows = rows_of(records, blobs, identity)
+    start = 0 if cursor is None else search.read_cursor(of, cursor, int)[0]
+    rows = rows_of(parts, identity)
     items = rows[start : start + limit]
     more = start + limit < len(rows)
-    return CaptionPage(items=items, next=cursors.write(of, start + limit) if more else None)
+    return CaptionPage(items=items, next=search.write_cursor(of, start + limit) if more else None)
 
 
-def captions_csv(records: Records, blobs: Blobs, identity: str) -> Iterator[str]:
-    rows = rows_of(records, blobs, identity)
+def captions_csv(parts: Parts, identity: str) -> Iterator[str]:
+    rows = rows_of(parts, identity)
     names = list(rows[0].scores) if rows else []
     yield csv_lines.line(["image", "caption", *names])
     for row in rows:
         yield csv_lines.line([row.image, row.caption, *(row.scores[name] for name in names)])
 
 
-def captions_columns(records: Records, blobs: Blobs, identity: str) -> Iterator[bytes]:
+def captions_columns(parts: Parts, identity: str) -> Iterator[bytes]:
     """Everything that is kept of them, in one file."""
-    evaluation, _ = evaluations.get(records, identity)
-    items = datasets.split_of(blobs, pinned_of(records, evaluation)).items
-    pairs = pairs_of(records, blobs, identity)
-    return sheets.stream(
-        _score_files(records, blobs, evaluation),
+    evaluation = evaluations.get(parts, identity)
+    items = datasets.split_of(parts.blobs, pinned_of(parts, evaluation)).items
+    pairs = pairs_of(parts, identity)
+    return _stream(
+        _score_files(parts, evaluation),
         [items[place].image for place, _ in pairs],
         [caption for _, caption in pairs],
     )
 
 
-def captions_coco(records: Records, blobs: Blobs, identity: str) -> list[CocoCaption]:
+def captions_coco(parts: Parts, identity: str) -> list[CocoCaption]:
     """`image_id` is a number where the bundle's id is one."""
-    pinned = pinned_of(records, evaluations.get(records, identity)[0])
-    ids = [item.id or item.image for item in datasets.split_of(blobs, pinned).items]
-    pairs = pairs_of(records, blobs, identity)
+    pinned = pinned_of(parts, evaluations.get(parts, identity))
+    ids = [item.id or item.image for item in datasets.split_of(parts.blobs, pinned).items]
+    pairs = pairs_of(parts, identity)
     return [
         CocoCaption(
             image_id=int(ids[place]) if ids[place].isdecimal() else ids[place], caption=caption
@@ -74,19 +114,21 @@ def captions_coco(records: Records, blobs: Blobs, identity: str) -> list[CocoCap
     ]
 
 
-def tokens(records: Records, blobs: Blobs, identity: str, image: str) -> TokensOut:
+def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
     """Every reference of one image, word by word, with what the model thought of each."""
-    evaluation, _ = evaluations.get(records, identity)
-    result = base.result_of(records, identity, "columns")
+    evaluation = evaluations.get(parts, identity)
+    result = base.result_of(parts.records, identity, "columns")
     if result is None or evaluation.checkpoint is None:
         raise NotFound(f"evaluation {identity} has no columns (yet)")
-    pinned = pinned_of(records, evaluation)
-    place = datasets.split_of(blobs, pinned).places.get(image)
+    pinned = pinned_of(parts, evaluation)
+    place = datasets.split_of(parts.blobs, pinned).places.get(image)
     if place is None:
         raise NotFound(f"{image!r:.100} is not an image of {pinned}")
-    references = datasets.split_of(blobs, pinned).items[place].references
-    columns = TensorFile(blobs.path(result, check=False))
-    description = checkpoint_header.read(blobs.path(evaluation.checkpoint, check=False)).description
+    references = datasets.split_of(parts.blobs, pinned).items[place].references
+    columns = TensorFile(parts.blobs.path(result, check=False))
+    description = checkpoint_header.read(
+        parts.blobs.path(evaluation.checkpoint, check=False)
+    ).description
     first, last = columns.rows("image_offsets", place, place + 2)
     offsets = columns.rows("caption_offsets", first, last + 1)
     split = TOKENIZERS[description.tokenizer]
@@ -119,12 +161,12 @@ def _tokens(
     ]
 
 
-def rows_of(records: Records, blobs: Blobs, identity: str) -> list[CaptionOut]:
-    evaluation, _ = evaluations.get(records, identity)
-    pinned = pinned_of(records, evaluation)
-    names = [item.image for item in datasets.split_of(blobs, pinned).items]
-    pairs = pairs_of(records, blobs, identity)
-    scores = _caption_scores(records, blobs, evaluation, len(pairs))
+def rows_of(parts: Parts, identity: str) -> list[CaptionOut]:
+    evaluation = evaluations.get(parts, identity)
+    pinned = pinned_of(parts, evaluation)
+    names = [item.image for item in datasets.split_of(parts.blobs, pinned).items]
+    pairs = pairs_of(parts, identity)
+    scores = _caption_scores(parts, evaluation, len(pairs))
     return [
         CaptionOut(
             image=names[place],
@@ -135,11 +177,9 @@ def rows_of(records: Records, blobs: Blobs, identity: str) -> list[CaptionOut]:
     ]
 
 
-def _caption_scores(
-    records: Records, blobs: Blobs, evaluation: EvaluationOut, count: int
-) -> dict[str, list[float]]:
+def _caption_scores(parts: Parts, evaluation: EvaluationOut, count: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
-    for path in _score_files(records, blobs, evaluation).values():
+    for path in _score_files(parts, evaluation).values():
         file = TensorFile(path)
         for tensor in file.names:
             part, name = tensor.split("/")
@@ -148,23 +188,71 @@ def _caption_scores(
     return found
 
 
-def _score_files(records: Records, blobs: Blobs, evaluation: EvaluationOut) -> dict[str, Path]:
+def _score_files(parts: Parts, evaluation: EvaluationOut) -> dict[str, Path]:
     """By their works' names, of those that are done by now."""
     results = {
-        work.name: base.result_of(records, evaluation.id, work.name)
+        work.name: base.result_of(parts.records, evaluation.id, work.name)
         for work in evaluation.works
         if work.status == "done" and work.kind in _SCORED
     }
-    return {name: blobs.path(found, check=False) for name, found in results.items() if found}
+    return {name: parts.blobs.path(found, check=False) for name, found in results.items() if found}
 
 
-def pairs_of(records: Records, blobs: Blobs, identity: str) -> list[tuple[int, str]]:
-    digest = evaluations.captions_of(records, identity)
+def pairs_of(parts: Parts, identity: str) -> list[tuple[int, str]]:
+    digest = evaluations.captions_of(parts, identity)
     if digest is None:
         raise NotFound(f"evaluation {identity} has no captions (yet)")
-    return [tuple(pair) for pair in json.loads(blobs.path(digest, check=False).read_text("utf-8"))]
+    return [
+        tuple(pair) for pair in json.loads(parts.blobs.path(digest, check=False).read_text("utf-8"))
+    ]
 
 
-def pinned_of(records: Records, evaluation: EvaluationOut) -> Pinned:
+def pinned_of(parts: Parts, evaluation: EvaluationOut) -> Pinned:
     dataset = evaluation.dataset
-    return datasets.pin(records, f"{dataset.name}@{dataset.version}/{dataset.split}")
+    return datasets.pin(parts.records, f"{dataset.name}@{dataset.version}/{dataset.split}")
+
+
+@dataclass(frozen=True)
+class _Column:
+    file: TensorFile
+    entry: TensorEntry
+
+
+def _stream(
+    results: Mapping[str, Path], images: Sequence[str], captions: Sequence[str]
+) -> Iterator[bytes]:
+    """Works keep a file for each family, so that another metric of the same captions recomputes
+    none; this puts them side by side. `results`: the files of the works that are done, by name.
+
+        captions/cider_d (N) f64         every caption's own score
+        statistics/bleu/… (N, …) f64     what the corpus score is computed from, by family
+        metadata                         `images` and `captions` (N, as JSON), `signatures`
+    """
+    columns: dict[str, _Column] = {}
+    signatures: dict[str, str] = {}
+    for family, path in results.items():
+        file = TensorFile(path)
+        signatures |= json.loads(file.header.metadata["signatures"])
+        for name, entry in file.header.tensors.items():
+            part, own = name.split("/")
+            full = name if part == "captions" else f"{part}/{family}/{own}"
+            columns[full] = _Column(file, entry)
+    metadata = {"images": images, "captions": captions, "signatures": signatures}
+    yield _header(columns, {name: json.dumps(value) for name, value in metadata.items()})
+    for name in sorted(columns):
+        yield from columns[name].file.chunks(columns[name].entry, _CHUNK)
+
+
+def _header(columns: Mapping[str, _Column], metadata: Mapping[str, str]) -> bytes:
+    header: dict[str, object] = {"__metadata__": {"prescore_captions": "1", **metadata}}
+    end = 0
+    for name, column in sorted(columns.items()):
+        start, end = end, end + column.entry.end - column.entry.start
+        header[name] = {
+            "dtype": column.entry.dtype,
+            "shape": list(column.entry.shape),
+            "data_offsets": [start, end],
+        }
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text

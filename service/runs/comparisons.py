@@ -2,26 +2,28 @@
 
 import json
 import math
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.contract.api.comparisons import ComparedOut, ComparisonOut, MovedOut
+from service.contract.api.captions import CaptionOut
+from service.contract.api.comparisons import ComparedOut, ComparisonOut, ImageCompared, MovedOut
 from service.contract.api.evaluations import EvaluationOut
 from service.contract.api.requests import ComparisonIn
 from service.contract.api.scores import ScoreOut
+from service.contract.api.texts import COMPARISON
 from service.contract.errors import InvalidRequest
+from service.contract.formats.strict_json import finite
 from service.contract.metrics import catalogue, signatures
 from service.contract.plan import planning
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import Blob, Work
-from service.runs import base, captions, evaluations, moved
-from service.runs.base import Run
-from service.works.blobs import Blobs
-from service.works.records import Records
+from service.runs import base, captions, evaluations
+from service.runs.base import Kind, Looked, Run
+from service.works.parts import Parts
 
 _COLUMNS = "columns"
+_MOST = 20  # images on which two systems differ most
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,9 @@ class _Side:
     scores: Mapping[str, ScoreOut]
 
 
-def submit(records: Records, blobs: Blobs, request: ComparisonIn) -> str:
-    """The id of the run."""
+def begin(parts: Parts, request: ComparisonIn) -> Run:
     sides = [
-        _Side(name, evaluations.get(records, id_)[0], evaluations.brought(records, id_))
+        _Side(name, evaluations.get(parts, id_), evaluations.brought(parts, id_))
         for name, id_ in (("a", request.a), ("b", request.b))
     ]
     _check_dataset(*sides)
@@ -45,37 +46,29 @@ def submit(records: Records, blobs: Blobs, request: ComparisonIn) -> str:
         pointer = f"/metrics/{place}" if request.metrics is not None else ""
         _check_metric(name, sides, pointer)
     if any(catalogue.metric(name).family == "postgen" for name in names):
-        _check_images(records, blobs, request)
-    plan = _plan(records, names, sides)
-    identity = f"cp_{secrets.token_urlsafe(18)}"
+        _check_images(parts, request)
+    plan = _plan(parts, names, sides)
     kept = {**request.model_dump(), "metrics": names}
-    pinned = captions.pinned_of(records, sides[0].evaluation)
-    run = Run(identity, kept, pinned, plan, [], request.deadline)
-    with records.transaction() as connection:
-        base.insert(connection, records, run)
-    return identity
+    pinned = captions.pinned_of(parts, sides[0].evaluation)
+    return Run(KIND.new_id(), KIND.name, kept, pinned, plan, [], request.deadline)
 
 
-def get(records: Records, blobs: Blobs, identity: str) -> tuple[ComparisonOut, int]:
-    """The run and its version."""
-    with records.reading() as connection:
-        row, rows = base.look(connection, identity)
-        common = base.answer(connection, row, rows)
-    request = json.loads(row.request)
+def _answer(parts: Parts, looked: Looked) -> ComparisonOut:
+    row, request = looked.row, looked.request
     found: dict[str, Any] = {}
-    for at in rows:
+    for at in looked.works:
         if at["status"] == "done" and at["summary"]:
             found |= json.loads(at["summary"])["comparison"]
     full = {name: catalogue.metric(name).name for name in request["metrics"]}
     scores = {name: _compared(found[of]) for name, of in full.items() if of in found}
     over = row.status == "succeeded"
     return ComparisonOut(
-        **common,
+        **looked.common,
         a=request["a"],
         b=request["b"],
         scores=scores,
-        images=_images(records, blobs, request, list(scores)) if over else [],
-    ), row.version
+        images=_images(parts, request, list(scores)) if over else [],
+    )
 
 
 def _check_dataset(a: _Side, b: _Side) -> None:
@@ -123,11 +116,8 @@ def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
         )
 
 
-def _check_images(records: Records, blobs: Blobs, request: ComparisonIn) -> None:
-    a, b = (
-        {place for place, _ in captions.pairs_of(records, blobs, of)}
-        for of in (request.a, request.b)
-    )
+def _check_images(parts: Parts, request: ComparisonIn) -> None:
+    a, b = ({place for place, _ in captions.pairs_of(parts, of)} for of in (request.a, request.b))
     if a != b:
         raise InvalidRequest(
             f"a and b answer different images: {len(a - b)} that b does not, "
@@ -136,14 +126,14 @@ def _check_images(records: Records, blobs: Blobs, request: ComparisonIn) -> None
         )
 
 
-def _plan(records: Records, names: Sequence[str], sides: Sequence[_Side]) -> Plan:
+def _plan(parts: Parts, names: Sequence[str], sides: Sequence[_Side]) -> Plan:
     """A work for each family, and one for all pre-gen metrics."""
     specs = [catalogue.metric(name) for name in names]
     pregen = [spec.name for spec in specs if spec.family == "pregen"]
     families = catalogue.works_of(spec.name for spec in specs if spec.family == "postgen")
     named: dict[str, Work] = {}
     for family in [*families, *([_COLUMNS] if pregen else [])]:
-        found = [base.result_of(records, side.evaluation.id, family) for side in sides]
+        found = [base.result_of(parts.records, side.evaluation.id, family) for side in sides]
         a, b = (_there(digest, family, side) for digest, side in zip(found, sides, strict=True))
         named[family] = planning.comparison(a, b, pregen if family == _COLUMNS else ())
     return Plan(named)
@@ -159,19 +149,57 @@ def _there(digest: str | None, family: str, side: _Side) -> Blob:
 
 
 def _compared(found: Mapping[str, Any]) -> ComparedOut:
-    a, b = (_finite(found[side]) for side in ("a", "b"))
+    a, b = (finite(found[side]) for side in ("a", "b"))
     return ComparedOut(**{**found, "a": a, "b": b})
 
 
-def _finite(value: float | None) -> float | None:
-    """JSON has no infinity."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _images(
-    records: Records, blobs: Blobs, request: Mapping[str, Any], names: Sequence[str]
-) -> list[MovedOut]:
+def _images(parts: Parts, request: Mapping[str, Any], names: Sequence[str]) -> list[MovedOut]:
     if all(catalogue.metric(name).family == "pregen" for name in names):
         return []
-    a, b = (captions.rows_of(records, blobs, request[side]) for side in ("a", "b"))
-    return moved.most(a, b, names)
+    a, b = (captions.rows_of(parts, request[side]) for side in ("a", "b"))
+    return _most(a, b, names)
+
+
+def _most(a: Sequence[CaptionOut], b: Sequence[CaptionOut], names: Sequence[str]) -> list[MovedOut]:
+    """The captions of the same images. A difference counts in units of its metric's usual one."""
+    images = [_image(*both, names) for both in zip(a, b, strict=True)]
+    usual = {name: _usual(name, images) for name in names}
+    moves = [_move(image.scores, usual) for image in images]
+    order = sorted(range(len(images)), key=lambda place: -moves[place])
+    return [images[place] for place in order[:_MOST] if moves[place] > 0]
+
+
+def _image(a: CaptionOut, b: CaptionOut, names: Sequence[str]) -> MovedOut:
+    both = [name for name in names if name in a.scores and name in b.scores]
+    scores = {name: _difference(a.scores[name], b.scores[name]) for name in both}
+    return MovedOut(image=a.image, a=a.caption, b=b.caption, scores=scores)
+
+
+def _difference(a: float | None, b: float | None) -> ImageCompared:
+    difference = None if a is None or b is None else a - b
+    return ImageCompared(a=a, b=b, difference=difference)
+
+
+def _usual(name: str, images: Sequence[MovedOut]) -> float:
+    """The root of the mean square."""
+    found = [image.scores[name].difference or 0.0 for image in images if name in image.scores]
+    return math.hypot(*found) / math.sqrt(len(images))
+
+
+def _move(scores: Mapping[str, ImageCompared], usual: Mapping[str, float]) -> float:
+    moves = [
+        abs(each.difference) / usual[name]
+        for name, each in scores.items()
+        if each.difference is not None and usual[name] > 0
+    ]
+    return max(moves, default=0.0)
+
+
+KIND = Kind(
+    name="comparison",
+    prefix=COMPARISON,
+    noun="comparison",
+    place="/v1/comparisons",
+    out=ComparisonOut,
+    answer=_answer,
+)

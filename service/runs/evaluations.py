@@ -6,59 +6,45 @@ import sqlalchemy as sa
 
 from service.contract.api.evaluations import EvaluationOut
 from service.contract.api.scores import ScoreOut
+from service.contract.api.texts import EVALUATION
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
+from service.contract.plan import works
 from service.runs import base, forecasts
+from service.runs.base import Kind, Looked
 from service.stored.datasets import Pinned
 from service.works import scores, verdicts
-from service.works.records import Records
-from service.works.tables import evaluation_works, labels, work_rows
+from service.works.parts import Parts
+from service.works.tables import labels, run_works, work_rows
+
+_EARLY = ("prefix", "columns", "pregen", "forecast")
 
 
-def get(records: Records, identity: str) -> tuple[EvaluationOut, int]:
-    """The evaluation and its version."""
-    with records.reading() as connection:
-        row, rows = base.look(connection, identity)
-        common = base.answer(connection, row, rows)
-        found_labels = dict(
-            connection.execute(
-                sa.select(labels.c.name, labels.c.value).where(labels.c.evaluation_id == identity)
-            ).all()
-        )
-    request = json.loads(row.request)
-    gates, verdict = verdicts.of(rows, request)
-    return EvaluationOut(
-        **common,
-        checkpoint=row.checkpoint,
-        scores=scores.shown(rows, request),
-        gates=gates,
-        verdict=verdict,
-        forecast=forecasts.shown(rows, request),
-        estimate=scores.estimated(rows) or None,
-        health=request.get("health"),
-        labels=found_labels,
-    ), row.version
+def get(parts: Parts, identity: str) -> EvaluationOut:
+    found, _ = KIND.look(parts, identity)
+    return found
 
 
-def brought(records: Records, identity: str) -> dict[str, ScoreOut]:
+def brought(parts: Parts, identity: str) -> dict[str, ScoreOut]:
     """Every score that is there by now, asked for or not."""
-    with records.reading() as connection:
-        _, rows = base.look(connection, identity)
-    return scores.brought(rows)
+    with parts.records.reading() as connection:
+        return scores.brought(base.look(connection, identity, KIND).works)
 
 
-def pregen(records: Records, identity: str) -> dict[str, ScoreOut]:
+def pregen(parts: Parts, identity: str) -> dict[str, ScoreOut]:
     return {
         name: score
-        for name, score in brought(records, identity).items()
+        for name, score in brought(parts, identity).items()
         if catalogue.metric(name).family == "pregen"
     }
 
 
-def captions_on(records: Records, identity: str, pinned: Pinned, field: str) -> str:
-    """The same, where they are of that split; `field` of a request names the evaluation."""
-    evaluation, _ = get(records, identity)
-    found = captions_of(records, identity)
+def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
+    """The digest of its captions, where they are of that split; `field` of a request names the
+    evaluation.
+    """
+    evaluation = get(parts, identity)
+    found = captions_of(parts, identity)
     if (evaluation.dataset.digest, evaluation.dataset.split) != (pinned.digest, pinned.split):
         raise InvalidRequest(
             f"the evaluation is on {evaluation.dataset.name}/{evaluation.dataset.split}, "
@@ -73,14 +59,55 @@ def captions_on(records: Records, identity: str, pinned: Pinned, field: str) -> 
     return found
 
 
-def captions_of(records: Records, identity: str) -> str | None:
+def captions_of(parts: Parts, identity: str) -> str | None:
     """The digest of an evaluation's captions: those that were sent, or those decoded."""
-    with records.reading() as connection:
+    with parts.records.reading() as connection:
         inputs = connection.execute(
             sa.select(work_rows.c.inputs)
-            .join(evaluation_works, evaluation_works.c.work_key == work_rows.c.key)
-            .where(evaluation_works.c.evaluation_id == identity)
+            .join(run_works, run_works.c.work_key == work_rows.c.key)
+            .where(run_works.c.run_id == identity)
         ).scalars()
         found = [json.loads(text).get("captions") for text in inputs]
     sent = next((at for at in found if at is not None and not at.startswith("work:")), None)
-    return sent or base.result_of(records, identity, "captions")
+    return sent or base.result_of(parts.records, identity, "captions")
+
+
+def _answer(parts: Parts, looked: Looked) -> EvaluationOut:
+    row, rows, request = looked.row, looked.works, looked.request
+    with parts.records.reading() as connection:
+        found_labels = dict(
+            connection.execute(
+                sa.select(labels.c.name, labels.c.value).where(labels.c.run_id == row.id)
+            ).all()
+        )
+    gates, verdict = verdicts.of(rows, request)
+    return EvaluationOut(
+        **looked.common,
+        checkpoint=row.checkpoint,
+        scores=scores.shown(rows, request),
+        gates=gates,
+        verdict=verdict,
+        forecast=forecasts.shown(rows, request),
+        estimate=scores.estimated(rows) or None,
+        health=request.get("health"),
+        labels=found_labels,
+    )
+
+
+def _is_early_enough(evaluation: EvaluationOut) -> bool:
+    """The pre-gen scores are there, or will never be; without any, the end."""
+    early = [work for work in evaluation.works if work.name in _EARLY]
+    if not early:
+        return base.is_over(evaluation)
+    return all(work.status in works.TERMINAL for work in early)
+
+
+KIND = Kind(
+    name="evaluation",
+    prefix=EVALUATION,
+    noun="evaluation",
+    place="/v1/evaluations",
+    out=EvaluationOut,
+    answer=_answer,
+    enough=_is_early_enough,
+)

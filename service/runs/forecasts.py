@@ -17,10 +17,10 @@ from service.contract.metrics import catalogue
 from service.contract.metrics.forecasts import PREDICTORS, too_thin
 from service.contract.plan import planning, works
 from service.contract.plan.planning import Plan
+from service.runs import base
 from service.stored.datasets import Pinned
-from service.works.blobs import Blobs
-from service.works.records import Records
-from service.works.tables import checkpoints, evaluations, labels, score_rows
+from service.works.parts import Parts
+from service.works.tables import checkpoints, labels, runs, score_rows
 
 _MOST = 200  # the latest: what is older says less, and is read at every submission
 _HOW = ("decoding", "tokenizer", "idf", "bertscore")  # what must be equal for scores to compare
@@ -28,18 +28,18 @@ _LABELS = ("run", "branch")  # what tells training runs apart, the first that is
 
 
 def add(
-    records: Records, blobs: Blobs, request: EvaluationIn, pinned: Pinned, plan: Plan
+    parts: Parts, request: EvaluationIn, pinned: Pinned, plan: Plan
 ) -> tuple[Plan, dict[str, Any] | None]:
     """The plan with a forecast; or as it was, and why there can be none, if one may be expected."""
     metrics = catalogue.expand(request.postgen)
     if "pregen" not in plan.named or not metrics:
         return plan, None
-    with records.reading() as connection:
+    with parts.records.reading() as connection:
         past = _past(connection, request, pinned, metrics)
     reasons = [_too_thin(past, metric) for metric in metrics]
     if None not in reasons:
         return plan, {"none_because": reasons[0]}
-    history = blobs.put(works.canonical({"metrics": metrics, "evaluations": past}).encode())
+    history = parts.blobs.put(works.canonical({"metrics": metrics, "evaluations": past}).encode())
     return planning.with_forecast(plan, history), None
 
 
@@ -90,18 +90,18 @@ def _ended(
 ) -> Iterable[Any]:
     query = (
         sa.select(
-            evaluations.c.id,
-            evaluations.c.checkpoint,
-            evaluations.c.request,
+            runs.c.id,
+            runs.c.checkpoint,
+            runs.c.request,
             checkpoints.c.description,
         )
-        .join(checkpoints, checkpoints.c.digest == evaluations.c.checkpoint)
+        .join(checkpoints, checkpoints.c.digest == runs.c.checkpoint)
         .where(
-            evaluations.c.dataset == pinned.out.model_dump_json(),
-            evaluations.c.status == "succeeded",
-            evaluations.c.checkpoint != request.checkpoint,
+            base.on_split(pinned),
+            runs.c.status == "succeeded",
+            runs.c.checkpoint != request.checkpoint,
         )
-        .order_by(evaluations.c.created_at.desc(), evaluations.c.id)
+        .order_by(runs.c.created_at.desc(), runs.c.id)
         .limit(_MOST)
     )
     latest: dict[str, Any] = {}
@@ -117,23 +117,23 @@ def _scores(
     """By evaluation and metric: those that are signed as the latest evaluation's are."""
     order = {identity: place for place, identity in enumerate(identities)}
     query = sa.select(score_rows).where(
-        score_rows.c.evaluation_id.in_(list(order)), score_rows.c.metric.in_(metrics)
+        score_rows.c.run_id.in_(list(order)), score_rows.c.metric.in_(metrics)
     )
     signatures: dict[str, str] = {}
     found: dict[str, dict[str, float | None]] = {}
-    for row in sorted(connection.execute(query), key=lambda row: order[row.evaluation_id]):
+    for row in sorted(connection.execute(query), key=lambda row: order[row.run_id]):
         if row.signature == signatures.setdefault(row.metric, row.signature):
-            found.setdefault(row.evaluation_id, {})[row.metric] = row.value
+            found.setdefault(row.run_id, {})[row.metric] = row.value
     return found
 
 
 def _labels(connection: Connection, identities: Iterable[str]) -> dict[str, dict[str, str]]:
     query = sa.select(labels).where(
-        labels.c.evaluation_id.in_(list(identities)), labels.c.name.in_(_LABELS)
+        labels.c.run_id.in_(list(identities)), labels.c.name.in_(_LABELS)
     )
     found: dict[str, dict[str, str]] = {}
     for row in connection.execute(query):
-        found.setdefault(row.evaluation_id, {})[row.name] = row.value
+        found.setdefault(row.run_id, {})[row.name] = row.value
     return found
 
 

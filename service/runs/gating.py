@@ -11,17 +11,15 @@ from service.contract.gates import gates
 from service.contract.gates.gates import Gate, NoDrop
 from service.contract.metrics import catalogue
 from service.contract.plan import asked, planning
-from service.contract.plan.assets import Places
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import Blob
 from service.runs import baselines, training
 from service.runs.baselines import Sought
 from service.stored.datasets import Pinned
-from service.works.blobs import Blobs
-from service.works.records import Records
+from service.works.parts import Parts
 
 
-def completed(records: Records, places: Places, request: EvaluationIn) -> EvaluationIn:
+def completed(parts: Parts, request: EvaluationIn) -> EvaluationIn:
     """With the metrics that its gates name. Refuses, with its place, what is no gate and what is
     wanting for one.
     """
@@ -38,7 +36,7 @@ def completed(records: Records, places: Places, request: EvaluationIn) -> Evalua
         with _at(f"/gates/{place}"):
             gate = _checked(text, request)
             if any(map(catalogue.model_of, gate.metrics)):
-                asked.with_models(gate.metrics, training.known(records, places))
+                asked.with_models(gate.metrics, training.known(parts))
         names += gate.metrics
     families = {name: catalogue.metric(name).family for name in names}
     pregen, postgen = (
@@ -81,19 +79,19 @@ def _joined(asked: Iterable[str], named: Iterable[str]) -> list[str]:
 
 
 def with_past(
-    records: Records, blobs: Blobs, request: EvaluationIn, pinned: Pinned, plan: Plan
+    parts: Parts, request: EvaluationIn, pinned: Pinned, plan: Plan
 ) -> tuple[Plan, Mapping[str, Any]]:
     """The plan with the comparisons that gates want; and by metric what stands for the past, with
     the name of its comparison.
     """
     if request.baseline is None or not request.gates:
         return plan, {}
-    images = baselines.answered(blobs, _partial(request, plan), pinned)
+    images = baselines.answered(parts.blobs, _partial(request, plan), pinned)
     sought = Sought(request.baseline, pinned, images)
-    found = baselines.find(records, blobs, sought, gates.names(request.gates))
+    found = baselines.find(parts, sought, gates.names(request.gates))
     named = dict(plan.named)
     for (mine, result), metrics in _compared(request.gates, found).items():
-        if blobs.has(result):
+        if parts.blobs.has(result):
             name = _free(f"comparison_{mine}", named)
             full = dict.fromkeys(catalogue.metric(metric).name for metric in metrics)
             pregen = [*full] if mine == "columns" else []

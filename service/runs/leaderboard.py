@@ -12,15 +12,15 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from service.contract.api.boards import Leaderboard, Scored, ScoreHistory, Standing
+from service.contract.api.leaderboard import Leaderboard, Scored, ScoreHistory, Standing
 from service.contract.api.times import rfc3339
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
-from service.runs import csv_lines, cursors, labelled
+from service.runs import base, csv_lines, search
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works.records import Records
-from service.works.tables import evaluations, labels, score_rows
+from service.works.parts import Parts
+from service.works.tables import labels, runs, score_rows
 
 _BOARD, _HISTORY = "leaderboard", "history"
 _CSV = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
@@ -47,12 +47,12 @@ class _Found:
 
 
 def ranked(
-    records: Records, asked: Asked, limit: int | None = None, cursor: str | None = None
+    parts: Parts, asked: Asked, limit: int | None = None, cursor: str | None = None
 ) -> Leaderboard:
     """The best first; of a checkpoint that was evaluated again, or of captions that score the same,
     the first one alone.
     """
-    found = _find(records, asked)
+    found = _find(parts, asked)
     standings = list(_standings(found, _higher_is_better(asked.metric)))
     page = _page(_BOARD, [each.evaluation for each in standings], limit, cursor)
     shown = standings[page.rows]
@@ -60,10 +60,10 @@ def ranked(
 
 
 def history(
-    records: Records, asked: Asked, limit: int | None = None, cursor: str | None = None
+    parts: Parts, asked: Asked, limit: int | None = None, cursor: str | None = None
 ) -> ScoreHistory:
     """Every evaluation, the latest first."""
-    found = _find(records, asked)
+    found = _find(parts, asked)
     page = _page(_HISTORY, [row.id for row in found.rows], limit, cursor)
     shown = [Scored(**_scored(row, found.labels)) for row in found.rows[page.rows]]
     return ScoreHistory(**_described(found, asked), items=shown, next=page.next)
@@ -91,36 +91,34 @@ def _higher_is_better(metric: str) -> bool:
     return found
 
 
-def _find(records: Records, asked: Asked) -> _Found:
-    pinned = datasets.pin_asked(records, asked.dataset, asked.split)
+def _find(parts: Parts, asked: Asked) -> _Found:
+    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
     query = (
         sa.select(
-            *(evaluations.c[name] for name in ("id", "checkpoint", "request", "created_at")),
+            *(runs.c[name] for name in ("id", "checkpoint", "request", "created_at")),
             *(score_rows.c[name] for name in ("value", "low", "high", "signature")),
         )
-        .join(score_rows, score_rows.c.evaluation_id == evaluations.c.id)
+        .join(score_rows, score_rows.c.run_id == runs.c.id)
         .where(
-            evaluations.c.dataset == pinned.out.model_dump_json(),
-            evaluations.c.status != "canceled",
+            base.on_split(pinned),
+            runs.c.status != "canceled",
             score_rows.c.metric.in_(catalogue.names_of(asked.metric)),
             score_rows.c.value.is_not(None),
-            *labelled.having(evaluations.c.id, asked.labels),
+            *search.having(asked.labels),
         )
     )
-    these = query.with_only_columns(evaluations.c.id)
-    latest = query.order_by(evaluations.c.created_at.desc(), evaluations.c.id.desc())
-    with records.reading() as connection:
+    these = query.with_only_columns(runs.c.id)
+    latest = query.order_by(runs.c.created_at.desc(), runs.c.id.desc())
+    with parts.records.reading() as connection:
         found = connection.execute(latest).all()
-        marked = connection.execute(
-            sa.select(labels).where(labels.c.evaluation_id.in_(these))
-        ).all()
+        marked = connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))).all()
     once = {row.id: row for row in found}  # it may show a score by its name and by an alias
     whole = [row for row in once.values() if not json.loads(row.request)["subset"]]
     counts = Counter(row.signature for row in whole)
     signature = asked.signature or (whole[0].signature if whole else None)
     by_id: dict[str, dict[str, str]] = {}
     for each in marked:
-        by_id.setdefault(each.evaluation_id, {})[each.name] = each.value
+        by_id.setdefault(each.run_id, {})[each.name] = each.value
     return _Found(
         pinned,
         signature,
@@ -183,10 +181,12 @@ def _page(of: str, identities: Sequence[str], limit: int | None, cursor: str | N
     """It begins after the evaluation that the cursor names; without a limit it is all the rest."""
     start = 0
     if cursor is not None:
-        (last,) = cursors.read(of, cursor, str)
+        (last,) = search.read_cursor(of, cursor, str)
         if last not in identities:
             raise InvalidCursor(f"evaluation {last!r:.60} is not in this list (any more)")
         start = identities.index(last) + 1
     stop = len(identities) if limit is None else start + limit
     more = stop < len(identities)
-    return _Page(slice(start, stop), cursors.write(of, identities[stop - 1]) if more else None)
+    return _Page(
+        slice(start, stop), search.write_cursor(of, identities[stop - 1]) if more else None
+    )

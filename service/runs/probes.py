@@ -1,7 +1,6 @@
 """Probes of a dataset: taken in, and what has come out of them by now."""
 
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,25 +10,23 @@ from sqlalchemy.engine import Connection
 from service.contract.api.probes import ProbeRow, ProbesOut
 from service.contract.api.requests import ProbesIn
 from service.contract.api.scores import MetricHealth
+from service.contract.api.texts import PROBES
 from service.contract.plan import asked, planning
-from service.contract.plan.assets import Places
 from service.runs import base, evaluations
-from service.runs.base import Run
+from service.runs.base import Kind, Looked, Run
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works.blobs import Blobs
-from service.works.records import Records
-from service.works.tables import evaluations as rows_of_runs
+from service.works.parts import Parts
+from service.works.tables import runs
 
 
-def submit(records: Records, blobs: Blobs, places: Places, request: ProbesIn) -> str:
-    """The id of the run."""
-    pinned = datasets.pin(records, request.dataset)
-    captions, warnings = _captions(records, blobs, request, pinned)
+def begin(parts: Parts, request: ProbesIn) -> Run:
+    pinned = datasets.pin(parts.records, request.dataset)
+    captions, warnings = _captions(parts, request, pinned)
     wanted, reasons = asked.probing(
         list(dict.fromkeys(request.probes)),
         request.metrics,
-        places,
+        parts.places,
         tokenizer=request.tokenizer,
         options=_options(request),
         splits=pinned.splits,
@@ -37,33 +34,26 @@ def submit(records: Records, blobs: Blobs, places: Places, request: ProbesIn) ->
         captions=captions,
     )
     plan = planning.plan_probes(pinned.digest, pinned.split, wanted)
-    identity = f"pb_{secrets.token_urlsafe(18)}"
     kept = request.model_dump(exclude={"captions"})
     told = [
         {"code": "unavailable", "image": None, "detail": f"{n}: {r}"} for n, r in reasons.items()
     ]
-    run = Run(identity, kept, pinned, plan, [*told, *warnings], request.deadline)
-    with records.transaction() as connection:
-        base.insert(connection, records, run)
-    return identity
+    odd = [*told, *warnings]
+    return Run(KIND.new_id(), KIND.name, kept, pinned, plan, odd, request.deadline)
 
 
-def get(records: Records, identity: str) -> tuple[ProbesOut, int]:
-    """The run and its version."""
-    with records.reading() as connection:
-        row, rows = base.look(connection, identity)
-        common = base.answer(connection, row, rows)
+def _answer(parts: Parts, looked: Looked) -> ProbesOut:  # noqa: ARG001  as all kinds
     summaries = {
         at["name"]: json.loads(at["summary"])
-        for at in rows
+        for at in looked.works
         if at["status"] == "done" and at["summary"]
     }
     tables = {name: found["rows"] for name, found in summaries.items() if "rows" in found}
     return ProbesOut(
-        **common,
+        **looked.common,
         probes={name: [ProbeRow(**each) for each in table] for name, table in tables.items()},
         health=_health(summaries),
-    ), row.version
+    )
 
 
 def _health(summaries: Mapping[str, Mapping[str, Any]]) -> dict[str, MetricHealth] | None:
@@ -72,13 +62,13 @@ def _health(summaries: Mapping[str, Mapping[str, Any]]) -> dict[str, MetricHealt
 
 
 def _captions(
-    records: Records, blobs: Blobs, request: ProbesIn, pinned: Pinned
+    parts: Parts, request: ProbesIn, pinned: Pinned
 ) -> tuple[str | None, Sequence[Mapping[str, Any]]]:
     if request.captions is not None:
-        return datasets.store_captions(blobs, request.captions, pinned, subset=False)
+        return datasets.store_captions(parts.blobs, request.captions, pinned, subset=False)
     if request.evaluation is None:
         return None, []
-    return evaluations.captions_on(records, request.evaluation, pinned, "/evaluation"), []
+    return evaluations.captions_on(parts, request.evaluation, pinned, "/evaluation"), []
 
 
 def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:
@@ -95,13 +85,13 @@ def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:
 def health_of(connection: Connection, dataset: Pinned) -> dict[str, Any] | None:
     """By metric, of the last probes of a split that came to their end."""
     query = (
-        sa.select(rows_of_runs.c.snapshot)
+        sa.select(runs.c.snapshot)
         .where(
-            rows_of_runs.c.id.startswith("pb_"),
-            rows_of_runs.c.dataset == dataset.out.model_dump_json(),
-            rows_of_runs.c.status == "succeeded",
+            runs.c.kind == KIND.name,
+            base.on_split(dataset),
+            runs.c.status == "succeeded",
         )
-        .order_by(rows_of_runs.c.finished_at.desc())
+        .order_by(runs.c.finished_at.desc())
         .limit(1)
     )
     snapshot = connection.execute(query).scalar()
@@ -110,3 +100,13 @@ def health_of(connection: Connection, dataset: Pinned) -> dict[str, Any] | None:
             found: dict[str, Any] = json.loads(row["summary"])["health"]
             return found
     return None
+
+
+KIND = Kind(
+    name="probes",
+    prefix=PROBES,
+    noun="probes",
+    place="/v1/probes",
+    out=ProbesOut,
+    answer=_answer,
+)

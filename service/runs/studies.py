@@ -1,12 +1,13 @@
-"""Correlation studies of a split's own evaluations: planned by who asks, where there is something
-new to study; told as the last one found it.
+"""Correlation studies of a split's own evaluations: what pre-gen scores say of post-gen ones.
+
+A study is made of the evaluations that have finished when it is asked for: one for each model, and
+all scores by one metric computed alike.
 """
 
 import json
-import secrets
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,31 +20,33 @@ from service.contract.api.studies import (
     CorrelationOut,
     CorrelationsOut,
     LeftOut,
+    StudyIn,
     StudyOut,
+    StudyRunOut,
     StudyUnderWay,
 )
+from service.contract.api.texts import STUDY
 from service.contract.api.times import rfc3339
-from service.contract.errors import NotFound
+from service.contract.errors import InvalidRequest, NotFound
 from service.contract.metrics import catalogue
+from service.contract.metrics.catalogue import kind_of
 from service.contract.plan import studies
 from service.contract.plan.planning import Plan
-from service.contract.plan.studies import STRATA, Idf
-from service.contract.plan.works import Work
-from service.runs import base, csv_lines, studied
-from service.runs.base import Run
-from service.runs.studied import Material
+from service.contract.plan.studies import FAMILIES, SORTED_BY, STRATA, Idf, Studied
+from service.contract.plan.works import Blob, Work
+from service.runs import base, csv_lines, evaluations
+from service.runs.base import Kind, Looked, Run
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works.blobs import Blobs
-from service.works.records import Records
-from service.works.tables import evaluation_works, labels, needs, work_rows
-from service.works.tables import evaluations as rows_of_runs
+from service.works.parts import Parts
+from service.works.tables import labels, needs, run_works, runs, work_rows
 
 FEWEST = 3  # models: fewer have no rank agreement
-_AGAIN_SECONDS = 60.0  # after which one that failed is tried again
-_DEADLINE_SECONDS = 3600.0
 _HEADLINE = frozenset(catalogue.metric(name).name for name in catalogue.HEADLINE)
 _CSV = ("postgen", "place", "pregen", "r", "r2", "p", "spearman", "spearman_p", "models")
+_MOST = 200  # evaluations, the latest ones: 15 rows of each
+_OTHERS = ("columns", "captions", "references")
+_STUDY = "study"
 
 
 @dataclass(frozen=True)
@@ -56,87 +59,75 @@ class Asked:
     limit: int = 20
 
 
-def correlations(records: Records, blobs: Blobs, asked: Asked) -> tuple[CorrelationsOut, bool]:
-    """And whether a study was planned."""
-    pinned = datasets.pin_asked(records, asked.dataset, asked.split)
-    with records.reading() as connection:
-        material = studied.find(connection, pinned, asked.idf)
-        due = _is_due(connection, pinned, asked.idf, material)
-    if due:
-        with records.transaction() as connection:
-            due = _is_due(connection, pinned, asked.idf, material)  # others may have asked, too
-            if due:
-                _begin(connection, records, pinned, asked.idf, material)
-    with records.reading() as connection:
+def begin(parts: Parts, request: StudyIn) -> Run:
+    """Refused where there is too little to study."""
+    pinned = datasets.pin(parts.records, request.dataset)
+    with parts.records.reading() as connection:
+        material = _find(connection, pinned, request.idf)
+    reason = _hindrance(pinned, material)
+    if reason is not None:
+        raise InvalidRequest(reason, [("/dataset", "expected a split with more to study")])
+    kept = request.model_dump() | {
+        "evaluations": list(material.models),
+        "left_out": [each.model_dump() for each in material.left_out],
+    }
+    plan = Plan({_STUDY: studies.study(material.models, str(pinned))})
+    told = {"idf": request.idf}
+    return Run(KIND.new_id(), KIND.name, kept, pinned, plan, [], request.deadline, labels=told)
+
+
+def correlations(parts: Parts, asked: Asked) -> CorrelationsOut:
+    """The last study that finished and the one under way; looking starts none."""
+    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
+    with parts.records.reading() as connection:
+        material = _find(connection, pinned, asked.idf)
         latest = _latest(connection, pinned, asked.idf)
         finished = _latest(connection, pinned, asked.idf, status="succeeded")
         open_one = latest if latest is not None and latest.status != "succeeded" else None
         under_way = None if open_one is None else _under_way(connection, open_one)
     return CorrelationsOut(
         dataset=pinned.out,
-        study=None if finished is None else _study(blobs, finished, asked.limit),
+        study=None if finished is None else _last(parts, finished, asked.limit),
         under_way=under_way,
         none_because=_hindrance(pinned, material),
-    ), due
+    )
 
 
-def sheet(records: Records, blobs: Blobs, asked: Asked) -> Iterator[str]:
+def sheet(parts: Parts, asked: Asked) -> Iterator[str]:
     """The last study that finished, whole, as CSV."""
-    pinned = datasets.pin_asked(records, asked.dataset, asked.split)
-    with records.reading() as connection:
+    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
+    with parts.records.reading() as connection:
         finished = _latest(connection, pinned, asked.idf, status="succeeded")
     if finished is None:
         raise NotFound(f"no study of {pinned} has finished (yet)")
     yield csv_lines.line(_CSV)
-    for postgen, found in _study(blobs, finished, len(catalogue.PREGEN)).metrics.items():
+    for postgen, found in _last(parts, finished, len(catalogue.PREGEN)).metrics.items():
         for each in found.correlations:
             own = each.model_dump() | {"postgen": postgen, "pregen": each.metric}
             yield csv_lines.line(own[name] for name in _CSV)
 
 
-def _hindrance(pinned: Pinned, material: Material) -> str | None:
+def _answer(parts: Parts, looked: Looked) -> StudyRunOut:
+    (work,) = looked.works
+    done = work["status"] == "done"
+    limit = looked.request.get("limit", Asked.limit)
+    return StudyRunOut(
+        **looked.common,
+        idf=looked.request["idf"],
+        study=_study(parts, looked.row, work["result"], limit) if done else None,
+    )
+
+
+def _hindrance(pinned: Pinned, material: "Material") -> str | None:
     if pinned.images < STRATA:
         return f"{STRATA} strata need as many images, {pinned} has {pinned.images}"
     found = len(material.models)
     if found < FEWEST:
         return (
             f"a study needs finished evaluations of {FEWEST} checkpoints, with pre-gen scores and "
-            f"{studies.SORTED_BY}; {pinned} has {found}"
+            f"{SORTED_BY}; {pinned} has {found}"
         )
     return None
-
-
-def _is_due(connection: Connection, pinned: Pinned, idf: Idf, material: Material) -> bool:
-    """Unless one is under way, or has said all that there is to say."""
-    if _hindrance(pinned, material) is not None:
-        return False
-    latest = _latest(connection, pinned, idf)
-    if latest is None:
-        return True
-    if latest.finished_at is None:
-        return False
-    if latest.work_key != _work(pinned, material).key:
-        return True
-    tried = time.time() - latest.finished_at
-    return bool(latest.status != "succeeded" and tried > _AGAIN_SECONDS)
-
-
-def _begin(
-    connection: Connection, records: Records, pinned: Pinned, idf: Idf, material: Material
-) -> None:
-    request = {
-        "idf": idf,
-        "evaluations": list(material.models),
-        "left_out": [each.model_dump() for each in material.left_out],
-    }
-    plan = Plan({"study": _work(pinned, material)})
-    identity = f"st_{secrets.token_urlsafe(18)}"
-    run = Run(identity, request, pinned, plan, [], _DEADLINE_SECONDS, labels={"idf": idf})
-    base.insert(connection, records, run)
-
-
-def _work(pinned: Pinned, material: Material) -> Work:
-    return studies.study(material.models, str(pinned))
 
 
 def _latest(
@@ -144,17 +135,17 @@ def _latest(
 ) -> Row[Any] | None:
     """With the key of its work."""
     query = (
-        sa.select(rows_of_runs, evaluation_works.c.work_key)
-        .join(evaluation_works, evaluation_works.c.evaluation_id == rows_of_runs.c.id)
-        .join(labels, labels.c.evaluation_id == rows_of_runs.c.id)
+        sa.select(runs, run_works.c.work_key)
+        .join(run_works, run_works.c.run_id == runs.c.id)
+        .join(labels, labels.c.run_id == runs.c.id)
         .where(
-            rows_of_runs.c.id.startswith("st_", autoescape=True),
-            rows_of_runs.c.dataset == pinned.out.model_dump_json(),
+            runs.c.kind == KIND.name,
+            base.on_split(pinned),
             labels.c.name == "idf",
             labels.c.value == idf,
-            *([] if status is None else [rows_of_runs.c.status == status]),
+            *([] if status is None else [runs.c.status == status]),
         )
-        .order_by(rows_of_runs.c.created_at.desc(), rows_of_runs.c.id.desc())
+        .order_by(runs.c.created_at.desc(), runs.c.id.desc())
         .limit(1)
     )
     return connection.execute(query).first()
@@ -178,9 +169,13 @@ def _under_way(connection: Connection, row: Row[Any]) -> StudyUnderWay:
     )
 
 
-def _study(blobs: Blobs, row: Row[Any], limit: int) -> StudyOut:
+def _last(parts: Parts, row: Row[Any], limit: int) -> StudyOut:
     (work,) = json.loads(row.snapshot)
-    found = json.loads(blobs.path(work["result"]).read_text("utf-8"))
+    return _study(parts, row, work["result"], limit)
+
+
+def _study(parts: Parts, row: Row[Any], result: str, limit: int) -> StudyOut:
+    found = json.loads(parts.blobs.path(result).read_text("utf-8"))
     request = json.loads(row.request)
     return StudyOut(
         idf=request["idf"],
@@ -206,3 +201,143 @@ def _correlation(place: int, each: Mapping[str, Any]) -> CorrelationOut:
     """Of one dataset, within which all is as over all."""
     (own,) = each["datasets"].values()
     return CorrelationOut(place=place, metric=each["metric"], **own)
+
+
+@dataclass(frozen=True)
+class Material:
+    """`models`: the strata of each, by its evaluation, the latest first."""
+
+    models: Mapping[str, Work]
+    left_out: Sequence[LeftOut]
+
+
+@dataclass(frozen=True)
+class _Finished:
+    """What an evaluation's works have brought: results by name, and signatures of the scores."""
+
+    id: str
+    results: Mapping[str, str]
+    signatures: Mapping[str, str]
+
+
+def _find(connection: Connection, dataset: Pinned, idf: Idf) -> Material:
+    """One evaluation for each model; all scores by one metric have one signature."""
+    finished = list(_finished(connection, dataset))
+    left_out: list[LeftOut] = []
+    whole = [each for each in finished if _is_whole(each, left_out)]
+    alike = list(_alike(whole, left_out))
+    strata = {each.id: studies.strata(_studied(each), idf) for each in alike}
+    broken = _failed(connection, [work.key for work in strata.values()])
+    once: dict[str, tuple[str, Work]] = {}
+    for identity, work in strata.items():
+        if work.key in broken:
+            reason = f"its strata failed: {broken[work.key]}"
+            left_out.append(LeftOut(evaluation=identity, metric=None, reason=reason))
+        else:
+            once.setdefault(work.key, (identity, work))
+    return Material(dict(once.values()), left_out)
+
+
+def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
+    query = (
+        sa.select(runs.c.id)
+        .where(
+            runs.c.kind == evaluations.KIND.name,
+            base.on_split(dataset),
+            runs.c.checkpoint.is_not(None),
+            runs.c.status.in_(("succeeded", "failed")),
+        )
+        .order_by(runs.c.finished_at.desc(), runs.c.id.desc())
+        .limit(_MOST)
+    )
+    identities = connection.execute(query).scalars().all()
+    found: dict[str, list[Any]] = {identity: [] for identity in identities}
+    columns = (run_works.c.run_id, run_works.c.name, work_rows.c.result)
+    works = (
+        sa.select(*columns, work_rows.c.summary)
+        .join(work_rows, work_rows.c.key == run_works.c.work_key)
+        .where(
+            run_works.c.run_id.in_(identities),
+            work_rows.c.kind.in_([*_OTHERS, *FAMILIES]),
+            work_rows.c.status == "done",
+        )
+        .order_by(run_works.c.position)
+    )
+    for row in connection.execute(works):
+        found[row.run_id].append(row)
+    for identity, rows in found.items():
+        yield _Finished(
+            identity,
+            {row.name: row.result for row in rows},
+            {row.name: _signature(row) for row in rows if kind_of(row.name) in FAMILIES},
+        )
+
+
+def _signature(row: Row[Any]) -> str:
+    """Of all metrics that a family scores."""
+    return json.dumps(json.loads(row.summary)["signature"], sort_keys=True)
+
+
+def _is_whole(each: _Finished, left_out: list[LeftOut]) -> bool:
+    missing = [name for name in (*_OTHERS, SORTED_BY) if name not in each.results]
+    if missing:
+        reason = f"it has no {', '.join(missing)}; strata are made by {SORTED_BY}"
+        left_out.append(LeftOut(evaluation=each.id, metric=None, reason=reason))
+    return not missing
+
+
+def _alike(whole: Sequence[_Finished], left_out: list[LeftOut]) -> Iterator[_Finished]:
+    """Those sorted as most are, with the families that are scored as most are."""
+    sorted_alike = list(_as_most(whole, SORTED_BY, left_out))
+    kept = {each.id: dict(each.results) for each in sorted_alike}
+    families = {family for each in sorted_alike for family in each.signatures}
+    for family in sorted(families - {SORTED_BY}):
+        having = [each for each in sorted_alike if family in each.signatures]
+        alike = {each.id for each in _as_most(having, family, left_out)}
+        for each in having:
+            if each.id not in alike:
+                del kept[each.id][family]
+    for each in sorted_alike:
+        yield replace(each, results=kept[each.id])
+
+
+def _as_most(
+    having: Sequence[_Finished], family: str, left_out: list[LeftOut]
+) -> Iterator[_Finished]:
+    counts = Counter(each.signatures[family] for each in having)
+    for each in having:
+        ((usual, _),) = counts.most_common(1)
+        if each.signatures[family] == usual:
+            yield each
+        else:
+            metric = None if family == SORTED_BY else family
+            reason = f"its {family} is signed {each.signatures[family]}, most are {usual}"
+            left_out.append(LeftOut(evaluation=each.id, metric=metric, reason=reason))
+
+
+def _studied(each: _Finished) -> Studied:
+    blobs = {name: Blob(result) for name, result in each.results.items()}
+    columns, captions, references = (blobs[name] for name in _OTHERS)
+    scores = {name: blob for name, blob in blobs.items() if kind_of(name) in FAMILIES}
+    return Studied(columns, scores, captions, references)
+
+
+def _failed(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
+    """Why, by the keys of works that were tried in vain."""
+    query = sa.select(work_rows.c.key, work_rows.c.error).where(
+        work_rows.c.key.in_(keys), work_rows.c.status == "failed"
+    )
+    return {
+        row.key: json.loads(row.error)["detail"] if row.error else "no reason is recorded"
+        for row in connection.execute(query)
+    }
+
+
+KIND = Kind(
+    name="study",
+    prefix=STUDY,
+    noun="study",
+    place="/v1/studies",
+    out=StudyRunOut,
+    answer=_answer,
+)

@@ -1,90 +1,52 @@
-"""Taking a request in: what it asks for is checked, planned, and recorded as an evaluation."""
+"""A request for an evaluation: what it asks for is checked and planned."""
 
-import hashlib
-import secrets
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
 from service.contract.api.requests import Decoding, EvaluationIn
-from service.contract.errors import Conflict, InvalidRequest
+from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
 from service.contract.plan import asked, estimates, planning
-from service.contract.plan.assets import Places
 from service.contract.plan.planning import Plan
-from service.runs import base, forecasts, gating, probes, training
+from service.runs import base, evaluations, forecasts, gating, probes, training
 from service.runs.base import Run
 from service.stored import checkpoints, datasets
 from service.stored.datasets import Pinned
-from service.works.blobs import Blobs
-from service.works.records import Records
-from service.works.tables import idempotency
+from service.works.parts import Parts
 
 
-@dataclass(frozen=True)
-class Submitted:
-    id: str
-    replayed: bool
-
-
-def submit(
-    records: Records,
-    blobs: Blobs,
-    places: Places,
-    request: EvaluationIn,
-    key: str | None,
-    caller: str = "anyone",
-) -> Submitted:
-    """Plans and records an evaluation; the same Idempotency-Key answers with the first one."""
-    digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
-    if key is not None:
-        found = _replay(records, caller, key, digest)
-        if found is not None:
-            return Submitted(found, replayed=True)
-    pinned = datasets.pin(records, request.dataset)
+def begin(parts: Parts, request: EvaluationIn) -> Run:
+    pinned = datasets.pin(parts.records, request.dataset)
     _check_decoding(request.decoding)
-    request = gating.completed(records, places, request)
-    names, models = _with_models(records, blobs, places, request.postgen)
+    request = gating.completed(parts, request)
+    names, models = _with_models(parts, request.postgen)
     request = request.model_copy(update={"postgen": names})
-    plan, warnings = _plan(records, blobs, places, request, pinned, models)
-    plan, past = gating.with_past(records, blobs, request, pinned, plan)
-    plan, forecast = forecasts.add(records, blobs, request, pinned, plan)
-    plan = _with_looks(records, blobs, plan, past)
-    identity = f"ev_{secrets.token_urlsafe(18)}"
-    with records.transaction() as connection:
-        if key is not None:
-            claimed = _claim(connection, records, caller, key, digest, identity)
-            if claimed is not None:
-                return Submitted(claimed, replayed=True)
-        kept = request.model_dump(exclude={"captions"})
+    plan, warnings = _plan(parts, request, pinned, models)
+    plan, past = gating.with_past(parts, request, pinned, plan)
+    plan, forecast = forecasts.add(parts, request, pinned, plan)
+    with parts.records.reading() as connection:
         health = probes.health_of(connection, pinned)
-        run = Run(
-            identity,
-            {**kept, "health": health, "baselines": past, "forecast": forecast},
-            pinned,
-            plan,
-            warnings,
-            request.deadline,
-            checkpoint=request.checkpoint,
-            labels=request.labels,
-        )
-        base.insert(connection, records, run)
-    return Submitted(identity, replayed=False)
+    kept = request.model_dump(exclude={"captions"})
+    return Run(
+        evaluations.KIND.new_id(),
+        evaluations.KIND.name,
+        {**kept, "health": health, "baselines": past, "forecast": forecast},
+        pinned,
+        _with_looks(parts, plan, past),
+        warnings,
+        request.deadline,
+        checkpoint=request.checkpoint,
+        labels=request.labels,
+    )
 
 
-def _with_looks(
-    records: Records, blobs: Blobs, plan: Plan, past: Mapping[str, Mapping[str, Any]]
-) -> Plan:
+def _with_looks(parts: Parts, plan: Plan, past: Mapping[str, Mapping[str, Any]]) -> Plan:
     """At captions while they are decoded: of those that have been, the scores come as soon."""
     captions = plan.named.get("captions")
-    if captions is None or base.is_done(records, captions.key):
+    if captions is None or base.is_done(parts.records, captions.key):
         return plan
     results = {catalogue.work_of(name): found.get("result") for name, found in past.items()}
-    known = {family: at for family, at in results.items() if at is not None and blobs.has(at)}
+    known = {family: at for family, at in results.items() if at is not None and parts.blobs.has(at)}
     return estimates.with_estimate(plan, known)
 
 
@@ -96,60 +58,17 @@ def _check_decoding(decoding: Decoding) -> None:
         )
 
 
-def _replay(records: Records, caller: str, key: str, digest: str) -> str | None:
-    with records.reading() as connection:
-        return _known(connection, caller, key, digest)
-
-
-def _known(connection: Connection, caller: str, key: str, digest: str) -> str | None:
-    row = connection.execute(
-        sa.select(idempotency).where(idempotency.c.caller == caller, idempotency.c.key == key)
-    ).first()
-    if row is None:
-        return None
-    if row.request != digest:
-        raise InvalidRequest(
-            "this Idempotency-Key came with another request before; use a new key for a new request"
-        )
-    return str(row.evaluation_id)
-
-
-def _claim(
-    connection: Connection, records: Records, caller: str, key: str, digest: str, identity: str
-) -> str | None:
-    """Takes the key for this evaluation, or says whose it is."""
-    taken = records.add_new(
-        connection,
-        idempotency,
-        caller=caller,
-        key=key,
-        request=digest,
-        evaluation_id=identity,
-        created_at=time.time(),
-    )
-    if taken:
-        return None
-    known = _known(connection, caller, key, digest)
-    if known is None:
-        raise Conflict("a request with this Idempotency-Key is on its way; ask again")
-    return known
-
-
-def _with_models(
-    records: Records, blobs: Blobs, places: Places, postgen: Sequence[str]
-) -> tuple[list[str], dict[str, str]]:
+def _with_models(parts: Parts, postgen: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Metrics as they are shown, and the digests of the models that some of them name."""
     if not any(map(catalogue.model_of, postgen)):
         return list(postgen), {}
-    names, models = asked.with_models(postgen, training.known(records, places), "/postgen")
-    training.store_own(blobs, places, list(models.values()))
+    names, models = asked.with_models(postgen, training.known(parts), "/postgen")
+    training.store_own(parts, list(models.values()))
     return names, models
 
 
 def _plan(
-    records: Records,
-    blobs: Blobs,
-    places: Places,
+    parts: Parts,
     request: EvaluationIn,
     pinned: Pinned,
     models: Mapping[str, str],
@@ -158,7 +77,7 @@ def _plan(
     names = _pregen(request)
     wanted = asked.wanted(
         families,
-        places,
+        parts.places,
         tokenizer=request.tokenizer,
         idf=request.idf,
         bertscore=request.bertscore.model_dump(),
@@ -173,11 +92,11 @@ def _plan(
                 "pre-gen scores need a checkpoint; captions alone have none", [("/pregen", "")]
             )
         digest, warnings = datasets.store_captions(
-            blobs, request.captions, pinned, subset=request.subset
+            parts.blobs, request.captions, pinned, subset=request.subset
         )
         return planning.plan_captions(digest, *split, wanted), warnings
     assert request.checkpoint is not None
-    _check_match(checkpoints.describe(records, request.checkpoint), pinned)
+    _check_match(checkpoints.describe(parts.records, request.checkpoint), pinned)
     plan = planning.plan_checkpoint(
         request.checkpoint,
         *split,

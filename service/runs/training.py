@@ -1,7 +1,6 @@
 """Learned metrics: their training taken in, what has come out of it, and the models there are."""
 
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from service.contract.api.learned import CaptionerIn, LearnedIn, LearnedOut, ModelOut, RatedIn
+from service.contract.api.texts import LEARNED
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.metrics import catalogue
 from service.contract.plan import assets, planning
@@ -16,87 +16,75 @@ from service.contract.plan.assets import Places
 from service.contract.plan.planning import Captioner
 from service.contract.plan.works import Blob
 from service.runs import base, evaluations
-from service.runs.base import Run
+from service.runs.base import Kind, Looked, Run
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.blobs import Blobs
-from service.works.records import Records
-from service.works.tables import evaluation_works, work_rows
-from service.works.tables import evaluations as rows_of_runs
+from service.works.parts import Parts
+from service.works.tables import run_works, runs, work_rows
 
 _RECIPE = ("learner", "learning_rate", "beta", "epochs", "seed")
-_OURS = "ln_"  # how ids of trainings begin
 
 
-def submit(records: Records, blobs: Blobs, places: Places, request: LearnedIn) -> str:
-    """The id of the run."""
-    pinned = datasets.pin(records, request.dataset)
-    recipe = _recipe(places, request)
+def begin(parts: Parts, request: LearnedIn) -> Run:
+    pinned = datasets.pin(parts.records, request.dataset)
+    recipe = _recipe(parts.places, request)
     captioners: list[Captioner] = []
     warnings: list[Mapping[str, Any]] = []
     for place, given in enumerate(request.captioners):
-        captioner, told = _captioner(records, blobs, given, pinned, f"/captioners/{place}")
+        captioner, told = _captioner(parts, given, pinned, f"/captioners/{place}")
         captioners.append(captioner)
         warnings += told
-    rated = None if request.stopping is None else _stored(blobs, request.stopping)
+    rated = None if request.stopping is None else _stored(parts.blobs, request.stopping)
     plan = planning.plan_learned(pinned.digest, pinned.split, captioners, rated, recipe)
     kept = request.model_dump(exclude={"captioners": {"__all__": {"captions"}}, "stopping": True})
-    identity = f"{_OURS}{secrets.token_urlsafe(18)}"
-    run = Run(identity, kept, pinned, plan, warnings, request.deadline)
-    with records.transaction() as connection:
-        base.insert(connection, records, run)
-    return identity
+    return Run(KIND.new_id(), KIND.name, kept, pinned, plan, warnings, request.deadline)
 
 
-def get(records: Records, identity: str) -> tuple[LearnedOut, int]:
-    """The run and its version."""
-    with records.reading() as connection:
-        row, rows = base.look(connection, identity)
-        common = base.answer(connection, row, rows)
-    (work,) = rows
+def _answer(parts: Parts, looked: Looked) -> LearnedOut:  # noqa: ARG001  as all kinds
+    (work,) = looked.works
     done = work["status"] == "done"
     return LearnedOut(
-        **common,
+        **looked.common,
         metric=catalogue.learned(work["result"]) if done else None,
         model=ModelOut(**json.loads(work["summary"])) if done else None,
-    ), row.version
+    )
 
 
-def model(records: Records, blobs: Blobs, identity: str) -> Path:
+def model(parts: Parts, identity: str) -> Path:
     """Its file."""
-    base.version(records, identity)  # or there is no such run
-    digest = base.result_of(records, identity, "model")
+    base.state(parts.records, identity, KIND)  # or there is no such run
+    digest = base.result_of(parts.records, identity, "model")
     if digest is None:
         raise NotFound(f"training {identity} has no model (yet)")
-    return blobs.path(digest)
+    return parts.blobs.path(digest)
 
 
-def known(records: Records, places: Places) -> dict[str, str]:
+def known(parts: Parts) -> dict[str, str]:
     """Models that evaluations can ask for: digest -> what is to be said of it."""
     query = (
-        sa.select(rows_of_runs.c.id, rows_of_runs.c.dataset, work_rows.c.result)
-        .join(evaluation_works, evaluation_works.c.evaluation_id == rows_of_runs.c.id)
-        .join(work_rows, work_rows.c.key == evaluation_works.c.work_key)
-        .where(rows_of_runs.c.id.startswith(_OURS, autoescape=True), work_rows.c.status == "done")
-        .order_by(rows_of_runs.c.created_at)
+        sa.select(runs, work_rows.c.result)
+        .join(run_works, run_works.c.run_id == runs.c.id)
+        .join(work_rows, work_rows.c.key == run_works.c.work_key)
+        .where(runs.c.kind == KIND.name, work_rows.c.status == "done")
+        .order_by(runs.c.created_at)
     )
     found: dict[str, str] = {}
-    with records.reading() as connection:
+    with parts.records.reading() as connection:
         for row in connection.execute(query):
-            dataset = json.loads(row.dataset)
-            on = f"{dataset['name']}@{dataset['version']}/{dataset['split']}"
+            on = f"{row.dataset_name}@v{row.dataset_version}/{row.split}"
             found.setdefault(row.result, f"trained on {on} by {row.id}")
-    own = assets.here("learned", places)
+    own = assets.here("learned", parts.places)
     if own is not None:
         found.setdefault(f"sha256:{own.sha256}", "registered by `prescore assets add learned`")
     return found
 
 
-def store_own(blobs: Blobs, places: Places, digests: Sequence[str]) -> None:
+def store_own(parts: Parts, digests: Sequence[str]) -> None:
     """Works find the registered model, if it is among these, where they find the others."""
-    own = assets.here("learned", places)
+    own = assets.here("learned", parts.places)
     if own is not None and f"sha256:{own.sha256}" in digests:
-        blobs.put_file(own.path)
+        parts.blobs.put_file(own.path)
 
 
 def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
@@ -112,16 +100,16 @@ def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
 
 
 def _captioner(
-    records: Records, blobs: Blobs, given: CaptionerIn, pinned: Pinned, field: str
+    parts: Parts, given: CaptionerIn, pinned: Pinned, field: str
 ) -> tuple[Captioner, Sequence[Mapping[str, Any]]]:
     """And what is odd about it."""
     if given.captions is not None:
         captions, odd = datasets.store_captions(
-            blobs, given.captions, pinned, subset=True, field=f"{field}/captions"
+            parts.blobs, given.captions, pinned, subset=True, field=f"{field}/captions"
         )
     else:
         assert given.evaluation is not None
-        captions = evaluations.captions_on(records, given.evaluation, pinned, f"{field}/evaluation")
+        captions = evaluations.captions_on(parts, given.evaluation, pinned, f"{field}/evaluation")
         odd = []
     warnings = [{**warning, "detail": f"{given.name}: {warning['detail']}"} for warning in odd]
     if given.trained_on is None:
@@ -130,7 +118,7 @@ def _captioner(
             {"code": "unstated_training", "image": None, "detail": detail},
             *warnings,
         ]
-    known_to_it = datasets.pin(records, given.trained_on)
+    known_to_it = datasets.pin(parts.records, given.trained_on)
     trained_on = Blob(known_to_it.digest), known_to_it.split
     return Captioner(given.name, Blob(captions), trained_on), warnings
 
@@ -139,3 +127,13 @@ def _stored(blobs: Blobs, rated: Sequence[RatedIn]) -> Blob:
     """A line for each, as files of ratings have them."""
     lines = [each.model_dump_json() for each in rated]
     return Blob(blobs.put("\n".join(lines).encode()))
+
+
+KIND = Kind(
+    name="training",
+    prefix=LEARNED,
+    noun="training",
+    place="/v1/learned",
+    out=LearnedOut,
+    answer=_answer,
+)

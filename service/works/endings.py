@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from service.works import graph, history, leases
 from service.works.records import Records
-from service.works.tables import evaluations, work_rows
+from service.works.tables import runs, work_rows
 
 
 def cancel(connection: Connection, identity: str) -> None:
@@ -39,9 +39,7 @@ def expire_leases(records: Records) -> int:
 
 def expire_deadlines(records: Records) -> int:
     """Evaluations past their deadline: their own works end with `timeout`."""
-    query = sa.select(evaluations.c.id).where(
-        evaluations.c.finished_at.is_(None), evaluations.c.deadline < time.time()
-    )
+    query = sa.select(runs.c.id).where(runs.c.finished_at.is_(None), runs.c.deadline < time.time())
     with records.reading() as connection:
         late = connection.execute(query).scalars().all()
     error = json.dumps({"code": "timeout", "detail": "the evaluation's deadline passed"})

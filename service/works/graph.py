@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from service.contract.plan import works
 from service.contract.plan.works import WorkStatus
-from service.works.tables import evaluation_works, evaluations, needs, outbox, work_rows
+from service.works.tables import needs, outbox, run_works, runs, work_rows
 
 
 def wake(connection: Connection, key: str, queue: str, *, first: bool = True) -> None:
@@ -95,9 +95,7 @@ def with_needs(connection: Connection, identities: Sequence[str]) -> set[str]:
     """The live works of these evaluations, shards included."""
     frontier = set(
         connection.execute(
-            sa.select(evaluation_works.c.work_key).where(
-                evaluation_works.c.evaluation_id.in_(identities)
-            )
+            sa.select(run_works.c.work_key).where(run_works.c.run_id.in_(identities))
         ).scalars()
     )
     found: set[str] = set()
@@ -113,9 +111,7 @@ def drop(connection: Connection, identity: str) -> set[str]:
     keys of all that are its own.
     """
     own = with_needs(connection, [identity])
-    others = sa.select(evaluations.c.id).where(
-        evaluations.c.finished_at.is_(None), evaluations.c.id != identity
-    )
+    others = sa.select(runs.c.id).where(runs.c.finished_at.is_(None), runs.c.id != identity)
     alone = own - with_needs(connection, connection.execute(others).scalars().all())
     connection.execute(
         work_rows.update()

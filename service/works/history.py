@@ -13,9 +13,11 @@ from service.contract.api.problems import RunProblem
 from service.contract.api.runs import EndEvent, ProgressOut, WorkEvent
 from service.contract.api.scores import ScoresEvent
 from service.contract.plan import works
-from service.contract.plan.works import EvaluationStatus
+from service.contract.plan.works import RunStatus
 from service.works import scores
-from service.works.tables import evaluation_works, evaluations, events, needs, score_rows, work_rows
+from service.works.tables import events, needs, run_works, runs, score_rows, work_rows
+
+_SCORED = "evaluation"  # the kind of run whose scores are searched by metric
 
 
 def tell_about(connection: Connection, keys: Iterable[str]) -> list[str]:
@@ -23,14 +25,14 @@ def tell_about(connection: Connection, keys: Iterable[str]) -> list[str]:
     told = [*keys]
     told += _wholes(connection, told)
     concerned = connection.execute(
-        sa.select(evaluation_works.c.evaluation_id, evaluation_works.c.name)
-        .join(evaluations, evaluations.c.id == evaluation_works.c.evaluation_id)
-        .where(evaluation_works.c.work_key.in_(told), evaluations.c.finished_at.is_(None))
-        .order_by(evaluation_works.c.position)
+        sa.select(run_works.c.run_id, run_works.c.name)
+        .join(runs, runs.c.id == run_works.c.run_id)
+        .where(run_works.c.work_key.in_(told), runs.c.finished_at.is_(None))
+        .order_by(run_works.c.position)
     ).all()
-    identities = list(dict.fromkeys(row.evaluation_id for row in concerned))
+    identities = list(dict.fromkeys(row.run_id for row in concerned))
     for identity in identities:
-        names = {row.name for row in concerned if row.evaluation_id == identity}
+        names = {row.name for row in concerned if row.run_id == identity}
         rows = work_statuses(connection, identity)
         for row in rows:
             if row["name"] in names:
@@ -78,7 +80,7 @@ def _settle(connection: Connection, identity: str, rows: Sequence[Mapping[str, A
         _change(connection, identity, status=status)
 
 
-def freeze(connection: Connection, identity: str, status: EvaluationStatus) -> None:
+def freeze(connection: Connection, identity: str, status: RunStatus) -> None:
     """An evaluation ends before its works do: those that it shares with others go on."""
     rows = work_statuses(connection, identity)
     open_ones = [row for row in rows if row["status"] not in works.TERMINAL]
@@ -91,7 +93,7 @@ def freeze(connection: Connection, identity: str, status: EvaluationStatus) -> N
 def _end(
     connection: Connection,
     identity: str,
-    status: EvaluationStatus,
+    status: RunStatus,
     rows: Sequence[Mapping[str, Any]],
 ) -> None:
     snapshot = json.dumps([dict(row) for row in rows])
@@ -102,20 +104,20 @@ def _end(
 
 def _keep_scores(connection: Connection, identity: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """What an evaluation shows at its end, to be searched by metric."""
-    if not identity.startswith("ev_"):
+    run = connection.execute(
+        sa.select(runs.c.kind, runs.c.request).where(runs.c.id == identity)
+    ).one()
+    if run.kind != _SCORED:
         return
-    request = connection.execute(
-        sa.select(evaluations.c.request).where(evaluations.c.id == identity)
-    ).scalar_one()
     kept = [
         {
-            "evaluation_id": identity,
+            "run_id": identity,
             "metric": name,
             "value": score.value,
             **dict(zip(("low", "high"), score.interval or (None, None), strict=True)),
             "signature": score.signature,
         }
-        for name, score in scores.shown(rows, json.loads(request)).items()
+        for name, score in scores.shown(rows, json.loads(run.request)).items()
     ]
     if kept:
         connection.execute(score_rows.insert(), kept)
@@ -124,9 +126,7 @@ def _keep_scores(connection: Connection, identity: str, rows: Sequence[Mapping[s
 def _change(connection: Connection, identity: str, **values: Any) -> bool:
     """Only while the evaluation has not ended."""
     changed = connection.execute(
-        evaluations.update()
-        .where(evaluations.c.id == identity, evaluations.c.finished_at.is_(None))
-        .values(**values)
+        runs.update().where(runs.c.id == identity, runs.c.finished_at.is_(None)).values(**values)
     )
     return changed.rowcount == 1
 
@@ -134,14 +134,12 @@ def _change(connection: Connection, identity: str, **values: Any) -> bool:
 def tell(connection: Connection, identity: str, kind: str, payload: BaseModel) -> None:
     """A new version of an evaluation; its number is the event's id. An infinite score is null."""
     connection.execute(
-        evaluations.update()
-        .where(evaluations.c.id == identity)
-        .values(version=evaluations.c.version + 1)
+        runs.update().where(runs.c.id == identity).values(version=runs.c.version + 1)
     )
-    version = sa.select(evaluations.c.version).where(evaluations.c.id == identity)
+    version = sa.select(runs.c.version).where(runs.c.id == identity)
     connection.execute(
         events.insert().values(
-            evaluation_id=identity,
+            run_id=identity,
             version=version.scalar_subquery(),
             kind=kind,
             payload=payload.model_dump_json(),
@@ -152,10 +150,10 @@ def tell(connection: Connection, identity: str, kind: str, payload: BaseModel) -
 def work_statuses(connection: Connection, identity: str) -> list[dict[str, Any]]:
     """The works of an evaluation as it shows them: shards are told as the work they make up."""
     rows = connection.execute(
-        sa.select(evaluation_works.c.name, work_rows)
-        .join(work_rows, work_rows.c.key == evaluation_works.c.work_key)
-        .where(evaluation_works.c.evaluation_id == identity)
-        .order_by(evaluation_works.c.position)
+        sa.select(run_works.c.name, work_rows)
+        .join(work_rows, work_rows.c.key == run_works.c.work_key)
+        .where(run_works.c.run_id == identity)
+        .order_by(run_works.c.position)
     ).all()
     found = [dict(row._mapping) for row in rows]  # noqa: SLF001
     sharded = {row["key"]: json.loads(row["parts"]) for row in found if row["parts"] != "[]"}

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.plan import works
-from service.works import early, graph, history
+from service.works import graph, history, verdicts
 from service.works.records import Records
 from service.works.tables import attempts, needs, work_rows
 
@@ -117,7 +117,7 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
         _end_attempt(connection, lease, "done" if accepted else "refused: too late", now)
         if accepted:
             graph.release_dependents(connection, lease.key, lease.kind)
-            early.tell_about(connection, [lease.key])
+            verdicts.tell_about(connection, [lease.key])
         return accepted
 
 
@@ -167,7 +167,7 @@ def make_unavailable(records: Records, lease: Lease, reason: Mapping[str, Any]) 
         )
         if accepted:
             touched = graph.end_dependents(connection, lease.key, "unavailable", reason, reason)
-            early.tell_about(connection, [lease.key, *touched])
+            verdicts.tell_about(connection, [lease.key, *touched])
         return accepted
 
 

@@ -1,15 +1,20 @@
-"""Outbox -> RQ: the wake-up calls. RQ carries work keys and may lose everything without loss.
+"""Outbox -> queue: the wake-up calls, which carry the keys of works and nothing else.
 
-A job's id is its work's key, so a second wake-up of one work is at worst an id that nobody leases.
+`RedisQueue` hands them to RQ, which may lose everything without loss: the janitor wakes again what
+is ready. A job's id is its work's key, so a second wake-up of one work is at worst an id that
+nobody leases. `AtOnce` performs them in this process: for tests of rules and routes.
 """
 
 import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import redis
+import rq
 import sqlalchemy as sa
-from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
+from sqlalchemy.engine import Row
 
 from service.contract.errors import InvalidSetting
 from service.contract.plan.works import KINDS
@@ -23,11 +28,83 @@ _BATCH = 500
 _FOREIGN = "prescore:foreign"
 
 
-class Queues:
+class Queue(Protocol):
+    def flush(self, records: Records) -> int:
+        """Sends what the outbox holds; how many wake-ups."""
+        ...
+
+    def wake(self, key: str, queue: str, *, first: bool = False) -> None: ...
+
+    def missing(self, records: Records, before: float) -> list[tuple[str, str]]:
+        """(key, queue) of works planned before that time that are ready, and in no queue."""
+        ...
+
+    def waiting(self) -> dict[str, int]:
+        """How many wake-ups each queue holds."""
+        ...
+
+    def foreign(self) -> int:
+        """How many entries were not ours."""
+        ...
+
+    def ping(self) -> None:
+        """Raises where the queue is away."""
+        ...
+
+
+class AtOnce:
+    """Performs each wake-up as soon as it is sent, in the process that sends it."""
+
+    def __init__(self, perform: Callable[[str], None]) -> None:
+        self._perform = perform
+        self._performing = False
+
+    def flush(self, records: Records) -> int:
+        """Returns when the outbox is empty: what a work releases is performed too."""
+        if self._performing:  # by what is being performed: the first call goes on
+            return 0
+        self._performing = True
+        try:
+            return sum(self._sent(records))
+        finally:
+            self._performing = False
+
+    def _sent(self, records: Records) -> Iterator[int]:
+        while rows := _taken(records):
+            for row in rows:
+                self._perform(row.work_key)
+            yield len(rows)
+
+    def wake(self, key: str, queue: str, *, first: bool = False) -> None:  # noqa: ARG002
+        self._perform(key)
+
+    def missing(self, records: Records, before: float) -> list[tuple[str, str]]:  # noqa: ARG002
+        return []
+
+    def waiting(self) -> dict[str, int]:
+        return {}
+
+    def foreign(self) -> int:
+        return 0
+
+    def ping(self) -> None:
+        """It is never away."""
+
+
+def _taken(records: Records) -> Sequence[Row[Any]]:
+    """What the outbox holds, and holds no more; those that go first come first."""
+    with records.transaction() as connection:
+        order = outbox.c.first.desc(), outbox.c.id
+        rows = connection.execute(sa.select(outbox).order_by(*order)).all()
+        connection.execute(outbox.delete())
+    return rows
+
+
+class RedisQueue:
     def __init__(self, connection: redis.Redis) -> None:
         self.connection = connection
-        self._queues: dict[str, Queue] = {
-            name: Queue(name, connection=connection, serializer=JSONSerializer)
+        self._queues: dict[str, rq.Queue] = {
+            name: rq.Queue(name, connection=connection, serializer=JSONSerializer)
             for name in {kind.queue for kind in KINDS.values()}
         }
 
@@ -85,6 +162,9 @@ class Queues:
     def note_foreign(self) -> None:
         """Somebody put into our queues what is not ours."""
         self.connection.incr(_FOREIGN)
+
+    def ping(self) -> None:
+        self.connection.ping()
 
     def foreign(self) -> int:
         count = self.connection.get(_FOREIGN)

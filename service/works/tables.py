@@ -90,13 +90,17 @@ outbox = sa.Table(
     sa.Column("first", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
-evaluations = sa.Table(
-    "evaluations",
+# `version` is that of the run itself, which counts its events; a dataset's is `dataset_version`.
+runs = sa.Table(
+    "runs",
     metadata,
     sa.Column("id", sa.String(40), primary_key=True),
+    sa.Column("kind", sa.String(20), nullable=False),
     sa.Column("request", sa.Text, nullable=False),
-    sa.Column("dataset", sa.Text, nullable=False),
     sa.Column("dataset_name", sa.String(200), nullable=False),
+    sa.Column("dataset_version", sa.Integer, nullable=False),
+    sa.Column("dataset_digest", sa.String(71), nullable=False),
+    sa.Column("split", sa.String(100), nullable=False),
     sa.Column("checkpoint", sa.String(71)),
     sa.Column("status", sa.String(12), nullable=False),
     sa.Column("version", sa.Integer, nullable=False),
@@ -107,12 +111,15 @@ evaluations = sa.Table(
     sa.Column("finished_at", sa.Float),
     sa.Index(None, "created_at"),
     sa.Index(None, "finished_at", "deadline"),
+    sa.Index(None, "kind", "created_at"),
+    sa.Index(None, "dataset_digest", "split"),
+    sa.Index(None, "dataset_name", "dataset_version"),
 )
 
-evaluation_works = sa.Table(
-    "evaluation_works",
+run_works = sa.Table(
+    "run_works",
     metadata,
-    sa.Column("evaluation_id", sa.String(40), primary_key=True),
+    sa.Column("run_id", sa.String(40), primary_key=True),
     sa.Column("position", sa.Integer, primary_key=True),
     sa.Column("name", sa.String(80), nullable=False),
     sa.Column("work_key", sa.String(64), nullable=False),
@@ -124,7 +131,7 @@ evaluation_works = sa.Table(
 score_rows = sa.Table(
     "scores",
     metadata,
-    sa.Column("evaluation_id", sa.String(40), primary_key=True),
+    sa.Column("run_id", sa.String(40), primary_key=True),
     sa.Column("metric", sa.String(100), primary_key=True),
     sa.Column("value", sa.Float),
     sa.Column("low", sa.Float),
@@ -136,7 +143,7 @@ score_rows = sa.Table(
 labels = sa.Table(
     "labels",
     metadata,
-    sa.Column("evaluation_id", sa.String(40), primary_key=True),
+    sa.Column("run_id", sa.String(40), primary_key=True),
     sa.Column("name", sa.String(100), primary_key=True),
     sa.Column("value", sa.String(500), nullable=False),
     sa.Index(None, "name", "value"),
@@ -145,7 +152,7 @@ labels = sa.Table(
 events = sa.Table(
     "events",
     metadata,
-    sa.Column("evaluation_id", sa.String(40), primary_key=True),
+    sa.Column("run_id", sa.String(40), primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True),
     sa.Column("kind", sa.String(12), nullable=False),
     sa.Column("payload", sa.Text, nullable=False),
@@ -157,6 +164,6 @@ idempotency = sa.Table(
     sa.Column("caller", sa.String(100), primary_key=True),
     sa.Column("key", sa.String(300), primary_key=True),
     sa.Column("request", sa.String(64), nullable=False),
-    sa.Column("evaluation_id", sa.String(40)),
+    sa.Column("run_id", sa.String(40)),
     sa.Column("created_at", sa.Float, nullable=False),
 )

@@ -1,8 +1,14 @@
-"""What becomes of an evaluation's gates, by its works and by what its request kept of the past."""
+"""What becomes of an evaluation's gates, by its works and by what its request kept of the past.
+
+An evaluation may end with its verdict, if it was asked to: what is left is not wanted.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from service.contract.api.evaluations import GateOut, GateScore
 from service.contract.api.scores import ScoreOut
@@ -18,12 +24,34 @@ from service.contract.gates.gates import (
 )
 from service.contract.metrics import catalogue
 from service.contract.plan.works import TERMINAL
-from service.works import scores
+from service.works import graph, history, scores
 from service.works.scores import Row
+from service.works.tables import runs
 
 Request = Mapping[str, Any]
 
 NOT_FINITE = "its value is infinite or undefined"
+
+
+def tell_about(connection: Connection, keys: Iterable[str]) -> None:
+    """These works have ended: the runs that hold them are told, and may have a verdict now."""
+    for identity in history.tell_about(connection, keys):
+        end_if_decided(connection, identity)
+
+
+def end_if_decided(connection: Connection, identity: str) -> None:
+    """As soon as every gate has its verdict; with a work that failed, not before all have ended."""
+    kept = connection.execute(
+        sa.select(runs.c.request).where(runs.c.id == identity, runs.c.finished_at.is_(None))
+    ).scalar()
+    request = json.loads(kept or "{}")
+    if request.get("until") != "verdict":
+        return
+    rows = history.work_statuses(connection, identity)
+    _, verdict = of(rows, request)
+    if verdict is not None and all(row["status"] != "failed" for row in rows):
+        history.freeze(connection, identity, "succeeded")
+        graph.drop(connection, identity)
 
 
 def of(rows: Sequence[Row], request: Request) -> tuple[list[GateOut], Verdict | None]:

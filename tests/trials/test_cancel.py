@@ -48,7 +48,7 @@ def test_canceling_at_any_moment_ends_in_one_final_state(fleet, client, races):
     assert len({status for _, status in finals}) == 2  # both happened
     with fleet.records.reading() as connection:
         ends = sa.select(sa.func.count()).where(events.c.kind == "end")
-        counts = connection.execute(ends.group_by(events.c.evaluation_id)).scalars()
+        counts = connection.execute(ends.group_by(events.c.run_id)).scalars()
         assert set(counts) == {1}
 
     def left():

@@ -22,7 +22,7 @@ from rq.serializers import JSONSerializer
 
 from fleet import LONG, ROOT, bundle, checkpoint, free_port, until, upload
 from service.works import queueing
-from service.works.queueing import Queues
+from service.works.queueing import RedisQueue
 from workers.runtime.worker import QueueWorker
 
 DEPLOY = ROOT / "deploy"
@@ -185,7 +185,7 @@ def test_the_pieces_finish_an_evaluation_with_the_rights_they_have(pieces, limit
         assert found["status"] == "succeeded", found["error"]
         assert {"perplexity", "cider_d", "meteor"} <= set(found["scores"])
         assert client.get("/metrics").is_success
-        assert Queues(limited.tester).foreign() == 1
+        assert RedisQueue(limited.tester).foreign() == 1
         for process in pieces.family():
             assert limited.password not in " ".join(process.cmdline())
 
@@ -199,7 +199,7 @@ def test_the_pieces_finish_an_evaluation_with_the_rights_they_have(pieces, limit
 def test_rq_may_tidy_up_after_workers_that_died(limited):
     """A work that one took and never began, one that was begun, and a worker that is no more."""
     connection = queueing.connect(limited.url)
-    queues = Queues(connection)
+    queues = RedisQueue(connection)
     taken, begun = "a" * 64, "b" * 64
     queues.wake(taken, "metrics")
     queues.wake(begun, "metrics")

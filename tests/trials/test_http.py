@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 import interface
 from fleet import bundle, checkpoint, digest, until, until_ended, upload
-from service.runs import cursors
-from service.works.tables import attempts, evaluation_works, work_rows
+from service.runs import search
+from service.works.tables import attempts, run_works, work_rows
 from workers.inference import checkpoints as engine
 
 SEEDS = itertools.count(100)
@@ -220,8 +220,8 @@ def test_what_has_ended_keeps_its_scores_whatever_becomes_of_its_works(fleet, cl
     before = client.get(address).json()
     assert len(before["scores"]) == 672
     with fleet.records.transaction() as connection:  # as when a damaged result runs again
-        mine = sa.select(evaluation_works.c.work_key).where(
-            evaluation_works.c.evaluation_id == answer["id"], evaluation_works.c.name == "pregen"
+        mine = sa.select(run_works.c.work_key).where(
+            run_works.c.run_id == answer["id"], run_works.c.name == "pregen"
         )
         connection.execute(
             work_rows.update().where(work_rows.c.key.in_(mine)).values(status="failed")
@@ -285,7 +285,13 @@ def test_pages_neither_repeat_nor_skip_while_rows_arrive(client):
         if cursor is None:
             break
     assert seen == before[::-1]
-    for foreign in ("abc", "", "\0", cursors.write("captions of ev_1", 1), *_edited(page_token)):
+    for foreign in (
+        "abc",
+        "",
+        "\0",
+        search.write_cursor("captions of ev_1", 1),
+        *_edited(page_token),
+    ):
         assert client.get("/v1/evaluations", params={"cursor": foreign}).status_code == 400
     query = {"label.number": "3", "label.page": "yes"}
     filtered = client.get("/v1/evaluations", params=query).json()["items"]

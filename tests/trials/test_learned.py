@@ -375,7 +375,9 @@ def _plant(fleet, digests):
         captioners = [Captioner(f"c{at}", Blob(digest))]
         plan = planning.plan_learned(pinned.digest, "test", captioners, None, {})
         with fleet.records.transaction() as connection:
-            base.insert(connection, fleet.records, Run(f"ln_{at}", {}, pinned, plan, [], 60))
+            base.insert(
+                connection, fleet.records, Run(f"ln_{at}", "training", {}, pinned, plan, [], 60)
+            )
             connection.execute(
                 work_rows.update()
                 .where(work_rows.c.key == plan.named["model"].key)

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import Fleet, bundle, checkpoint, until, upload
-from service.works.tables import evaluations, work_rows
+from service.works.tables import runs, work_rows
 
 VICTIMS = ("uvicorn", "worker", "workers.runtime.child", "janitor", "redis-server")
 
@@ -111,7 +111,7 @@ def _golden(folder, identities, count):
 def _all_ended(fleet, count):
     def ended():
         with fleet.records.reading() as connection:
-            query = sa.select(sa.func.count()).where(evaluations.c.finished_at.is_not(None))
+            query = sa.select(sa.func.count()).where(runs.c.finished_at.is_not(None))
             return connection.execute(query).scalar_one() == count
 
     until(ended, 60, "the end of every evaluation")

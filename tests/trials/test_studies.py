@@ -5,7 +5,7 @@ import csv
 import pytest
 from scipy import stats
 
-from fleet import checkpoint, until, until_ended, upload
+from fleet import bundle, checkpoint, until, until_ended, upload
 
 PLACE = "/v1/datasets/tiny/correlations"
 
@@ -24,34 +24,42 @@ def _evaluate(client, seed):
     return identity
 
 
-def _studied(client, models, query=""):
-    def found():
-        answer = client.get(f"{PLACE}?{query}").json()
-        study = answer["study"]
-        return answer if study and len(study["evaluations"]) == models else None
+def _studied(client, **asked):
+    """A study that was asked for, at its end."""
+    answer = client.post("/v1/studies", json={"dataset": "tiny/test", **asked})
+    assert answer.status_code == 202, answer.text
+    place = answer.headers["Location"]
 
-    return until(found, 60, f"a study of {models} models")
+    def ended():
+        found = client.get(place).json()
+        return found if found["finished_at"] else None
+
+    found = until(ended, 60, "the study")
+    assert found["status"] == "succeeded", found["error"]
+    return found
 
 
-def test_a_study_follows_the_evaluations_of_its_split(fleet):
+def test_a_study_is_made_when_it_is_asked_for(fleet):
     with fleet.client() as client:
         ids = [_evaluate(client, seed) for seed in range(3)]
-        first = client.get(PLACE)
-        found = _studied(client, 3)
+        looked = client.get(PLACE).json()
+        first = _studied(client)
+        found = client.get(PLACE).json()
         sheet = client.get(PLACE, headers={"Accept": "text/csv"})
-        own = _studied(client, 3, "idf=stratum&limit=1")
+        own = _studied(client, idf="stratum", limit=1)
         ids.append(_evaluate(client, 3))
         again = client.get(PLACE).json()
-        more = _studied(client, 4)
+        more = _studied(client)
         scores = {name: client.get(f"/v1/evaluations/{name}").json()["scores"] for name in ids}
         pregen = {
             name: client.get(f"/v1/evaluations/{name}/pregen").json()["scores"] for name in ids
         }
         evaluations = client.get("/v1/evaluations").json()["items"]
-    assert first.headers["Retry-After"] == "1"
-    assert first.json()["under_way"]["progress"]["total"] == 3
-    assert (found["under_way"], found["study"]["rows"]) == (None, 45)
-    assert again["study"]["evaluations"] == found["study"]["evaluations"]
+        listed = client.get("/v1/studies?status=succeeded&limit=2").json()
+        rest = client.get(f"/v1/studies?status=succeeded&cursor={listed['next']}").json()
+    assert (looked["study"], looked["under_way"], looked["none_because"]) == (None, None, None)
+    assert (found["study"], found["study"]["rows"]) == (first["study"], 45)
+    assert again == found
     assert set(more["study"]["evaluations"]) == set(ids)
     assert set(more["study"]["metrics"]) == {"cider_d", "bleu_1", "bleu_2", "bleu_3", "bleu_4"}
     for name in ("cider_d", "bleu_1"):
@@ -63,8 +71,18 @@ def test_a_study_follows_the_evaluations_of_its_split(fleet):
             assert told["models"] == 4
     rows = list(csv.DictReader(sheet.text.splitlines()))
     assert len(rows) == 5 * found["study"]["pregen"]["remain"]
-    assert own["study"]["idf"] == "stratum"
+    assert (own["idf"], own["study"]["idf"]) == ("stratum", "stratum")
     assert {each["id"][:3] for each in evaluations} == {"ev_"}
+    assert [each["id"] for each in listed["items"]] == [more["id"], own["id"]]
+    assert ([each["id"] for each in rest["items"]], rest["next"]) == ([first["id"]], None)
+
+
+def test_too_little_to_study_is_refused(client):
+    request = {"dataset": "tiny/test", "idf": "stratum"}
+    assert client.put("/v1/datasets/few", content=bundle(3)).status_code == 201
+    refused = client.post("/v1/studies", json={**request, "dataset": "few/test"})
+    assert refused.status_code == 422
+    assert "5 strata need as many images" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize(

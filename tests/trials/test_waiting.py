@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from fleet import LONG, checkpoint, until, upload
-from service.works.tables import evaluations
+from service.works.tables import runs
 
 SEEDS = itertools.count(3000)
 WAITERS = 300
@@ -65,7 +65,7 @@ def still(fleet):
     identity = f"ev_still_{next(SEEDS)}"
     with fleet.records.transaction() as connection:
         connection.execute(
-            evaluations.insert().values(
+            runs.insert().values(
                 id=identity,
                 request=json.dumps({"checkpoint": None, "postgen": []}),
                 dataset=json.dumps({"name": "t", "version": "v1", "digest": "d", "split": "s"}),
@@ -79,7 +79,7 @@ def still(fleet):
         )
     yield identity
     with fleet.records.transaction() as connection:
-        connection.execute(evaluations.delete().where(evaluations.c.id == identity))
+        connection.execute(runs.delete().where(runs.c.id == identity))
 
 
 def test_a_long_poll_answers_with_the_new_version_though_the_old_one_is_kept(client):
@@ -110,9 +110,7 @@ def test_three_hundred_waiters_cost_little_and_are_told_within_half_a_second(fle
         during = api.memory_info().rss
         assert not selector.select(0)
         with fleet.records.transaction() as connection:
-            connection.execute(
-                evaluations.update().where(evaluations.c.id == still).values(version=2)
-            )
+            connection.execute(runs.update().where(runs.c.id == still).values(version=2))
         changed = time.monotonic()
         late = []
         while len(late) < WAITERS:

@@ -13,7 +13,7 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from fleet import LONG, Fleet, bundle, checkpoint, until, until_ended, upload
-from service.works.tables import attempts, evaluation_works, work_rows
+from service.works.tables import attempts, run_works, work_rows
 
 SEEDS = itertools.count(500)
 
@@ -71,8 +71,8 @@ def _outcomes(fleet, identity, name):
     with fleet.records.reading() as connection:
         row = connection.execute(
             sa.select(work_rows.c.key, work_rows.c.parts)
-            .join(evaluation_works, evaluation_works.c.work_key == work_rows.c.key)
-            .where(evaluation_works.c.evaluation_id == identity, evaluation_works.c.name == name)
+            .join(run_works, run_works.c.work_key == work_rows.c.key)
+            .where(run_works.c.run_id == identity, run_works.c.name == name)
         ).one()
         query = sa.select(attempts.c.outcome).where(
             attempts.c.work_key.in_([row.key, *json.loads(row.parts)])
@@ -245,8 +245,8 @@ def test_damaged_columns_are_computed_again(fleet, harm):
         with fleet.records.transaction() as connection:
             keys = dict(
                 connection.execute(
-                    sa.select(evaluation_works.c.name, evaluation_works.c.work_key).where(
-                        evaluation_works.c.evaluation_id == identity
+                    sa.select(run_works.c.name, run_works.c.work_key).where(
+                        run_works.c.run_id == identity
                     )
                 ).all()
             )

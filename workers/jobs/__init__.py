@@ -4,10 +4,12 @@
 the parent brings the inputs and takes the result away.
 """
 
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from service.contract.errors import PrescoreError
 from workers.jobs import (
     comparisons,
     estimate,
@@ -67,3 +69,22 @@ def perform(
     result = KINDS[request["kind"]](given, toolbox, progress)
     result.write(Path(request["result"]))
     return {"summary": dict(result.summary)}
+
+
+def answer(
+    request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent
+) -> dict[str, Any]:
+    """The same; an error is an answer too."""
+    try:
+        return perform(request, toolbox, progress)
+    except MemoryError:
+        return _refused("out_of_memory", "the work needs more memory")
+    except PrescoreError as error:
+        return _refused(error.code, error.detail)
+    except Exception as error:  # noqa: BLE001  a defect of ours is a failed run, not a dead worker
+        traceback.print_exc()
+        return _refused("internal", f"{type(error).__name__}: {error}"[:500])
+
+
+def _refused(code: str, detail: str) -> dict[str, Any]:
+    return {"error": {"code": code, "detail": detail}}

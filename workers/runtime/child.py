@@ -8,10 +8,7 @@ import json
 import os
 import signal
 import sys
-import traceback
 from typing import Any, TextIO
-
-from service.contract.errors import PrescoreError
 
 _PR_SET_PDEATHSIG = 1
 
@@ -24,24 +21,12 @@ def main() -> None:
     from workers import jobs
     from workers.jobs.toolbox import Toolbox
 
-    toolbox = Toolbox.from_environment()
-    for line in sys.stdin:
-        _say(answers, _answer(jobs, toolbox, json.loads(line), answers))
-
-
-def _answer(jobs: Any, toolbox: Any, request: dict[str, Any], answers: TextIO) -> dict[str, Any]:
     def progress(done: int, total: int) -> None:
         _say(answers, {"done": done, "total": total})
 
-    try:
-        return dict(jobs.perform(request, toolbox, progress))
-    except MemoryError:
-        return {"error": {"code": "out_of_memory", "detail": "the work needs more memory"}}
-    except PrescoreError as error:
-        return {"error": {"code": error.code, "detail": error.detail}}
-    except Exception as error:  # noqa: BLE001  a defect of ours is a failed run, not a dead worker
-        traceback.print_exc()
-        return {"error": {"code": "internal", "detail": f"{type(error).__name__}: {error}"[:500]}}
+    toolbox = Toolbox.from_environment()
+    for line in sys.stdin:
+        _say(answers, jobs.answer(json.loads(line), toolbox, progress))
 
 
 def _say(answers: TextIO, message: dict[str, Any]) -> None:

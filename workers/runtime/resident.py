@@ -17,13 +17,13 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 _SHARED_CORES = {"OMP_WAIT_POLICY": "PASSIVE"}  # threads that wait must not spin: cores are shared
-_LAST_WORDS = 40  # lines of the child's stderr that are kept
+_LAST_LINES = 40  # of the child's stderr that are kept
 _STOP_SECONDS = 5.0
 
 
@@ -42,6 +42,29 @@ class Answer:
 
 class Gone(Exception):
     """The child's pipe closed: it died, or was killed."""
+
+
+class Warm(Protocol):
+    """What a runner has do its works."""
+
+    peak_bytes: int
+
+    def send(self, request: Mapping[str, Any]) -> None: ...
+
+    def receive(self, seconds: float) -> Progress | Answer | None:
+        """What it says next; None where it says nothing for so long."""
+        ...
+
+    def memory(self) -> int: ...
+
+    def end(self) -> str:
+        """At once; how it ended."""
+        ...
+
+    def close(self) -> None: ...
+
+    @property
+    def last_output(self) -> str: ...
 
 
 class Child:
@@ -63,7 +86,7 @@ class Child:
             start_new_session=True,
         )
         self._buffer = b""
-        self._words: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._lines: deque[str] = deque(maxlen=_LAST_LINES)
         self._listener = Thread(target=self._drain, daemon=True)
         self._listener.start()
         self.peak_bytes = 0
@@ -113,7 +136,7 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
-        return self.obituary()
+        return self.how_it_ended()
 
     def close(self) -> None:
         """Lets an idle child go by itself; kills it where it does not."""
@@ -125,7 +148,7 @@ class Child:
         except subprocess.TimeoutExpired:
             self.end()
 
-    def obituary(self) -> str:
+    def how_it_ended(self) -> str:
         code = self._process.poll()
         self._listener.join(timeout=1)
         how = "is alive" if code is None else f"exited with {code}"
@@ -134,10 +157,10 @@ class Child:
         return f"the worker's child {how}"
 
     @property
-    def last_words(self) -> str:
-        return "\n".join(self._words)
+    def last_output(self) -> str:
+        return "\n".join(self._lines)
 
     def _drain(self) -> None:
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            self._words.append(line.decode(errors="replace").rstrip()[:500])
+            self._lines.append(line.decode(errors="replace").rstrip()[:500])

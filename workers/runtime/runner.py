@@ -18,9 +18,9 @@ import structlog
 from service.contract.errors import BlobUnreadable, MetricUnavailable, StoreUnavailable
 from service.works import leases
 from service.works.leases import Lease
-from service.works.queueing import Queues
+from service.works.queueing import Queue
 from service.works.records import Records
-from workers.runtime.resident import Answer, Child, Gone, Progress
+from workers.runtime.resident import Answer, Gone, Progress, Warm
 from workers.runtime.workplace import Workplace, in_background
 
 log = structlog.get_logger()
@@ -42,27 +42,26 @@ class Runner:
     def __init__(
         self,
         records: Records,
-        queues: Queues,
+        queue: Queue,
         workplace: Workplace,
         role: str,
-        child_settings: Mapping[str, str],
+        child: Callable[[], Warm],
         limits: Limits = Limits(),
     ) -> None:
         self.name = f"{role}@{socket.gethostname()}:{os.getpid()}"
         self._records = records
-        self._queues = queues
+        self._queue = queue
         self._workplace = workplace
-        self._role = role
-        self._settings = child_settings
+        self._new_child = child
         self._limits = limits
-        self._child: Child | None = None
+        self._child: Warm | None = None
         self._done = 0
         self._stop_asked: float | None = None
 
     def warm_up(self) -> None:
         """Starts the child before the first work comes."""
         if self._child is None:
-            self._child = Child(self._role, self._settings)
+            self._child = self._new_child()
             self._done = 0
 
     def run(self, key: str) -> None:
@@ -75,9 +74,9 @@ class Runner:
         try:
             self._attempt(lease, self._child)
         except Gone:
-            how, words = self._child.end(), self._child.last_words[-2000:]
+            how, output = self._child.end(), self._child.last_output[-2000:]
             self._child = None
-            log.warning("child lost", kind=lease.kind, key=key, how=how, last_words=words)
+            log.warning("child lost", kind=lease.kind, key=key, how=how, last_output=output)
             self.fail(lease, "worker_lost", how, death=True, retry=True)
         except StoreUnavailable as error:
             self.fail(lease, error.code, error.detail, death=False, retry=True)
@@ -88,7 +87,7 @@ class Runner:
         self._done += 1
         if self._done >= RECYCLE_AFTER:
             self.close()
-        self._queues.flush(self._records)
+        self._queue.flush(self._records)
 
     def ask_to_stop(self) -> None:
         self._stop_asked = self._stop_asked or time.monotonic()
@@ -98,7 +97,7 @@ class Runner:
             self._child.close()
             self._child = None
 
-    def _attempt(self, lease: Lease, child: Child) -> None:
+    def _attempt(self, lease: Lease, child: Warm) -> None:
         """Inputs are brought, the child works, its result is stored: all under the same watch."""
         with self._workplace.folder() as folder, contextlib.suppress(_Over):
             hold = _Hold(self, lease, child)
@@ -130,7 +129,7 @@ class Runner:
         """Beats; False where the work was canceled, or given to another after we fell silent."""
         return leases.beat(self._records, lease, progress.done, progress.total)
 
-    def is_over(self, lease: Lease, child: Child) -> bool:
+    def is_over(self, lease: Lease, child: Warm) -> bool:
         """Late, too large, or the worker shall stop: the child ends, and why is recorded."""
         if time.time() > lease.deadline:
             self.kill()
@@ -183,7 +182,7 @@ class _Over(Exception):
 class _Hold:
     """One attempt's lease, beaten while something goes on."""
 
-    def __init__(self, runner: Runner, lease: Lease, child: Child) -> None:
+    def __init__(self, runner: Runner, lease: Lease, child: Warm) -> None:
         self._runner = runner
         self._lease = lease
         self._child = child

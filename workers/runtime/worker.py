@@ -19,8 +19,9 @@ from service.contract.plan.works import QUEUES
 from service.contract.settings import Settings
 from service.works import database, queueing
 from service.works.blobs import open_blobs
-from service.works.queueing import Queues
+from service.works.queueing import RedisQueue
 from service.works.records import Records
+from workers.runtime.resident import Child
 from workers.runtime.runner import Limits, Runner
 from workers.runtime.workplace import Workplace
 
@@ -30,7 +31,9 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 
 
 class QueueWorker(BaseWorker):
-    def __init__(self, runner: Runner, ours: Queues, role: str, connection: redis.Redis) -> None:
+    def __init__(
+        self, runner: Runner, ours: RedisQueue, role: str, connection: redis.Redis
+    ) -> None:
         queues = [
             Queue(name, connection=connection, serializer=JSONSerializer) for name in QUEUES[role]
         ]
@@ -69,13 +72,13 @@ def serve(role: str, settings: Settings) -> None:
     workplace = Workplace(open_blobs(settings.blob_url, settings.home), settings.home / "attempts")
     workplace.sweep()
     limit = settings.work_memory_mb
-    ours = Queues(queueing.connect(settings.redis))
+    ours = RedisQueue(queueing.connect(settings.redis))
     runner = Runner(
         Records(engine),
         ours,
         workplace,
         role,
-        _child_settings(settings),
+        lambda: Child(role, _child_settings(settings)),
         Limits(None if limit is None else limit * 1_000_000),
     )
     runner.warm_up()

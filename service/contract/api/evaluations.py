@@ -4,7 +4,6 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from service.contract.api.pages import Page
 from service.contract.api.problems import RunProblem
 from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
 from service.contract.api.scores import MetricHealth, ScoreOut
@@ -141,7 +140,3 @@ class EvaluationOut(RunOut):
     labels: dict[str, str]
     created_at: Timestamp
     finished_at: Timestamp | None
-
-
-class EvaluationPage(Page[EvaluationOut]):
-    pass

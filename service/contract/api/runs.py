@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from service.contract.api.problems import RunProblem
-from service.contract.plan.works import EvaluationStatus, WorkStatus
+from service.contract.plan.works import RunStatus, WorkStatus
 
 
 class DatasetPinned(BaseModel):
@@ -45,7 +45,7 @@ class RunOut(BaseModel):
     """A named set of works."""
 
     id: str
-    status: EvaluationStatus
+    status: RunStatus
 
 
 class WorkEvent(BaseModel):
@@ -61,4 +61,4 @@ class WorkEvent(BaseModel):
 class EndEvent(BaseModel):
     """The evaluation has ended: nothing comes after this."""
 
-    status: EvaluationStatus
+    status: RunStatus

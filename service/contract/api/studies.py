@@ -3,10 +3,28 @@
 from pydantic import BaseModel, Field
 
 from service.contract.api.problems import RunProblem
-from service.contract.api.runs import DatasetPinned, ProgressOut
-from service.contract.api.texts import EvaluationId, Timestamp
+from service.contract.api.requests import Strict, Whole
+from service.contract.api.runs import DatasetPinned, ProgressOut, RunOut, WarningOut, WorkOut
+from service.contract.api.texts import DatasetReference, EvaluationId, StudyId, Timestamp
 from service.contract.plan.studies import Idf
-from service.contract.plan.works import EvaluationStatus
+from service.contract.plan.works import RunStatus
+
+
+class StudyIn(Strict):
+    """A split whose finished evaluations of checkpoints are to be studied, the 200 latest."""
+
+    dataset: DatasetReference
+    idf: Idf = Field(
+        default="dataset",
+        description="CIDEr's document frequencies: of the split, or of each stratum alone.",
+    )
+    limit: Whole = Field(
+        default=20,
+        ge=0,
+        le=1000,
+        description="Pre-gen metrics shown of each metric; the headline ones are always there.",
+    )
+    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
 
 
 class CorrelationOut(BaseModel):
@@ -65,9 +83,9 @@ class StudyOut(BaseModel):
 
 
 class StudyUnderWay(BaseModel):
-    status: EvaluationStatus
+    status: RunStatus
     progress: ProgressOut
-    error: RunProblem | None = Field(description="It is tried again by who asks a minute later.")
+    error: RunProblem | None = Field(description="Why it failed; `POST /v1/studies` tries again.")
     created_at: Timestamp
 
 
@@ -77,4 +95,18 @@ class CorrelationsOut(BaseModel):
     dataset: DatasetPinned
     study: StudyOut | None = Field(description="The last one that finished.")
     under_way: StudyUnderWay | None = Field(description="One of more evaluations.")
-    none_because: str | None = Field(description="Why none is planned.")
+    none_because: str | None = Field(description="Why there is too little to study.")
+
+
+class StudyRunOut(RunOut):
+    """A correlation study as it was asked for."""
+
+    id: StudyId
+    dataset: DatasetPinned
+    works: list[WorkOut]
+    idf: Idf
+    study: StudyOut | None = Field(description="null until it has finished.")
+    warnings: list[WarningOut]
+    error: RunProblem | None
+    created_at: Timestamp
+    finished_at: Timestamp | None

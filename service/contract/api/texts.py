@@ -73,7 +73,17 @@ Labels = Annotated[
         }
     ),
 ]
-EVALUATION_ID = r"^ev_[A-Za-z0-9_-]{1,37}$"
+# How the ids of each kind of run begin.
+EVALUATION, COMPARISON, PROBES, LEARNED, STUDY = "ev", "cp", "pb", "ln", "st"
+_IN_ID = "[A-Za-z0-9_-]{1,37}"
+RUN_ID = re.compile(f"[a-z]{{2}}_{_IN_ID}")  # of any kind
+
+
+def run_id(prefix: str) -> str:
+    return f"^{prefix}_{_IN_ID}$"
+
+
+EVALUATION_ID = run_id(EVALUATION)
 EvaluationId = Annotated[
     str, Field(json_schema_extra={"pattern": EVALUATION_ID}, description="Where to ask for it.")
 ]
@@ -89,17 +99,21 @@ Baseline = Annotated[
         "branch=main",
     ),
 ]
-PROBES_ID = r"^pb_[A-Za-z0-9_-]{1,37}$"
+PROBES_ID = run_id(PROBES)
 ProbesId = Annotated[
     str, Field(json_schema_extra={"pattern": PROBES_ID}, description="Where to ask for them.")
 ]
-LEARNED_ID = r"^ln_[A-Za-z0-9_-]{1,37}$"
+LEARNED_ID = run_id(LEARNED)
 LearnedId = Annotated[
     str, Field(json_schema_extra={"pattern": LEARNED_ID}, description="Where to ask for it.")
 ]
-COMPARISON_ID = r"^cp_[A-Za-z0-9_-]{1,37}$"
+COMPARISON_ID = run_id(COMPARISON)
 ComparisonId = Annotated[
     str, Field(json_schema_extra={"pattern": COMPARISON_ID}, description="Where to ask for it.")
+]
+STUDY_ID = run_id(STUDY)
+StudyId = Annotated[
+    str, Field(json_schema_extra={"pattern": STUDY_ID}, description="Where to ask for it.")
 ]
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 

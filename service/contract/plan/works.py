@@ -22,8 +22,8 @@ WorkStatus = Literal["waiting", "ready", "running", "done", "failed", "canceled"
 TERMINAL: frozenset[WorkStatus] = frozenset({"done", "failed", "canceled", "unavailable"})
 RESTARTED: frozenset[WorkStatus] = frozenset({"failed", "canceled", "unavailable"})
 
-EvaluationStatus = Literal["queued", "running", "succeeded", "failed", "canceled"]
-ENDED: frozenset[EvaluationStatus] = frozenset({"succeeded", "failed", "canceled"})
+RunStatus = Literal["queued", "running", "succeeded", "failed", "canceled"]
+ENDED: frozenset[RunStatus] = frozenset({"succeeded", "failed", "canceled"})
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def derive(statuses: Iterable[WorkStatus]) -> EvaluationStatus:
+def derive(statuses: Iterable[WorkStatus]) -> RunStatus:
     """An evaluation's state from its works': nothing else decides it."""
     found = set(statuses)
     if not found <= TERMINAL:

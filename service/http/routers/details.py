@@ -19,10 +19,10 @@ from service.contract.errors import (
     StoreUnavailable,
 )
 from service.http import openapi
-from service.http.dependencies import Parts, Service
+from service.http.dependencies import Running, Service
 from service.http.preferences import event_number
 from service.http.routers.parameters import Cursor, Digits, Identity, LastEventId
-from service.runs import base, captions, evaluations, results
+from service.runs import base, captions, evaluations
 
 router = APIRouter(prefix="/v1/evaluations/{id}", tags=["evaluations"])
 _KEEP_ALIVE_SECONDS = 15.0
@@ -45,7 +45,7 @@ _STORED = (NotFound, BlobMissing, BlobDamaged, StoreUnavailable)
 )
 def pregen(id: Identity, service: Service) -> PregenOut:
     """All that are there by now, in the same shape as an evaluation's own."""
-    return PregenOut(scores=evaluations.pregen(service.records, id))
+    return PregenOut(scores=evaluations.pregen(service, id))
 
 
 @router.get(
@@ -82,15 +82,15 @@ def list_captions(
 ) -> Response | CaptionPage:
     """Those that were sent, or those decoded from the checkpoint (404 until they are there)."""
     if format == "coco":
-        found = captions.captions_coco(service.records, service.blobs, id)
+        found = captions.captions_coco(service, id)
         return JSONResponse([caption.model_dump() for caption in found])
     if format == "columns":
-        chunks = captions.captions_columns(service.records, service.blobs, id)
+        chunks = captions.captions_columns(service, id)
         return StreamingResponse(chunks, media_type=_COLUMNS)
     if accept is not None and "text/csv" in accept:
-        lines = captions.captions_csv(service.records, service.blobs, id)
+        lines = captions.captions_csv(service, id)
         return Response("".join(lines), media_type="text/csv")
-    return captions.captions(service.records, service.blobs, id, limit, cursor)
+    return captions.captions(service, id, limit, cursor)
 
 
 @router.get(
@@ -107,7 +107,7 @@ def tokens(
     """What the model thought of each reference token: its log-probability, its rank, the model's
     own word (404 until the columns are there).
     """
-    return captions.tokens(service.records, service.blobs, id, image)
+    return captions.tokens(service, id, image)
 
 
 @router.get(
@@ -126,7 +126,7 @@ async def events(id: Identity, service: Service, last_event_id: LastEventId = No
     """Events `work`, `scores` and `end`, after which nothing comes. A listener that was cut off
     goes on with `Last-Event-ID`; comments keep a silent connection alive.
     """
-    version, over = await asyncio.to_thread(base.state, service.records, id)
+    version, over = await asyncio.to_thread(base.state, service.records, id, evaluations.KIND)
     after = min(event_number(last_event_id), version)
     if over and after == version:
         return Response(status_code=204)
@@ -137,10 +137,12 @@ async def events(id: Identity, service: Service, last_event_id: LastEventId = No
     )
 
 
-async def _stream(service: Parts, identity: str, after: int) -> AsyncIterator[str]:
+async def _stream(service: Running, identity: str, after: int) -> AsyncIterator[str]:
     while True:
-        version = await asyncio.to_thread(base.version, service.records, identity)
-        found = await asyncio.to_thread(results.events, service.records, identity, after)
+        version, _ = await asyncio.to_thread(
+            base.state, service.records, identity, evaluations.KIND
+        )
+        found = await asyncio.to_thread(base.events, service.records, identity, after)
         for event in found:
             yield f"id: {event.version}\nevent: {event.kind}\ndata: {event.payload}\n\n"
             after = event.version

@@ -31,7 +31,7 @@ def readyz(service: Service) -> HealthOut:
     try:
         with service.records.reading() as connection:
             connection.execute(sa.text("SELECT 1"))
-        service.queues.connection.ping()
+        service.queue.ping()
     except (sa.exc.SQLAlchemyError, redis.RedisError, OSError) as error:
         raise Unavailable(f"not ready: {type(error).__name__}") from None
     return HealthOut(status="ok")

@@ -28,7 +28,7 @@ def every(service: Service) -> MetricPage:
     """
     reasons = {name: assets.missing(name, service.places) for name in POSTGEN}
     items = [_out(spec, reasons.get(spec.name)) for spec in METRICS.values()]
-    for digest, origin in training.known(service.records, service.places).items():
+    for digest, origin in training.known(service).items():
         spec = catalogue.metric(catalogue.learned(digest))
         definition = f"{spec.definition} This one was {origin}."
         items.append(_out(replace(spec, definition=definition), None))

@@ -1,4 +1,4 @@
-"""The parameters that routes of evaluations share, as they are described to who writes a client."""
+"""The parameters that routes of runs share, as they are described to who writes a client."""
 
 import re
 from typing import Annotated, Any
@@ -6,9 +6,10 @@ from typing import Annotated, Any
 from fastapi import Header, Path, Query
 from pydantic import AfterValidator, BeforeValidator
 
-from service.contract.api.texts import COMPARISON_ID, EVALUATION_ID, LEARNED_ID, PROBES_ID
-from service.contract.errors import NotFound
+from service.contract.api.texts import run_id
 from service.http.preferences import IDEMPOTENCY_KEY
+from service.runs import evaluations, training
+from service.runs.base import AnyKind
 
 
 def _digits(value: Any) -> Any:
@@ -21,40 +22,30 @@ def _digits(value: Any) -> Any:
 Digits = BeforeValidator(_digits)
 
 
-def _of(pattern: str, what: str) -> AfterValidator:
+def identity_of(kind: AnyKind) -> Any:
+    return Annotated[str, _one_of(kind), _path(kind)]
+
+
+def _one_of(kind: AnyKind) -> AfterValidator:
     """An id of something else is not found, rather than wrong."""
+    pattern = run_id(kind.prefix)
 
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
-            raise NotFound(f"no {what} {value!r:.60}")
+            raise kind.missing(value)
         return value
 
     return AfterValidator(check)
 
 
-Identity = Annotated[
-    str,
-    _of(EVALUATION_ID, "evaluation"),
-    Path(
-        description="The evaluation's `id`.",
-        json_schema_extra={"pattern": EVALUATION_ID},
-    ),
-]
-ProbesIdentity = Annotated[
-    str,
-    _of(PROBES_ID, "probes"),
-    Path(description="The probes' `id`.", json_schema_extra={"pattern": PROBES_ID}),
-]
-LearnedIdentity = Annotated[
-    str,
-    _of(LEARNED_ID, "training"),
-    Path(description="The training's `id`.", json_schema_extra={"pattern": LEARNED_ID}),
-]
-ComparisonIdentity = Annotated[
-    str,
-    _of(COMPARISON_ID, "comparison"),
-    Path(description="The comparison's `id`.", json_schema_extra={"pattern": COMPARISON_ID}),
-]
+def _path(kind: AnyKind) -> Any:
+    pattern = run_id(kind.prefix)
+    description = f"The `id` of the {kind.noun}."
+    return Path(description=description, json_schema_extra={"pattern": pattern})
+
+
+Identity = Annotated[str, _one_of(evaluations.KIND), _path(evaluations.KIND)]
+TrainingIdentity = Annotated[str, _one_of(training.KIND), _path(training.KIND)]
 Cursor = Annotated[
     str | None, Query(description="The `next` of the page before; opaque. None: the first page.")
 ]
@@ -62,8 +53,8 @@ IdempotencyKey = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        description="The same key with the same body answers with the evaluation that the first "
-        "such request made. A quoted string or a bare token, up to 255 characters.",
+        description="The same key with the same body answers with the run that the first such "
+        "request made. A quoted string or a bare token, up to 255 characters.",
         json_schema_extra={"pattern": IDEMPOTENCY_KEY},
         examples=['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
     ),

@@ -1,8 +1,6 @@
 """Runs as they are submitted and polled: waiting, ETag, 304, the long poll."""
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
 
 from fastapi import Response
 
@@ -10,20 +8,21 @@ from service.contract.api.runs import RunOut
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
+    Conflict,
     DiskFull,
     InvalidRequest,
     MalformedJson,
     NotFound,
-    PrescoreError,
     StoreUnavailable,
     TooLarge,
     UnknownMetric,
     UnsupportedMedia,
 )
 from service.http import openapi
-from service.http.dependencies import Parts
+from service.http.dependencies import Running
 from service.http.preferences import matches, wait_seconds
 from service.runs import base
+from service.runs.base import AnyKind
 
 # What a request that is taken in may be refused for.
 _REFUSED = (
@@ -37,8 +36,8 @@ _REFUSED = (
     InvalidRequest,
     UnknownMetric,
     DiskFull,
+    Conflict,
 )
-R = TypeVar("R", bound=RunOut)
 RETRY_AFTER = "1"
 _MADE = ("ETag", "Location", "Preference-Applied")
 _WAITED = ("ETag", "Retry-After", "Preference-Applied")
@@ -48,7 +47,7 @@ CANCELED: openapi.Responses = {
 }
 
 
-def taken_in(model: type[RunOut], ended: str, *refused: type[PrescoreError]) -> openapi.Responses:
+def taken_in(model: type[RunOut], ended: str) -> openapi.Responses:
     """What a submission may answer; `ended` is what `Prefer: wait` waits for, with its verb."""
     return {
         201: {
@@ -57,7 +56,7 @@ def taken_in(model: type[RunOut], ended: str, *refused: type[PrescoreError]) -> 
             **openapi.headers(*_MADE),
         },
         202: openapi.headers(*_MADE, "Retry-After"),
-        **openapi.refusals(*_REFUSED, *refused),
+        **openapi.refusals(*_REFUSED),
     }
 
 
@@ -73,27 +72,18 @@ def described(subject: str) -> openapi.Responses:
     }
 
 
-async def submitted(
-    service: Parts,
-    place: str,
-    prefer: str | None,
-    build: Callable[[], tuple[R, int]],
-    enough: Callable[[R], bool],
-) -> Response:
-    """Wakes the workers. 202; or, where `Prefer: wait=N` was asked and enough has come in time,
-    201.
-    """
-    await asyncio.to_thread(service.queues.flush, service.records)
+async def submitted(service: Running, kind: AnyKind, identity: str, prefer: str | None) -> Response:
+    """202; or, where `Prefer: wait=N` was asked and enough has come in time, 201."""
     seconds = wait_seconds(prefer)
     until = asyncio.get_running_loop().time() + (seconds or 0)
     while True:
-        found, version = await asyncio.to_thread(build)
+        found, version = await asyncio.to_thread(kind.look, service, identity)
         left = until - asyncio.get_running_loop().time()
-        if enough(found) or left <= 0:
+        if kind.enough(found) or left <= 0:
             break
         await service.watcher.changed(found.id, version, left)
-    headers = {"Location": place}
-    status = 201 if seconds is not None and enough(found) else 202
+    headers = {"Location": f"{kind.place}/{identity}"}
+    status = 201 if seconds is not None and kind.enough(found) else 202
     if status == 202:
         headers["Retry-After"] = RETRY_AFTER
     if seconds is not None:
@@ -102,14 +92,10 @@ async def submitted(
 
 
 async def answer(
-    service: Parts,
-    identity: str,
-    if_none_match: str | None,
-    prefer: str | None,
-    build: Callable[[], tuple[RunOut, int]],
+    service: Running, kind: AnyKind, identity: str, if_none_match: str | None, prefer: str | None
 ) -> Response:
-    """200 with what `build` says, or 304 where the version is as it was."""
-    version = base.version(service.records, identity)  # 0.1 ms: a thread costs more
+    """200 with the run as it is now, or 304 where its version is as it was."""
+    version, _ = base.state(service.records, identity, kind)  # 0.1 ms: a thread costs more
     tag = etag(identity, version)
     seconds = wait_seconds(prefer)
     headers = {} if seconds is None else {"Preference-Applied": f"wait={seconds}"}
@@ -118,19 +104,17 @@ async def answer(
         if changed is None:
             return Response(status_code=304, headers={"ETag": tag, **headers})
         version = changed
-    kept = await service.bodies.get(identity, version, build)
+    kept = await service.bodies.get(identity, version, lambda: kind.look(service, identity))
     if not kept.over and seconds is None:  # whoever waits here need not wait at home too
         headers["Retry-After"] = RETRY_AFTER
     headers["ETag"] = etag(identity, kept.version)
     return Response(kept.text, 200, headers, media_type="application/json")
 
 
-def canceled(
-    service: Parts, identity: str, place: str, build: Callable[[], tuple[RunOut, int]]
-) -> Response:
-    base.cancel(service.records, identity)
-    answer, version = build()
-    return _made(answer, version, 202, {"Location": place})
+def canceled(service: Running, kind: AnyKind, identity: str) -> Response:
+    base.cancel(service.records, identity, kind)
+    found, version = kind.look(service, identity)
+    return _made(found, version, 202, {"Location": f"{kind.place}/{identity}"})
 
 
 def _made(answer: RunOut, version: int, status: int, headers: dict[str, str]) -> Response:

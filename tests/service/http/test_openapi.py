@@ -103,7 +103,7 @@ def test_problems_are_those_of_rfc_9457():
 
 def test_what_is_answered_is_there_and_what_is_asked_knows_no_more():
     asked = {"EvaluationIn", "CaptionIn", "Decoding", "BertScore", "ProbesIn", "ProbeOptions"}
-    asked |= {"LearnedIn", "CaptionerIn", "RatedIn", "ComparisonIn"}
+    asked |= {"LearnedIn", "CaptionerIn", "RatedIn", "ComparisonIn", "StudyIn"}
     for name, schema in SCHEMAS.items():
         if name in asked:
             assert schema["additionalProperties"] is False

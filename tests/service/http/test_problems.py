@@ -16,13 +16,12 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.plan.assets import Places
 from service.http import app
-from service.http.dependencies import Parts
-from service.http.telemetry import Telemetry
-from service.http.watching import Watcher
-from service.runs import cursors
+from service.http.dependencies import Running
+from service.runs import search
 from service.works import database
 from service.works.blobs import FileBlobs, open_blobs
-from service.works.queueing import Queues, connect
+from service.works.parts import Parts
+from service.works.queueing import RedisQueue, connect
 from service.works.records import Records
 
 
@@ -32,9 +31,8 @@ def _get(engine, tmp_path, path):
 
 def _ask(engine, blobs, method, path, content=None):
     records = Records(engine)
-    queues = Queues(connect("unix:///nowhere/redis"))
-    telemetry = Telemetry(records, queues)
-    parts = Parts(records, queues, blobs, Watcher(records), telemetry, Places(Path("/nowhere")))
+    queue = RedisQueue(connect("unix:///nowhere/redis"))
+    parts = Running.on(Parts(records, blobs, queue, Places(Path("/nowhere"))))
     transport = httpx.ASGITransport(app.create_app(parts), raise_app_exceptions=False)
 
     async def ask():
@@ -74,7 +72,7 @@ NUL = [
     ("/v1/evaluations?dataset=%00", 422),
     ("/v1/evaluations?label.a=%00", 422),
     ("/v1/evaluations?label.%00=a", 422),
-    (f"/v1/evaluations?cursor={cursors.write('evaluations', 1.0, 'ev_1' + chr(0))}", 400),
+    (f"/v1/evaluations?cursor={search.write_cursor('evaluations', 1.0, 'ev_1' + chr(0))}", 400),
 ]
 
 

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from in_process import parts_on
 from service.contract.errors import NotFound
 from service.contract.plan.planning import Wanted, plan_captions
-from service.runs import base, baselines
+from service.runs import base, baselines, evaluations
 from service.runs.base import Run
 from service.runs.baselines import Sought
 from service.stored import datasets
@@ -64,7 +65,7 @@ def _evaluated(
     partial = len(images) < IMAGES
     kept = {"checkpoint": None, "postgen": [metric], "subset": partial}
     with records.transaction() as connection:
-        run = Run(identity, kept, pinned, plan, [], 1e9, labels=marked)
+        run = Run(identity, "evaluation", kept, pinned, plan, [], 1e9, labels=marked)
         base.insert(connection, records, run)
     summary = {"scores": {metric: value}, "signature": {metric: signature}}
     for work in plan.everything():
@@ -77,7 +78,7 @@ def _evaluated(
 
 def _find(records, blobs, text, metric="cider_d", dataset="coco/test", images=range(IMAGES)):
     sought = Sought(text, datasets.pin(records, dataset), frozenset(images))
-    return baselines.find(records, blobs, sought, [metric])[metric]
+    return baselines.find(parts_on(records, blobs), sought, [metric])[metric]
 
 
 def test_a_label_is_the_latest_evaluation_that_has_it(on_either, blobs):
@@ -116,7 +117,7 @@ def test_one_that_has_not_succeeded_is_no_baseline_by_its_label_but_is_by_its_id
     going = _evaluated(records, blobs, 0.4, branch="main", until="cider_d")
     assert "no baseline yet" in _find(records, blobs, "branch=main")["none_because"]
     assert _find(records, blobs, going) == {"none_because": f"{going} has no cider_d"}
-    base.cancel(records, going)
+    base.cancel(records, going, evaluations.KIND)
     assert "has succeeded" in _find(records, blobs, "branch=main")["none_because"]
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from in_process import on_split, parts_on
 from service.contract.api.evaluations import NoForecastOut
 from service.contract.api.requests import EvaluationIn
 from service.contract.plan import planning
@@ -13,7 +14,7 @@ from service.stored.datasets import Pinned
 from service.works import database
 from service.works.blobs import open_blobs
 from service.works.records import Records
-from service.works.tables import checkpoints, evaluations, labels, score_rows
+from service.works.tables import checkpoints, labels, runs, score_rows
 
 PINNED = Pinned("d", 1, "sha256:d", "test", ("test",), 9, None)
 CONFIG = {"cell": "gru", "size": 256, "feature_size": 5}
@@ -39,7 +40,7 @@ class _Past:
         self.count += 1
         identity, digest = f"ev_{self.count}", checkpoint or f"sha256:{self.count:064}"
         kept = _request().model_dump() | row.pop("request", {})
-        row = {"dataset": PINNED.out.model_dump_json(), "status": "succeeded"} | row
+        row = on_split(PINNED) | {"kind": "evaluation", "status": "succeeded"} | row
         named = {"architecture": row.pop("architecture", "merge"), "config": CONFIG}
         scores = dict.fromkeys(forecasts.PREDICTORS, 0.3) | {"cider_d": cider}
         scores = scores if shown is None else {name: scores[name] for name in shown}
@@ -53,10 +54,9 @@ class _Past:
                 created_at=0.0,
             )
             connection.execute(
-                evaluations.insert().values(
+                runs.insert().values(
                     id=identity,
                     request=json.dumps(kept),
-                    dataset_name="d",
                     checkpoint=digest,
                     version=1,
                     warnings="[]",
@@ -69,13 +69,11 @@ class _Past:
                 signature = sign if name == "cider_d" else "pregen|v:1"
                 connection.execute(
                     score_rows.insert().values(
-                        evaluation_id=identity, metric=name, value=value, signature=signature
+                        run_id=identity, metric=name, value=value, signature=signature
                     )
                 )
             for name, value in dict(told).items():
-                connection.execute(
-                    labels.insert().values(evaluation_id=identity, name=name, value=value)
-                )
+                connection.execute(labels.insert().values(run_id=identity, name=name, value=value))
 
     def add(self, **request):
         """The plan's names, the history that it reads, and why there is none."""
@@ -89,7 +87,7 @@ class _Past:
             wanted=Wanted([name for name in asked.postgen if name != "bleu"], "ptb"),
             decoding=asked.decoding.model_dump(),
         )
-        found, reason = forecasts.add(self.records, self.blobs, asked, PINNED, plan)
+        found, reason = forecasts.add(parts_on(self.records, self.blobs), asked, PINNED, plan)
         work = found.named.get("forecast")
         history = work and json.loads(self.blobs.path(str(work.inputs["history"])).read_text())
         return list(found.named), history, reason
@@ -149,8 +147,8 @@ def test_without_pregen_or_postgen_scores_there_is_nothing_to_say(past, request_
     "other",
     [
         {"status": "failed"},
-        {"dataset": PINNED.out.model_copy(update={"digest": "sha256:e"}).model_dump_json()},
-        {"dataset": PINNED.out.model_copy(update={"split": "val"}).model_dump_json()},
+        {"dataset_digest": "sha256:e"},
+        {"split": "val"},
         {"request": {"decoding": {"beam": 1, "min_words": 4, "max_words": 50, "unk": False}}},
         {"request": {"tokenizer": "none"}},
         {"shown": ["perplexity", "cider_d"]},

@@ -5,12 +5,13 @@ import json
 
 import pytest
 
+from in_process import on_split, parts_on
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
 from service.runs import leaderboard
 from service.runs.leaderboard import Asked
 from service.stored import datasets
 from service.works.records import Records
-from service.works.tables import evaluations, labels, score_rows
+from service.works.tables import labels, runs, score_rows
 
 SIGNATURE = "cider_d|refs:5|tok:ptb|v:2"
 FACTS = {"splits": {"test": {"images": 9, "references": 45}}, "features": None}
@@ -29,11 +30,11 @@ def _ended(records, at, value, low=None, high=None, **facts):
     pinned = datasets.pin(records, facts.get("dataset", "coco/test"))
     with records.transaction() as connection:
         connection.execute(
-            evaluations.insert().values(
+            runs.insert().values(
                 id=identity,
                 request=json.dumps({"subset": facts.get("subset", False)}),
-                dataset=pinned.out.model_dump_json(),
-                dataset_name=pinned.name,
+                kind="evaluation",
+                **on_split(pinned),
                 checkpoint=facts.get("checkpoint"),
                 status=facts.get("status", "succeeded"),
                 version=3,
@@ -45,7 +46,7 @@ def _ended(records, at, value, low=None, high=None, **facts):
         )
         connection.execute(
             score_rows.insert().values(
-                evaluation_id=identity,
+                run_id=identity,
                 metric=facts.get("metric", "cider_d"),
                 value=value,
                 low=low,
@@ -54,9 +55,7 @@ def _ended(records, at, value, low=None, high=None, **facts):
             )
         )
         for name, text in facts.get("labels", {}).items():
-            connection.execute(
-                labels.insert().values(evaluation_id=identity, name=name, value=text)
-            )
+            connection.execute(labels.insert().values(run_id=identity, name=name, value=text))
     return identity
 
 
@@ -65,7 +64,7 @@ def _asked(dataset="coco", split=None, metric="cider_d", signature=None, **label
 
 
 def _board(records, **asked):
-    found = leaderboard.ranked(records, _asked(**asked))
+    found = leaderboard.ranked(parts_on(records), _asked(**asked))
     return [(each.evaluation, each.rank, each.tied) for each in found.items]
 
 
@@ -99,7 +98,7 @@ def test_other_signatures_parts_and_canceled_ones_are_left_out(records):
     _ended(records, 3, 0.7, status="canceled")
     _ended(records, 4, None)
     _ended(records, 5, 0.1, status="failed")  # by another metric: this score stands
-    found = leaderboard.ranked(records, _asked())
+    found = leaderboard.ranked(parts_on(records), _asked())
     assert [each.evaluation for each in found.items] == ["ev_5"]
     assert (found.signature, found.others) == (SIGNATURE, {"cider_d|tok:none|v:2": 1})
     assert _board(records, signature="cider_d|tok:none|v:2") == [("ev_1", 1, False)]
@@ -111,7 +110,7 @@ def test_the_same_checkpoint_with_the_same_score_stands_once(records):
     _ended(records, 2, 0.5, 0.4, 0.6, **same)
     _ended(records, 3, 0.7, 0.6, 0.8, **same)  # decoded otherwise
     assert len(_board(records)) == 2
-    found = leaderboard.history(records, _asked())
+    found = leaderboard.history(parts_on(records), _asked())
     assert [each.evaluation for each in found.items] == ["ev_3", "ev_2", "ev_1"]
 
 
@@ -119,7 +118,7 @@ def test_labels_filter_and_are_shown(records):
     _ended(records, 1, 0.5, labels={"branch": "main", "team": "a"})
     _ended(records, 2, 0.6, labels={"branch": "main"})
     _ended(records, 3, 0.7)
-    found = leaderboard.ranked(records, _asked(branch="main"))
+    found = leaderboard.ranked(parts_on(records), _asked(branch="main"))
     assert [each.evaluation for each in found.items] == ["ev_2", "ev_1"]
     assert found.items[1].labels == {"branch": "main", "team": "a"}
     assert _board(records, branch="main", team="a") == [("ev_1", 1, False)]
@@ -129,10 +128,10 @@ def test_labels_filter_and_are_shown(records):
 def test_pages_are_one_list_and_ranks_go_on(records):
     for at in range(1, 8):
         _ended(records, at, at / 10, at / 10 - 0.12, at / 10 + 0.12)
-    whole = leaderboard.ranked(records, _asked()).items
+    whole = leaderboard.ranked(parts_on(records), _asked()).items
     found, cursor = [], None
     while True:
-        page = leaderboard.ranked(records, _asked(), 3, cursor)
+        page = leaderboard.ranked(parts_on(records), _asked(), 3, cursor)
         found += page.items
         cursor = page.next
         if cursor is None:
@@ -140,12 +139,14 @@ def test_pages_are_one_list_and_ranks_go_on(records):
     assert found == whole
     assert len(whole) == 7
     with pytest.raises(InvalidCursor):
-        leaderboard.history(records, _asked(), 3, leaderboard.ranked(records, _asked(), 3).next)
+        leaderboard.history(
+            parts_on(records), _asked(), 3, leaderboard.ranked(parts_on(records), _asked(), 3).next
+        )
 
 
 def test_a_sheet_says_what_the_page_says(records):
     _ended(records, 1, 0.5, 0.4, 0.6, labels={"note": 'a "b", c\né'})
-    lines = list(leaderboard.sheet(leaderboard.ranked(records, _asked())))
+    lines = list(leaderboard.sheet(leaderboard.ranked(parts_on(records), _asked())))
     (row,) = csv.DictReader("".join(lines).splitlines(keepends=True))
     assert row.pop("created_at").startswith("1970-01-01T00:00:01")
     assert json.loads(row.pop("labels")) == {"note": 'a "b", c\né'}
@@ -158,7 +159,7 @@ def test_a_sheet_says_what_the_page_says(records):
         "low": "0.4",
         "high": "0.6",
     }
-    assert len(list(leaderboard.sheet(leaderboard.history(records, _asked())))) == 2
+    assert len(list(leaderboard.sheet(leaderboard.history(parts_on(records), _asked())))) == 2
 
 
 def test_the_split_is_the_only_one_or_test(records):
@@ -166,18 +167,18 @@ def test_the_split_is_the_only_one_or_test(records):
     datasets.add(records, "two", "sha256:" + "b" * 64, {"splits": splits, "features": None})
     _ended(records, 1, 0.5, dataset="two/val")
     with pytest.raises(InvalidRequest, match="dev, val"):
-        leaderboard.ranked(records, _asked("two"))
-    assert len(leaderboard.ranked(records, _asked("two", "val")).items) == 1
+        leaderboard.ranked(parts_on(records), _asked("two"))
+    assert len(leaderboard.ranked(parts_on(records), _asked("two", "val")).items) == 1
     with pytest.raises(NotFound, match="no split"):
-        leaderboard.ranked(records, _asked("coco", "val"))
+        leaderboard.ranked(parts_on(records), _asked("coco", "val"))
     datasets.add(records, "coco", "sha256:" + "d" * 64, FACTS)
-    assert leaderboard.ranked(records, _asked()).dataset.version == "v2"
-    assert leaderboard.ranked(records, _asked("coco@v1")).dataset.version == "v1"
+    assert leaderboard.ranked(parts_on(records), _asked()).dataset.version == "v2"
+    assert leaderboard.ranked(parts_on(records), _asked("coco@v1")).dataset.version == "v1"
 
 
 def test_what_cannot_be_ranked_is_refused(records):
     with pytest.raises(UnknownMetric, match="cider_d"):
-        leaderboard.ranked(records, _asked(metric="cider_dd"))
+        leaderboard.ranked(parts_on(records), _asked(metric="cider_dd"))
     with pytest.raises(InvalidRequest, match="neither"):
-        leaderboard.ranked(records, _asked(metric="caption_length"))
-    assert leaderboard.history(records, _asked(metric="caption_length")).items == []
+        leaderboard.ranked(parts_on(records), _asked(metric="caption_length"))
+    assert leaderboard.history(parts_on(records), _asked(metric="caption_length")).items == []

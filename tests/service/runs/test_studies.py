@@ -7,16 +7,22 @@ import time
 import pytest
 import sqlalchemy as sa
 
+from service.contract.api.studies import StudyIn
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
+from service.contract.plan.assets import Places
 from service.contract.plan.planning import Wanted
 from service.runs import base, studies
 from service.runs.base import Run
+from service.runs.kinds import KINDS
 from service.runs.studies import Asked
+from service.runs.submitting import submit
 from service.stored import datasets
 from service.works.blobs import open_blobs
+from service.works.parts import Parts
+from service.works.queueing import AtOnce
 from service.works.records import Records
-from service.works.tables import evaluation_works, evaluations, needs, work_rows
+from service.works.tables import needs, run_works, runs, work_rows
 
 # The queries are alike in all tests: those that write, and read what has ended, run on both.
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
@@ -25,15 +31,16 @@ BEST, PERPLEXITY = "mean_max_normcount_prefix0", "geomean_join_pplx_none"
 
 
 @pytest.fixture
-def records(engine):
-    records = Records(engine)
+def parts(engine, tmp_path):
+    """On a queue that nobody listens to: what works would leave is written by the tests."""
+    records, nobody = Records(engine), AtOnce(lambda key: None)
     _add(records, "coco", 9)
-    return records
+    return Parts(records, open_blobs(None, tmp_path), nobody, Places(tmp_path))
 
 
 @pytest.fixture
-def blobs(tmp_path):
-    return open_blobs(None, tmp_path)
+def records(parts):
+    return parts.records
 
 
 def _add(records, name, images):
@@ -59,6 +66,7 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
     )
     run = Run(
         f"ev_{name}",
+        "evaluation",
         {"checkpoint": _digest(name), "pregen": None, "postgen": [], "subset": False},
         pinned,
         plan,
@@ -85,38 +93,43 @@ def _done(connection, key, summary):
 
 def _end(connection, identity, status, snapshot="[]", finished_at=None):
     connection.execute(
-        evaluations.update()
-        .where(evaluations.c.id == identity)
+        runs.update()
+        .where(runs.c.id == identity)
         .values(status=status, finished_at=finished_at or time.time(), snapshot=snapshot)
     )
 
 
-def _ask(records, blobs=None, **asked):
-    return studies.correlations(records, blobs, Asked("coco", **asked))
+def _ask(parts, dataset="coco/test", **asked):
+    """The answer to who asks for a study."""
+    asked = StudyIn(dataset=dataset, **asked)
+    identity = submit(parts, KINDS["study"], asked)
+    return studies.KIND.look(parts, identity)[0]
+
+
+def _told(parts, name="coco", **asked):
+    return studies.correlations(parts, Asked(name, **asked))
 
 
 def _study(records):
     """The id of the last one that was planned."""
-    query = sa.select(evaluations.c.id).where(evaluations.c.id.startswith("st_"))
+    query = sa.select(runs.c.id).where(runs.c.kind == "study")
     with records.reading() as connection:
-        order = evaluations.c.created_at.desc(), evaluations.c.id
+        order = runs.c.created_at.desc(), runs.c.id
         return connection.execute(query.order_by(*order)).scalars().first()
 
 
 def _kept(records):
     with records.reading() as connection:
-        query = sa.select(evaluations.c.request).where(evaluations.c.id == _study(records))
+        query = sa.select(runs.c.request).where(runs.c.id == _study(records))
         return json.loads(connection.execute(query).scalar_one())
 
 
 def _needs(records):
     """The inputs of the works that the last study waits for, by the evaluations' ids."""
-    own = evaluation_works.c.evaluation_id == _study(records)
+    own = run_works.c.run_id == _study(records)
     with records.reading() as connection:
         study = connection.execute(
-            sa.select(work_rows)
-            .join(evaluation_works, evaluation_works.c.work_key == work_rows.c.key)
-            .where(own)
+            sa.select(work_rows).join(run_works, run_works.c.work_key == work_rows.c.key).where(own)
         ).one()
         strata = {
             f"work:{row.key}": row
@@ -133,7 +146,7 @@ def _needs(records):
     }
 
 
-def _result(records, blobs, status="succeeded", finished_at=None):
+def _result(parts, status="succeeded", finished_at=None):
     """The last study has ended so; its correlations are 30 for each of two metrics."""
     found = {
         "metric": BEST,
@@ -157,52 +170,67 @@ def _result(records, blobs, status="succeeded", finished_at=None):
         "pregen": {"of": 672, "remain": 30, "infinite": 600, "constant": 42},
         "metrics": {"cider_d": metric, "spice": none},
     }
-    result = blobs.put(json.dumps(content).encode())
-    with records.transaction() as connection:
-        _end(connection, _study(records), status, json.dumps([{"result": result}]), finished_at)
+    result = parts.blobs.put(json.dumps(content).encode())
+    with parts.records.transaction() as connection:
+        _end(
+            connection, _study(parts.records), status, json.dumps([{"result": result}]), finished_at
+        )
 
 
 @on_sqlite
-def test_a_study_waits_for_three_checkpoints_and_then_is_planned_once(records):
+def test_a_study_needs_three_checkpoints_and_looking_makes_none(parts):
+    few = "of 3 checkpoints, with pre-gen scores and cider_d; coco@v1/test has 2"
     for name in ("a", "b"):
-        _finish(records, name)
-        found, planned = _ask(records)
-    assert (planned, found.study, found.under_way) == (False, None, None)
-    assert "of 3 checkpoints, with pre-gen scores and cider_d; coco@v1/test has 2" in (
-        found.none_because
-    )
-    _finish(records, "c")
-    found, planned = _ask(records)
-    assert (planned, found.none_because) == (True, None)
+        _finish(parts.records, name)
+    found = _told(parts)
+    assert (found.study, found.under_way) == (None, None)
+    assert few in found.none_because
+    with pytest.raises(InvalidRequest, match=few) as refused:
+        _ask(parts)
+    assert refused.value.problems[0][0] == "/dataset"
+    _finish(parts.records, "c")
+    found = _told(parts)
+    assert (found.none_because, found.under_way, _study(parts.records)) == (None, None, None)
+    asked = _ask(parts)
+    assert (asked.status, asked.study, asked.idf) == ("queued", None, "dataset")
+    found = _told(parts)
     assert found.under_way.status == "queued"
     assert (found.under_way.progress.done, found.under_way.progress.total) == (0, 3)
-    again, planned = _ask(records)
-    assert (planned, again) == (False, found)
 
 
-def test_strata_are_made_of_columns_and_scores_and_where_documents_are_counted_of_captions(records):
-    ids = {_finish(records, name) for name in ("a", "b", "c")}
-    _ask(records)
-    found = _needs(records)
+@on_sqlite
+def test_the_same_study_asked_for_twice_is_made_of_the_same_works(parts):
+    for name in ("a", "b", "c"):
+        _finish(parts.records, name)
+    first, second = _ask(parts), _ask(parts)
+    assert first.id != second.id
+    with parts.records.reading() as connection:
+        of = sa.select(work_rows.c.key).where(work_rows.c.kind == "study")
+        assert len(connection.execute(of).all()) == 1
+
+
+def test_strata_are_made_of_columns_and_scores_and_where_documents_are_counted_of_captions(parts):
+    ids = {_finish(parts.records, name) for name in ("a", "b", "c")}
+    _ask(parts)
+    found = _needs(parts.records)
     assert set(found) == ids
     inputs, parameters = found["ev_a"]
     assert set(inputs) == {"columns", "cider_d", "bleu"}
     assert all(digest.startswith("sha256:") for digest in inputs.values())
     assert parameters == {"idf": "dataset"}
-    _, planned = _ask(records, idf="stratum")
-    assert planned
-    inputs, parameters = _needs(records)["ev_a"]
+    _ask(parts, idf="stratum")
+    inputs, parameters = _needs(parts.records)["ev_a"]
     assert set(inputs) == {"columns", "cider_d", "bleu", "captions", "references"}
     assert parameters == {"idf": "stratum"}
 
 
-def test_what_has_finished_is_told_until_more_evaluations_have_been_studied(records, blobs):
+def test_what_has_finished_is_told_until_more_evaluations_have_been_studied(parts):
     for name in ("a", "b", "c"):
-        _finish(records, name)
-    _ask(records)
-    _result(records, blobs)
-    found, planned = _ask(records, blobs)
-    assert (planned, found.under_way) == (False, None)
+        _finish(parts.records, name)
+    _ask(parts)
+    _result(parts)
+    found = _told(parts)
+    assert found.under_way is None
     assert found.study.evaluations == ["ev_c", "ev_b", "ev_a"]
     assert found.study.metrics["spice"].reason == "few"
     told = found.study.metrics["cider_d"]
@@ -211,35 +239,34 @@ def test_what_has_finished_is_told_until_more_evaluations_have_been_studied(reco
     assert told.correlations[-1].metric == PERPLEXITY  # headline
     assert (told.correlations[0].spearman, told.correlations[0].models) == (-0.5, 3)
 
-    _finish(records, "d")
-    more, planned = _ask(records, blobs, limit=0)
-    assert planned
+    _finish(parts.records, "d")
+    assert _told(parts) == found
+    _ask(parts)
+    more = _told(parts, limit=0)
     assert more.study.evaluations == found.study.evaluations
     assert more.under_way.progress.total == 4
     assert [each.place for each in more.study.metrics["cider_d"].correlations] == [30]
-    _finish(records, "e")
-    assert _ask(records, blobs)[1] is False  # one at a time
-    lines = list(studies.sheet(records, blobs, Asked("coco")))
+    lines = list(studies.sheet(parts, Asked("coco")))
     assert len(lines) == 31
     assert lines[1].rstrip() == "cider_d,1,metric 0,0.5,0.25,0.01,-0.5,,3"
 
 
 @on_sqlite
-def test_the_sheet_of_no_study_is_not_found(records, blobs):
+def test_the_sheet_of_no_study_is_not_found(parts):
     with pytest.raises(NotFound, match="no study of coco@v1/test has finished"):
-        list(studies.sheet(records, blobs, Asked("coco")))
+        list(studies.sheet(parts, Asked("coco")))
 
 
 @on_sqlite
-def test_what_no_strata_can_be_made_of_is_left_out_with_the_reason(records):
+def test_what_no_strata_can_be_made_of_is_left_out_with_the_reason(parts):
     for name in ("a", "b", "c"):
-        _finish(records, name)
-    _finish(records, "pure", pregen=False)
-    _finish(records, "unsorted", families=("bleu",))
-    _finish(records, "gone", status="canceled")
-    _finish(records, "late", status="failed")  # by another metric
-    _ask(records)
-    kept = _kept(records)
+        _finish(parts.records, name)
+    _finish(parts.records, "pure", pregen=False)
+    _finish(parts.records, "unsorted", families=("bleu",))
+    _finish(parts.records, "gone", status="canceled")
+    _finish(parts.records, "late", status="failed")  # by another metric
+    _ask(parts)
+    kept = _kept(parts.records)
     assert kept["evaluations"] == ["ev_late", "ev_c", "ev_b", "ev_a"]
     assert [(each["evaluation"], each["reason"]) for each in kept["left_out"]] == [
         ("ev_unsorted", "it has no cider_d; strata are made by cider_d"),
@@ -247,124 +274,118 @@ def test_what_no_strata_can_be_made_of_is_left_out_with_the_reason(records):
     ]
 
 
-def test_scores_of_another_signature_are_left_out(records):
+def test_scores_of_another_signature_are_left_out(parts):
     for name in ("a", "b", "c"):
-        _finish(records, name)
-    _finish(records, "d", signed={"cider_d": "cider_d|tok:none|v:1"})
-    _finish(records, "e", signed={"bleu": "bleu|v:2"})
-    _ask(records)
-    kept = _kept(records)
+        _finish(parts.records, name)
+    _finish(parts.records, "d", signed={"cider_d": "cider_d|tok:none|v:1"})
+    _finish(parts.records, "e", signed={"bleu": "bleu|v:2"})
+    _ask(parts)
+    kept = _kept(parts.records)
     assert kept["evaluations"] == ["ev_e", "ev_c", "ev_b", "ev_a"]
     assert [(each["evaluation"], each["metric"]) for each in kept["left_out"]] == [
         ("ev_d", None),
         ("ev_e", "bleu"),
     ]
     assert "cider_d|tok:none|v:1" in kept["left_out"][0]["reason"]
-    found = _needs(records)
+    found = _needs(parts.records)
     assert set(found["ev_e"][0]) == {"columns", "cider_d"}
     assert set(found["ev_a"][0]) == {"columns", "cider_d", "bleu"}
 
 
 @on_sqlite
-def test_learned_metrics_are_told_apart_by_their_models(records):
+def test_learned_metrics_are_told_apart_by_their_models(parts):
     models = {f"nneval@{n * 12}": _digest(n) for n in "ab"}
     for name in ("a", "b", "c"):
-        _finish(records, name, families=("cider_d", "nneval", *models), models=models)
-    _ask(records)
-    assert set(_needs(records)["ev_a"][0]) == {"columns", "cider_d", "nneval", *models}
-    assert _kept(records)["left_out"] == []
+        _finish(parts.records, name, families=("cider_d", "nneval", *models), models=models)
+    _ask(parts)
+    assert set(_needs(parts.records)["ev_a"][0]) == {"columns", "cider_d", "nneval", *models}
+    assert _kept(parts.records)["left_out"] == []
 
 
 @on_sqlite
-def test_a_model_that_was_evaluated_again_counts_once(records):
+def test_a_model_that_was_evaluated_again_counts_once(parts):
     for name in ("a", "b", "c"):
-        _finish(records, name)
-    _finish(records, "again", checkpoint="a")
-    _ask(records)
-    assert _kept(records)["evaluations"] == ["ev_again", "ev_c", "ev_b"]
+        _finish(parts.records, name)
+    _finish(parts.records, "again", checkpoint="a")
+    _ask(parts)
+    assert _kept(parts.records)["evaluations"] == ["ev_again", "ev_c", "ev_b"]
 
 
 @on_sqlite
-def test_evaluations_of_other_splits_and_versions_are_other_ones(records):
-    _add(records, "other", 9)
+def test_evaluations_of_other_splits_and_versions_are_other_ones(parts):
+    _add(parts.records, "other", 9)
     for name in ("a", "b"):
-        _finish(records, name)
-    _finish(records, "c", dataset="other/test")
-    found, planned = _ask(records)
-    assert (planned, "has 2" in found.none_because) == (False, True)
+        _finish(parts.records, name)
+    _finish(parts.records, "c", dataset="other/test")
+    assert "has 2" in _told(parts).none_because
 
 
 @on_sqlite
-def test_too_few_images_make_no_strata(records):
-    _add(records, "tiny", 4)
+def test_too_few_images_make_no_strata(parts):
+    _add(parts.records, "tiny", 4)
     for name in ("a", "b", "c"):
-        _finish(records, name, dataset="tiny/test")
-    found, planned = studies.correlations(records, None, Asked("tiny", "test"))
-    assert (planned, found.none_because) == (
-        False,
-        "5 strata need as many images, tiny@v1/test has 4",
-    )
+        _finish(parts.records, name, dataset="tiny/test")
+    found = _told(parts, "tiny", split="test")
+    assert found.none_because == "5 strata need as many images, tiny@v1/test has 4"
 
 
 @on_sqlite
-def test_only_so_many_of_the_latest_are_studied(records, monkeypatch):
-    monkeypatch.setattr("service.runs.studied.MOST", 3)
+def test_only_so_many_of_the_latest_are_studied(parts, monkeypatch):
+    monkeypatch.setattr("service.runs.studies._MOST", 3)
     for name in ("a", "b", "c", "d"):
-        _finish(records, name)
-    _ask(records)
-    assert _kept(records)["evaluations"] == ["ev_d", "ev_c", "ev_b"]
+        _finish(parts.records, name)
+    _ask(parts)
+    assert _kept(parts.records)["evaluations"] == ["ev_d", "ev_c", "ev_b"]
 
 
 @on_sqlite
-def test_a_failed_study_is_told_and_tried_again_later(records, blobs):
+def test_a_failed_study_is_told_and_tried_again_by_who_asks(parts):
     for name in ("a", "b", "c"):
-        _finish(records, name)
-    _ask(records)
-    first, error = _study(records), {"code": "timeout", "detail": "it took too long"}
-    with records.transaction() as connection:
-        own = sa.select(evaluation_works.c.work_key).where(
-            evaluation_works.c.evaluation_id == first
-        )
+        _finish(parts.records, name)
+    _ask(parts)
+    first, error = _study(parts.records), {"code": "timeout", "detail": "it took too long"}
+    with parts.records.transaction() as connection:
+        own = sa.select(run_works.c.work_key).where(run_works.c.run_id == first)
         key = connection.execute(own).scalar_one()
         connection.execute(
             work_rows.update()
             .where(work_rows.c.key == key)
             .values(status="failed", error=json.dumps(error))
         )
-    _result(records, blobs, "failed")
-    found, planned = _ask(records, blobs)
-    assert (planned, found.study, found.under_way.status) == (False, None, "failed")
+    _result(parts, "failed")
+    found = _told(parts)
+    assert (found.study, found.under_way.status) == (None, "failed")
     assert found.under_way.error.model_dump() == error
-    _result(records, blobs, "failed", finished_at=time.time() - 120)
-    found, planned = _ask(records, blobs)
-    assert (planned, found.under_way.status, found.under_way.error) == (True, "queued", None)
-    assert _study(records) != first
+    _ask(parts)
+    found = _told(parts)
+    assert (found.under_way.status, found.under_way.error) == ("queued", None)
+    assert _study(parts.records) != first
 
 
 @on_sqlite
-def test_an_evaluation_whose_strata_fail_spoils_no_other_study(records, blobs):
+def test_an_evaluation_whose_strata_fail_spoils_no_other_study(parts):
     for name in ("a", "b", "c", "d"):
-        _finish(records, name)
-    _ask(records)
-    broken = json.dumps(_needs(records)["ev_b"][0])
-    with records.transaction() as connection:
+        _finish(parts.records, name)
+    _ask(parts)
+    broken = json.dumps(_needs(parts.records)["ev_b"][0])
+    with parts.records.transaction() as connection:
         connection.execute(
             work_rows.update()
             .where(work_rows.c.kind == "strata", work_rows.c.inputs == broken)
             .values(status="failed", error=json.dumps({"code": "x", "detail": "damaged columns"}))
         )
-    _result(records, blobs, "failed")
-    assert _ask(records, blobs)[1] is True
-    assert _kept(records)["evaluations"] == ["ev_d", "ev_c", "ev_a"]
-    (left,) = _kept(records)["left_out"]
+    _result(parts, "failed")
+    _ask(parts)
+    assert _kept(parts.records)["evaluations"] == ["ev_d", "ev_c", "ev_a"]
+    (left,) = _kept(parts.records)["left_out"]
     assert (left["evaluation"], left["reason"]) == ("ev_b", "its strata failed: damaged columns")
 
 
 @on_sqlite
-def test_the_split_is_asked_for_as_for_a_board(records):
+def test_the_split_is_asked_for_as_for_a_board(parts):
     with pytest.raises(NotFound, match="has no split 'val'"):
-        _ask(records, split="val")
+        _told(parts, split="val")
     splits = {name: {"images": 9, "references": 9} for name in ("train", "val")}
-    datasets.add(records, "two", _digest("two"), {"splits": splits, "features": None})
+    datasets.add(parts.records, "two", _digest("two"), {"splits": splits, "features": None})
     with pytest.raises(InvalidRequest, match="has the splits train, val"):
-        studies.correlations(records, None, Asked("two"))
+        studies.correlations(parts, Asked("two"))

@@ -8,13 +8,13 @@ import sqlalchemy as sa
 
 from service.contract.plan import estimates
 from service.contract.plan.planning import Plan, Wanted, plan_checkpoint
-from service.works import database, early, endings, history, intake, leases, verdicts
+from service.works import database, endings, history, intake, leases, verdicts
 from service.works.records import Records
 from service.works.tables import (
-    evaluation_works,
-    evaluations,
     events,
     outbox,
+    run_works,
+    runs,
     score_rows,
     work_rows,
 )
@@ -44,11 +44,14 @@ def _insert(records, plan, identity="ev_1", until="verdict", gates=("cider_d >= 
     with records.transaction() as connection:
         cached = intake.add_works(records, connection, plan.everything(), 1e12)
         connection.execute(
-            evaluations.insert().values(
+            runs.insert().values(
                 id=identity,
                 request=json.dumps({**request, "gates": list(gates), "until": until}),
-                dataset="{}",
+                kind="evaluation",
                 dataset_name="d",
+                dataset_version=1,
+                dataset_digest="sha256:d",
+                split="test",
                 status="queued",
                 version=1,
                 warnings="[]",
@@ -58,8 +61,8 @@ def _insert(records, plan, identity="ev_1", until="verdict", gates=("cider_d >= 
         )
         for position, (name, work) in enumerate(plan.named.items()):
             connection.execute(
-                evaluation_works.insert().values(
-                    evaluation_id=identity,
+                run_works.insert().values(
+                    run_id=identity,
                     position=position,
                     name=name,
                     work_key=work.key,
@@ -67,7 +70,7 @@ def _insert(records, plan, identity="ev_1", until="verdict", gates=("cider_d >= 
                 )
             )
         history.settle(connection, identity)
-        early.end_if_decided(connection, identity)
+        verdicts.end_if_decided(connection, identity)
 
 
 def _do(records, work, summary=None):
@@ -92,7 +95,7 @@ def _look(records, plan, at, low, high):
 
 def _evaluation(records, identity="ev_1"):
     with records.reading() as connection:
-        row = connection.execute(sa.select(evaluations).where(evaluations.c.id == identity)).one()
+        row = connection.execute(sa.select(runs).where(runs.c.id == identity)).one()
         rows = json.loads(row.snapshot or "null") or history.work_statuses(connection, identity)
     return row.status, {each["name"]: each for each in rows}, json.loads(row.request)
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from service.contract.plan.works import Blob, Work
 from service.works import endings, history, intake, leases
 from service.works.records import Records
-from service.works.tables import attempts, evaluation_works, evaluations, events, outbox, work_rows
+from service.works.tables import attempts, events, outbox, run_works, runs, work_rows
 
 SOON = 1e12
 ERROR = {"code": "worker_lost", "detail": "killed"}
@@ -36,11 +36,14 @@ def _plan(records, *works, evaluation="ev_1", deadline=SOON):
     with records.transaction() as connection:
         cached = intake.add_works(records, connection, list(everything.values()), deadline)
         connection.execute(
-            evaluations.insert().values(
+            runs.insert().values(
                 id=evaluation,
                 request='{"checkpoint": null, "postgen": []}',
-                dataset="{}",
+                kind="evaluation",
                 dataset_name="d",
+                dataset_version=1,
+                dataset_digest="sha256:d",
+                split="test",
                 status="queued",
                 version=1,
                 warnings="[]",
@@ -50,8 +53,8 @@ def _plan(records, *works, evaluation="ev_1", deadline=SOON):
         )
         for position, work in enumerate(works):
             connection.execute(
-                evaluation_works.insert().values(
-                    evaluation_id=evaluation,
+                run_works.insert().values(
+                    run_id=evaluation,
                     position=position,
                     name=work.kind,
                     work_key=work.key,
@@ -75,7 +78,7 @@ def _status(records, work):
 
 
 def _evaluation(records, identity="ev_1"):
-    return _column(records, "status", evaluations, id=identity)[0]
+    return _column(records, "status", runs, id=identity)[0]
 
 
 def test_a_work_is_ready_when_all_that_it_needs_is_done(records):
@@ -221,7 +224,7 @@ def test_races_of_cancel_and_finish_have_one_winner(records):
         with ThreadPoolExecutor(2) as pool:
             finished = pool.submit(leases.finish, records, lease, "sha256:r", {})
             pool.submit(_cancel, records, identity).result()
-        ends = _column(records, "payload", events, evaluation_id=identity, kind="end")
+        ends = _column(records, "payload", events, run_id=identity, kind="end")
         assert len(ends) == 1
         expected = "succeeded" if finished.result() else "canceled"
         assert _evaluation(records, identity) == expected
@@ -277,9 +280,9 @@ def test_events_are_numbered_by_versions_without_a_gap(records):
         lease = leases.take(records, work.key, "w")
         leases.beat(records, lease, 1, 2)
         leases.finish(records, lease, "sha256:r", {"scores": {"perplexity": 2.0}, "signature": "s"})
-    numbers = _column(records, "version", events, evaluation_id="ev_1")
+    numbers = _column(records, "version", events, run_id="ev_1")
     assert sorted(numbers) == list(range(2, 2 + len(numbers)))
-    assert _column(records, "kind", events, evaluation_id="ev_1", version=max(numbers)) == ["end"]
+    assert _column(records, "kind", events, run_id="ev_1", version=max(numbers)) == ["end"]
 
 
 def test_an_evaluation_past_its_deadline_fails_with_timeout(records):
@@ -397,7 +400,7 @@ def test_what_cannot_be_computed_here_takes_its_dependents_along_and_fails_nobod
     assert _status(records, parts[1]) == "canceled"
     leases.finish(records, leases.take(records, other.key, "w"), "sha256:r", {})
     with records.reading() as connection:
-        assert connection.execute(sa.select(evaluations.c.status)).scalar() == "succeeded"
+        assert connection.execute(sa.select(runs.c.status)).scalar() == "succeeded"
         assert "unavailable" in connection.execute(sa.select(attempts.c.outcome)).scalars().all()
 
 

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
-from service.contract.api.boards import Leaderboard, ScoreHistory
+from service.contract.api.leaderboard import Leaderboard, ScoreHistory
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.routers.datasets import Reference
 from service.http.routers.parameters import Cursor, Digits
-from service.runs import labelled, leaderboard
+from service.runs import leaderboard, search
 from service.runs.leaderboard import Asked
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
@@ -36,7 +36,7 @@ def _asked(
         Query(max_length=1000, description="Those computed so; as the latest one by default."),
     ] = None,
 ) -> Asked:
-    wanted = labelled.wanted(request.query_params.multi_items(), _PARAMETERS)
+    wanted = search.wanted_labels(request.query_params.multi_items(), _PARAMETERS)
     return Asked(name, split, metric, signature, wanted)
 
 
@@ -65,8 +65,8 @@ def get_leaderboard(
     not listed again. Evaluations of a part of the split are left out.
     """
     if accept is not None and _CSV in accept:
-        return _sheet(leaderboard.ranked(service.records, asked))
-    return leaderboard.ranked(service.records, asked, limit, cursor)
+        return _sheet(leaderboard.ranked(service, asked))
+    return leaderboard.ranked(service, asked, limit, cursor)
 
 
 @router.get(
@@ -87,8 +87,8 @@ def history(
 ) -> Response | ScoreHistory:
     """The latest first."""
     if accept is not None and _CSV in accept:
-        return _sheet(leaderboard.history(service.records, asked))
-    return leaderboard.history(service.records, asked, limit, cursor)
+        return _sheet(leaderboard.history(service, asked))
+    return leaderboard.history(service, asked, limit, cursor)
 
 
 def _sheet(page: Leaderboard | ScoreHistory) -> Response:

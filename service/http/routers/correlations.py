@@ -59,19 +59,13 @@ def correlations(
         Digits,
     ] = 20,
 ) -> Response | CorrelationsOut:
-    """The study of Tanti, Gatt and Muscat (2018) on the split's finished evaluations of
-    checkpoints, the 200 latest. Images are sorted by a model's CIDEr-D and cut into 1 to 5 strata;
-    over these, R² says which *images* are described well. The rank agreement over the whole split
-    beside it says whether the metric knows which *model* is better. Whoever asks when more
-    evaluations have finished sets the next study going.
+    """The last correlation study of the split that finished, and the one under way. `POST
+    /v1/studies` makes one; looking makes none.
     """
     asked = Asked(name, split, idf, limit)
     if accept is not None and _CSV in accept:
-        lines = studies.sheet(service.records, service.blobs, asked)
-        return Response("".join(lines), media_type=_CSV)
-    found, planned = studies.correlations(service.records, service.blobs, asked)
-    if planned:
-        service.queues.flush(service.records)
+        return Response("".join(studies.sheet(service, asked)), media_type=_CSV)
+    found = studies.correlations(service, asked)
     if found.under_way is not None:
         response.headers["Retry-After"] = RETRY_AFTER
     return found

@@ -1,0 +1,143 @@
+"""The routes that every kind of run has: submit, list, look, cancel."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, create_model
+
+from service.contract.api.pages import Page
+from service.contract.api.texts import DatasetFilter
+from service.contract.errors import InvalidCursor, InvalidRequest
+from service.contract.plan.works import RunStatus
+from service.http import openapi
+from service.http.dependencies import Service
+from service.http.json_bodies import JsonRoute
+from service.http.preferences import idempotency_key
+from service.http.routers import polling
+from service.http.routers.parameters import (
+    Cursor,
+    Digits,
+    IdempotencyKey,
+    IfNoneMatch,
+    Prefer,
+    identity_of,
+)
+from service.http.routers.words import words_of
+from service.runs import search
+from service.runs.base import AnyKind
+from service.runs.kinds import Offered
+from service.runs.search import Asked
+from service.runs.submitting import submit
+
+_Status = Annotated[RunStatus | None, Query(description="Those in this state.")]
+_OnDataset = Annotated[
+    DatasetFilter | None, Query(description="Those on it: `name` or `name@version`.")
+]
+_Limit = Annotated[int, Query(ge=1, le=200), Digits]
+Answering = Callable[..., Response | Coroutine[Any, Any, Response]]
+
+
+def router_of(offered: Offered) -> APIRouter:
+    kind, words = offered.kind, words_of(offered.kind)
+    tag = kind.place.removeprefix("/v1/")
+    router = APIRouter(prefix=kind.place, tags=[tag], route_class=JsonRoute)
+    router.post(
+        "",
+        operation_id=f"submit_{words.called}",
+        summary=words.submit,
+        description=words.about,
+        status_code=202,
+        response_model=kind.out,
+        response_description=words.taken_in,
+        responses=polling.taken_in(kind.out, words.ended),
+    )(_submitting(offered))
+    router.get(
+        "",
+        operation_id=f"list_{words.all_called}",
+        summary=words.every,
+        description=words.filtered,
+        response_model=_page_of(kind),
+        responses=openapi.refusals(InvalidCursor, InvalidRequest),
+        openapi_extra={"parameters": [openapi.LABELS]} if offered.labelled else None,
+    )(_listing(offered))
+    router.get(
+        "/{id}",
+        operation_id=f"get_{words.called}",
+        summary=words.look,
+        description=words.polled,
+        response_model=kind.out,
+        responses=polling.described(words.is_as),
+    )(_looking(kind))
+    router.post(
+        "/{id}/cancel",
+        operation_id=f"cancel_{words.called}",
+        summary=words.cancel,
+        description=words.canceled,
+        status_code=202,
+        response_model=kind.out,
+        response_description=words.over,
+        responses=polling.CANCELED,
+    )(_canceling(kind))
+    return router
+
+
+def _submitting(offered: Offered) -> Answering:
+    async def endpoint(
+        request: BaseModel,
+        service: Service,
+        idempotency_key_: IdempotencyKey = None,
+        prefer: Prefer = None,
+    ) -> Response:
+        key = idempotency_key(idempotency_key_)
+        identity = await asyncio.to_thread(submit, service, offered, request, key)
+        return await polling.submitted(service, offered.kind, identity, prefer)
+
+    return _with(endpoint, request=offered.request)
+
+
+def _listing(offered: Offered) -> Answering:
+    def endpoint(
+        request: Request,
+        service: Service,
+        dataset: _OnDataset = None,
+        status: _Status = None,
+        limit: _Limit = 50,
+        cursor: Cursor = None,
+    ) -> Response:
+        wanted = search.wanted_labels(request.query_params.multi_items(), labelled=offered.labelled)
+        asked = Asked(dataset, status, wanted, limit, cursor)
+        items, following = search.page(service, offered.kind, asked)
+        page = _page_of(offered.kind).model_construct(items=items, next=following)
+        return Response(page.model_dump_json(), media_type="application/json")
+
+    return endpoint
+
+
+def _looking(kind: AnyKind) -> Answering:
+    async def endpoint(
+        id: str, service: Service, if_none_match: IfNoneMatch = None, prefer: Prefer = None
+    ) -> Response:
+        return await polling.answer(service, kind, id, if_none_match, prefer)
+
+    return _with(endpoint, id=identity_of(kind))
+
+
+def _canceling(kind: AnyKind) -> Answering:
+    def endpoint(id: str, service: Service) -> Response:
+        return polling.canceled(service, kind, id)
+
+    return _with(endpoint, id=identity_of(kind))
+
+
+def _with(endpoint: Answering, **types: Any) -> Answering:
+    """FastAPI reads what it parses from annotations; these are known when the router is made."""
+    endpoint.__annotations__.update(types)
+    return endpoint
+
+
+def _page_of(kind: AnyKind) -> type[BaseModel]:
+    name = kind.out.__name__.removesuffix("Out")
+    made = create_model(f"{name}Page", __base__=Page[kind.out])  # type: ignore[name-defined]
+    return cast("type[BaseModel]", made)

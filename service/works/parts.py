@@ -1,0 +1,32 @@
+"""What rules work with: one argument in place of four."""
+
+from dataclasses import dataclass
+
+from service.contract.plan.assets import Places
+from service.contract.settings import Settings
+from service.works import database, queueing
+from service.works.blobs import Blobs, open_blobs
+from service.works.queueing import Queue, RedisQueue
+from service.works.records import Records
+
+
+@dataclass(frozen=True)
+class Parts:
+    records: Records
+    blobs: Blobs
+    queue: Queue
+    places: Places  # where assets lie
+
+
+def connect(settings: Settings) -> Parts:
+    """Refuses a record of another version, and a Redis that may forget."""
+    engine = database.connect(settings.database)
+    database.check_at_head(engine)
+    connection = queueing.connect(settings.redis)
+    queueing.check(connection)
+    return Parts(
+        Records(engine),
+        open_blobs(settings.blob_url, settings.home),
+        RedisQueue(connection),
+        Places.of(settings),
+    )
