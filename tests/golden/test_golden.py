@@ -1,0 +1,158 @@
+"""A home of version 0.1.0 and the whole story of how it came about: what was answered then is
+answered now, what was computed then is not computed again, and told anew it is the same story.
+
+README.md says how the files were made.
+"""
+
+import contextlib
+from fnmatch import fnmatchcase
+
+import httpx
+import pytest
+
+import outside
+from fleet import Fleet
+from golden import comparing, home, story, telling
+
+# What may differ from the answers then: exchange (`*` any part of a name) -> JSON pointers into
+# {"status", "headers", "body"}, `*` any one member.
+MAY_DIFFER: dict[str, tuple[str, ...]] = {}
+
+ANSWERS = {exchange["name"]: exchange for exchange in home.read("answers")["answers"]}
+POSTS = {exchange["name"]: exchange for exchange in home.read("posts")["posts"]}
+_BROUGHT = ("scores", "probes", "model", "metric", "images", "warnings")
+
+
+def _end(name):
+    """What a run said when it had ended; None where the exchange began none."""
+    exchange = ANSWERS.get(f"run {name}")
+    return exchange and exchange["answer"]["body"]
+
+
+def _is_complete(name):
+    end = _end(name)
+    return end is not None and {work["status"] for work in end["works"]} == {"done"}
+
+
+COMPLETE = [name for name in POSTS if _is_complete(name)]
+AT_ONCE = [
+    name
+    for name, post in POSTS.items()
+    if "body" in post["answer"] and post["method"] in ("POST", "PUT")
+]
+
+
+def _agree(name, found, expected):
+    may = [at for pattern, all_ in MAY_DIFFER.items() if fnmatchcase(name, pattern) for at in all_]
+    return comparing.differences(comparing.without(expected, may), comparing.without(found, may))
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def client(request, tmp_path_factory):
+    """Of a service on the restored home, which it migrates."""
+    folder = tmp_path_factory.mktemp("golden") / "home"
+    with contextlib.ExitStack() as stack:
+        environment = {"PRESCORE_ASSETS": ""}
+        if request.param == "postgresql":
+            url = stack.enter_context(outside.or_skip(outside.postgres_database()))
+            environment["PRESCORE_DATABASE_URL"] = url
+        home.restore(folder, environment.get("PRESCORE_DATABASE_URL"))
+        fleet = Fleet(folder, **environment).start()
+        stack.callback(fleet.stop)
+        yield stack.enter_context(telling.client_of(fleet))
+
+
+@pytest.fixture(scope="module")
+def answers(client):
+    """All of them, before anything is added to the record."""
+    return {name: _asked(client, exchange) for name, exchange in ANSWERS.items()}
+
+
+@pytest.fixture(scope="module")
+def answers_again(client, answers):
+    """To what was posted and put, sent once more; that whose history others change goes first."""
+    names = sorted([*COMPLETE, *AT_ONCE], key=lambda name: name != story.FIRST_AGAIN)
+    return {name: _asked(client, POSTS[name]) for name in names}
+
+
+def _asked(client, exchange):
+    request = telling.request_of(exchange)
+    if "file" in exchange:
+        request["content"] = _content(exchange)
+    return telling.answer_of(client.request(**request))
+
+
+def _content(post):
+    return home.blobs()[post["digest"]] if "digest" in post else home.unpack(post["content"])
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_restored_home_answers_as_it_did(answers, name):
+    assert _agree(name, answers[name], ANSWERS[name]["answer"]) == []
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_what_was_computed_is_not_computed_again_and_scores_the_same(answers_again, name):
+    found, end = answers_again[name]["body"], _end(name)
+    assert answers_again[name]["status"] in (httpx.codes.CREATED, httpx.codes.ACCEPTED)
+    assert {(work["status"], work["cached"]) for work in found["works"]} == {("done", True)}
+    assert found["status"] == "succeeded"
+    brought = [member for member in _BROUGHT if member in end]
+    assert brought
+    for member in brought:
+        assert comparing.differences(end[member], found[member]) == [], member
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_what_was_refused_is_refused_again_and_what_was_taken_in_is_there(answers_again, name):
+    """Of a checkpoint, by now, some scores are known."""
+    found, expected = answers_again[name], POSTS[name]["answer"]
+    if expected["status"] == httpx.codes.CREATED:
+        expected = {**expected, "status": int(httpx.codes.OK)}
+    found, expected = (comparing.without(each, ["/body/cached"]) for each in (found, expected))
+    assert _agree(name, found, expected) == []
+
+
+@pytest.fixture(scope="module")
+def anew(spice_jars, tmp_path_factory):
+    """The whole story told to an empty home: what was posted, what was read, all works' keys."""
+    folder = tmp_path_factory.mktemp("anew") / "home"
+    home.restore_assets(folder)
+    files = {post["file"]: _content(post) for post in POSTS.values() if "file" in post}
+    first = Fleet(folder, PRESCORE_ASSETS=str(spice_jars[0].parent))
+    posts, read = telling.tell(first, Fleet(folder, PRESCORE_ASSETS=""), files)
+    return [*posts, *read], home.keys_of(home.rows_at(folder))
+
+
+def _is_same_machine():
+    return home.read("answers")["made_on"] == home.kind_of_machine()
+
+
+@pytest.fixture(scope="module")
+def both(anew):
+    """The answers then and now."""
+    exact = _is_same_machine()
+    then = [*POSTS.values(), *ANSWERS.values()]
+    return comparing.normal(then, exact=exact), comparing.normal(anew[0], exact=exact)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*POSTS, *ANSWERS])
+def test_told_anew_it_is_the_same_story(both, name):
+    then, now = both
+    exact = _is_same_machine() and not comparing.is_of_study({**POSTS, **ANSWERS}[name])
+    assert comparing.differences(then[name], now[name], exact=exact) == []
+
+
+@pytest.mark.slow
+def test_told_anew_all_works_have_the_keys_that_they_had(anew):
+    """On a machine of another kind, those of what is made of scores are others."""
+    then, now = home.read("keys"), anew[1]
+    assert {kind: len(keys) for kind, keys in now.items()} == {
+        kind: len(keys) for kind, keys in then.items()
+    }
+    if _is_same_machine():
+        named_by_runs = {"study"}
+        assert {kind: now[kind] for kind in now if kind not in named_by_runs} == {
+            kind: then[kind] for kind in then if kind not in named_by_runs
+        }
