@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import torch
 from alembic import command
 
-from service.contract import database
+from service.works import database
 
 FOLDER = Path(__file__).resolve().parent
 LONG = 300  # characters: a longer text is packed
