@@ -13,8 +13,7 @@ from sqlalchemy.engine import Connection, Row
 
 from service.contract.api.problems import RunProblem
 from service.contract.api.runs import DatasetPinned, ProgressOut, RunOut, WarningOut, WorkOut
-from service.contract.api.texts import RUN_ID
-from service.contract.api.times import rfc3339
+from service.contract.api.texts import RUN_ID, rfc3339
 from service.contract.errors import NotFound
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import ENDED

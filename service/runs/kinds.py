@@ -1,17 +1,27 @@
-"""The kinds of runs that there are. A new kind is a row here, and a module beside this one."""
+"""The kinds of runs that there are, and how a request of any kind is taken in, at most once.
 
+A new kind is a row here, and a module beside this one.
+"""
+
+import hashlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import sqlalchemy as sa
 from pydantic import BaseModel
+from sqlalchemy.engine import Connection
 
 from service.contract.api.learned import LearnedIn
 from service.contract.api.requests import ComparisonIn, EvaluationIn, ProbesIn
 from service.contract.api.studies import StudyIn
-from service.runs import comparisons, evaluations, probes, studies, submissions, training
+from service.contract.errors import Conflict, InvalidRequest
+from service.runs import base, comparisons, evaluations, probes, studies, submissions, training
 from service.runs.base import AnyKind, Run
 from service.works.parts import Parts
+from service.works.records import Records
+from service.works.tables import idempotency
 
 
 @dataclass(frozen=True)
@@ -31,3 +41,65 @@ KINDS: dict[str, Offered] = {
     "training": Offered(training.KIND, LearnedIn, training.begin),
     "study": Offered(studies.KIND, StudyIn, studies.begin),
 }
+
+
+def submit(
+    parts: Parts,
+    offered: Offered,
+    request: BaseModel,
+    key: str | None = None,
+    caller: str = "anyone",
+) -> str:
+    """The id of the run; the same Idempotency-Key answers with the first one's."""
+    digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
+    if key is not None:
+        found = _replay(parts.records, caller, key, digest)
+        if found is not None:
+            return found
+    run = offered.begin(parts, request)
+    with base.starting(parts) as connection:
+        if key is not None:
+            claimed = _claim(connection, parts.records, caller, key, digest, run.id)
+            if claimed is not None:
+                return claimed
+        base.insert(connection, parts.records, run)
+    return run.id
+
+
+def _replay(records: Records, caller: str, key: str, digest: str) -> str | None:
+    with records.reading() as connection:
+        return _known(connection, caller, key, digest)
+
+
+def _known(connection: Connection, caller: str, key: str, digest: str) -> str | None:
+    row = connection.execute(
+        sa.select(idempotency).where(idempotency.c.caller == caller, idempotency.c.key == key)
+    ).first()
+    if row is None:
+        return None
+    if row.request != digest:
+        raise InvalidRequest(
+            "this Idempotency-Key came with another request before; use a new key for a new request"
+        )
+    return str(row.run_id)
+
+
+def _claim(
+    connection: Connection, records: Records, caller: str, key: str, digest: str, identity: str
+) -> str | None:
+    """Takes the key for this run, or says whose it is."""
+    taken = records.add_new(
+        connection,
+        idempotency,
+        caller=caller,
+        key=key,
+        request=digest,
+        run_id=identity,
+        created_at=time.time(),
+    )
+    if taken:
+        return None
+    known = _known(connection, caller, key, digest)
+    if known is None:
+        raise Conflict("a request with this Idempotency-Key is on its way; ask again")
+    return known

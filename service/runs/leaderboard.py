@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from service.contract.api.leaderboard import Leaderboard, Scored, ScoreHistory, Standing
-from service.contract.api.times import rfc3339
+from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
 from service.runs import base, csv_lines, search

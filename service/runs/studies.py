@@ -25,8 +25,7 @@ from service.contract.api.studies import (
     StudyRunOut,
     StudyUnderWay,
 )
-from service.contract.api.texts import STUDY
-from service.contract.api.times import rfc3339
+from service.contract.api.texts import STUDY, rfc3339
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.metrics import catalogue
 from service.contract.metrics.catalogue import kind_of

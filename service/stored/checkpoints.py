@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from service.contract.api.data import CachedOut, CheckpointOut
-from service.contract.api.times import rfc3339
+from service.contract.api.texts import rfc3339
 from service.contract.errors import NotFound
 from service.contract.formats import checkpoint_header
 from service.contract.plan.works import Blob, Work

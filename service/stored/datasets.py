@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from service.contract.api.data import DatasetOut, FeaturesOut, SplitOut
 from service.contract.api.requests import CaptionIn
 from service.contract.api.runs import DatasetPinned
-from service.contract.api.times import rfc3339
+from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.formats import bundles, outputs
 from service.works.blobs import Blobs

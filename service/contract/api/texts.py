@@ -1,6 +1,7 @@
 """The texts that requests and answers are made of, each with its pattern."""
 
 import re
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
@@ -116,6 +117,16 @@ StudyId = Annotated[
     str, Field(json_schema_extra={"pattern": STUDY_ID}, description="Where to ask for it.")
 ]
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+
+
+def rfc3339(seconds: float) -> str:
+    """RFC 3339 in UTC, from the record's seconds."""
+    return (
+        datetime.fromtimestamp(seconds, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
+
 
 # What is no metric's name is refused by the catalogue, which suggests the nearest ones.
 _TIERS = (

@@ -27,9 +27,8 @@ from service.http.routers.parameters import (
 from service.http.routers.words import words_of
 from service.runs import search
 from service.runs.base import AnyKind
-from service.runs.kinds import Offered
+from service.runs.kinds import Offered, submit
 from service.runs.search import Asked
-from service.runs.submitting import submit
 
 _Status = Annotated[RunStatus | None, Query(description="Those in this state.")]
 _OnDataset = Annotated[

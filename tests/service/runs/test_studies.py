@@ -14,9 +14,8 @@ from service.contract.plan.assets import Places
 from service.contract.plan.planning import Wanted
 from service.runs import base, studies
 from service.runs.base import Run
-from service.runs.kinds import KINDS
+from service.runs.kinds import KINDS, submit
 from service.runs.studies import Asked
-from service.runs.submitting import submit
 from service.stored import datasets
 from service.works.blobs import open_blobs
 from service.works.parts import Parts
