@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
+from pydantic import BaseModel
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.api.problems import RunProblem
@@ -26,6 +27,7 @@ from service.works.tables import events as event_rows
 from service.works.tables import labels, run_works, runs, work_rows
 
 _Answer = TypeVar("_Answer", bound=RunOut)
+_Kept = TypeVar("_Kept", bound=BaseModel)
 _STATE = sa.select(runs.c.version, runs.c.status).where(  # built once: polls ask it
     runs.c.id == sa.bindparam("identity")
 )
@@ -41,10 +43,9 @@ class Looked:
     works: Sequence[Mapping[str, Any]]
     common: Mapping[str, Any]  # what is said of every run, by the names of the answer's fields
 
-    @property
-    def request(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.row.request)
-        return found
+    def request(self, kept: type[_Kept]) -> _Kept:
+        """What was kept of it."""
+        return kept.model_validate_json(self.row.request)
 
 
 def is_over(run: RunOut) -> bool:
@@ -87,7 +88,7 @@ class Run:
 
     id: str
     kind: str
-    request: Mapping[str, Any]
+    request: Mapping[str, Any]  # of JSON
     dataset: Pinned
     plan: Plan
     warnings: Sequence[Mapping[str, Any]]

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 from service.contract.api.runs import DatasetPinned
 from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
+from service.contract.results import EvaluationKept, Past
 from service.runs import base, evaluations, search
 from service.stored.datasets import Pinned
 from service.works import scores
@@ -37,17 +38,15 @@ class Sought:
     images: frozenset[int]
 
 
-def find(parts: Parts, sought: Sought, metrics: Iterable[str]) -> dict[str, Any]:
-    """By metric: the evaluation, its value, interval and signature, and the digest of what is
-    known image by image; or `none_because`.
-    """
+def find(parts: Parts, sought: Sought, metrics: Iterable[str]) -> dict[str, Past]:
+    """By metric."""
     with parts.records.reading() as connection:
         past = _Search(connection, parts, sought)
         return {name: past.kept(name) for name in metrics}
 
 
 @dataclass(frozen=True)
-class _Past:
+class _Found:
     """An evaluation as it ended, or as it is by now."""
 
     id: str
@@ -62,9 +61,9 @@ class _Search:
     connection: Connection
     parts: Parts
     sought: Sought
-    known: dict[str, _Past] = field(default_factory=dict)
+    known: dict[str, _Found] = field(default_factory=dict)
 
-    def kept(self, metric: str) -> dict[str, Any]:
+    def kept(self, metric: str) -> Past:
         reasons = []
         for identity in self._candidates(metric):
             past = self._past(identity)
@@ -72,7 +71,7 @@ class _Search:
             if reason is None:
                 return _entry(past, metric)
             reasons.append(f"{identity} {reason}")
-        return {"none_because": reasons[0] if reasons else f"no baseline yet: {self._nobody()}"}
+        return Past(none_because=reasons[0] if reasons else f"no baseline yet: {self._nobody()}")
 
     def _nobody(self) -> str:
         wanted, dataset = self.sought.text, self.sought.dataset
@@ -122,19 +121,19 @@ class _Search:
         best = query.where(score_rows.c.signature == latest.signature).order_by(order)
         return list(dict.fromkeys(self.connection.execute(best.limit(_LOOKED_AT)).scalars()))
 
-    def _past(self, identity: str) -> _Past:
+    def _past(self, identity: str) -> _Found:
         if identity not in self.known:
             found = base.look(self.connection, identity, evaluations.KIND)
-            self.known[identity] = _Past(
+            self.known[identity] = _Found(
                 identity,
                 found.common["dataset"],
                 found.works,
                 scores.brought(found.works),
-                is_partial=found.row.checkpoint is None and found.request["subset"],
+                is_partial=found.row.checkpoint is None and found.request(EvaluationKept).subset,
             )
         return self.known[identity]
 
-    def _unfit(self, past: _Past, metric: str) -> str | None:
+    def _unfit(self, past: _Found, metric: str) -> str | None:
         """Why it is no baseline for this."""
         ours, theirs = self.sought.dataset, past.dataset
         if (theirs.digest, theirs.split) != (ours.digest, ours.split):
@@ -148,7 +147,7 @@ class _Search:
             return "answers other images of the split"
         return None
 
-    def _images(self, past: _Past) -> frozenset[int]:
+    def _images(self, past: _Found) -> frozenset[int]:
         digest = evaluations.captions_of(self.parts, past.id) if past.is_partial else None
         return answered(self.parts.blobs, digest, self.sought.dataset)
 
@@ -161,14 +160,16 @@ def answered(blobs: Blobs, captions: str | None, dataset: Pinned) -> frozenset[i
     return frozenset(place for place, _ in pairs)
 
 
-def _entry(past: _Past, metric: str) -> dict[str, Any]:
-    score = past.scores[catalogue.metric(metric).name]
-    results = {row["name"]: row["result"] for row in past.rows}
-    return {
-        "evaluation": past.id,
-        **score.model_dump(include={"value", "interval", "signature"}),
-        "result": results.get(by_image(metric)),
-    }
+def _entry(found: _Found, metric: str) -> Past:
+    score = found.scores[catalogue.metric(metric).name]
+    results = {row["name"]: row["result"] for row in found.rows}
+    return Past(
+        evaluation=found.id,
+        value=score.value,
+        interval=score.interval,
+        signature=score.signature,
+        result=results.get(by_image(metric)),
+    )
 
 
 def by_image(metric: str) -> str:

@@ -1,11 +1,10 @@
 """Comparisons of two evaluations: taken in, and what has come out of them by now."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from service.contract import results
 from service.contract.api.captions import CaptionOut
 from service.contract.api.comparisons import ComparedOut, ComparisonOut, ImageCompared, MovedOut
 from service.contract.api.evaluations import EvaluationOut
@@ -18,6 +17,7 @@ from service.contract.metrics import catalogue, signatures
 from service.contract.plan import planning
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import Blob, Work
+from service.contract.results import Compared, ComparisonKept
 from service.runs import base, captions, evaluations
 from service.runs.base import Kind, Looked, Run
 from service.works.parts import Parts
@@ -54,18 +54,18 @@ def begin(parts: Parts, request: ComparisonIn) -> Run:
 
 
 def _answer(parts: Parts, looked: Looked) -> ComparisonOut:
-    row, request = looked.row, looked.request
-    found: dict[str, Any] = {}
+    request = looked.request(ComparisonKept)
+    found: dict[str, ComparedOut] = {}
     for at in looked.works:
-        if at["status"] == "done" and at["summary"]:
-            found |= json.loads(at["summary"])["comparison"]
-    full = {name: catalogue.metric(name).name for name in request["metrics"]}
+        summed = results.of(at, Compared)
+        found |= {} if summed is None else summed.comparison
+    full = {name: catalogue.metric(name).name for name in request.metrics}
     scores = {name: _compared(found[of]) for name, of in full.items() if of in found}
-    over = row.status == "succeeded"
+    over = looked.row.status == "succeeded"
     return ComparisonOut(
         **looked.common,
-        a=request["a"],
-        b=request["b"],
+        a=request.a,
+        b=request.b,
         scores=scores,
         images=_images(parts, request, list(scores)) if over else [],
     )
@@ -148,15 +148,14 @@ def _there(digest: str | None, family: str, side: _Side) -> Blob:
     return Blob(digest)
 
 
-def _compared(found: Mapping[str, Any]) -> ComparedOut:
-    a, b = (finite(found[side]) for side in ("a", "b"))
-    return ComparedOut(**{**found, "a": a, "b": b})
+def _compared(found: ComparedOut) -> ComparedOut:
+    return found.model_copy(update={"a": finite(found.a), "b": finite(found.b)})
 
 
-def _images(parts: Parts, request: Mapping[str, Any], names: Sequence[str]) -> list[MovedOut]:
+def _images(parts: Parts, request: ComparisonKept, names: Sequence[str]) -> list[MovedOut]:
     if all(catalogue.metric(name).family == "pregen" for name in names):
         return []
-    a, b = (captions.rows_of(parts, request[side]) for side in ("a", "b"))
+    a, b = (captions.rows_of(parts, side) for side in (request.a, request.b))
     return _most(a, b, names)
 
 

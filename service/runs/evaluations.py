@@ -10,6 +10,7 @@ from service.contract.api.texts import EVALUATION
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
 from service.contract.plan import works
+from service.contract.results import EvaluationKept
 from service.runs import base, forecasts
 from service.runs.base import Kind, Looked
 from service.stored.datasets import Pinned
@@ -73,7 +74,7 @@ def captions_of(parts: Parts, identity: str) -> str | None:
 
 
 def _answer(parts: Parts, looked: Looked) -> EvaluationOut:
-    row, rows, request = looked.row, looked.works, looked.request
+    row, rows, request = looked.row, looked.works, looked.request(EvaluationKept)
     with parts.records.reading() as connection:
         found_labels = dict(
             connection.execute(
@@ -89,7 +90,7 @@ def _answer(parts: Parts, looked: Looked) -> EvaluationOut:
         verdict=verdict,
         forecast=forecasts.shown(rows, request),
         estimate=scores.estimated(rows) or None,
-        health=request.get("health"),
+        health=request.health,
         labels=found_labels,
     )
 

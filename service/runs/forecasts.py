@@ -11,25 +11,33 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from service.contract import results
 from service.contract.api.evaluations import ForecastOut, NoForecastOut
 from service.contract.api.requests import EvaluationIn
 from service.contract.metrics import catalogue
 from service.contract.metrics.forecasts import PREDICTORS, too_thin
 from service.contract.plan import planning, works
 from service.contract.plan.planning import Plan
+from service.contract.results import (
+    EvaluationKept,
+    ForecastHistory,
+    Forecasts,
+    PastEvaluation,
+    Row,
+    Unforeseen,
+)
 from service.runs import base
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 from service.works.tables import checkpoints, labels, runs, score_rows
 
 _MOST = 200  # the latest: what is older says less, and is read at every submission
-_HOW = ("decoding", "tokenizer", "idf", "bertscore")  # what must be equal for scores to compare
 _LABELS = ("run", "branch")  # what tells training runs apart, the first that is there
 
 
 def add(
     parts: Parts, request: EvaluationIn, pinned: Pinned, plan: Plan
-) -> tuple[Plan, dict[str, Any] | None]:
+) -> tuple[Plan, Unforeseen | None]:
     """The plan with a forecast; or as it was, and why there can be none, if one may be expected."""
     metrics = catalogue.expand(request.postgen)
     if "pregen" not in plan.named or not metrics:
@@ -38,22 +46,22 @@ def add(
         past = _past(connection, request, pinned, metrics)
     reasons = [_too_thin(past, metric) for metric in metrics]
     if None not in reasons:
-        return plan, {"none_because": reasons[0]}
-    history = parts.blobs.put(works.canonical({"metrics": metrics, "evaluations": past}).encode())
-    return planning.with_forecast(plan, history), None
+        return plan, Unforeseen(none_because=reasons[0] or "")
+    history = ForecastHistory(metrics=metrics, evaluations=past)
+    digest = parts.blobs.put(works.canonical(history.model_dump()).encode())
+    return planning.with_forecast(plan, digest), None
 
 
 def shown(
-    rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]
+    rows: Sequence[Row], request: EvaluationKept
 ) -> dict[str, ForecastOut] | NoForecastOut | None:
     """As far as the works have come."""
-    if request.get("forecast") is not None:
-        return NoForecastOut(none_because=request["forecast"]["none_because"], metrics={})
-    row = next((at for at in rows if at["name"] == "forecast" and at["status"] == "done"), None)
-    if row is None:
+    if request.forecast is not None:
+        return NoForecastOut(none_because=request.forecast.none_because, metrics={})
+    found = next(filter(None, (results.of(row, Forecasts) for row in rows)), None)
+    if found is None:
         return None
-    found = json.loads(row["summary"])["forecast"]
-    metrics = {name: ForecastOut(**forecast) for name, forecast in found.items()}
+    metrics = found.forecast
     reasons = {name: one.none_because for name, one in metrics.items() if one.none_because}
     if len(reasons) < len(metrics):
         return metrics
@@ -61,33 +69,31 @@ def shown(
     return NoForecastOut(none_because=told, metrics=metrics)
 
 
-def _too_thin(past: Sequence[Mapping[str, Any]], metric: str) -> str | None:
-    runs = [one["run"] for one in past if one["scores"].get(metric) is not None]
+def _too_thin(past: Sequence[PastEvaluation], metric: str) -> str | None:
+    runs = [one.run for one in past if one.scores.get(metric) is not None]
     return too_thin(len(runs), len(set(runs)))
 
 
 def _past(
     connection: Connection, request: EvaluationIn, pinned: Pinned, metrics: Sequence[str]
-) -> list[dict[str, Any]]:
+) -> list[PastEvaluation]:
     """One evaluation of every checkpoint, the latest first."""
-    how = request.model_dump(include=set(_HOW))
-    found = {row.id: row for row in _ended(connection, request, pinned, how)}
+    found = {row.id: row for row in _ended(connection, request, pinned)}
     scores = _scores(connection, found, [*PREDICTORS, *metrics])
     told = _labels(connection, found)
     return [
-        {
-            "run": _run(json.loads(row.description), told.get(identity, {})),
-            "architecture": json.loads(row.description)["architecture"],
-            "scores": scores[identity],
-        }
+        PastEvaluation(
+            run=_run(json.loads(row.description), told.get(identity, {})),
+            architecture=json.loads(row.description)["architecture"],
+            scores=scores[identity],
+        )
         for identity, row in found.items()
         if scores.get(identity, {}).keys() >= set(PREDICTORS)
     ]
 
 
-def _ended(
-    connection: Connection, request: EvaluationIn, pinned: Pinned, how: Mapping[str, Any]
-) -> Iterable[Any]:
+def _ended(connection: Connection, request: EvaluationIn, pinned: Pinned) -> Iterable[Any]:
+    asked = EvaluationKept.model_validate(request.model_dump())
     query = (
         sa.select(
             runs.c.id,
@@ -106,7 +112,7 @@ def _ended(
     )
     latest: dict[str, Any] = {}
     for row in connection.execute(query):
-        if how.items() <= json.loads(row.request).items():
+        if asked.is_computed_as(EvaluationKept.model_validate_json(row.request)):
             latest.setdefault(row.checkpoint, row)
     return latest.values()
 

@@ -13,6 +13,7 @@ from service.contract.metrics import catalogue
 from service.contract.plan import asked, planning
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import Blob
+from service.contract.results import Past
 from service.runs import baselines, training
 from service.runs.baselines import Sought
 from service.stored.datasets import Pinned
@@ -80,7 +81,7 @@ def _joined(asked: Iterable[str], named: Iterable[str]) -> list[str]:
 
 def with_past(
     parts: Parts, request: EvaluationIn, pinned: Pinned, plan: Plan
-) -> tuple[Plan, Mapping[str, Any]]:
+) -> tuple[Plan, Mapping[str, Past]]:
     """The plan with the comparisons that gates want; and by metric what stands for the past, with
     the name of its comparison.
     """
@@ -97,20 +98,18 @@ def with_past(
             pregen = [*full] if mine == "columns" else []
             named[name] = planning.comparison(plan.named[mine], Blob(result), pregen)
             for metric in metrics:
-                found[metric]["comparison"] = name
+                found[metric] = found[metric].model_copy(update={"comparison": name})
     return Plan(named), found
 
 
-def _compared(
-    texts: Iterable[str], past: Mapping[str, Mapping[str, Any]]
-) -> dict[tuple[str, str], list[str]]:
+def _compared(texts: Iterable[str], past: Mapping[str, Past]) -> dict[tuple[str, str], list[str]]:
     """The metrics that must not drop, by what is compared: a work, and a file of the past. The best
     BLEU-1 may be another's than the best BLEU-4.
     """
     gated = [gate for gate in map(gates.parse, texts) if isinstance(gate, NoDrop)]
     found: dict[tuple[str, str], list[str]] = {}
     for metric in dict.fromkeys(metric for gate in gated for metric in gate.metrics):
-        result = past[metric].get("result")
+        result = past[metric].result
         if result is not None:
             found.setdefault((baselines.by_image(metric), result), []).append(metric)
     return found

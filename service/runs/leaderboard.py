@@ -16,6 +16,7 @@ from service.contract.api.leaderboard import Leaderboard, Scored, ScoreHistory, 
 from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
+from service.contract.results import EvaluationKept
 from service.runs import base, csv_lines, search
 from service.stored import datasets
 from service.stored.datasets import Pinned
@@ -113,7 +114,9 @@ def _find(parts: Parts, asked: Asked) -> _Found:
         found = connection.execute(latest).all()
         marked = connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))).all()
     once = {row.id: row for row in found}  # it may show a score by its name and by an alias
-    whole = [row for row in once.values() if not json.loads(row.request)["subset"]]
+    whole = [
+        row for row in once.values() if not EvaluationKept.model_validate_json(row.request).subset
+    ]
     counts = Counter(row.signature for row in whole)
     signature = asked.signature or (whole[0].signature if whole else None)
     by_id: dict[str, dict[str, str]] = {}

@@ -7,11 +7,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.api.probes import ProbeRow, ProbesOut
+from service.contract import results
+from service.contract.api.probes import ProbesOut
 from service.contract.api.requests import ProbesIn
 from service.contract.api.scores import MetricHealth
 from service.contract.api.texts import PROBES
 from service.contract.plan import asked, planning
+from service.contract.results import Health, ProbeTable
 from service.runs import base, evaluations
 from service.runs.base import Kind, Looked, Run
 from service.stored import datasets
@@ -43,22 +45,13 @@ def begin(parts: Parts, request: ProbesIn) -> Run:
 
 
 def _answer(parts: Parts, looked: Looked) -> ProbesOut:  # noqa: ARG001  as all kinds
-    summaries = {
-        at["name"]: json.loads(at["summary"])
-        for at in looked.works
-        if at["status"] == "done" and at["summary"]
-    }
-    tables = {name: found["rows"] for name, found in summaries.items() if "rows" in found}
+    tables = {at["name"]: results.of(at, ProbeTable) for at in looked.works}
+    health = next(filter(None, (results.of(at, Health) for at in looked.works)), None)
     return ProbesOut(
         **looked.common,
-        probes={name: [ProbeRow(**each) for each in table] for name, table in tables.items()},
-        health=_health(summaries),
+        probes={name: table.rows for name, table in tables.items() if table is not None},
+        health=None if health is None else health.health,
     )
-
-
-def _health(summaries: Mapping[str, Mapping[str, Any]]) -> dict[str, MetricHealth] | None:
-    found = summaries.get("health", {}).get("health")
-    return found and {name: MetricHealth(**health) for name, health in found.items()}
 
 
 def _captions(
@@ -82,7 +75,7 @@ def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:
     return options
 
 
-def health_of(connection: Connection, dataset: Pinned) -> dict[str, Any] | None:
+def health_of(connection: Connection, dataset: Pinned) -> dict[str, MetricHealth] | None:
     """By metric, of the last probes of a split that came to their end."""
     query = (
         sa.select(runs.c.snapshot)
@@ -95,11 +88,9 @@ def health_of(connection: Connection, dataset: Pinned) -> dict[str, Any] | None:
         .limit(1)
     )
     snapshot = connection.execute(query).scalar()
-    for row in json.loads(snapshot or "[]"):
-        if row["name"] == "health" and row["summary"]:
-            found: dict[str, Any] = json.loads(row["summary"])["health"]
-            return found
-    return None
+    found = (results.of(row, Health) for row in json.loads(snapshot or "[]"))
+    health = next(filter(None, found), None)
+    return None if health is None else health.health
 
 
 KIND = Kind(

@@ -33,6 +33,7 @@ from service.contract.plan import studies
 from service.contract.plan.planning import Plan
 from service.contract.plan.studies import FAMILIES, SORTED_BY, STRATA, Idf, Studied
 from service.contract.plan.works import Blob, Work
+from service.contract.results import Scored, StudyFile, StudyKept, StudyMetric, StudyPair
 from service.runs import base, csv_lines, evaluations
 from service.runs.base import Kind, Looked, Run
 from service.stored import datasets
@@ -66,13 +67,17 @@ def begin(parts: Parts, request: StudyIn) -> Run:
     reason = _hindrance(pinned, material)
     if reason is not None:
         raise InvalidRequest(reason, [("/dataset", "expected a split with more to study")])
-    kept = request.model_dump() | {
-        "evaluations": list(material.models),
-        "left_out": [each.model_dump() for each in material.left_out],
-    }
+    kept = StudyKept(
+        idf=request.idf,
+        evaluations=list(material.models),
+        left_out=list(material.left_out),
+        limit=request.limit,
+    )
     plan = Plan({_STUDY: studies.study(material.models, str(pinned))})
     told = {"idf": request.idf}
-    return Run(KIND.new_id(), KIND.name, kept, pinned, plan, [], request.deadline, labels=told)
+    return Run(
+        KIND.new_id(), KIND.name, kept.model_dump(), pinned, plan, [], request.deadline, labels=told
+    )
 
 
 def correlations(parts: Parts, asked: Asked) -> CorrelationsOut:
@@ -109,11 +114,11 @@ def sheet(parts: Parts, asked: Asked) -> Iterator[str]:
 def _answer(parts: Parts, looked: Looked) -> StudyRunOut:
     (work,) = looked.works
     done = work["status"] == "done"
-    limit = looked.request.get("limit", Asked.limit)
+    kept = looked.request(StudyKept)
     return StudyRunOut(
         **looked.common,
-        idf=looked.request["idf"],
-        study=_study(parts, looked.row, work["result"], limit) if done else None,
+        idf=kept.idf,
+        study=_study(parts, looked.row, work["result"], kept.limit) if done else None,
     )
 
 
@@ -174,32 +179,34 @@ def _last(parts: Parts, row: Row[Any], limit: int) -> StudyOut:
 
 
 def _study(parts: Parts, row: Row[Any], result: str, limit: int) -> StudyOut:
-    found = json.loads(parts.blobs.path(result).read_text("utf-8"))
-    request = json.loads(row.request)
+    found = StudyFile.model_validate_json(parts.blobs.path(result).read_bytes())
+    kept = StudyKept.model_validate_json(row.request)
     return StudyOut(
-        idf=request["idf"],
-        evaluations=request["evaluations"],
-        left_out=[LeftOut(**each) for each in request["left_out"]],
-        rows=found["rows"],
-        pregen=found["pregen"],
-        metrics={name: _correlated(each, limit) for name, each in found["metrics"].items()},
+        idf=kept.idf,
+        evaluations=kept.evaluations,
+        left_out=kept.left_out,
+        rows=found.rows,
+        pregen=found.pregen,
+        metrics={name: _correlated(each, limit) for name, each in found.metrics.items()},
         finished_at=rfc3339(row.finished_at),
     )
 
 
-def _correlated(found: Mapping[str, Any], limit: int) -> CorrelatedOut:
+def _correlated(found: StudyMetric, limit: int) -> CorrelatedOut:
     shown = [
         _correlation(place, each)
-        for place, each in enumerate(found["correlations"], 1)
-        if place <= limit or each["metric"] in _HEADLINE
+        for place, each in enumerate(found.correlations, 1)
+        if place <= limit or each.metric in _HEADLINE
     ]
-    return CorrelatedOut(**{**found, "correlations": shown})
+    return CorrelatedOut(
+        rows=found.rows, of_images=found.of_images, reason=found.reason, correlations=shown
+    )
 
 
-def _correlation(place: int, each: Mapping[str, Any]) -> CorrelationOut:
+def _correlation(place: int, each: StudyPair) -> CorrelationOut:
     """Of one dataset, within which all is as over all."""
-    (own,) = each["datasets"].values()
-    return CorrelationOut(place=place, metric=each["metric"], **own)
+    (own,) = each.datasets.values()
+    return CorrelationOut(place=place, metric=each.metric, **own)
 
 
 @dataclass(frozen=True)
@@ -274,7 +281,7 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
 
 def _signature(row: Row[Any]) -> str:
     """Of all metrics that a family scores."""
-    return json.dumps(json.loads(row.summary)["signature"], sort_keys=True)
+    return json.dumps(Scored.model_validate_json(row.summary).signature, sort_keys=True)
 
 
 def _is_whole(each: _Finished, left_out: list[LeftOut]) -> bool:

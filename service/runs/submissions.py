@@ -8,6 +8,7 @@ from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
 from service.contract.plan import asked, estimates, planning
 from service.contract.plan.planning import Plan
+from service.contract.results import EvaluationKept, Past
 from service.runs import base, evaluations, forecasts, gating, probes, training
 from service.runs.base import Run
 from service.stored import checkpoints, datasets
@@ -26,11 +27,12 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
     plan, forecast = forecasts.add(parts, request, pinned, plan)
     with parts.records.reading() as connection:
         health = probes.health_of(connection, pinned)
-    kept = request.model_dump(exclude={"captions"})
+    asked = request.model_dump(exclude={"captions"})
+    known = EvaluationKept(**asked, health=health, baselines=dict(past), forecast=forecast)
     return Run(
         evaluations.KIND.new_id(),
         evaluations.KIND.name,
-        {**kept, "health": health, "baselines": past, "forecast": forecast},
+        {**asked, **known.model_dump()},
         pinned,
         _with_looks(parts, plan, past),
         warnings,
@@ -40,12 +42,12 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
     )
 
 
-def _with_looks(parts: Parts, plan: Plan, past: Mapping[str, Mapping[str, Any]]) -> Plan:
+def _with_looks(parts: Parts, plan: Plan, past: Mapping[str, Past]) -> Plan:
     """At captions while they are decoded: of those that have been, the scores come as soon."""
     captions = plan.named.get("captions")
     if captions is None or base.is_done(parts.records, captions.key):
         return plan
-    results = {catalogue.work_of(name): found.get("result") for name, found in past.items()}
+    results = {catalogue.work_of(name): found.result for name, found in past.items()}
     known = {family: at for family, at in results.items() if at is not None and parts.blobs.has(at)}
     return estimates.with_estimate(plan, known)
 

@@ -1,13 +1,13 @@
 """Learned metrics: their training taken in, what has come out of it, and the models there are."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from service.contract.api.learned import CaptionerIn, LearnedIn, LearnedOut, ModelOut, RatedIn
+from service.contract import results
+from service.contract.api.learned import CaptionerIn, LearnedIn, LearnedOut, RatedIn
 from service.contract.api.texts import LEARNED
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.metrics import catalogue
@@ -47,7 +47,7 @@ def _answer(parts: Parts, looked: Looked) -> LearnedOut:  # noqa: ARG001  as all
     return LearnedOut(
         **looked.common,
         metric=catalogue.learned(work["result"]) if done else None,
-        model=ModelOut(**json.loads(work["summary"])) if done else None,
+        model=results.of(work, results.Model),
     )
 
 

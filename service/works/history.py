@@ -9,11 +9,13 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 from sqlalchemy.engine import Connection, Row
 
+from service.contract import results
 from service.contract.api.problems import RunProblem
 from service.contract.api.runs import EndEvent, ProgressOut, WorkEvent
 from service.contract.api.scores import ScoresEvent
 from service.contract.plan import works
 from service.contract.plan.works import RunStatus
+from service.contract.results import EvaluationKept, Scored
 from service.works import scores
 from service.works.tables import events, needs, run_works, runs, score_rows, work_rows
 
@@ -37,10 +39,10 @@ def tell_about(connection: Connection, keys: Iterable[str]) -> list[str]:
         for row in rows:
             if row["name"] in names:
                 tell(connection, identity, "work", _work_event(row))
-                summary = json.loads(row["summary"] or "{}")
-                if row["status"] == "done" and "scores" in summary:
-                    scores = ScoresEvent.model_validate(summary)
-                    tell(connection, identity, "scores", scores)
+                scored = results.of(row, Scored)
+                if scored is not None:
+                    event = ScoresEvent(scores=dict(scored.scores), signature=scored.signature)
+                    tell(connection, identity, "scores", event)
         _settle(connection, identity, rows)
     return identities
 
@@ -117,7 +119,9 @@ def _keep_scores(connection: Connection, identity: str, rows: Sequence[Mapping[s
             **dict(zip(("low", "high"), score.interval or (None, None), strict=True)),
             "signature": score.signature,
         }
-        for name, score in scores.shown(rows, json.loads(run.request)).items()
+        for name, score in scores.shown(
+            rows, EvaluationKept.model_validate_json(run.request)
+        ).items()
     ]
     if kept:
         connection.execute(score_rows.insert(), kept)

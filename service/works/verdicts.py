@@ -5,13 +5,13 @@ An evaluation may end with its verdict, if it was asked to: what is left is not 
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from service.contract import results
 from service.contract.api.evaluations import GateOut, GateScore
-from service.contract.api.scores import ScoreOut
+from service.contract.api.scores import MetricHealth, ScoreOut
 from service.contract.gates import gates
 from service.contract.gates.gates import (
     Baseline,
@@ -24,11 +24,9 @@ from service.contract.gates.gates import (
 )
 from service.contract.metrics import catalogue
 from service.contract.plan.works import TERMINAL
+from service.contract.results import EvaluationKept, Past, Row
 from service.works import graph, history, scores
-from service.works.scores import Row
 from service.works.tables import runs
-
-Request = Mapping[str, Any]
 
 NOT_FINITE = "its value is infinite or undefined"
 
@@ -44,8 +42,10 @@ def end_if_decided(connection: Connection, identity: str) -> None:
     kept = connection.execute(
         sa.select(runs.c.request).where(runs.c.id == identity, runs.c.finished_at.is_(None))
     ).scalar()
-    request = json.loads(kept or "{}")
-    if request.get("until") != "verdict":
+    if kept is None:
+        return
+    request = EvaluationKept.model_validate_json(kept)
+    if request.until != "verdict":
         return
     rows = history.work_statuses(connection, identity)
     _, verdict = of(rows, request)
@@ -54,9 +54,9 @@ def end_if_decided(connection: Connection, identity: str) -> None:
         graph.drop(connection, identity)
 
 
-def of(rows: Sequence[Row], request: Request) -> tuple[list[GateOut], Verdict | None]:
+def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[GateOut], Verdict | None]:
     """Each gate, and all of them together."""
-    asked = [gates.parse(text) for text in request.get("gates", [])]
+    asked = [gates.parse(text) for text in request.gates]
     if not asked:
         return [], None
     names = list(dict.fromkeys(name for gate in asked for name in gate.metrics))
@@ -74,7 +74,7 @@ def of(rows: Sequence[Row], request: Request) -> tuple[list[GateOut], Verdict | 
 
 def _evidence(
     rows: Sequence[Row],
-    request: Request,
+    request: EvaluationKept,
     names: Sequence[str],
     found: Mapping[str, ScoreOut],
     expected: Mapping[str, ScoreOut],
@@ -83,7 +83,7 @@ def _evidence(
     and what was kept of the past.
     """
     by_name = {row["name"]: row for row in rows}
-    kept = request.get("baselines", {})
+    kept = request.baselines
     measured: dict[str, Measured] = {}
     lost: dict[str, str] = {}
     compared: dict[str, Compared | str] = {}
@@ -96,7 +96,7 @@ def _evidence(
             measured[name] = Measured(*estimate.interval, estimate.signature)
         elif reason := _lost(score, by_name.get(_work(name))):
             lost[name] = f"{name}: {reason}"
-        test = by_name.get(kept.get(name, {}).get("comparison"))
+        test = by_name.get(kept[name].comparison or "") if name in kept else None
         if against := _compared(spec.name, test):
             compared[name] = against
     return Evidence(measured, lost, _baselines(kept), compared, _distrusted(names, request))
@@ -128,38 +128,41 @@ def _compared(metric: str, row: Row | None) -> Compared | str | None:
         return "the baseline's captions have no scores of their own any more"
     if row["status"] != "done":
         return _end(row) if row["status"] in TERMINAL else None
-    found = json.loads(row["summary"])["comparison"].get(metric)
-    if found is None or found["difference"] is None:
+    summed = results.of(row, results.Compared)
+    found = None if summed is None else summed.comparison.get(metric)
+    if found is None or found.difference is None:
         return NOT_FINITE
-    return Compared(found["difference"], found["p"], found["minimum_detectable"])
+    return Compared(found.difference, found.p, found.minimum_detectable)
 
 
-def _baselines(kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Baseline | str]:
-    return {
-        name: past["none_because"]
-        if "none_because" in past
-        else Baseline(past["evaluation"], past["value"], past["signature"])
-        for name, past in kept.items()
-    }
+def _baselines(kept: Mapping[str, Past]) -> dict[str, Baseline | str]:
+    return {name: past.none_because or _baseline(past) for name, past in kept.items()}
 
 
-def _distrusted(names: Sequence[str], request: Request) -> dict[str, str]:
+def _baseline(past: Past) -> Baseline:
+    assert past.evaluation is not None
+    assert past.value is not None
+    assert past.signature is not None
+    return Baseline(past.evaluation, past.value, past.signature)
+
+
+def _distrusted(names: Sequence[str], request: EvaluationKept) -> dict[str, str]:
     """Metrics of which one sentence, said of every image, has more than people."""
-    health = request.get("health") or {}
-    trusted = set(catalogue.expand(request.get("trust", [])))
+    health = request.health or {}
+    trusted = set(catalogue.expand(request.trust))
     found = {}
     for name in names:
         known = health.get(catalogue.metric(name).name)
         if known is not None and name not in trusted and _is_poor(name, known):
             found[name] = (
                 f"{name} cannot gate on this split: of it one sentence for all images has "
-                f"{known['constant']:.4g}, people have {known['human']:.4g} (`trust` lets it gate)"
+                f"{known.constant:.4g}, people have {known.human:.4g} (`trust` lets it gate)"
             )
     return found
 
 
-def _is_poor(metric: str, health: Mapping[str, float | None]) -> bool:
-    constant, human = health["constant"], health["human"]
+def _is_poor(metric: str, health: MetricHealth) -> bool:
+    constant, human = health.constant, health.human
     if constant is None or human is None:
         return False
     return constant > human if catalogue.metric(metric).higher_is_better else constant < human

@@ -18,7 +18,7 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 _HEX = re.compile(r"[0-9a-f]{12,}")
 _NUMBER = re.compile(r"-?[0-9]+\.[0-9]+(?:e-?[0-9]+)?")
 _TERMINAL = ("done", "failed", "canceled", "unavailable")
-_CUT_OFF = ("attempts", "progress")  # how far a work that was canceled had come
+_OF_THE_MOMENT = ("seconds", "progress")  # what a quick work never told, a slow one did
 
 
 def differences(ours: Any, theirs: Any, *, exact: bool = True) -> list[str]:
@@ -122,13 +122,15 @@ class _Names:
     def _value(self, value: Any, name: str) -> Any:
         if value is None:
             return None
-        if name == "seconds":
-            return "<seconds>"
+        if name in _OF_THE_MOMENT:
+            return f"<{name}>"
         if name == "next":
             return "<cursor>"
         if isinstance(value, dict):
-            left = _CUT_OFF if value.get("status") == "canceled" else ()
-            return {at: self._value(each, at) for at, each in value.items() if at not in left}
+            begun = value.get("status") != "canceled"  # or perhaps not yet
+            return {
+                at: self._value(each, at) for at, each in value.items() if begun or at != "attempts"
+            }
         if isinstance(value, list):
             return [self._value(each, "") for each in value]
         return self._text(value) if isinstance(value, str) else value
@@ -143,7 +145,7 @@ class _Names:
 
 
 def _outcomes(stream: str) -> list[Any]:
-    """What events say at the end, whatever order works came to it in, and with what progress."""
+    """What events say of works' ends, whatever order they came to it in."""
     found = []
     for block in stream.strip().split("\n\n"):
         event: Mapping[str, str] = dict(line.split(": ", 1) for line in block.split("\n"))

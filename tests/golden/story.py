@@ -299,7 +299,13 @@ _GATES = [
         labels={"run": "1"},
     ),
 ]
+# What version 0.1.0 began when it was looked at is asked for since.
+ASKED_FOR_SINCE = {
+    "ask for study": {"dataset": "few/test"},
+    "ask for study of strata": {"dataset": "few/test", "idf": "stratum"},
+}
 _STUDIES = [
+    *(_post(name, "/v1/studies", asked) for name, asked in ASKED_FOR_SINCE.items()),
     _get("study", "/v1/datasets/few/correlations", settles=True),
     _get("study-of-strata", "/v1/datasets/few/correlations?idf=stratum", settles=True),
 ]

@@ -2,13 +2,15 @@
 
 import numpy as np
 
+from service.contract.results import PastEvaluation
+
 HITS = "mean_join_normcount_filter0"
 PREFIX = "mean_max_normcount_prefix0"
 
 
 def evaluation(run, hits, scores, architecture="merge", perplexity=None, prefix=0.1):
     shown = {"perplexity": 9.0 if perplexity is None else perplexity, HITS: hits, PREFIX: prefix}
-    return {"run": str(run), "architecture": architecture, "scores": shown | scores}
+    return PastEvaluation(run=str(run), architecture=architecture, scores=shown | scores)
 
 
 def training(rng, runs, each, run_sd, noise=0.004, slope=1.0):
@@ -24,7 +26,7 @@ def training(rng, runs, each, run_sd, noise=0.004, slope=1.0):
 
 def pregen(one):
     """As the work of the pre-gen scores names them."""
-    scores = one["scores"]
+    scores = one.scores
     return {
         "geomean_join_pplx_none": scores["perplexity"],
         HITS: scores[HITS],

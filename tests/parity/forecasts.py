@@ -84,8 +84,8 @@ class Outcome:
 def leave_out_runs(evaluations: Sequence[Evaluation], metric: str) -> Outcome:
     found = []
     for one in evaluations:
-        rest = [other for other in evaluations if other["run"] != one["run"]]
-        found.append((forecast(rest, [metric], pregen(one))[metric], one["scores"][metric]))
+        rest = [other for other in evaluations if other.run != one.run]
+        found.append((forecast(rest, [metric], pregen(one))[metric], one.scores[metric]))
     given = [(*each["interval"], each["value"], truth) for each, truth in found if each["interval"]]
     low, high, value, truth = np.array(given).T if given else np.zeros((4, 0))
     return Outcome(

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Mapping
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +17,7 @@ from workers.jobs.toolbox import Toolbox
 from workers.offline import sources
 
 if TYPE_CHECKING:
+    from service.contract.api.probes import ProbeRow
     from workers.offline.probes import Probed
 
 _ALL = "human,frequent,rare,swap,random,single"
@@ -100,7 +100,9 @@ def probe(
     if as_json:
         about = {"name": source.name, "split": source.split, "digest": source.digest}
         document = {"dataset": about, "tokenizer": tokenizer.value}
-        typer.echo(json.dumps({**document, "probes": found.rows, "health": found.health}))
+        rows = {name: [row.model_dump() for row in rows] for name, rows in found.rows.items()}
+        health = {name: each.model_dump() for name, each in found.health.items()}
+        typer.echo(json.dumps({**document, "probes": rows, "health": health}))
     else:
         _show(found)
     if found.missing:
@@ -128,21 +130,25 @@ def _show(found: "Probed") -> None:
             typer.echo(f"  {_line(row)}")
     typer.echo("health")
     for metric, health in found.health.items():
-        known = [f"{what} {value:.3f}" for what, value in health.items() if value is not None]
+        known = [
+            f"{what} {value:.3f}"
+            for what, value in health.model_dump().items()
+            if value is not None
+        ]
         typer.echo(f"  {metric}: {', '.join(known) or 'nothing known'}")
 
 
-def _line(row: Mapping[str, Any]) -> str:
-    if row["reason"]:
-        return f"{row['name']}: {row['reason']}"
-    share = "" if row["share"] is None else f" ({row['share']:.2%} of tokens)"
-    scores = [f"{metric} {_value(row, metric)}" for metric in row["scores"]]
-    notes = [note for note in (row["text"], row["note"]) if note]
-    return "; ".join([f"{row['name']}{share}: {', '.join(scores)}", *notes])
+def _line(row: "ProbeRow") -> str:
+    if row.reason:
+        return f"{row.name}: {row.reason}"
+    share = "" if row.share is None else f" ({row.share:.2%} of tokens)"
+    scores = [f"{metric} {_value(row, metric)}" for metric in row.scores]
+    notes = [note for note in (row.text, row.note) if note]
+    return "; ".join([f"{row.name}{share}: {', '.join(scores)}", *notes])
 
 
-def _value(row: Mapping[str, Any], metric: str) -> str:
-    value, spread, lost = (row[name].get(metric) for name in ("scores", "sd", "drop"))
+def _value(row: "ProbeRow", metric: str) -> str:
+    value, spread, lost = (of.get(metric) for of in (row.scores, row.sd, row.drop))
     text = "-" if value is None else f"{value:.4f}"
     text += "" if spread is None else f" ± {spread:.4f}"
     return text + ("" if lost is None else f" ({-lost:+.4f})")
@@ -154,7 +160,7 @@ def _write_csv(path: Path, found: "Probed") -> None:
         writer.writerow(_COLUMNS)
         for name, rows in found.rows.items():
             for row in rows:
-                for metric in row["scores"] or [""]:
-                    values = [row[part].get(metric) for part in ("scores", "sd", "drop")]
-                    about = [name, row["name"], row["share"], metric]
-                    writer.writerow([*about, *values, row["text"], row["reason"]])
+                for metric in row.scores or [""]:
+                    values = [of.get(metric) for of in (row.scores, row.sd, row.drop)]
+                    about = [name, row.name, row.share, metric]
+                    writer.writerow([*about, *values, row.text, row.reason])

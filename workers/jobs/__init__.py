@@ -1,6 +1,6 @@
 """One function for each kind of work: inputs as files in, one file and a summary out.
 
-`perform` is what the warm child calls. Nothing here knows of databases, queues or object stores:
+`answer` is what the warm child calls. Nothing here knows of databases, queues or object stores:
 the parent brings the inputs and takes the result away.
 """
 
@@ -20,7 +20,7 @@ from workers.jobs import (
     probes,
     study,
 )
-from workers.jobs.request import Job, Request
+from workers.jobs.request import Job, Request, Result
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress, silent
 
@@ -52,10 +52,8 @@ KINDS: Mapping[str, Job] = {
 }
 
 
-def perform(
-    request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent
-) -> dict[str, Any]:
-    """Writes the result where the request says; the answer is its summary.
+def run(request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent) -> Result:
+    """Writes the result where the request says.
 
     `files` in the request are the checked files of all digests that it names.
     """
@@ -68,15 +66,16 @@ def perform(
     )
     result = KINDS[request["kind"]](given, toolbox, progress)
     result.write(Path(request["result"]))
-    return {"summary": dict(result.summary)}
+    return result
 
 
 def answer(
     request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent
 ) -> dict[str, Any]:
-    """The same; an error is an answer too."""
+    """What the warm child says of it: a summary, or an error."""
     try:
-        return perform(request, toolbox, progress)
+        summary = run(request, toolbox, progress).summary
+        return {"summary": {} if summary is None else summary.model_dump()}
     except MemoryError:
         return _refused("out_of_memory", "the work needs more memory")
     except PrescoreError as error:

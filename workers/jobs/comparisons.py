@@ -3,7 +3,9 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from workers.jobs.request import Request, Result, write_json
+from service.contract import results
+from service.contract.api.comparisons import ComparedOut
+from workers.jobs.request import Request, Result, summed
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
@@ -31,8 +33,9 @@ def compare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  
 def _result(found: "Mapping[str, Compared]") -> Result:
     from workers.analysis.uncertainty import intervals, resampling
 
-    summary = {
-        "comparison": {name: asdict(compared) for name, compared in found.items()},
-        "resampling": {**intervals.HOW, "trials": resampling.TRIALS},
-    }
-    return Result(lambda path: write_json(path, summary), summary)
+    return summed(
+        results.Compared(
+            comparison={name: ComparedOut(**asdict(each)) for name, each in found.items()},
+            resampling={**intervals.HOW, "trials": resampling.TRIALS},
+        )
+    )

@@ -1,8 +1,8 @@
 """The work of a forecast: pre-gen scores and a team's history in, post-gen scores out."""
 
-import json
-
-from workers.jobs.request import Request, Result, write_json
+from service.contract.api.evaluations import ForecastOut
+from service.contract.results import ForecastHistory, Forecasts, Scored
+from workers.jobs.request import Request, Result, summed
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
@@ -10,8 +10,8 @@ from workers.progress import Progress
 def forecast(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
     from workers.analysis.forecasting import forecast as forecasting
 
-    history = json.loads(request.inputs["history"].read_text("utf-8"))
-    pregen = json.loads(request.inputs["pregen"].read_text("utf-8"))["scores"]
-    found = forecasting.forecast(history["evaluations"], history["metrics"], pregen)
-    summary = {"forecast": found}
-    return Result(lambda path: write_json(path, summary), summary)
+    history = ForecastHistory.model_validate_json(request.inputs["history"].read_bytes())
+    pregen = Scored.model_validate_json(request.inputs["pregen"].read_bytes()).scores
+    found = forecasting.forecast(history.evaluations, history.metrics, pregen)
+    forecasts = {name: ForecastOut.model_validate(each) for name, each in found.items()}
+    return summed(Forecasts(forecast=forecasts))

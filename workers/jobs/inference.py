@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from service.contract.formats import bundles
 from service.contract.metrics import catalogue
-from workers.jobs.request import Request, Result, write_json
+from service.contract.results import Scored
+from workers.jobs.request import Request, Result, summed, write_json
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
@@ -79,13 +80,14 @@ def pregen(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  #
 def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
     from workers.analysis.uncertainty import intervals, pregen
 
-    summary = {
-        "scores": material.scores(names),
-        "intervals": pregen.intervals(material, names),
-        "resampling": intervals.HOW,
-        "signature": f"pregen|{how}|v:1",
-    }
-    return Result(lambda path: write_json(path, summary), summary)
+    return summed(
+        Scored(
+            scores=material.scores(names),
+            intervals=dict(pregen.intervals(material, names)),
+            resampling=dict(intervals.HOW),
+            signature=f"pregen|{how}|v:1",
+        )
+    )
 
 
 def captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:

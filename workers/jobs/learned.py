@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from service.contract import results
 from service.contract.formats import bundles
 from service.contract.formats.strict_json import finite
 from workers.jobs.request import Request, Result, read_pairs
@@ -35,7 +36,8 @@ def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         **toolbox.features(names, asked.get("vectors")),
         report=_staged(progress, _STAGES + len(names)),
     )
-    return Result(lambda path: model.write(path, outcome.model), finite(outcome.model.card))
+    card = results.Model.model_validate(finite(outcome.model.card))
+    return Result(lambda path: model.write(path, outcome.model), card)
 
 
 def _material(request: Request) -> "Material":

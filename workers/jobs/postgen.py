@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from service.contract.formats import bundles
 from service.contract.metrics.catalogue import LEARNED
+from service.contract.results import Scored
 from workers.jobs.request import Job, Request, Result, read_pairs
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
@@ -187,6 +188,11 @@ def _scored(found: "Scores") -> Result:
     from workers.analysis.uncertainty import intervals
     from workers.metrics import postgen
 
-    sure = {"intervals": intervals.of(found), "resampling": intervals.HOW}
-    summary = {"scores": found.corpus, "signature": found.signatures, **sure}
+    summary = Scored(
+        scores=dict(found.corpus),
+        intervals=dict(intervals.of(found)),
+        resampling=dict(intervals.HOW),
+        signature=dict(found.signatures),
+    )
+    sure = summary.model_dump(include={"intervals", "resampling"})
     return Result(lambda path: postgen.write(path, found, sure), summary)

@@ -1,14 +1,16 @@
 """The works of the probes: a table for each, and the metrics' health from all of them."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from service.contract.api.probes import ProbeRow
+from service.contract.api.scores import MetricHealth
 from service.contract.formats import bundles
 from service.contract.formats.strict_json import finite
 from service.contract.metrics import catalogue
-from workers.jobs.request import Request, Result, read_pairs, write_json
+from service.contract.results import Health, ProbeTable
+from workers.jobs.request import Request, Result, read_pairs, summed
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
@@ -29,16 +31,17 @@ def probe(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         Options(**asked["options"]),
         progress=progress,
     )
-    return _result({"rows": [asdict(row) for row in rows]})
+    return summed(ProbeTable(rows=[ProbeRow(**finite(asdict(row))) for row in rows]))
 
 
 def health(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
     from workers.analysis.probing.health import health
     from workers.analysis.probing.table import Row
 
-    tables = [json.loads(path.read_text("utf-8"))["rows"] for path in request.inputs.values()]
-    rows = [Row(**row) for table in tables for row in table]
-    return _result({"health": {name: asdict(found) for name, found in health(rows).items()}})
+    tables = [ProbeTable.model_validate_json(path.read_bytes()) for path in request.inputs.values()]
+    rows = [Row(**row.model_dump()) for table in tables for row in table.rows]
+    found = {name: MetricHealth(**finite(asdict(each))) for name, each in health(rows).items()}
+    return summed(Health(health=found))
 
 
 def _material(request: Request, toolbox: Toolbox) -> "Material":
@@ -65,8 +68,3 @@ def _scorer(asked: Mapping[str, Any], toolbox: Toolbox) -> "Scorer":
     for family in catalogue.works_of(asked["metrics"]):
         tools |= toolbox.bring(family, asked["own"].get(family, {}))
     return scorer(asked["metrics"], toolbox.jvm(), **tools)
-
-
-def _result(content: Mapping[str, Any]) -> Result:
-    found = finite(content)
-    return Result(lambda path: write_json(path, found), found)

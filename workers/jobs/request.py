@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
@@ -25,7 +27,7 @@ class Result:
     """`write` puts the result into a file; `summary` is what the record itself keeps."""
 
     write: Callable[[Path], None]
-    summary: Mapping[str, Any] = field(default_factory=dict)
+    summary: BaseModel | None = None  # as service.contract.results has one for its kind
 
 
 Job = Callable[[Request, Toolbox, Progress], Result]
@@ -35,6 +37,11 @@ def read_pairs(path: Path) -> tuple[list[int], list[str]]:
     """Places in the split, and their captions."""
     pairs = json.loads(path.read_text("utf-8"))
     return [place for place, _ in pairs], [caption for _, caption in pairs]
+
+
+def summed(summary: BaseModel) -> Result:
+    """What is its own file."""
+    return Result(lambda path: write_json(path, summary.model_dump()), summary)
 
 
 def write_json(path: Path, value: Any) -> None:

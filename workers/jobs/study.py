@@ -55,5 +55,4 @@ def correlate(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         own = tensors.read(path)
         parts.append(replace(own, datasets=[dataset] * len(own), models=[name] * len(own)))
     found = correlations.study(join(parts))
-    summary = {name: value for name, value in found.items() if name != "metrics"}
-    return Result(lambda path: write_json(path, found), {"study": summary})
+    return Result(lambda path: write_json(path, found))

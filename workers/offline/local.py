@@ -4,9 +4,11 @@ What depends on a dataset alone is kept for the next time, by the key of its wor
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from service.contract.errors import PrescoreError
 from service.contract.plan.planning import Plan
@@ -16,6 +18,9 @@ from workers.files import atomic
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
+if TYPE_CHECKING:
+    from workers.jobs.request import Result
+
 Told = Callable[[str], Progress]  # the name of a work -> who is told how far it is
 
 
@@ -24,7 +29,7 @@ class Outcome:
     """Either a file with its summary, or why there is none."""
 
     path: Path | None = None
-    summary: Mapping[str, Any] = field(default_factory=dict)
+    summary: BaseModel | None = None
     error: PrescoreError | None = None
 
 
@@ -72,16 +77,16 @@ class _Bench:
     def _tried(self, work: Work, path: Path, progress: Progress) -> Outcome:
         request = self._request(work)
         try:
-            answer: dict[str, Any] = {}
+            done: list[Result] = []
             atomic.write(
                 path,
-                lambda partial: answer.update(
-                    jobs.perform({**request, "result": str(partial)}, self._toolbox, progress)
+                lambda partial: done.append(
+                    jobs.run({**request, "result": str(partial)}, self._toolbox, progress)
                 ),
             )
         except PrescoreError as error:
             return Outcome(error=error)
-        return Outcome(path, answer["summary"])
+        return Outcome(path, done[0].summary)
 
     def _request(self, work: Work) -> dict[str, Any]:
         inputs = {name: reference(value) for name, value in work.inputs.items()}

@@ -15,6 +15,7 @@ from service.contract.metrics import catalogue
 from service.contract.plan import asked as meaning
 from service.contract.plan import assets, planning
 from service.contract.plan.planning import Wanted
+from service.contract.results import Scored as Summed
 from workers.jobs.toolbox import Toolbox
 from workers.offline import local
 from workers.offline.local import Outcome, Told
@@ -116,10 +117,10 @@ def _scored(
         outcome = outcomes[catalogue.work_of(name)]
         if outcome.error is not None or outcome.path is None:
             missing[name] = outcome.error or PrescoreError("it was not computed")
-        elif name in outcome.summary["scores"]:
+        elif isinstance(outcome.summary, Summed) and name in outcome.summary.scores:
             summary = outcome.summary
-            value, interval = summary["scores"][name], summary["intervals"].get(name)
-            scores[name] = ScoreOut.of(name, value, summary["signature"], interval)
+            value, interval = summary.scores[name], summary.intervals.get(name)
+            scores[name] = ScoreOut.of(name, value, summary.signature, interval)
             own = postgen.read(outcome.path).captions
             if name in own:
                 columns[name] = own[name].tolist()

@@ -5,17 +5,23 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
+from service.contract.api.probes import ProbeRow
+from service.contract.api.scores import MetricHealth
 from service.contract.errors import RequestRefused
 from service.contract.formats import outputs
 from service.contract.plan import asked as meaning
 from service.contract.plan import planning
+from service.contract.results import Health, ProbeTable
 from workers.jobs.toolbox import Toolbox
 from workers.offline import local
 from workers.offline.local import Told
 from workers.offline.sources import Source
 
+_Content = TypeVar("_Content", bound=BaseModel)
 _CAPTIONS = "captions"  # their name among the inputs
 
 
@@ -31,8 +37,8 @@ class Asked:
 class Probed:
     """Rows by probe; by metric, how far it can be trusted, and why it is missing."""
 
-    rows: Mapping[str, Sequence[Mapping[str, Any]]]
-    health: Mapping[str, Mapping[str, float | None]]
+    rows: Mapping[str, Sequence[ProbeRow]]
+    health: Mapping[str, MetricHealth]
     missing: Mapping[str, str]
 
 
@@ -64,9 +70,9 @@ def probe(
         plan = planning.plan_probes(source.digest, source.split, wanted)
         keep = toolbox.places.home / "cache" / "works"
         found = local.run(plan, blobs, toolbox, keep, told, folder)
-        tables = {name: _content(found[name]) for name in plan.named}
-    health = tables.pop("health")["health"]
-    return Probed({name: table["rows"] for name, table in tables.items()}, health, reasons)
+        tables = {probe: _content(found[probe], ProbeTable).rows for probe in asked.probes}
+        health = _content(found[planning.HEALTH], Health).health
+    return Probed(tables, health, reasons)
 
 
 def _write(path: Path, given: Sequence[tuple[str, str]], source: Source) -> Path:
@@ -78,8 +84,7 @@ def _write(path: Path, given: Sequence[tuple[str, str]], source: Source) -> Path
     return path
 
 
-def _content(outcome: local.Outcome) -> dict[str, Any]:
+def _content(outcome: local.Outcome, model: type[_Content]) -> _Content:
     if outcome.error is not None or outcome.path is None:
         raise outcome.error or RequestRefused("it was not computed")
-    content: dict[str, Any] = json.loads(outcome.path.read_text("utf-8"))
-    return content
+    return model.model_validate_json(outcome.path.read_bytes())

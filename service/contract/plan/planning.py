@@ -24,6 +24,7 @@ LOOKS = 8  # at what is decoded in an order of its own, where whole blocks allow
 PARSED_IMAGES, PARSED_REFERENCES_IMAGES = 500, 75
 EMBEDDED_IMAGES = 200  # a thousand references: a few seconds by a small model
 _TRAINING = "train"
+HEALTH = "health"  # how far metrics can be trusted, from all probes
 MAX_PARTS = 500  # of one work
 _PARSED = frozenset({"spice", "spider"})  # they need tuples; SPIDEr needs SPICE and CIDEr-D
 _NOT_PROBED = "variety"
@@ -141,7 +142,7 @@ def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
                 [(f"/metrics/{place}", "expected a metric of captions and references")],
             )
     named = {probe: _probe(probe, Blob(dataset), split, asked) for probe in asked.probes}
-    return Plan({**named, "health": Work("health", named, {})})
+    return Plan({**named, HEALTH: Work("health", named, {})})
 
 
 def comparison(a: Blob | Work, b: Blob | Work, pregen: Sequence[str] = ()) -> Work:

@@ -78,7 +78,8 @@ def _evaluated(
 
 def _find(records, blobs, text, metric="cider_d", dataset="coco/test", images=range(IMAGES)):
     sought = Sought(text, datasets.pin(records, dataset), frozenset(images))
-    return baselines.find(parts_on(records, blobs), sought, [metric])[metric]
+    found = baselines.find(parts_on(records, blobs), sought, [metric])[metric]
+    return found.model_dump(exclude_unset=True)
 
 
 def test_a_label_is_the_latest_evaluation_that_has_it(on_either, blobs):

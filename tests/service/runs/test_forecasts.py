@@ -9,6 +9,7 @@ from service.contract.api.evaluations import NoForecastOut
 from service.contract.api.requests import EvaluationIn
 from service.contract.plan import planning
 from service.contract.plan.planning import Wanted
+from service.contract.results import EvaluationKept, Unforeseen
 from service.runs import forecasts
 from service.stored.datasets import Pinned
 from service.works import database
@@ -128,9 +129,9 @@ def test_a_thin_history_is_told_at_once_and_needs_no_work(past):
     names, history, reason = past.add()
     assert "forecast" not in names
     assert history is None
-    assert reason["none_because"].startswith("7 finished evaluations")
+    assert reason.none_because.startswith("7 finished evaluations")
     past.ended(told={"run": "1"})
-    assert "one training run" in past.add()[2]["none_because"]
+    assert "one training run" in past.add()[2].none_because
     past.ended(told={"run": "2"})
     assert "forecast" in past.add()[0]
 
@@ -214,22 +215,27 @@ NONE = {"value": None, "interval": None, "none_because": "not enough evidence", 
 
 
 def _row(**metrics):
-    return {"name": "forecast", "status": "done", "summary": json.dumps({"forecast": metrics})}
+    return {
+        "name": "forecast",
+        "kind": "forecast",
+        "status": "done",
+        "summary": json.dumps({"forecast": metrics}),
+    }
 
 
 def test_a_forecast_is_shown_by_metric_once_its_work_is_done():
     waiting = {**_row(), "status": "waiting", "summary": None}
-    assert forecasts.shown([waiting], {"forecast": None}) is None
-    assert forecasts.shown([], {}) is None
-    found = forecasts.shown([_row(cider_d=FORECAST, spice=NONE)], {"forecast": None})
+    assert forecasts.shown([waiting], EvaluationKept()) is None
+    assert forecasts.shown([], EvaluationKept()) is None
+    found = forecasts.shown([_row(cider_d=FORECAST, spice=NONE)], EvaluationKept())
     assert found["cider_d"].value == 0.4
     assert found["spice"].none_because == "not enough evidence"
 
 
 def test_where_no_metric_has_a_forecast_it_is_said_why():
-    found = forecasts.shown([_row(cider_d=NONE, spice=NONE)], {})
+    found = forecasts.shown([_row(cider_d=NONE, spice=NONE)], EvaluationKept())
     assert isinstance(found, NoForecastOut)
     assert found.none_because == "cider_d: not enough evidence; spice: not enough evidence"
     assert set(found.metrics) == {"cider_d", "spice"}
-    kept = forecasts.shown([], {"forecast": {"none_because": "too few"}})
+    kept = forecasts.shown([], EvaluationKept(forecast=Unforeseen(none_because="too few")))
     assert kept == NoForecastOut(none_because="too few", metrics={})

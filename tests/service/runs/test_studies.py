@@ -77,7 +77,11 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
         base.insert(connection, records, run)
         for work in plan.everything():
             signature = facts.get("signed", {}).get(work.kind, f"{work.kind}|v:1")
-            _done(connection, work.key, {"signature": {work.kind: signature}})
+            _done(
+                connection,
+                work.key,
+                {"scores": {work.kind: 0.5}, "signature": {work.kind: signature}},
+            )
         _end(connection, run.id, facts.get("status", "succeeded"))
     return run.id
 

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from service.contract.plan import estimates
 from service.contract.plan.planning import Plan, Wanted, plan_checkpoint
+from service.contract.results import EvaluationKept
 from service.works import database, endings, history, intake, leases, verdicts
 from service.works.records import Records
 from service.works.tables import (
@@ -116,7 +117,7 @@ def test_an_evaluation_ends_with_the_look_that_decides_its_gates(records):
     _look(records, plan, 1, 0.41, 0.45)
     status, rows, request = _evaluation(records)
     assert status == "succeeded"
-    (gate,), verdict = verdicts.of(list(rows.values()), request)
+    (gate,), verdict = verdicts.of(list(rows.values()), EvaluationKept.model_validate(request))
     assert (gate.verdict, verdict) == ("passed", "passed")
     assert "between 0.41 and 0.45" in gate.detail
     assert gate.scores["cider_d"].interval == (0.41, 0.45)
@@ -145,7 +146,7 @@ def test_what_another_evaluation_needs_goes_on(engine):
     assert _evaluation(records)[0] == "succeeded"
     status, rows, request = _evaluation(records, "ev_2")
     assert status == "running"
-    assert verdicts.of(list(rows.values()), request)[1] == "failed"
+    assert verdicts.of(list(rows.values()), EvaluationKept.model_validate(request))[1] == "failed"
     assert _statuses(records, *plan.named["captions"].parts[1:]) == {"ready"}
     with records.transaction() as connection:
         endings.cancel(connection, "ev_2")
@@ -158,7 +159,10 @@ def test_one_that_shall_be_done_is_not_ended_by_its_verdict(records):
     _begin(records, plan)
     _look(records, plan, 0, 0.5, 0.6)
     status, rows, request = _evaluation(records)
-    assert (status, verdicts.of(list(rows.values()), request)[1]) == ("running", "passed")
+    assert (
+        status,
+        verdicts.of(list(rows.values()), EvaluationKept.model_validate(request))[1],
+    ) == ("running", "passed")
 
 
 def test_every_gate_must_be_decided(records):

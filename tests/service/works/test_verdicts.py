@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from service.contract.api.scores import MetricHealth
+from service.contract.results import EvaluationKept
 from service.works import verdicts
 
 SIGNATURES = {"cider_d": "cider_d|refs:5|v:2", "perplexity": "pregen|columns|fp32|v:1"}
@@ -20,6 +22,7 @@ PAST = {
 def _row(name, status="done", summary=None, error=None):
     return {
         "name": name,
+        "kind": "comparison" if name.startswith("comparison") else name,
         "status": status,
         "summary": None if summary is None else json.dumps(summary),
         "error": None if error is None else json.dumps({"code": "x", "detail": error}),
@@ -32,18 +35,20 @@ def _scored(value, name="cider_d"):
 
 
 def _compared(**found):
-    summary = {"comparison": {"cider_d": {"a": 0.37, "b": 0.4, **found}}}
+    unknown = dict.fromkeys(("difference", "interval", "p", "minimum_detectable"))
+    summary = {"comparison": {"cider_d": {**unknown, "a": 0.37, "b": 0.4, **found}}}
     return _row("comparison_cider_d_1", summary=summary)
 
 
 def _of(rows, *gates, **request):
     given = {"gates": list(gates), "baselines": {}, "trust": [], "health": None}
-    return verdicts.of(rows, given | request)
+    return verdicts.of(rows, EvaluationKept.model_validate(given | request))
 
 
 def test_without_gates_there_is_no_verdict():
     assert _of([_scored(0.5)]) == ([], None)
-    assert verdicts.of([], {"checkpoint": None}) == ([], None)  # as requests were kept before
+    before = EvaluationKept.model_validate_json('{"checkpoint": null}')  # as they were kept
+    assert verdicts.of([], before) == ([], None)
 
 
 def test_gates_are_open_while_works_are_and_so_is_the_verdict():
@@ -130,8 +135,9 @@ def test_a_comparison_that_says_nothing_leaves_its_gate_undecided(row, past, det
     assert detail in found[0].detail
 
 
-def _health(constant, human):
-    return {"cider_d": {"constant": constant, "human": human}}
+def _health(constant, human, metric="cider_d"):
+    unknown = dict.fromkeys(MetricHealth.model_fields)
+    return {metric: {**unknown, "constant": constant, "human": human}}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +149,7 @@ def _health(constant, human):
         (_health(0.2, 0.2), [], "passed"),
         (_health(0.1, 0.2), [], "passed"),
         (_health(None, 0.2), [], "passed"),
-        ({"meteor": {"constant": 1.0, "human": 0.1}}, [], "passed"),
+        (_health(1.0, 0.1, "meteor"), [], "passed"),
         (None, [], "passed"),
     ],
 )
@@ -156,7 +162,7 @@ def test_a_metric_that_prefers_one_sentence_to_people_cannot_gate_unless_trusted
 
 
 def test_where_less_is_better_the_sentence_must_not_have_less():
-    health = {"wmd_distance": {"constant": 0.9, "human": 1.0}}
+    health = _health(0.9, 1.0, "wmd_distance")
     signature = {"wmd_distance": "wmd_distance|v:1"}
     rows = [_row("wmd", summary={"scores": {"wmd_distance": 0.8}, "signature": signature})]
     assert _of(rows, "wmd_distance <= 1", health=health)[1] == "undecided"
@@ -165,7 +171,7 @@ def test_where_less_is_better_the_sentence_must_not_have_less():
 
 
 def test_trust_in_a_group_is_trust_in_its_metrics():
-    health = {"bleu_4": {"constant": 0.3, "human": 0.2}}
+    health = _health(0.3, 0.2, "bleu_4")
     summary = {"scores": {"bleu_4": 0.4}, "signature": {"bleu_4": "bleu_4|v:1"}}
     rows = [_row("bleu", summary=summary)]
     assert _of(rows, "bleu_4 > 0", health=health)[1] == "undecided"

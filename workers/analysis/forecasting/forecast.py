@@ -15,6 +15,7 @@ import numpy as np
 
 from service.contract.metrics import catalogue
 from service.contract.metrics.forecasts import PREDICTORS, too_thin
+from service.contract.results import PastEvaluation
 from workers.analysis.forecasting import agreement
 from workers.analysis.forecasting.fits import FITS
 from workers.analysis.forecasting.history import Floats, History, number, of_metric
@@ -38,11 +39,11 @@ class _Candidate:
 
 
 def forecast(
-    evaluations: Sequence[Mapping[str, Any]], metrics: Sequence[str], pregen: Mapping[str, float]
+    evaluations: Sequence[PastEvaluation], metrics: Sequence[str], pregen: Mapping[str, float]
 ) -> dict[str, Any]:
     """By metric: `value`, `interval`, `card`, and `none_because` where there is no value.
 
-    `evaluations` have a `run`, an `architecture`, and `scores` of metrics and predictors by name.
+    The scores of `evaluations` are of metrics and of predictors.
     """
     return {name: _of_metric(of_metric(evaluations, name), name, pregen) for name in metrics}
 

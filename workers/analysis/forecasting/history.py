@@ -3,12 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.contract.metrics.forecasts import PREDICTORS
+from service.contract.results import PastEvaluation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,17 +28,17 @@ class History:
         return len(np.unique(self.runs))
 
 
-def of_metric(evaluations: Sequence[Mapping[str, Any]], metric: str) -> History:
+def of_metric(evaluations: Sequence[PastEvaluation], metric: str) -> History:
     """From those that have a value of it. A predictor that is null is infinite."""
-    kept = [one for one in evaluations if one["scores"].get(metric) is not None]
+    kept = [one for one in evaluations if one.scores.get(metric) is not None]
     return History(
-        values=np.array([one["scores"][metric] for one in kept], np.float64),
+        values=np.array([one.scores[metric] for one in kept], np.float64),
         pregen={
-            name: np.array([number(one["scores"][name]) for one in kept], np.float64)
+            name: np.array([number(one.scores[name]) for one in kept], np.float64)
             for name in PREDICTORS
         },
-        runs=_numbered([one["run"] for one in kept]),
-        architectures=_numbered([one["architecture"] for one in kept]),
+        runs=_numbered([one.run for one in kept]),
+        architectures=_numbered([one.architecture for one in kept]),
     )
 
 

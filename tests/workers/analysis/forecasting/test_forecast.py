@@ -44,12 +44,12 @@ def test_intervals_cover_a_run_that_nobody_has_seen(runs, each):
     covered = []
     for _ in range(150):
         history = training(rng, runs + 1, each, run_sd=0.02)
-        new = [one for one in history if one["run"] == str(runs)]
+        new = [one for one in history if one.run == str(runs)]
         one = new[rng.integers(len(new))]
-        found = _cider([other for other in history if other["run"] != str(runs)], one)
+        found = _cider([other for other in history if other.run != str(runs)], one)
         if found["value"] is not None:
             low, high = found["interval"]
-            covered.append(low <= one["scores"]["cider_d"] <= high)
+            covered.append(low <= one.scores["cider_d"] <= high)
     assert len(covered) > 60
     assert np.mean(covered) >= 0.95 - 3 * (0.95 * 0.05 / len(covered)) ** 0.5
 
@@ -111,7 +111,7 @@ def test_one_run_alone_is_no_evidence():
 def test_a_metric_that_few_have_is_not_forecast_and_others_are():
     history = training(np.random.default_rng(0), 4, 6, run_sd=0.005)
     for one in history[:7]:
-        one["scores"]["spice"] = one["scores"]["cider_d"] / 4
+        one.scores["spice"] = one.scores["cider_d"] / 4
     found = forecast(history, ["cider_d", "spice", "wmd"], pregen(_new()))
     assert found["cider_d"]["value"] is not None
     assert found["spice"]["none_because"].startswith("7 finished")
@@ -144,9 +144,9 @@ def test_the_predictor_that_does_best_is_chosen():
     rng = np.random.default_rng(0)
     history = []
     for one in training(rng, 4, 6, run_sd=0.005):
-        value = one["scores"]["cider_d"]
+        value = one.scores["cider_d"]
         history.append(
-            evaluation(one["run"], rng.uniform(0.2, 0.5), {"cider_d": value}, perplexity=1 / value)
+            evaluation(one.run, rng.uniform(0.2, 0.5), {"cider_d": value}, perplexity=1 / value)
         )
     found = _cider(history, _new(0.3, perplexity=1 / 0.4))
     assert (found["card"]["predictor"], found["card"]["fit"]) == ("perplexity", "line")
@@ -168,7 +168,7 @@ def test_a_curve_is_followed_where_a_line_is_wrong():
 def test_a_metric_that_is_better_when_lower_is_the_mirror_of_one_that_is_not():
     history = training(np.random.default_rng(0), 4, 6, run_sd=0.005)
     for one in history:
-        one["scores"]["wmd_distance"] = 1 - one["scores"]["cider_d"]
+        one.scores["wmd_distance"] = 1 - one.scores["cider_d"]
     found = forecast(history, ["cider_d", "wmd_distance"], pregen(_new()))
     up, down = found["cider_d"], found["wmd_distance"]
     assert down["value"] == pytest.approx(1 - up["value"])
@@ -179,7 +179,7 @@ def test_a_metric_that_is_better_when_lower_is_the_mirror_of_one_that_is_not():
 def test_what_is_neither_good_nor_bad_is_forecast_the_way_it_goes():
     history = training(np.random.default_rng(0), 4, 6, run_sd=0.005)
     for one in history:
-        one["scores"]["caption_length"] = 10 - 5 * one["scores"]["cider_d"]
+        one.scores["caption_length"] = 10 - 5 * one.scores["cider_d"]
     found = forecast(history, ["caption_length"], pregen(_new()))["caption_length"]
     assert found["value"] == pytest.approx(10 - 5 * 0.35, abs=0.1)
 
@@ -192,8 +192,8 @@ def test_a_relation_of_the_wrong_sign_is_no_evidence():
 def test_an_interval_stays_within_the_metrics_range():
     history = training(np.random.default_rng(0), 2, 8, run_sd=0.02, slope=3.0)
     for one in history:
-        one["scores"]["bleu_1"] = one["scores"]["cider_d"] - 0.65
-        one["scores"]["rouge_l"] = one["scores"]["cider_d"] - 0.25
+        one.scores["bleu_1"] = one.scores["cider_d"] - 0.65
+        one.scores["rouge_l"] = one.scores["cider_d"] - 0.25
     low = forecast(history, ["bleu_1"], pregen(_new(0.23)))["bleu_1"]
     high = forecast(history, ["rouge_l"], pregen(_new(0.4)))["rouge_l"]
     assert low["interval"][0] == 0.0 < low["interval"][1]
@@ -204,14 +204,14 @@ def test_infinite_perplexities_are_a_place_like_others():
     """Of an untrained captioner, perhaps: shown as null, named as infinite by the work."""
     history = training(np.random.default_rng(0), 4, 6, run_sd=0.0, noise=0.0)
     for one in history:
-        one["scores"]["perplexity"] = 1 / one["scores"][HITS]
-        one["scores"][HITS] = one["scores"][PREFIX] = 0.1
+        one.scores["perplexity"] = 1 / one.scores[HITS]
+        one.scores[HITS] = one.scores[PREFIX] = 0.1
     for run in range(4):
         infinite = evaluation(run, 0.1, {"cider_d": 0.0})
-        infinite["scores"]["perplexity"] = None
+        infinite.scores["perplexity"] = None
         history.append(infinite)
     one = _new(0.1)
-    one["scores"]["perplexity"] = float("inf")
+    one.scores["perplexity"] = float("inf")
     found = _cider(history, one)
     assert found["value"] == pytest.approx(0, abs=0.05)
     assert found["card"]["range"][1] is None
