@@ -220,9 +220,9 @@ def test_docker_compose_reads_both_files(tmp_path):
     assert result.returncode == 0, result.stderr
 
 
-def test_the_readme_says_how_to_start_the_fleet():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_operators_page_says_how_to_start_the_fleet():
+    page = (DEPLOY / "README.md").read_text(encoding="utf-8")
     for path in (DEPLOY / "compose.yaml", DEPLOY / "compose.gpu.yaml"):
         commands = re.findall(r"^# {3}(\S.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         assert commands
-        assert all(command in readme for command in commands)
+        assert all(command in page for command in commands)

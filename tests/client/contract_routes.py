@@ -1,4 +1,4 @@
-"""The routes of CONTRACT, as `contract_service` serves them; and the faults that it is told of."""
+"""The routes of the interface, as `contract_service` serves them; and its faults."""
 
 import base64
 import hashlib

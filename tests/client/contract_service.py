@@ -1,4 +1,4 @@
-"""A small HTTP server that behaves as CONTRACT says, so that the client meets real sockets.
+"""A small HTTP server that behaves as the interface says, so that the client meets real sockets.
 
 It stands in for the service, which is written at the same time: the real one replaces it in later
 tests. What a network does to a client is here on purpose, as faults: answers lost, cut or late.

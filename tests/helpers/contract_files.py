@@ -1,4 +1,5 @@
-"""Checkpoints, features and tars as bytes, by json and struct alone: CONTRACT, written twice.
+"""Checkpoints, features and tars as bytes, by json and struct alone: the formats in
+deploy/guide/files.md, written a second time.
 
 And what every test of a refusal asks.
 """
@@ -41,7 +42,7 @@ def laid_out(tensors: Mapping[str, tuple[str, Sequence[int]]]) -> tuple[dict[str
 
 
 def checkpoint_shapes(architecture: str, cell: str, s: int, D: int, V: int) -> dict[str, list[int]]:
-    """CONTRACT's table, written a second time."""
+    """The table in deploy/guide/files.md, written a second time."""
     i = 2 * s if architecture == "par" else s
     o = 2 * s if architecture == "merge" else s
     shapes = {

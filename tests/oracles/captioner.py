@@ -1,9 +1,9 @@
-"""The four captioners of [P], one caption at a time.
+"""The four captioners of the pre-gen paper (Tanti, Gatt and Muscat 2018), one caption at a time.
 
-Provenance: written from the definitions, independent of workers/. They are section 2 of SCIENCE.md
-(architectures, classic GRU, decoding) and the tensor names and shapes of CONTRACT.md ("Checkpoint,
-canonical"). Float64 numpy, no batches, no kept state: a decoder runs its whole prefix again at
-every step. Slow on purpose.
+Provenance: written from the definitions, independent of workers/. They stand in
+deploy/guide/captioners.md (architectures, classic GRU, decoding); the tensors' names and shapes in
+deploy/guide/files.md. Float64 numpy, no batches, no kept state: a decoder runs its whole prefix
+again at every step. Slow on purpose.
 
 What the definitions leave open is settled like this:
 

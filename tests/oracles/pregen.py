@@ -1,8 +1,8 @@
 """All 672 pre-gen metrics by plain loops.
 
-Provenance: written from the definitions, independent of workers/. They are section 1 of SCIENCE.md
-(definitions and edge cases) and the signature of `scores` in CONTRACT.md. Slow on purpose: images,
-captions and tokens are visited one by one, float64 only.
+Provenance: written from the definitions, independent of workers/. They stand in
+deploy/guide/pregen.md (names and edge cases). Slow on purpose: images, captions and tokens are
+visited one by one, float64 only.
 
 What the definitions leave open is settled like this:
 

@@ -1,4 +1,4 @@
-"""Checks of the oracles against figures of SCIENCE.md and values worked out by hand.
+"""Checks of the oracles against published figures and values worked out by hand.
 
 Provenance: written from the definitions, independent of workers/.
 """

@@ -30,7 +30,7 @@ _TITLES = {
     "cider_d": "CIDEr-D",
 }
 
-# [C]'s figures as SCIENCE has them: BLEU, METEOR and ROUGE-L in points.
+# As Caglayan, Madhyastha and Specia (2020) publish them: BLEU, METEOR and ROUGE-L in points.
 PUBLISHED: Mapping[str, Mapping[str, float]] = {
     "R1 unchanged": {"bleu_4": 19.96, "meteor": 24.41, "rouge_l": 47.4, "cider_d": 0.896},
     "people": {"bleu_4": 19.53, "meteor": 24.24},

@@ -1,4 +1,4 @@
-"""The published figures of the probes (SCIENCE, section 4): `probes.py` has them."""
+"""The published figures of the probes: `probes.py` has them."""
 
 import json
 import os
@@ -102,7 +102,7 @@ def test_words_at_random_cost_less_bleu_and_rouge_than_one_frequent_word_and_mor
 
 @pytest.mark.slow
 def test_rare_words_hardly_matter(flickr_rows):
-    """On COCO [C] lose .16 of 19.96 BLEU points at T = 30, with 1.44 % of the tokens replaced."""
+    """Of 19.96 BLEU points the paper loses .16 on COCO at T = 30, with 1.44 % of tokens."""
     for rows in flickr_rows.values():
         unchanged, *rare = (row for row in rows if row.probe == "rare")
         assert [row.name for row in rare] == ["T = 30", "T = 20", "T = 10", "T = 5"]
@@ -159,7 +159,7 @@ def test_both_winners_are_found_among_all_sentences_in_time_and_memory(data, tok
 
 @pytest.mark.slow
 def test_systems_beat_people_in_bleu_and_not_in_meteor(system_rows):
-    """What [C] find of another system; of ours, all twelve."""
+    """What the paper finds of another system; of ours, all twelve."""
     people, *captioners = system_rows.values()
     assert len(captioners) == 12
     for system in captioners:

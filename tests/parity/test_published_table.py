@@ -1,7 +1,7 @@
 """The correlation study of the pre-gen paper: our study of its authors' own table, beside the
 figures that they published, and our strata of their systems beside the table's.
 
-The table's `…_filter0` columns hold what we call `…_miss0` (SCIENCE, section 1).
+The table's `…_filter0` columns hold what we call `…_miss0` (deploy/guide/pregen.md says why).
 """
 
 import csv

@@ -27,7 +27,7 @@ def test_all_672_of_a_real_checkpoint_agree_with_the_definitions(run):
 
 
 def test_perplexity_follows_cider_within_a_run(run):
-    """SCIENCE section 6: Spearman .97 / .98 within a run."""
+    """Another program measured Spearman .97 and .98 within a run (deploy/guide/pregen.md)."""
     perplexity = [
         pregen.scores(
             logp, rank, run["caption_offsets"], run["image_offsets"], names=["perplexity"]
@@ -55,8 +55,8 @@ def _rows(run, name):
 
 @pytest.mark.slow
 def test_checkpoints_of_training_runs_are_ranked_where_tuned_models_are_not(data):
-    """SCIENCE section 6, pooled: Spearman .91 of the paper's best metric, .96 of perplexity and the
-    miss rate. It was measured on 27 of the 29 checkpoints.
+    """Pooled, Spearman is .91 of the paper's best metric and .96 of perplexity and the miss rate,
+    as another program measured it on 27 of the 29 checkpoints.
     """
     runs = {name: np.load(data / "runs" / f"{name}.npz") for name in ("init", "merge")}
     study = correlations.study(

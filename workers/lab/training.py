@@ -1,4 +1,4 @@
-"""Trains one of the four captioners by the recipe of the pre-gen paper (SCIENCE, section 2)."""
+"""Trains one of the four captioners as the pre-gen paper does (deploy/guide/captioners.md)."""
 
 import time
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,5 @@
-"""The 672 pre-gen metrics of SCIENCE section 1, from columns; numpy alone, float64 throughout.
+"""The 672 pre-gen metrics from columns; numpy alone, float64 throughout. Their names and edge
+cases are told in deploy/guide/pregen.md.
 
 Tier by tier, all sixteen caption scores at once: (16, captions) -> (16, images) -> numbers.
 """

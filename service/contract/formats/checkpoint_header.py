@@ -103,7 +103,7 @@ def judge(stream: IO[bytes], file_bytes: int) -> CheckpointHeader:
 
 
 def widths(architecture: str, size: int) -> tuple[int, int]:
-    """(input of the RNN, input of the output layer); SCIENCE's i and o."""
+    """(input of the RNN, input of the output layer): i and o of the tensors' shapes."""
     return {
         "init": (size, size),
         "pre": (size, size),

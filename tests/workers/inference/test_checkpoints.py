@@ -38,7 +38,7 @@ def test_half_precision_weights_are_opened_as_float32(tmp_path, dtype):
 
 
 def test_a_file_made_by_hand_from_the_contract_is_read(tmp_path):
-    """Metadata as CONTRACT spells it, written by the official library, not by us."""
+    """Metadata as deploy/guide/files.md spells it, written by the official library, not by us."""
     metadata = {
         "prescore": "1",
         "architecture": "merge",

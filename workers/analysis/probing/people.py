@@ -1,4 +1,4 @@
-"""Human against machine, leave one out: [C]'s equation (1)."""
+"""Human against machine, leave one out: equation (1) of Caglayan, Madhyastha and Specia (2020)."""
 
 from dataclasses import replace
 

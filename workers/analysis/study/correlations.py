@@ -1,4 +1,4 @@
-"""The correlation study of SCIENCE, section 1: how pre-gen scores go with post-gen ones.
+"""The correlation study of the pre-gen paper: how its scores go with post-gen ones.
 
 Over rows of strata a correlation says which *images* a model describes well; whether it says which
 *model* is better is another question, and its answer stands beside: the rank agreement over rows of

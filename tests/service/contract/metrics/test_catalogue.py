@@ -129,7 +129,7 @@ def rows(path):
 
 
 def ours(published):
-    """Their filter0 keeps the tokens of rank other than 0 (SCIENCE, section 1)."""
+    """Their filter0 keeps the tokens of rank other than 0 (deploy/guide/pregen.md)."""
     return published.replace("filter0", "miss0")
 
 

@@ -1,4 +1,4 @@
-"""Oracle: the definitions (SCIENCE, section 4) on three images, scored by pycocoevalcap."""
+"""Oracle: the definitions (deploy/guide/probes.md) on three images, scored by pycocoevalcap."""
 
 import math
 

@@ -1,4 +1,6 @@
-"""Oracle: scipy's own correlations of one pair at a time, and SCIENCE's definitions, section 1."""
+"""Oracle: scipy's own correlations of one pair at a time, and the definitions in
+deploy/guide/studies.md.
+"""
 
 import numpy as np
 import pytest
