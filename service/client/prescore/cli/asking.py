@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore import captions
 from prescore.cli import console
 from prescore.client import Client
+from prescore.files import captions
 from prescore.models import Idf, Tokenizer, Until
 
 Target = Annotated[

@@ -18,7 +18,6 @@ from rich import filesize
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from prescore import uploads
 from prescore.client import DEFAULT_URL, PATIENCE_SECONDS, Client
 from prescore.errors import (
     InvalidArgument,
@@ -27,6 +26,8 @@ from prescore.errors import (
     ServiceError,
     Unreachable,
 )
+from prescore.files import reading
+from prescore.http import uploads
 from prescore.models import Answer
 
 REFUSED = 1
@@ -160,7 +161,7 @@ class _Said(logging.Handler):
 
 
 def _key(path: Path) -> str:
-    with uploads.readable(path):
+    with reading.readable(path):
         key = path.read_text(encoding="ascii", errors="replace").strip()
     if not key:
         raise InvalidArgument(f"{path} holds no key")

@@ -6,9 +6,9 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 
 from prescore.errors import PrescoreClientError, Unreachable
+from prescore.http.retries import passes
+from prescore.http.transport import Request, Transport
 from prescore.models import Event
-from prescore.retries import passes
-from prescore.transport import Request, Transport
 
 LAST = "end"  # the event after which a run has nothing to say
 RECONNECT_SECONDS = 1.0  # until the service says `retry`
