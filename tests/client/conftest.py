@@ -4,7 +4,7 @@ import pytest
 
 import prescore
 from client.contract_service import ContractService
-from prescore import retries
+from prescore.http import retries
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import tarfile
 import pytest
 
 import prescore
-from prescore import bundles
+from prescore.files import bundles
 from service.contract.formats import bundles as service_bundles
 
 

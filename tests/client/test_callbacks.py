@@ -10,7 +10,7 @@ import torch
 
 import prescore
 from client.contract_service import score
-from prescore import following
+from prescore.training import following
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what trainers say of tiny trainings
 IMPROVES = [0.3, 0.4, 0.5, 0.6]

@@ -72,6 +72,6 @@ def test_a_refusal_exits_1(service, prescore, bundle):
 
 
 def _tar_of(folder):
-    from prescore import bundles
+    from prescore.files import bundles
 
     return b"".join(bundles.body(folder).chunks())

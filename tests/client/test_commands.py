@@ -1,3 +1,4 @@
+import inspect
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -8,6 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from prescore import commands
+from prescore.cli import options
 
 
 def _with(monkeypatch, *entries):
@@ -27,6 +29,24 @@ def test_a_group_of_commands_becomes_a_group(monkeypatch):
     monkeypatch.setattr(commands, "entry_points", lambda group: [entry])
     result = CliRunner().invoke(commands.build(), ["lab", "--help"])
     assert "train" in result.stdout
+
+
+def test_a_group_of_options_stands_spread_out_where_it_stood_and_reaches_the_command_whole():
+    got = []
+
+    @options.spread
+    def command(name: str, *, run: options.Run, connection: options.Connection) -> None:
+        got.append((name, run, connection))
+
+    names = ["name", "label", "deadline", "url", "key_file", "patience"]
+    assert list(inspect.signature(command).parameters) == names
+    app = typer.Typer()
+    app.command()(command)
+    given = ["a name", "--label", "a=1", "--label", "b=2", "--url", "http://there"]
+    result = CliRunner().invoke(app, given, env={"PRESCORE_URL": "http://here"})
+    assert result.exit_code == 0, result.output
+    run = options.Run(label=["a=1", "b=2"])
+    assert got == [("a name", run, options.Connection(url="http://there"))]
 
 
 def test_a_command_whose_packages_are_missing_says_how_to_install_them(monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 
 import prescore
 from client.contract_service import ContractService
-from prescore import retries, transport
+from prescore.http import retries, transport
 from prescore.models import Evaluation, Pinned, Problem
 
 SECRET = "sk-7f3a9c"

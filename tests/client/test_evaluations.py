@@ -5,7 +5,7 @@ import pytest
 
 import prescore
 from client.contract_service import score, work
-from prescore import captions
+from prescore.files import captions
 
 CAPTIONS = [
     {"image": "a.jpg", "image_id": 391895, "caption": "a red square"},

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import prescore
-from prescore.events import Parser
+from prescore.http.events import Parser
 
 
 @pytest.fixture

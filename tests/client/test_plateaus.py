@@ -6,8 +6,8 @@ import pytest
 
 import prescore
 from client.contract_service import score
-from prescore import watched
 from prescore.models import Evaluation
+from prescore.training import watched
 
 NO_FORECAST = {"none_because": "3 finished evaluations; at least 8 are needed", "metrics": {}}
 

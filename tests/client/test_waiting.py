@@ -8,7 +8,7 @@ import pytest
 
 import prescore
 from client.contract_service import score
-from prescore import polling
+from prescore.http import polling
 
 
 @contextmanager

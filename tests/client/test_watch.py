@@ -10,7 +10,7 @@ import pytest
 
 import prescore
 from client.contract_service import score
-from prescore import following
+from prescore.training import following
 
 FORECAST = {"cider_d": {"value": 0.5, "interval": [0.4, 0.6], "none_because": None}}
 

@@ -67,9 +67,12 @@ def still(fleet):
         connection.execute(
             runs.insert().values(
                 id=identity,
+                kind="evaluation",
                 request=json.dumps({"checkpoint": None, "postgen": []}),
-                dataset=json.dumps({"name": "t", "version": "v1", "digest": "d", "split": "s"}),
                 dataset_name="still",
+                dataset_version=1,
+                dataset_digest="d",
+                split="s",
                 status="queued",
                 version=1,
                 warnings="[]",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from prescore import captions
+from prescore.files import captions
 from prescore.models import Tokenizer
 from service.contract import settings
 from service.contract.errors import RequestRefused

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prescore import captions
+from prescore.files import captions
 from service.contract import settings
 from service.contract.plan.assets import Places
 from workers.cli.console import USUAL, AsJson, KeyFile, TableOut, Url, errors, names, progresses

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prescore import captions
+from prescore.files import captions
 from prescore.models import Idf, Tokenizer
 from service.contract import settings
 from service.contract.metrics import catalogue

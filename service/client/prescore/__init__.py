@@ -25,8 +25,8 @@ from prescore.models import (
     Score,
     Work,
 )
-from prescore.watched import Result
-from prescore.watching import Watch, watch
+from prescore.training.watched import Result
+from prescore.training.watching import Watch, watch
 
 __all__ = [
     "Checkpoint",

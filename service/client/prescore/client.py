@@ -11,8 +11,13 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel
 
-from prescore import bundles, captions, downloads, events, paging, polling, uploads
 from prescore.errors import InvalidArgument
+from prescore.files import bundles, captions
+from prescore.http import downloads, events, paging, polling, uploads
+from prescore.http.polling import OnChange
+from prescore.http.retries import PASSING
+from prescore.http.transport import Request, Transport, segment
+from prescore.http.uploads import Progress
 from prescore.models import (
     Caption,
     Checkpoint,
@@ -28,10 +33,6 @@ from prescore.models import (
     Standing,
     Tokens,
 )
-from prescore.polling import OnChange
-from prescore.retries import PASSING
-from prescore.transport import Request, Transport, segment
-from prescore.uploads import Progress
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 PATIENCE_SECONDS = 30.0  # a service that is started anew is back by then

@@ -3,9 +3,9 @@
 from typing import Any
 
 from prescore.errors import InvalidArgument
-from prescore.exporting import Export, Exporting
-from prescore.following import OnScores
-from prescore.watching import Watch
+from prescore.training.exporting import Export, Exporting
+from prescore.training.following import OnScores
+from prescore.training.watching import Watch
 
 try:
     from transformers.trainer_callback import TrainerCallback, TrainerControl, TrainerState

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from prescore.exporting import Export, Exporting
-from prescore.watching import Watch
+from prescore.training.exporting import Export, Exporting
+from prescore.training.watching import Watch
 
 if TYPE_CHECKING:  # equal answers where Lightning is installed and where it is not
     Callback = object

@@ -83,6 +83,8 @@ def _rows(verdict: Verdict) -> Iterator[dict[str, Any]]:
             yield {"kind": "pairs", "metric": metric, "what": name, **counts}
 
 
+# matplotlib would save 30 of 45 lines, takes 30 times as long (0.3 s, and 1.4 s to import) and
+# brings 97 MB; plotext draws in terminals.
 def svg(verdict: Verdict) -> str:
     """A dot for each number of the table on a scale from -1 or 0 to 1, with its interval."""
     shown = [row for row in _rows(verdict) if row["value"] is not None]

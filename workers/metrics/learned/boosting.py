@@ -93,6 +93,9 @@ def restored(tensors: Tensors, inputs: int) -> Trees:
     return Trees(features, thresholds, leaves)
 
 
+# scikit-learn's HistGradientBoosting makes the same trees (chances equal to 4e-9), 3 to 9 times as
+# fast on one thread. It would save 65 lines, and brings 59 MB and a second of import; what our
+# files keep of trees is private in it.
 class Learning:
     def __init__(
         self, values: Floats, by_people: NDArray[np.bool_], watched: Floats, recipe: Recipe

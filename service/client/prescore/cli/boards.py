@@ -7,16 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import console, text
+from prescore.cli import console, options, text
 from prescore.models import Scored, Standing
 
 _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
 
 
+@options.spread
 def leaderboard(
     dataset: Annotated[
         str, typer.Argument(metavar="DATASET[/SPLIT]", help="NAME or NAME@VERSION; a split of it.")
     ],
+    *,
     metric: Annotated[str, typer.Option(help="By which they are ranked.")] = "cider_d",
     label: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE: those that have it; may be given again.")
@@ -28,10 +30,8 @@ def leaderboard(
     csv_file: Annotated[
         Path | None, typer.Option("--csv", metavar="F", help="Write them to a CSV file too.")
     ] = None,
-    as_json: console.AsJson = False,
-    url: console.Url = None,
-    key_file: console.KeyFile = None,
-    patience: console.Patience = console.PATIENCE,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
 ) -> None:
     """Rank the finished evaluations of a dataset by a metric.
 
@@ -46,7 +46,7 @@ def leaderboard(
     name, _, split = dataset.partition("/")
     wanted: dict[str, Any] = {"split": split or None, "labels": console.labels(label or [])}
     found: list[Standing] | list[Scored]
-    with console.connected(url, key_file, patience) as client:
+    with console.connected(connection) as client:
         if over_time:
             found = list(islice(client.history(name, metric=metric, **wanted), limit))
         else:

@@ -6,16 +6,18 @@ from typing import Annotated
 
 import typer
 
-from prescore.cli import console, text
+from prescore.cli import console, options, text
 from prescore.models import Compared, Comparison, Moved
 
 _COLUMNS = ("metric", "a", "b", "difference", "low", "high", "p", "minimum_detectable")
 _HEADING = ("", "a", "b", "a - b", "95 %", "p", "detectable")
 
 
+@options.spread
 def compare(
     a: Annotated[str, typer.Argument(metavar="EV", help="A run's id, ev_...")],
     b: Annotated[str, typer.Argument(metavar="EV", help="Another's, of the same images.")],
+    *,
     metrics: Annotated[
         str | None, typer.Option(help="Names by commas; by default those that both show.")
     ] = None,
@@ -26,10 +28,8 @@ def compare(
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Seconds to wait for it at most.")
     ] = None,
-    as_json: console.AsJson = False,
-    url: console.Url = None,
-    key_file: console.KeyFile = None,
-    patience: console.Patience = console.PATIENCE,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
 ) -> None:
     """Tell two runs apart: by how much, how surely, and whether it may be chance.
 
@@ -45,7 +45,7 @@ def compare(
     failed or has not ended in time. 4: no answer of the service.
     """
     names = None if metrics is None else [name.strip() for name in metrics.split(",")]
-    with console.connected(url, key_file, patience) as client:
+    with console.connected(connection) as client:
         found = client.compare(a, b, metrics=names, timeout=timeout)
         if csv_file is not None:
             console.write_csv(csv_file, _COLUMNS, _csv_rows(found))

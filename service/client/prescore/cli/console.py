@@ -1,4 +1,4 @@
-"""What all commands share: options, exit codes, and how they speak to people and programs.
+"""What all commands share: exit codes, and how they speak to people and programs.
 
 Results go to stdout, all else to stderr: bars where that is a terminal, plain lines where not.
 """
@@ -11,15 +11,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich import filesize
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from prescore import uploads
-from prescore.client import DEFAULT_URL, PATIENCE_SECONDS, Client
+from prescore.cli.options import Connection
+from prescore.client import Client
 from prescore.errors import (
     InvalidArgument,
     PrescoreClientError,
@@ -27,6 +26,8 @@ from prescore.errors import (
     ServiceError,
     Unreachable,
 )
+from prescore.files import reading
+from prescore.http import uploads
 from prescore.models import Answer
 
 REFUSED = 1
@@ -35,28 +36,12 @@ FAILED = 3  # the run failed, was canceled or has not ended in time
 UNREACHABLE = 4
 INTERRUPTED = 130
 
-Url = Annotated[
-    str | None,
-    typer.Option(
-        "--url", envvar="PRESCORE_URL", show_default=DEFAULT_URL, help="Where the service is."
-    ),
-]
-KeyFile = Annotated[
-    Path | None, typer.Option("--key-file", help="A file with the key, instead of PRESCORE_KEY.")
-]
-Patience = Annotated[
-    float,
-    typer.Option("--patience", min=0, help="Seconds to go on trying while there is no answer."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-PATIENCE = PATIENCE_SECONDS
-
 
 @contextmanager
-def connected(url: str | None, key_file: Path | None, patience: float) -> Iterator[Client]:
+def connected(connection: Connection) -> Iterator[Client]:
     """A client whose errors end the command: a sentence on stderr and an exit code."""
     try:
-        with opened(url, key_file, patience) as client:
+        with opened(connection) as client:
             yield client
     except PrescoreClientError as error:
         say(str(error))
@@ -64,10 +49,10 @@ def connected(url: str | None, key_file: Path | None, patience: float) -> Iterat
 
 
 @contextmanager
-def opened(url: str | None, key_file: Path | None, patience: float) -> Iterator[Client]:
+def opened(connection: Connection) -> Iterator[Client]:
     """A client whose errors are the caller's."""
-    key = None if key_file is None else _key(key_file)
-    with _warnings_said(), Client(url, key, patience=patience) as client:
+    key = None if connection.key_file is None else _key(connection.key_file)
+    with _warnings_said(), Client(connection.url, key, patience=connection.patience) as client:
         yield client
 
 
@@ -160,7 +145,7 @@ class _Said(logging.Handler):
 
 
 def _key(path: Path) -> str:
-    with uploads.readable(path):
+    with reading.readable(path):
         key = path.read_text(encoding="ascii", errors="replace").strip()
     if not key:
         raise InvalidArgument(f"{path} holds no key")

@@ -5,19 +5,19 @@ from typing import Annotated
 
 import typer
 
-from prescore.cli import console, text
+from prescore.cli import console, options, text
 
 datasets = typer.Typer(help="Add datasets to the service, list those it has.", no_args_is_help=True)
 
 
 @datasets.command()
+@options.spread
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As runs will name it.")],
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A folder or a tar.")],
-    as_json: console.AsJson = False,
-    url: console.Url = None,
-    key_file: console.KeyFile = None,
-    patience: console.Patience = console.PATIENCE,
+    *,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
 ) -> None:
     """Add a dataset bundle as a new version of NAME; the same bytes are the same version.
 
@@ -28,7 +28,7 @@ def add(
         prescore datasets add flickr8k flickr8k.tar --json
     """
     with (
-        console.connected(url, key_file, patience) as client,
+        console.connected(connection) as client,
         console.upload_shown(bundle.name) as progress,
     ):
         dataset = client.add_dataset(name, bundle, progress)
@@ -39,18 +39,18 @@ def add(
 
 
 @datasets.command(name="list")
+@options.spread
 def list_(
-    as_json: console.AsJson = False,
-    url: console.Url = None,
-    key_file: console.KeyFile = None,
-    patience: console.Patience = console.PATIENCE,
+    *,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
 ) -> None:
     """List the datasets that the service has.
 
     prescore datasets list
     prescore datasets list --json | jq -r '.[].name'
     """
-    with console.connected(url, key_file, patience) as client:
+    with console.connected(connection) as client:
         found = list(client.datasets())
     if as_json:
         console.show_json(*found, many=True)

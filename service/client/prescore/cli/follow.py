@@ -14,8 +14,8 @@ from rich.text import Text
 from prescore.cli import console, text
 from prescore.client import Client
 from prescore.errors import TimedOut
+from prescore.http.polling import OnChange
 from prescore.models import Evaluation
-from prescore.polling import OnChange
 
 
 def follow(client: Client, id_: str, timeout: float | None = None) -> Evaluation:

@@ -3,12 +3,13 @@
 import hashlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import asking, console, surroundings, text
+from prescore.cli import asking, console, options, surroundings, text
 from prescore.cli.follow import follow
 from prescore.cli.outcomes import Outcome, is_decided
 from prescore.cli.reports import Reports, tell_github
@@ -17,27 +18,18 @@ from prescore.errors import InvalidArgument, PrescoreClientError
 from prescore.models import Evaluation
 
 
+@options.spread
 def gate(
-    target: asking.Target,
-    dataset: asking.Split,
+    target: options.Target,
+    dataset: options.Split,
+    *,
     gate: Annotated[
         list[str],
         typer.Option(help="Such as 'cider_d >= baseline - 0.01'; may be given many times."),
     ],
-    baseline: asking.Baseline = None,
-    trust: asking.Trust = None,
-    until: asking.UntilWhen = None,
-    pregen: asking.Pregen = None,
-    postgen: asking.Postgen = None,
-    beam: asking.Beam = None,
-    min_words: asking.MinWords = None,
-    max_words: asking.MaxWords = None,
-    unk: asking.Unk = None,
-    tokenizer: asking.OfWords = None,
-    subset: asking.Subset = False,
-    idf: asking.IdfOf = None,
-    label: asking.Labels = None,
-    deadline: asking.Deadline = None,
+    judging: options.Judging,
+    scoring: options.Scoring,
+    run: options.Run,
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Seconds to wait; the run goes on after them.")
     ] = None,
@@ -50,10 +42,8 @@ def gate(
     ] = None,
     json_out: Annotated[Path | None, typer.Option(metavar="F", help="Write --json's JSON.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="F", help="Write the gates as CSV.")] = None,
-    as_json: console.AsJson = False,
-    url: console.Url = None,
-    key_file: console.KeyFile = None,
-    patience: console.Patience = console.PATIENCE,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
 ) -> None:
     """Let CI pass or fail by the scores of a checkpoint, or of captions that it wrote.
 
@@ -79,27 +69,12 @@ def gate(
     """
     around = surroundings.find(os.environ)
     reports = Reports(junit, json_out, csv)
-    fields = asking.fields(
-        dataset,
-        pregen=pregen,
-        postgen=postgen,
-        beam=beam,
-        min_words=min_words,
-        max_words=max_words,
-        unk=unk,
-        label=[*(f"{name}={value}" for name, value in around.labels.items()), *(label or ())],
-        subset=subset,
-        tokenizer=tokenizer,
-        idf=idf,
-        gates=gate,
-        baseline=baseline,
-        trust=trust or None,
-        until=until,
-        deadline=deadline,
-    )
+    labels = [f"{name}={value}" for name, value in around.labels.items()]
+    run = replace(run, label=[*labels, *(run.label or ())])
+    fields = asking.fields(dataset, gate, scoring, judging, run)
     try:
         reports.check()
-        with console.opened(url, key_file, patience) as client:
+        with console.opened(connection) as client:
             request = {**fields, **asking.source(client, target)}
             evaluation = _submitted(client, request, _key(once_for, around, request))
             outcome = Outcome.of(follow(client, evaluation.id, timeout))

@@ -11,8 +11,8 @@ from prescore.errors import (
     ServiceError,
     Unreachable,
 )
+from prescore.http.retries import PASSING
 from prescore.models import Evaluation, Gate
-from prescore.retries import PASSING
 
 PASSED = 0
 GATE_FAILED = 1

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from prescore.cli import console, text
+from prescore.cli import console, options, text
 from prescore.cli.follow import follow
 from prescore.models import Evaluation, PregenScores, Score
 
@@ -13,12 +13,12 @@ Id = Annotated[str, typer.Argument(metavar="EV", help="The run's id, ev_...")]
 COLUMNS = ("name", "value", "low", "high", "family", "higher_is_better", "signature")
 
 
+@options.spread
 def status(
     id_: Id,
-    as_json: console.AsJson = False,
-    url: console.Url = None,
-    key_file: console.KeyFile = None,
-    patience: console.Patience = console.PATIENCE,
+    *,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
 ) -> None:
     """Say how a run is at this moment: its works, its scores, what went wrong.
 
@@ -27,16 +27,16 @@ def status(
 
     Exit 0: it is queued, running or has succeeded. 3: it failed or was canceled.
     """
-    with console.connected(url, key_file, patience) as client:
+    with console.connected(connection) as client:
         _end_with(client.evaluation(id_), as_json=as_json)
 
 
+@options.spread
 def watch(
     id_: Id,
-    as_json: console.AsJson = False,
-    url: console.Url = None,
-    key_file: console.KeyFile = None,
-    patience: console.Patience = console.PATIENCE,
+    *,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
 ) -> None:
     """Follow a run until its end, then print its scores.
 
@@ -46,22 +46,22 @@ def watch(
 
     Exit 0: it has succeeded. 3: it failed or was canceled. 130: Ctrl-C.
     """
-    with console.connected(url, key_file, patience) as client:
+    with console.connected(connection) as client:
         _end_with(follow(client, id_), as_json=as_json)
 
 
+@options.spread
 def cancel(
     id_: Id,
-    as_json: console.AsJson = False,
-    url: console.Url = None,
-    key_file: console.KeyFile = None,
-    patience: console.Patience = console.PATIENCE,
+    *,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
 ) -> None:
     """Stop a run. What it has computed stays; work that other runs need goes on.
 
     prescore cancel ev_2f9c
     """
-    with console.connected(url, key_file, patience) as client:
+    with console.connected(connection) as client:
         evaluation = client.cancel(id_)
     if as_json:
         console.show_json(evaluation)
@@ -69,18 +69,18 @@ def cancel(
         console.show(text.aligned([(evaluation.id, evaluation.status)]))
 
 
+@options.spread
 def scores(
     id_: Id,
+    *,
     pregen: Annotated[
         bool, typer.Option("--pregen", help="All the pre-gen scores instead of the chief ones.")
     ] = False,
     csv_file: Annotated[
         Path | None, typer.Option("--csv", metavar="F", help="Write them to a CSV file too.")
     ] = None,
-    as_json: console.AsJson = False,
-    url: console.Url = None,
-    key_file: console.KeyFile = None,
-    patience: console.Patience = console.PATIENCE,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
 ) -> None:
     """Print the scores that a run has by now.
 
@@ -89,7 +89,7 @@ def scores(
 
     Exit 0: there they are. 3: the run failed or was canceled; so much is there.
     """
-    with console.connected(url, key_file, patience) as client:
+    with console.connected(connection) as client:
         evaluation = client.evaluation(id_)
         found = client.pregen(id_) if pregen else evaluation.scores
         if csv_file is not None:

@@ -4,40 +4,29 @@ from typing import Annotated
 
 import typer
 
-from prescore.cli import asking, console, text
+from prescore.cli import asking, console, options, text
 from prescore.cli.follow import follow
 from prescore.models import Evaluation
 
 
+@options.spread
 def submit(
-    target: asking.Target,
-    dataset: asking.Split,
-    pregen: asking.Pregen = None,
-    postgen: asking.Postgen = None,
-    beam: asking.Beam = None,
-    min_words: asking.MinWords = None,
-    max_words: asking.MaxWords = None,
-    unk: asking.Unk = None,
-    tokenizer: asking.OfWords = None,
-    subset: asking.Subset = False,
-    idf: asking.IdfOf = None,
+    target: options.Target,
+    dataset: options.Split,
+    *,
+    scoring: options.Scoring,
     gate: Annotated[
         list[str] | None,
         typer.Option(help="Such as 'cider_d >= 0.4'. `prescore gate` exits by the verdict."),
     ] = None,
-    baseline: asking.Baseline = None,
-    trust: asking.Trust = None,
-    until: asking.UntilWhen = None,
-    label: asking.Labels = None,
-    deadline: asking.Deadline = None,
+    judging: options.Judging,
+    run: options.Run,
     wait: Annotated[bool, typer.Option("--wait", help="Until its end; shows how it goes.")] = False,
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Seconds to --wait; the run goes on after them.")
     ] = None,
-    as_json: console.AsJson = False,
-    url: console.Url = None,
-    key_file: console.KeyFile = None,
-    patience: console.Patience = console.PATIENCE,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
 ) -> None:
     """Score a checkpoint, or captions that it wrote, on one split of a dataset.
 
@@ -57,25 +46,8 @@ def submit(
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout goes with --wait")
-    fields = asking.fields(
-        dataset,
-        pregen=pregen,
-        postgen=postgen,
-        beam=beam,
-        min_words=min_words,
-        max_words=max_words,
-        unk=unk,
-        label=label,
-        subset=subset,
-        tokenizer=tokenizer,
-        idf=idf,
-        gates=gate or None,
-        baseline=baseline,
-        trust=trust or None,
-        until=until,
-        deadline=deadline,
-    )
-    with console.connected(url, key_file, patience) as client:
+    fields = asking.fields(dataset, gate, scoring, judging, run)
+    with console.connected(connection) as client:
         evaluation = client.submit(**fields, **asking.source(client, target))
         if wait:
             console.say(f"submitted {evaluation.id}")

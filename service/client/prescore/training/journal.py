@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from prescore.watched import Result
+from prescore.training.watched import Result
 
 _log = logging.getLogger("prescore")
 

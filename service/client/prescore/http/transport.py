@@ -17,8 +17,8 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from prescore.errors import InvalidArgument, Refused, ServiceError, Unreachable
+from prescore.http.retries import PASSING, Backoff, persistently
 from prescore.models import Problem
-from prescore.retries import PASSING, Backoff, persistently
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 30.0

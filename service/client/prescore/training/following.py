@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from prescore import retries
 from prescore.client import IN_FLIGHT, Client
 from prescore.errors import InvalidArgument, PrescoreClientError
-from prescore.journal import Journal
+from prescore.files.reading import readable
+from prescore.http import retries
+from prescore.http.retries import PASSING
 from prescore.models import Evaluation
-from prescore.retries import PASSING
-from prescore.uploads import readable
+from prescore.training.journal import Journal
 
 MOST_OPEN = 8  # evaluations that are under way at once
 LEAVE_SECONDS = 1.0  # for a request that is on the wire when all is abandoned

@@ -5,12 +5,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypedDict, Unpack
 
-from prescore import watched
 from prescore.client import PATIENCE_SECONDS, Client
 from prescore.errors import InvalidArgument
-from prescore.following import Follower, Limits, OnScores
-from prescore.journal import Journal
-from prescore.watched import Result
+from prescore.training import watched
+from prescore.training.following import Follower, Limits, OnScores
+from prescore.training.journal import Journal
+from prescore.training.watched import Result
 
 WAITING = 2
 TIMEOUT_SECONDS = 600.0

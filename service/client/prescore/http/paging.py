@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from prescore.http.transport import Request, Transport
 from prescore.models import Answer
-from prescore.transport import Request, Transport
 
 M = TypeVar("M", bound=BaseModel)
 

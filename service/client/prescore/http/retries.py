@@ -16,6 +16,9 @@ T = TypeVar("T")
 _log = logging.getLogger("prescore")
 
 
+# Tried with tenacity: 7 lines more, and 17 us a call instead of 0.3, for those who listen to events
+# or watch a training need pauses of their own. httpx-retries repeats one request; an attempt here
+# may be several (ask, then upload), and makes a streamed body anew.
 class Backoff:
     """The pauses of one series of attempts, which ends `patience` seconds after its start."""
 

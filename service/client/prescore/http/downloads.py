@@ -1,9 +1,9 @@
-"""Files on their way from the service: whole or not at all."""
+"""Downloads: a file comes whole or not at all."""
 
 from pathlib import Path
 
 from prescore.errors import InvalidArgument
-from prescore.transport import Request, Transport
+from prescore.http.transport import Request, Transport
 
 
 def save(transport: Transport, request: Request, path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from prescore.watching import Watch, watch
+from prescore.training.watching import Watch, watch
 
 Export = Callable[[Any, Path], object]
 Told = tuple[int, dict[str, float]]

@@ -7,8 +7,8 @@ from typing import TypeVar
 import httpx
 
 from prescore.errors import TimedOut
+from prescore.http.transport import Request, Transport, retry_after
 from prescore.models import Evaluation, Run
-from prescore.transport import Request, Transport, retry_after
 
 HOLD_SECONDS = 20  # below the 30 to 60 s after which proxies give up
 NEWS_GAP_SECONDS = 0.1  # polls are no closer than that, whatever the service does

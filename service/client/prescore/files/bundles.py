@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prescore.errors import InvalidArgument
-from prescore.uploads import Body, file_body, read_exactly, readable
+from prescore.files.reading import Body, file_body, read_exactly, readable
 
 CAPTIONS = "captions.jsonl"
 FEATURES = "features.safetensors"

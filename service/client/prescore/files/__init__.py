@@ -1,0 +1,1 @@
+"""Files of this machine that are given to the service."""

@@ -1,0 +1,49 @@
+"""Files read as they were found: their digest, and their bytes as the body of a request."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from prescore.errors import InvalidArgument
+
+CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Body:
+    """Bytes whose number is known beforehand, and that can be had again for every attempt."""
+
+    size: int
+    chunks: Callable[[], Iterator[bytes]]
+
+
+def digest_of(path: Path) -> str:
+    with readable(path), path.open("rb") as stream:
+        return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def file_body(path: Path) -> Body:
+    with readable(path):
+        size = path.stat().st_size
+    return Body(size, lambda: read_exactly(path, size))
+
+
+def read_exactly(path: Path, size: int) -> Iterator[bytes]:
+    """Their number was promised to the service; a file that somebody writes to is told."""
+    with readable(path), path.open("rb") as stream:
+        left = size
+        while left and (chunk := stream.read(min(CHUNK_BYTES, left))):
+            left -= len(chunk)
+            yield chunk
+        if left or stream.read(1):
+            raise InvalidArgument(f"{path} changed while it was read; is it still being written?")
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,1 @@
+"""HTTP as the client speaks it: one transport, and what goes over it."""

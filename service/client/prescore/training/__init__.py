@@ -1,0 +1,1 @@
+"""A training run whose checkpoints are scored while it goes on."""
