@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,58 @@ def test_the_install_line_of_the_readme_gives_working_commands(clone, tmp_path):
         "from workers.inference import decoding, prefix, scoring; from workers.lab import training"
     )
     _run(binaries / "python", "-c", code, cwd=tmp_path)
+
+
+IMPORT_THE_CONTRACT = """
+import importlib, pkgutil, sys
+import service.contract
+walk = pkgutil.walk_packages(service.contract.__path__, "service.contract.")
+names = [each.name for each in walk]
+for name in names:
+    importlib.import_module(name)
+print(len(names), service.contract.__file__)
+"""
+PYDANTIC = (
+    "pydantic",
+    "pydantic-core",
+    "annotated-types",
+    "typing-extensions",
+    "typing-inspection",
+)
+
+
+def _packages(distribution):
+    """The folders and modules that it has put beside each other."""
+    tops = {Path(str(file)).parts[0] for file in metadata.files(distribution) or ()}
+    place = Path(str(metadata.distribution(distribution).locate_file("")))
+    return [place / top for top in tops if "dist-info" not in top and (place / top).exists()]
+
+
+def test_the_contract_imports_where_there_is_pydantic_and_nothing_else(tmp_path):
+    """No site-packages: copies of the contract, and links to pydantic and what that needs."""
+    shutil.copytree(ROOT / "service" / "contract", tmp_path / "service" / "contract")
+    shutil.copy(ROOT / "service" / "__init__.py", tmp_path / "service")
+    for package in chain.from_iterable(map(_packages, PYDANTIC)):
+        (tmp_path / package.name).symlink_to(package)
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        f"import sys; sys.path.append({str(tmp_path)!r})\n",
+    ]
+    command[-1] += IMPORT_THE_CONTRACT
+    found = _run(*command, cwd=tmp_path).split()
+    assert int(found[0]) > 30
+    assert found[1].startswith(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_the_contract_installs_where_there_is_pydantic_and_nothing_else(clone, tmp_path):
+    binaries = _environment(tmp_path / "venv")
+    pip = (binaries / "python", "-m", "pip", "install", "-q", "-c", "deploy/constraints.txt")
+    _run(*pip, "pydantic", cwd=clone)
+    _run(*pip, "--no-deps", ".", cwd=clone)
+    found = _run(binaries / "python", "-c", IMPORT_THE_CONTRACT, cwd=tmp_path).split()
+    assert int(found[0]) > 30
+    assert found[1].startswith(str(tmp_path))

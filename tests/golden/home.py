@@ -48,7 +48,7 @@ def restore(home: Path, url: str | None = None) -> None:
     """On SQLite at home, or on an empty database."""
     home.mkdir(parents=True, exist_ok=True)
     engine = _record_at(home) if url is None else database.connect(url)
-    _restore_record(engine)
+    restore_record(engine)
     engine.dispose()
     for digest, data in blobs().items():
         name = digest.removeprefix("sha256:")
@@ -115,7 +115,7 @@ def _tables(engine: sa.Engine) -> dict[str, sa.Table]:
     return dict(metadata.tables)
 
 
-def _restore_record(engine: sa.Engine) -> None:
+def restore_record(engine: sa.Engine) -> None:
     record = read("record")
     with engine.begin() as connection:
         configuration = database._configuration()

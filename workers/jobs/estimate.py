@@ -4,6 +4,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from service.contract import results
+from service.contract.api.evaluations import EstimateOut
 from service.contract.errors import MetricFailed
 from workers.jobs.request import Request, Result
 from workers.jobs.toolbox import Toolbox
@@ -42,8 +43,10 @@ def look(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         seen = looks.after(looks.read(before) if before else None, batches)
     known = order.read(request.inputs["order"]).known
     said = looks.tell(seen, known, _baselines(request, len(known)))
-    signatures = {name: seen.signatures[name] for name in said}
-    summary = results.Estimated.model_validate({"estimate": said, "signature": signatures})
+    summary = results.Estimated(
+        estimate={name: EstimateOut.model_validate(each) for name, each in said.items()},
+        signature={name: seen.signatures[name] for name in said},
+    )
     return Result(lambda path: looks.write(path, seen), summary)
 
 

@@ -1,0 +1,74 @@
+"""The record of an older version, moved to this one and back, on either database."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+
+import outside
+from golden import home
+from service.works import database
+from service.works.tables import metadata
+
+KIND = {"ev": "evaluation", "cp": "comparison", "pb": "probes", "ln": "training", "st": "study"}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def before(request, tmp_path) -> Iterator[sa.Engine]:
+    """As version 0.1.0 filled it."""
+    if request.param == "sqlite":
+        engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+        home.restore_record(engine)
+        yield engine
+        engine.dispose()
+        return
+    with outside.or_skip(outside.postgres_database()) as url:
+        engine = database.connect(url)
+        home.restore_record(engine)
+        yield engine
+        engine.dispose()
+
+
+def _rows(engine, table):
+    found = sa.Table(table, sa.MetaData(), autoload_with=engine)
+    with engine.connect() as connection:
+        return sorted((dict(row._mapping) for row in connection.execute(sa.select(found))), key=str)
+
+
+def _move(engine, to):
+    with engine.begin() as connection:
+        configuration = database._configuration()
+        configuration.attributes["connection"] = connection
+        (command.upgrade if to == "head" else command.downgrade)(configuration, to)
+
+
+def test_every_run_is_found_by_its_kind_and_its_datasets_own_columns(before):
+    then = {row["id"]: row for row in _rows(before, "evaluations")}
+    _move(before, "head")
+    now = {row["id"]: row for row in _rows(before, "runs")}
+    assert now.keys() == then.keys()
+    assert {row["kind"] for row in now.values()} == set(KIND.values())
+    for identity, row in now.items():
+        pinned = json.loads(then[identity].pop("dataset"))
+        assert row.pop("kind") == KIND[identity[:2]]
+        assert f"v{row.pop('dataset_version')}" == pinned["version"]
+        assert (row.pop("dataset_digest"), row.pop("split")) == (pinned["digest"], pinned["split"])
+        assert row == then[identity]
+
+
+def test_there_and_back_is_where_it_was(before):
+    tables = sa.inspect(before).get_table_names()
+    then = {name: _rows(before, name) for name in tables}
+    _move(before, "head")
+    _move(before, home.read("record")["revision"])
+    assert {name: _rows(before, name) for name in sa.inspect(before).get_table_names()} == then
+
+
+def test_migrations_make_the_tables_that_the_code_knows(before):
+    _move(before, "head")
+    with before.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []

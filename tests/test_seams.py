@@ -1,0 +1,124 @@
+"""Seams of the house, read in the source tree: what is known in one place is spelled in one."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.contract import results
+from service.contract.results import SUMMARIES, Scored
+from service.runs.kinds import KINDS
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("service/works", "service/stored", "service/runs", "service/http", "workers")
+# Where summaries are written and read: elsewhere the same words are tensors' or answers' names.
+AT_THE_RECORD = (
+    "service/works",
+    "service/runs",
+    "workers/jobs",
+    "workers/offline",
+    "workers/runtime",
+)
+
+
+def _trees(*rooms) -> Iterator[tuple[str, ast.Module]]:
+    for room in rooms:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            if "migrations" not in path.parts:
+                yield str(path.relative_to(ROOT)), ast.parse(path.read_text("utf-8"))
+
+
+def _asked_by_name(tree) -> Iterator[tuple[int, object]]:
+    """`x["name"]`, `x.get("name")`, `x.pop("name")`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(slice=ast.Constant(value=name)):
+                yield node.lineno, name
+            case ast.Call(
+                func=ast.Attribute(attr="get" | "pop"), args=[ast.Constant(value=name), *_]
+            ):
+                yield node.lineno, name
+
+
+def test_a_summarys_key_is_read_as_a_field_and_nowhere_by_its_name():
+    """service/contract/results.py alone spells them."""
+    keys = {key for model in (Scored, *SUMMARIES.values()) for key in model.model_fields}
+    assert {"scores", "intervals", "estimate", "comparison", "forecast", "rows", "health"} <= keys
+    found = [
+        (path, line, name)
+        for path, tree in _trees(*AT_THE_RECORD)
+        for line, name in _asked_by_name(tree)
+        if name in keys - _OTHERS_TOO
+    ]
+    assert found == []
+
+
+# Words of summaries that are parameters and inputs of works too, which are named in keys.
+_OTHERS_TOO = {"tokenizer", "features", "learner", "training"}
+
+
+def test_what_a_run_keeps_of_its_request_is_read_as_a_field_too():
+    kept = (results.EvaluationKept, results.Past, results.ComparisonKept, results.StudyKept)
+    keys = {key for model in kept for key in model.model_fields}
+    of_works = {"a", "b", "checkpoint", "pregen", "decoding", "tokenizer", "idf", "bertscore"}
+    found = [
+        (path, line, name)
+        for path, tree in _trees("service/works", "service/runs")
+        for line, name in _asked_by_name(tree)
+        if name in keys - of_works - {"result"}  # a column of works
+    ]
+    assert found == []
+
+
+def _calls(tree, method) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=attr, value=of), args=[first, *_]) if (
+                attr == method
+            ):
+                yield node.lineno, f"{ast.unparse(of)}.{method}({ast.unparse(first)})"
+
+
+def test_no_kind_of_run_is_told_by_how_its_id_begins():
+    prefixes = {offered.kind.prefix for offered in KINDS.values()}
+    assert "ev" in prefixes
+    beginnings = {f"{prefix}_" for prefix in prefixes}
+    found = []
+    for path, tree in _trees(*ROOMS):
+        found += [
+            (path, line, text)
+            for line, text in _calls(tree, "startswith")
+            if any(f"{quote}{each}" in text for each in beginnings for quote in "'\"")
+            or text.split(".")[-2] in ("id", "identity")
+        ]
+        found += [
+            (path, node.lineno, node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and node.value in beginnings
+        ]
+    assert found == []
+
+
+def test_no_dataset_is_found_by_the_text_of_an_answer():
+    """Rows are found by columns; the JSON of an answer is for who asked."""
+    found = [
+        (path, line, text)
+        for path, tree in _trees("service/works", "service/stored", "service/runs")
+        for method in ("like", "contains", "__eq__")
+        for line, text in _calls(tree, method)
+    ]
+    found += [
+        (path, node.lineno, ast.unparse(node))
+        for path, tree in _trees("service/works", "service/stored", "service/runs")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare) and "model_dump_json" in ast.unparse(node)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_of_run_is_named_as_its_row_is(name):
+    kind = KINDS[name].kind
+    assert kind.name == name
+    assert kind.new_id().partition("_")[0] == kind.prefix
