@@ -24,7 +24,7 @@ from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
 from service.contract.metrics.catalogue import POSTGEN, work_of
-from service.runs import base, csv_lines, evaluations, search
+from service.runs import base, evaluations, search
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
@@ -81,12 +81,12 @@ def captions(parts: Parts, identity: str, limit: int, cursor: str | None) -> Cap
     return CaptionPage(items=items, next=search.write_cursor(of, start + limit) if more else None)
 
 
-def captions_csv(parts: Parts, identity: str) -> Iterator[str]:
+def captions_sheet(parts: Parts, identity: str) -> Iterator[Sequence[object]]:
     rows = rows_of(parts, identity)
     names = list(rows[0].scores) if rows else []
-    yield csv_lines.line(["image", "caption", *names])
+    yield ["image", "caption", *names]
     for row in rows:
-        yield csv_lines.line([row.image, row.caption, *(row.scores[name] for name in names)])
+        yield [row.image, row.caption, *(row.scores[name] for name in names)]
 
 
 def captions_columns(parts: Parts, identity: str) -> Iterator[bytes]:

@@ -17,14 +17,14 @@ from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
 from service.contract.results import EvaluationKept
-from service.runs import base, csv_lines, search
+from service.runs import base, search
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 from service.works.tables import labels, runs, score_rows
 
 _BOARD, _HISTORY = "leaderboard", "history"
-_CSV = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
+_COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
 
 
 @dataclass(frozen=True)
@@ -70,16 +70,16 @@ def history(
     return ScoreHistory(**_described(found, asked), items=shown, next=page.next)
 
 
-def sheet(page: Leaderboard | ScoreHistory) -> Iterator[str]:
-    """The page as CSV; labels as JSON."""
+def sheet(page: Leaderboard | ScoreHistory) -> Iterator[Sequence[object]]:
+    """The page as rows of a table, the columns' names first; labels as JSON."""
     ranked = isinstance(page, Leaderboard)
-    yield csv_lines.line(("rank", "tied", *_CSV) if ranked else _CSV)
+    yield ("rank", "tied", *_COLUMNS) if ranked else _COLUMNS
     for item in page.items:
         low, high = item.interval or (None, None)
         text = json.dumps(item.labels, ensure_ascii=False)
         place = (item.rank, item.tied) if isinstance(item, Standing) else ()
         facts = item.evaluation, item.checkpoint, item.value, low, high, item.created_at, text
-        yield csv_lines.line((*place, *facts))
+        yield (*place, *facts)
 
 
 def _higher_is_better(metric: str) -> bool:

@@ -13,20 +13,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.api.problems import RunProblem
-from service.contract.api.runs import ProgressOut
 from service.contract.api.studies import (
     CorrelatedOut,
     CorrelationOut,
-    CorrelationsOut,
     LeftOut,
     StudyIn,
     StudyOut,
     StudyRunOut,
-    StudyUnderWay,
 )
 from service.contract.api.texts import STUDY, rfc3339
-from service.contract.errors import InvalidRequest, NotFound
+from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
 from service.contract.metrics.catalogue import kind_of
 from service.contract.plan import studies
@@ -34,37 +30,26 @@ from service.contract.plan.planning import Plan
 from service.contract.plan.studies import FAMILIES, SORTED_BY, STRATA, Idf, Studied
 from service.contract.plan.works import Blob, Work
 from service.contract.results import Scored, StudyFile, StudyKept, StudyMetric, StudyPair
-from service.runs import base, csv_lines, evaluations
+from service.runs import base, evaluations
 from service.runs.base import Kind, Looked, Run
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
-from service.works.tables import labels, needs, run_works, runs, work_rows
+from service.works.tables import run_works, runs, work_rows
 
 FEWEST = 3  # models: fewer have no rank agreement
 _HEADLINE = frozenset(catalogue.metric(name).name for name in catalogue.HEADLINE)
-_CSV = ("postgen", "place", "pregen", "r", "r2", "p", "spearman", "spearman_p", "models")
 _MOST = 200  # evaluations, the latest ones: 15 rows of each
 _OTHERS = ("columns", "captions", "references")
 _STUDY = "study"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """`limit`: so many of the best of each metric; the headline ones are there in any case."""
-
-    dataset: str
-    split: str | None = None
-    idf: Idf = "dataset"
-    limit: int = 20
 
 
 def begin(parts: Parts, request: StudyIn) -> Run:
     """Refused where there is too little to study."""
     pinned = datasets.pin(parts.records, request.dataset)
     with parts.records.reading() as connection:
-        material = _find(connection, pinned, request.idf)
-    reason = _hindrance(pinned, material)
+        material = find(connection, pinned, request.idf)
+    reason = hindrance(pinned, material)
     if reason is not None:
         raise InvalidRequest(reason, [("/dataset", "expected a split with more to study")])
     kept = StudyKept(
@@ -80,37 +65,6 @@ def begin(parts: Parts, request: StudyIn) -> Run:
     )
 
 
-def correlations(parts: Parts, asked: Asked) -> CorrelationsOut:
-    """The last study that finished and the one under way; looking starts none."""
-    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
-    with parts.records.reading() as connection:
-        material = _find(connection, pinned, asked.idf)
-        latest = _latest(connection, pinned, asked.idf)
-        finished = _latest(connection, pinned, asked.idf, status="succeeded")
-        open_one = latest if latest is not None and latest.status != "succeeded" else None
-        under_way = None if open_one is None else _under_way(connection, open_one)
-    return CorrelationsOut(
-        dataset=pinned.out,
-        study=None if finished is None else _last(parts, finished, asked.limit),
-        under_way=under_way,
-        none_because=_hindrance(pinned, material),
-    )
-
-
-def sheet(parts: Parts, asked: Asked) -> Iterator[str]:
-    """The last study that finished, whole, as CSV."""
-    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
-    with parts.records.reading() as connection:
-        finished = _latest(connection, pinned, asked.idf, status="succeeded")
-    if finished is None:
-        raise NotFound(f"no study of {pinned} has finished (yet)")
-    yield csv_lines.line(_CSV)
-    for postgen, found in _last(parts, finished, len(catalogue.PREGEN)).metrics.items():
-        for each in found.correlations:
-            own = each.model_dump() | {"postgen": postgen, "pregen": each.metric}
-            yield csv_lines.line(own[name] for name in _CSV)
-
-
 def _answer(parts: Parts, looked: Looked) -> StudyRunOut:
     (work,) = looked.works
     done = work["status"] == "done"
@@ -118,11 +72,11 @@ def _answer(parts: Parts, looked: Looked) -> StudyRunOut:
     return StudyRunOut(
         **looked.common,
         idf=kept.idf,
-        study=_study(parts, looked.row, work["result"], kept.limit) if done else None,
+        study=read(parts, looked.row, work["result"], kept.limit) if done else None,
     )
 
 
-def _hindrance(pinned: Pinned, material: "Material") -> str | None:
+def hindrance(pinned: Pinned, material: "Material") -> str | None:
     if pinned.images < STRATA:
         return f"{STRATA} strata need as many images, {pinned} has {pinned.images}"
     found = len(material.models)
@@ -134,51 +88,8 @@ def _hindrance(pinned: Pinned, material: "Material") -> str | None:
     return None
 
 
-def _latest(
-    connection: Connection, pinned: Pinned, idf: Idf, status: str | None = None
-) -> Row[Any] | None:
-    """With the key of its work."""
-    query = (
-        sa.select(runs, run_works.c.work_key)
-        .join(run_works, run_works.c.run_id == runs.c.id)
-        .join(labels, labels.c.run_id == runs.c.id)
-        .where(
-            runs.c.kind == KIND.name,
-            base.on_split(pinned),
-            labels.c.name == "idf",
-            labels.c.value == idf,
-            *([] if status is None else [runs.c.status == status]),
-        )
-        .order_by(runs.c.created_at.desc(), runs.c.id.desc())
-        .limit(1)
-    )
-    return connection.execute(query).first()
-
-
-def _under_way(connection: Connection, row: Row[Any]) -> StudyUnderWay:
-    part = (
-        sa.select(work_rows.c.status)
-        .join(needs, needs.c.needs_key == work_rows.c.key)
-        .where(needs.c.work_key == row.work_key)
-    )
-    statuses = connection.execute(part).scalars().all()
-    own = connection.execute(
-        sa.select(work_rows.c.error).where(work_rows.c.key == row.work_key)
-    ).scalar()
-    return StudyUnderWay(
-        status=row.status,
-        progress=ProgressOut(done=statuses.count("done"), total=len(statuses)),
-        error=RunProblem.model_validate_json(own) if own and row.status == "failed" else None,
-        created_at=rfc3339(row.created_at),
-    )
-
-
-def _last(parts: Parts, row: Row[Any], limit: int) -> StudyOut:
-    (work,) = json.loads(row.snapshot)
-    return _study(parts, row, work["result"], limit)
-
-
-def _study(parts: Parts, row: Row[Any], result: str, limit: int) -> StudyOut:
+def read(parts: Parts, row: Row[Any], result: str, limit: int) -> StudyOut:
+    """What its work wrote; `limit`: so many of the best of each metric, and the headline ones."""
     found = StudyFile.model_validate_json(parts.blobs.path(result).read_bytes())
     kept = StudyKept.model_validate_json(row.request)
     return StudyOut(
@@ -226,7 +137,7 @@ class _Finished:
     signatures: Mapping[str, str]
 
 
-def _find(connection: Connection, dataset: Pinned, idf: Idf) -> Material:
+def find(connection: Connection, dataset: Pinned, idf: Idf) -> Material:
     """One evaluation for each model; all scores by one metric have one signature."""
     finished = list(_finished(connection, dataset))
     left_out: list[LeftOut] = []

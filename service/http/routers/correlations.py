@@ -13,16 +13,15 @@ from service.contract.errors import (
     StoreUnavailable,
 )
 from service.contract.plan.studies import Idf
-from service.http import openapi
+from service.http import openapi, sheets
 from service.http.dependencies import Service
 from service.http.routers.datasets import Reference
 from service.http.routers.parameters import Digits
 from service.http.routers.polling import RETRY_AFTER
-from service.runs import studies
-from service.runs.studies import Asked
+from service.runs import correlations
+from service.runs.correlations import Asked
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
-_CSV = "text/csv"
 
 
 @router.get(
@@ -34,13 +33,13 @@ _CSV = "text/csv"
     "text/csv` the whole of the former as CSV (404 where there is none).",
     responses={
         200: {
-            "content": {_CSV: {"schema": {"type": "string"}}},
+            "content": {sheets.TYPE: {"schema": {"type": "string"}}},
             **openapi.headers("Retry-After"),
         },
         **openapi.refusals(NotFound, BlobMissing, BlobDamaged, StoreUnavailable, InvalidRequest),
     },
 )
-def correlations(
+def get_correlations(
     name: Reference,
     service: Service,
     response: Response,
@@ -63,9 +62,9 @@ def correlations(
     /v1/studies` makes one; looking makes none.
     """
     asked = Asked(name, split, idf, limit)
-    if accept is not None and _CSV in accept:
-        return Response("".join(studies.sheet(service, asked)), media_type=_CSV)
-    found = studies.correlations(service, asked)
+    if sheets.is_wanted(accept):
+        return sheets.answer(correlations.sheet(service, asked))
+    found = correlations.look(service, asked)
     if found.under_way is not None:
         response.headers["Retry-After"] = RETRY_AFTER
     return found

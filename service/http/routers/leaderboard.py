@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from service.contract.api.leaderboard import Leaderboard, ScoreHistory
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
-from service.http import openapi
+from service.http import openapi, sheets
 from service.http.dependencies import Service
 from service.http.routers.datasets import Reference
 from service.http.routers.parameters import Cursor, Digits
@@ -15,9 +15,8 @@ from service.runs.leaderboard import Asked
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
 _PARAMETERS = ("metric", "split", "signature", "limit", "cursor")
-_CSV = "text/csv"
 _RESPONSES: openapi.Responses = {
-    200: {"content": {_CSV: {"schema": {"type": "string"}}}},
+    200: {"content": {sheets.TYPE: {"schema": {"type": "string"}}}},
     **openapi.refusals(NotFound, InvalidCursor, InvalidRequest, UnknownMetric),
 }
 _PAGE = "A page; with `Accept: text/csv` all of it as CSV."
@@ -64,8 +63,8 @@ def get_leaderboard(
     """The best first. Ties within the interval are shown as ties; what scores the same again is
     not listed again. Evaluations of a part of the split are left out.
     """
-    if accept is not None and _CSV in accept:
-        return _sheet(leaderboard.ranked(service, asked))
+    if sheets.is_wanted(accept):
+        return sheets.answer(leaderboard.sheet(leaderboard.ranked(service, asked)))
     return leaderboard.ranked(service, asked, limit, cursor)
 
 
@@ -86,10 +85,6 @@ def history(
     cursor: Cursor = None,
 ) -> Response | ScoreHistory:
     """The latest first."""
-    if accept is not None and _CSV in accept:
-        return _sheet(leaderboard.history(service, asked))
+    if sheets.is_wanted(accept):
+        return sheets.answer(leaderboard.sheet(leaderboard.history(service, asked)))
     return leaderboard.history(service, asked, limit, cursor)
-
-
-def _sheet(page: Leaderboard | ScoreHistory) -> Response:
-    return Response("".join(leaderboard.sheet(page)), media_type=_CSV)

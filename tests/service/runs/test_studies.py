@@ -12,10 +12,10 @@ from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
 from service.contract.plan.assets import Places
 from service.contract.plan.planning import Wanted
-from service.runs import base, studies
+from service.runs import base, correlations, studies
 from service.runs.base import Run
+from service.runs.correlations import Asked
 from service.runs.kinds import KINDS, submit
-from service.runs.studies import Asked
 from service.stored import datasets
 from service.works.blobs import open_blobs
 from service.works.parts import Parts
@@ -110,7 +110,7 @@ def _ask(parts, dataset="coco/test", **asked):
 
 
 def _told(parts, name="coco", **asked):
-    return studies.correlations(parts, Asked(name, **asked))
+    return correlations.look(parts, Asked(name, **asked))
 
 
 def _study(records):
@@ -249,15 +249,15 @@ def test_what_has_finished_is_told_until_more_evaluations_have_been_studied(part
     assert more.study.evaluations == found.study.evaluations
     assert more.under_way.progress.total == 4
     assert [each.place for each in more.study.metrics["cider_d"].correlations] == [30]
-    lines = list(studies.sheet(parts, Asked("coco")))
+    lines = list(correlations.sheet(parts, Asked("coco")))
     assert len(lines) == 31
-    assert lines[1].rstrip() == "cider_d,1,metric 0,0.5,0.25,0.01,-0.5,,3"
+    assert lines[1] == ["cider_d", 1, "metric 0", 0.5, 0.25, 0.01, -0.5, None, 3]
 
 
 @on_sqlite
 def test_the_sheet_of_no_study_is_not_found(parts):
     with pytest.raises(NotFound, match="no study of coco@v1/test has finished"):
-        list(studies.sheet(parts, Asked("coco")))
+        list(correlations.sheet(parts, Asked("coco")))
 
 
 @on_sqlite
@@ -391,4 +391,4 @@ def test_the_split_is_asked_for_as_for_a_board(parts):
     splits = {name: {"images": 9, "references": 9} for name in ("train", "val")}
     datasets.add(parts.records, "two", _digest("two"), {"splits": splits, "features": None})
     with pytest.raises(InvalidRequest, match="has the splits train, val"):
-        studies.correlations(parts, Asked("two"))
+        correlations.look(parts, Asked("two"))

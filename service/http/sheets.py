@@ -1,0 +1,20 @@
+"""Answers as CSV, for who asks with `Accept: text/csv`."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from fastapi import Response
+
+TYPE = "text/csv"
+
+
+def is_wanted(accept: str | None) -> bool:
+    return accept is not None and TYPE in accept
+
+
+def answer(rows: Iterable[Sequence[object]]) -> Response:
+    """The first row has the names of the columns."""
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(rows)
+    return Response(buffer.getvalue(), media_type=TYPE)

@@ -1,0 +1,109 @@
+"""What the studies of a split have found by now. Looking starts none."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from service.contract.api.problems import RunProblem
+from service.contract.api.runs import ProgressOut
+from service.contract.api.studies import CorrelationsOut, StudyOut, StudyUnderWay
+from service.contract.api.texts import rfc3339
+from service.contract.errors import NotFound
+from service.contract.metrics import catalogue
+from service.contract.plan.studies import Idf
+from service.runs import base, studies
+from service.stored import datasets
+from service.stored.datasets import Pinned
+from service.works.parts import Parts
+from service.works.tables import labels, needs, run_works, runs, work_rows
+
+_COLUMNS = ("postgen", "place", "pregen", "r", "r2", "p", "spearman", "spearman_p", "models")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`limit`: so many of the best of each metric; the headline ones are there in any case."""
+
+    dataset: str
+    split: str | None = None
+    idf: Idf = "dataset"
+    limit: int = 20
+
+
+def look(parts: Parts, asked: Asked) -> CorrelationsOut:
+    """The last study that finished and the one under way; looking starts none."""
+    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
+    with parts.records.reading() as connection:
+        material = studies.find(connection, pinned, asked.idf)
+        latest = _latest(connection, pinned, asked.idf)
+        finished = _latest(connection, pinned, asked.idf, status="succeeded")
+        open_one = latest if latest is not None and latest.status != "succeeded" else None
+        under_way = None if open_one is None else _under_way(connection, open_one)
+    return CorrelationsOut(
+        dataset=pinned.out,
+        study=None if finished is None else _last(parts, finished, asked.limit),
+        under_way=under_way,
+        none_because=studies.hindrance(pinned, material),
+    )
+
+
+def sheet(parts: Parts, asked: Asked) -> Iterator[Sequence[object]]:
+    """The last study that finished, whole, as rows of a table, the columns' names first."""
+    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
+    with parts.records.reading() as connection:
+        finished = _latest(connection, pinned, asked.idf, status="succeeded")
+    if finished is None:
+        raise NotFound(f"no study of {pinned} has finished (yet)")
+    yield _COLUMNS
+    for postgen, found in _last(parts, finished, len(catalogue.PREGEN)).metrics.items():
+        for each in found.correlations:
+            own = each.model_dump() | {"postgen": postgen, "pregen": each.metric}
+            yield [own[name] for name in _COLUMNS]
+
+
+def _latest(
+    connection: Connection, pinned: Pinned, idf: Idf, status: str | None = None
+) -> Row[Any] | None:
+    """With the key of its work."""
+    query = (
+        sa.select(runs, run_works.c.work_key)
+        .join(run_works, run_works.c.run_id == runs.c.id)
+        .join(labels, labels.c.run_id == runs.c.id)
+        .where(
+            runs.c.kind == studies.KIND.name,
+            base.on_split(pinned),
+            labels.c.name == "idf",
+            labels.c.value == idf,
+            *([] if status is None else [runs.c.status == status]),
+        )
+        .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).first()
+
+
+def _under_way(connection: Connection, row: Row[Any]) -> StudyUnderWay:
+    part = (
+        sa.select(work_rows.c.status)
+        .join(needs, needs.c.needs_key == work_rows.c.key)
+        .where(needs.c.work_key == row.work_key)
+    )
+    statuses = connection.execute(part).scalars().all()
+    own = connection.execute(
+        sa.select(work_rows.c.error).where(work_rows.c.key == row.work_key)
+    ).scalar()
+    return StudyUnderWay(
+        status=row.status,
+        progress=ProgressOut(done=statuses.count("done"), total=len(statuses)),
+        error=RunProblem.model_validate_json(own) if own and row.status == "failed" else None,
+        created_at=rfc3339(row.created_at),
+    )
+
+
+def _last(parts: Parts, row: Row[Any], limit: int) -> StudyOut:
+    (work,) = json.loads(row.snapshot)
+    return studies.read(parts, row, work["result"], limit)
