@@ -32,7 +32,7 @@
         ├── CheckpointMismatch       checkpoint and dataset do not belong together
         ├── InvalidColumns           columns that contradict themselves
         ├── MetricFailed             a post-gen metric cannot be computed from what it was given
-        │   ├── JavaFailed           its Java died, hung or answered nonsense; with its last words
+        │   ├── JavaFailed           its Java died, hung or answered nonsense; with its last output
         │   └── MetricUnavailable    what it needs is not on this machine: says how to bring it
         ├── BlobUnreadable           an object that cannot be had:
         │   ├── BlobMissing          it is no longer stored

@@ -1,5 +1,5 @@
 """A Java that is killed, or hangs, while a real service scores: its metric is tried again, then
-fails with its last words; the others do not notice, and nothing is left behind.
+fails with its last output; the others do not notice, and nothing is left behind.
 """
 
 import contextlib

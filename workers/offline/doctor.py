@@ -184,7 +184,7 @@ def _family(family: str, source: Source, toolbox: Toolbox, *, has_java: bool) ->
 
 
 def _reason(error: Exception) -> str:
-    """Of a traceback among Java's last words only its end."""
+    """Of a traceback in Java's last output only its end."""
     head, traceback, frames = str(error).partition("Traceback (most recent call last):")
     return f"{head}{frames.strip().splitlines()[-1]}" if traceback else said(error)
 

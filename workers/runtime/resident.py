@@ -2,29 +2,24 @@
 
 The child keeps torch, the last models or a JVM between works. The parent never imports them: it
 sends a request, listens for progress, and ends the child's whole process group when the work is
-canceled, late, too large, or when the child is lost. Lines of JSON over pipes, never pickle.
+canceled, late, too large, or when the child is lost.
 """
 
 import contextlib
 import json
 import os
-import select
-import signal
-import subprocess
 import sys
-import time
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Thread
 from typing import Any, Protocol
 
 import psutil
 
+from workers.processes import Child
+
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 _SHARED_CORES = {"OMP_WAIT_POLICY": "PASSIVE"}  # threads that wait must not spin: cores are shared
-_LAST_LINES = 40  # of the child's stderr that are kept
-_STOP_SECONDS = 5.0
+_LAST_OUTPUT = 4000  # bytes of the child's stderr that are kept
 
 
 @dataclass(frozen=True)
@@ -38,10 +33,6 @@ class Answer:
     """Either a result or an error, as the child put it."""
 
     content: Mapping[str, Any]
-
-
-class Gone(Exception):
-    """The child's pipe closed: it died, or was killed."""
 
 
 class Warm(Protocol):
@@ -67,56 +58,28 @@ class Warm(Protocol):
     def last_output(self) -> str: ...
 
 
-class Child:
-    """One process group: `python -m workers.runtime.child`, started when first needed."""
+class WarmChild:
+    """`python -m workers.runtime.child`, in a process group of its own."""
 
     def __init__(self, role: str, settings: Mapping[str, str]) -> None:
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        self._process = subprocess.Popen(  # noqa: S603  our own program
-            [sys.executable, "-m", "workers.runtime.child", role],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={
-                **_SHARED_CORES,
-                **environment,
-                **settings,
-                "PRESCORE_PARENT": str(os.getpid()),
-            },
-            start_new_session=True,
-        )
-        self._buffer = b""
-        self._lines: deque[str] = deque(maxlen=_LAST_LINES)
-        self._listener = Thread(target=self._drain, daemon=True)
-        self._listener.start()
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment = {**_SHARED_CORES, **kept, **settings, "PRESCORE_PARENT": str(os.getpid())}
+        command = [sys.executable, "-m", "workers.runtime.child", role]
+        self._child = Child(command, environment, _LAST_OUTPUT)
         self.peak_bytes = 0
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        return self._child.pid
 
     def send(self, request: Mapping[str, Any]) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError:
-            raise Gone from None
+        self._child.send(request)
 
     def receive(self, seconds: float) -> Progress | Answer | None:
-        """What the child says next; None where it says nothing for so long."""
-        assert self._process.stdout is not None
-        until = time.monotonic() + seconds
-        while b"\n" not in self._buffer:
-            left = until - time.monotonic()
-            if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
-                return None
-            data = os.read(self._process.stdout.fileno(), 1 << 16)
-            if not data:
-                raise Gone
-            self._buffer += data
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        message = json.loads(line)
+        body = self._child.receive(seconds)
+        if body is None:
+            return None
+        message = json.loads(body)
         if "done" in message:
             return Progress(message["done"], message["total"])
         return Answer(message)
@@ -132,35 +95,11 @@ class Child:
         return 0
 
     def end(self) -> str:
-        """Kills the group at once and says how the child ended."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
-        return self.how_it_ended()
+        return f"the worker's child {self._child.end()}"
 
     def close(self) -> None:
-        """Lets an idle child go by itself; kills it where it does not."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.end()
-
-    def how_it_ended(self) -> str:
-        code = self._process.poll()
-        self._listener.join(timeout=1)
-        how = "is alive" if code is None else f"exited with {code}"
-        if code is not None and code < 0:
-            how = f"was killed by signal {-code} ({signal.Signals(-code).name})"
-        return f"the worker's child {how}"
+        self._child.close()
 
     @property
     def last_output(self) -> str:
-        return "\n".join(self._lines)
-
-    def _drain(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._lines.append(line.decode(errors="replace").rstrip()[:500])
+        return self._child.last_output

@@ -20,7 +20,8 @@ from service.works import leases
 from service.works.leases import Lease
 from service.works.queueing import Queue
 from service.works.records import Records
-from workers.runtime.resident import Answer, Gone, Progress, Warm
+from workers.processes import Gone
+from workers.runtime.resident import Answer, Progress, Warm
 from workers.runtime.workplace import Workplace, in_background
 
 log = structlog.get_logger()

@@ -21,7 +21,7 @@ from service.works import database, queueing
 from service.works.blobs import open_blobs
 from service.works.queueing import RedisQueue
 from service.works.records import Records
-from workers.runtime.resident import Child
+from workers.runtime.resident import WarmChild
 from workers.runtime.runner import Limits, Runner
 from workers.runtime.workplace import Workplace
 
@@ -78,7 +78,7 @@ def serve(role: str, settings: Settings) -> None:
         ours,
         workplace,
         role,
-        lambda: Child(role, _child_settings(settings)),
+        lambda: WarmChild(role, _child_settings(settings)),
         Limits(None if limit is None else limit * 1_000_000),
     )
     runner.warm_up()

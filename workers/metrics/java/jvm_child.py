@@ -1,23 +1,18 @@
 """The process that Java runs in (arguments: KIND PARENT HEAP JAR…); `jvm.py` starts it and asks it.
 
-Requests come and answers go as JSON behind a length of four bytes: no separators to escape, and
-nothing that runs code. Java is started before the first request is read.
+Java is started before the first request is read.
 """
 
-import ctypes
 import importlib
-import json
-import os
-import signal
-import struct
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-LENGTH = struct.Struct(">I")
+from workers import processes
+
 Operation = Callable[[Sequence[Any]], list[Any]]  # items -> as many answers
 
 # What runs in one JVM: modules with class_path(), OPTIONS for Java, and OPERATIONS. Kinds are
@@ -49,32 +44,13 @@ class ItemFailed(Exception):
 
 def main() -> None:
     kind, parent, heap, *jars = sys.argv[1:]
-    _die_with(int(parent))
-    requests, answers = _private_pipes()
+    processes.die_with(int(parent))
+    requests, answers = processes.private_pipes()
     module = importlib.import_module(KINDS[kind])
     _start_java([*module.class_path(), *jars], heap, module.OPTIONS)
     operations: Mapping[str, Operation] = module.OPERATIONS
-    while (request := _read(requests)) is not None:
-        _write(answers, {"id": request["id"], **_answer(operations, request)})
-
-
-def _die_with(parent: int) -> None:
-    """Java must not outlive the process that asks it; EOF on the pipe would be seen too late."""
-    if sys.platform == "linux":
-        set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit("the parent is gone already")
-
-
-def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Ours alone: what Java prints goes to stderr and cannot be taken for an answer."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.close(nothing)
-    return requests, answers
+    while (request := processes.read(requests)) is not None:
+        processes.write(answers, {"id": request["id"], **_answer(operations, request)})
 
 
 def _start_java(jars: Sequence[str], heap: str, options: Sequence[str]) -> None:
@@ -124,17 +100,3 @@ def _is_fatal(error: BaseException) -> bool:
     import jpype
 
     return isinstance(error, jpype.JClass("java.lang.Error"))
-
-
-def _read(stream: BinaryIO) -> dict[str, Any] | None:
-    head = stream.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        return None  # the parent let go
-    found: dict[str, Any] = json.loads(stream.read(LENGTH.unpack(head)[0]))
-    return found
-
-
-def _write(stream: BinaryIO, message: Mapping[str, Any]) -> None:
-    body = json.dumps(message).encode()
-    stream.write(LENGTH.pack(len(body)) + body)
-    stream.flush()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.contract.errors import Canceled, JavaFailed, MetricFailed
+from workers import processes
 from workers.metrics.java.jvm import Jvm
 
 TEXTS = ["A dog's life.", "", "Two cats"]
@@ -36,17 +37,22 @@ def _is_gone(pid, seconds=5.0):
     return False
 
 
-def _once(action):
-    """A Stop that does something while Java is asked for the first time, and never stops."""
-    done = []
+@pytest.fixture
+def when_asked(monkeypatch):
+    """Does something when Java has been asked and, being stopped, cannot have answered."""
+    ask = processes.Child.send
 
-    def stop():
-        if not done:
-            done.append(True)
-            action()
-        return False
+    def install(action):
+        def send(child, message):
+            os.kill(child.pid, signal.SIGSTOP)
+            ask(child, message)
+            monkeypatch.setattr(processes.Child, "send", ask)
+            action(child.pid)
+            os.kill(child.pid, signal.SIGCONT)
 
-    return stop
+        monkeypatch.setattr(processes.Child, "send", send)
+
+    return install
 
 
 def test_java_starts_with_the_first_call_and_stays_warm(java):
@@ -73,11 +79,12 @@ def test_its_process_is_a_group_of_its_own_and_knows_no_secrets(java, monkeypatc
     assert "-Xmx" not in Path(f"/proc/{java.pid}/cmdline").read_text()
 
 
-def test_a_killed_java_is_an_error_that_says_so_and_the_next_call_starts_another(java):
+def test_a_killed_java_is_an_error_that_says_so_and_the_next_call_starts_another(java, when_asked):
     java.call("ptb", TEXTS)
     victim = java.pid
+    when_asked(lambda pid: os.kill(pid, signal.SIGKILL))
     with pytest.raises(JavaFailed, match="ptb: Java was killed by signal 9"):
-        java.call("ptb", ["a cat"] * 50, stop=_once(lambda: os.kill(victim, signal.SIGKILL)))
+        java.call("ptb", ["a cat"] * 50)
     assert java.call("ptb", TEXTS) == TOKENS
     assert java.pid != victim
 
@@ -108,14 +115,14 @@ def test_a_hung_java_cannot_hold_up_a_question_larger_than_a_pipe(java):
         java.call("ptb", ["x" * 1_000_000], deadline=0.5)
 
 
-def test_the_last_words_of_a_crash_are_reported(java):
+def test_the_last_output_of_a_crash_is_reported(java, when_asked):
     java.call("ptb", TEXTS)
-    crash = _once(lambda: os.kill(java.pid, signal.SIGSEGV))
+    when_asked(lambda pid: os.kill(pid, signal.SIGSEGV))
     with pytest.raises(JavaFailed, match="fatal error has been detected by the Java Runtime"):
-        java.call("ptb", TEXTS * 20_000, batch=100_000, stop=crash)
+        java.call("ptb", TEXTS * 20_000, batch=100_000)  # it must not answer before it has died
 
 
-def test_the_last_words_of_a_java_that_cannot_start_are_reported():
+def test_the_last_output_of_a_java_that_cannot_start_is_reported():
     with Jvm(heap="1k") as java, pytest.raises(JavaFailed, match="Too small maximum heap"):
         java.call("ptb", TEXTS)
 
@@ -172,7 +179,7 @@ def test_a_child_that_talks_much_before_it_dies_does_not_block_and_its_end_is_ke
     monkeypatch.setattr("workers.metrics.java.jvm._START", code)
     with Jvm(deadline=20) as java, pytest.raises(JavaFailed) as caught:
         java.call("ptb", TEXTS)
-    assert "ended with exit code 3; its last words: xxx" in caught.value.detail
+    assert "ended with exit code 3; its last output: xxx" in caught.value.detail
     assert caught.value.detail.endswith("xthe end")
     assert len(caught.value.detail) < 5000
 
