@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -166,14 +166,14 @@ def _trained(
     material: "Material",
     features: list[str],
     recipe: "Recipe",
-    tokenizer: Literal["ptb", "none"],
+    tokenizer: str,
     toolbox: Toolbox,
     report: "Report",
     stop: Stop,
 ) -> "Outcome":
     from workers.metrics.learned import training
 
-    vectors = assets.parameters("wmd", toolbox.places)["vectors"]
+    vectors = assets.of_features(features, toolbox.places).get("vectors")
     return training.train(
         material,
         features,

@@ -6,6 +6,7 @@ of that follows from here. How it is computed stands under the same name in
 `workers.metrics.postgen.FAMILIES`. A new family is a row here, an entry there, and a module.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -300,6 +301,12 @@ def features() -> dict[str, str]:
         for metric in row.metrics
         if metric.is_feature
     }
+
+
+def with_features(names: Iterable[str]) -> list[str]:
+    """The families of these features, each once; what is none is left aside."""
+    known = features()
+    return list(dict.fromkeys(known[name] for name in names if name in known))
 
 
 def usual_features() -> list[str]:

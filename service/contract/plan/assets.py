@@ -190,23 +190,23 @@ def parameters(family: str, places: Places) -> dict[str, Any]:
             found |= {"encoder": model and model.sha256, "layer": model and model.layer}
         elif need == "model" and model_of(family) is None:  # else it is an input of the work
             own = here("learned", places)
-            found |= {"model": own and own.sha256, "vectors": own and _vectors(places)}
+            found |= {"model": own and own.sha256, "vectors": _vectors(places) if own else None}
         elif need in ("model", "vectors"):
             found |= {"vectors": _vectors(places)}
     return found
 
 
-def parameters_of(metrics: Iterable[str], places: Places) -> dict[str, Any]:
-    """What all of these are computed with."""
+def of_features(names: Iterable[str], places: Places) -> dict[str, Any]:
+    """The same for the features of a learned metric."""
     found: dict[str, Any] = {}
-    for name in metrics:
-        found |= parameters(work_of(name), places)
+    for family in families.with_features(names):
+        found |= parameters(family, places)
     return found
 
 
 def _vectors(places: Places) -> str | None:
-    vectors = here("word-vectors", places)
-    return vectors and vectors.sha256
+    found = here("word-vectors", places)
+    return None if found is None else found.sha256
 
 
 def here(name: str, places: Places) -> Found | None:
