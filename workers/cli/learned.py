@@ -171,6 +171,7 @@ def _trained(
     report: "Report",
     stop: Stop,
 ) -> "Outcome":
+    from workers.metrics import postgen
     from workers.metrics.learned import training
 
     vectors = assets.of_features(features, toolbox.places).get("vectors")
@@ -179,6 +180,7 @@ def _trained(
         features,
         toolbox.jvm(),
         recipe,
+        score=postgen.score,
         tokenizer=tokenizer,
         **toolbox.features(features, vectors, stop=stop),
         report=report,

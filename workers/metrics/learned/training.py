@@ -9,7 +9,8 @@ import numpy as np
 
 from service.contract.errors import RequestRefused
 from service.contract.metrics import tokenizers
-from workers.metrics import frequencies, postgen, references
+from workers.metrics import frequencies, references
+from workers.metrics.family import Score
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import builder, features, fitting, learners
@@ -59,20 +60,21 @@ def train(
     jvm: Jvm,
     recipe: Recipe = USUAL,
     *,
+    score: Score,
     tokenizer: Tokenizer = tokenizers.USUAL,
     report: Report = silent,
     stop: Stop = never,
     **needs: Any,
 ) -> Outcome:
-    """`needs` are what some features have beside captions, as `Toolbox.features` brings them.
-    RequestRefused where sets share a photo; MetricFailed and Canceled as metrics have them.
+    """`score` is how any family scores captions, `needs` what some features have beside them, as
+    `Toolbox.features` brings it. RequestRefused where sets share a photo; MetricFailed and Canceled as metrics have them.
     """
     features.check(names)
     parts = _parts(material, recipe.seed)
     training = {image: material.people[image] for image in material.people if image in parts[0]}
     corpus = [*training.values(), *material.further]
     counted = frequencies.collect(references.prepare(corpus, tokenizer, jvm, stop=stop))
-    tools = Tools(postgen.score, jvm, counted, needs, stop)
+    tools = Tools(score, jvm, counted, needs, stop)
     bench = _Bench(material, names, tokenizer, tools, recipe.seed, report)
     examples = builder.build(training, material.captioners, recipe.seed)
     measured = bench.measure(_TRAINING, examples.captions, examples.reference_sets)

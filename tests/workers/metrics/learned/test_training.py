@@ -17,7 +17,8 @@ QUICK = Recipe(hidden=(8,), learning_rate=0.01, beta=1e-4, epochs=8)
 
 
 def _train(material, jvm, names=FEATURES, recipe=QUICK, **options):
-    return training.train(material, names, jvm, recipe, tokenizer="none", **options)
+    how = {"score": postgen.score, "tokenizer": "none"}
+    return training.train(material, names, jvm, recipe, **how, **options)
 
 
 @pytest.fixture(scope="module")
