@@ -67,7 +67,8 @@ def train(
     **needs: Any,
 ) -> Outcome:
     """`score` is how any family scores captions, `needs` what some features have beside them, as
-    `Toolbox.features` brings it. RequestRefused where sets share a photo; MetricFailed and Canceled as metrics have them.
+    `Toolbox.features` brings it. RequestRefused where sets share a photo; MetricFailed and Canceled
+    as metrics have them.
     """
     features.check(names)
     parts = _parts(material, recipe.seed)
