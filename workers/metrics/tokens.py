@@ -24,7 +24,8 @@ _BATCH = 1000  # captions in one request: at 10,000 characters each Java still h
 _PUNCTUATION = frozenset(PUNCTUATIONS)
 _WORDS_AND_MARKS = re.compile(r"\w+(?:[-']\w+)*|[^\w\s]")
 SIGNATURES: Mapping[Tokenizer, str] = View(  # as scores name them
-    lambda: {name: row.signature for name, row in tokenizers.TOKENIZERS.items()}
+    lambda: {name: row.signature for name, row in tokenizers.TOKENIZERS.items()},
+    tokenizers.TOKENIZERS,
 )
 
 

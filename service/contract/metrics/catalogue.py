@@ -36,7 +36,7 @@ AGGREGATES: Mapping[str, str] = {
 JOIN = "join"
 ALIASES: Mapping[str, str] = {"perplexity": "geomean_join_pplx_none"}
 GROUPS: Mapping[str, tuple[str, ...]] = View(  # families that are asked for by one name
-    lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}
+    lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}, FAMILIES
 )
 LEARNED = "nneval"
 MODEL = "nneval@(?:sha256:)?([0-9a-f]{12,64})"  # its metric by a certain model
@@ -59,9 +59,8 @@ def metric(name: str) -> MetricSpec:
     digits = model_of(name)
     if digits is not None:
         return replace(POSTGEN[LEARNED], name=learned(digits))
-    full = ALIASES.get(name, name)
     try:
-        return PREGEN[full] if full in PREGEN else POSTGEN[full]
+        return METRICS[ALIASES.get(name, name)]
     except KeyError:
         near = difflib.get_close_matches(name[:100], [*METRICS, *ALIASES, *GROUPS], n=3, cutoff=0.6)
         advice = f"; did you mean {' or '.join(near)}?" if near else ""
@@ -111,7 +110,7 @@ def expand(names: Iterable[str]) -> list[str]:
 def work_of(name: str) -> str:
     """What the work is called that computes a post-gen metric."""
     full = metric(name).name
-    return next((family for family, row in FAMILIES.items() if full in row.names), full)
+    return _FAMILY_OF.get(full, full)
 
 
 def works_of(names: Iterable[str]) -> list[str]:
@@ -178,5 +177,8 @@ def _postgen() -> dict[str, MetricSpec]:
 
 
 PREGEN: Mapping[str, MetricSpec] = {spec.name: spec for spec in _pregen()}
-POSTGEN: Mapping[str, MetricSpec] = View(_postgen)
-METRICS: Mapping[str, MetricSpec] = View(lambda: {**PREGEN, **POSTGEN})
+POSTGEN: Mapping[str, MetricSpec] = View(_postgen, FAMILIES)
+_FAMILY_OF: Mapping[str, str] = View(
+    lambda: {name: family for family, row in FAMILIES.items() for name in row.names}, FAMILIES
+)
+METRICS: Mapping[str, MetricSpec] = View(lambda: {**PREGEN, **POSTGEN}, FAMILIES)

@@ -14,7 +14,8 @@ Source = Blob | Work
 STRATA = 5
 SORTED_BY = "cider_d"  # the family whose scores of single captions tell strata apart
 FAMILIES: Mapping[str, Family] = View(
-    lambda: {name: row for name, row in families.FAMILIES.items() if row.is_studied}
+    lambda: {name: row for name, row in families.FAMILIES.items() if row.is_studied},
+    families.FAMILIES,
 )
 _WEIGHED_BY = ("captions", "references")  # what document frequencies of strata are counted in
 

@@ -74,12 +74,7 @@ def _kinds() -> dict[str, Kind]:
     return OTHERS | of_families
 
 
-KINDS: Mapping[str, Kind] = View(_kinds)
-
-
-def version_of(kind: str) -> int:
-    """The same number as its row in `KINDS` has: a plan asks for hundreds."""
-    return FAMILIES[kind].version if kind in FAMILIES else OTHERS[kind].version
+KINDS: Mapping[str, Kind] = View(_kinds, OTHERS, FAMILIES)
 
 
 @dataclass(frozen=True)
@@ -101,7 +96,7 @@ class Work:
     def key(self) -> str:
         identity = {
             "kind": self.kind,
-            "version": version_of(self.kind),
+            "version": KINDS[self.kind].version,
             "inputs": {name: reference(value) for name, value in self.inputs.items()},
             "parameters": dict(self.parameters),
         }
