@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.contract import results
+from service.contract.metrics.families import FAMILIES
 from service.contract.results import SUMMARIES, Scored
 from service.runs.kinds import KINDS
 
@@ -122,3 +123,32 @@ def test_a_kind_of_run_is_named_as_its_row_is(name):
     kind = KINDS[name].kind
     assert kind.name == name
     assert kind.new_id().partition("_")[0] == kind.prefix
+
+
+# Where a family of metrics may be named: its row, and how it is computed.
+_OF_FAMILIES = ("service/contract/metrics/", "workers/metrics/")
+_NAMED_ELSEWHERE = {
+    ("service/contract/plan/studies.py", "cider_d"): "strata are cut by it (SORTED_BY)",
+    ("service/contract/results.py", "bertscore"): "the field of a request with its options",
+    ("service/http/routers/leaderboard.py", "cider_d"): "the metric of a board where none is asked",
+    ("service/operate/demo.py", "cider_d"): "what the demo shows",
+    ("workers/analysis/probing/constant/search.py", "cider_d"): "the bound of this one formula",
+    ("workers/analysis/probing/constant/search.py", "rouge_l"): "the bound of this one formula",
+    ("workers/analysis/probing/constant/cider_d.py", "cider_d"): "the bound of this one formula",
+    ("workers/analysis/study/files.py", "meteor"): "a column of the published table",
+    ("workers/analysis/study/files.py", "cider_d"): "a column of the published table",
+    ("workers/analysis/study/files.py", "spice"): "a column of the published table",
+    ("workers/analysis/study/files.py", "wmd"): "a column of the published table",
+}
+
+
+def test_no_family_of_metrics_is_named_but_in_its_row_and_where_it_is_computed():
+    """What holds for one family is a fact of its row: service/contract/metrics/families.py."""
+    found = {
+        (path, node.value)
+        for path, tree in _trees("service", "workers")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in FAMILIES
+        if not path.startswith((*_OF_FAMILIES, "service/client/"))
+    }
+    assert found == set(_NAMED_ELSEWHERE)

@@ -23,14 +23,13 @@ from service.contract.formats import checkpoint_header, safetensors_header
 from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
-from service.contract.metrics.catalogue import POSTGEN, work_of
+from service.contract.metrics.families import FAMILIES
 from service.runs import base, evaluations, search
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 
 _END = "<end>"
-_SCORED = frozenset(map(work_of, POSTGEN))  # works whose results have scores of captions
 _CHUNK = 1 << 18
 _CODES = {"F64": "d", "F32": "f", "I64": "q", "U32": "I", "U16": "H"}
 assert sys.byteorder == "little", "stored tensors are little-endian"
@@ -193,7 +192,7 @@ def _score_files(parts: Parts, evaluation: EvaluationOut) -> dict[str, Path]:
     results = {
         work.name: base.result_of(parts.records, evaluation.id, work.name)
         for work in evaluation.works
-        if work.status == "done" and work.kind in _SCORED
+        if work.status == "done" and work.kind in FAMILIES
     }
     return {name: parts.blobs.path(found, check=False) for name, found in results.items() if found}
 

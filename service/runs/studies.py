@@ -24,7 +24,7 @@ from service.contract.api.studies import (
 from service.contract.api.texts import STUDY, rfc3339
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
-from service.contract.metrics.catalogue import kind_of
+from service.contract.metrics.families import kind_of
 from service.contract.plan import studies
 from service.contract.plan.planning import Plan
 from service.contract.plan.studies import FAMILIES, SORTED_BY, STRATA, Idf, Studied

@@ -96,7 +96,7 @@ def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
                 [(f"/features/{place}", "expected a metric that is available")],
             )
     recipe = request.model_dump(include={*_RECIPE, "features", "tokenizer", "leave_out_rated"})
-    return recipe | (assets.parameters("wmd", places) if "wmd" in request.features else {})
+    return recipe | assets.of_features(request.features, places)
 
 
 def _captioner(

@@ -150,7 +150,7 @@ def _distances(task: Task) -> Iterator[Row]:
     words, vectors = _vectors(task.references)
     keys = b"".join(word_vectors.key(word.encode()) for word in words)
     collected = word_vectors.collect("benchmark", vectors, keys)
-    with_vectors = replace(task, vectors=collected)
+    with_vectors = replace(task, tools={"vectors": collected})
     found: list[Measured] = []
     took = seconds(lambda: found.append(_WMD.measure(with_vectors)), 3)
     plain, expected = gensim_distances(task, words, vectors)

@@ -10,6 +10,7 @@ import numpy as np
 
 from parity import learned_sets
 from parity.learned_sets import Judged
+from workers.metrics import postgen
 from workers.metrics.learned import builder, fitting, learners, network
 from workers.metrics.learned.builder import Examples, photo_of
 from workers.metrics.learned.features import Tools
@@ -103,7 +104,8 @@ def prepared(data: Path, keep: Path, jvm) -> Sets:
     photos = frozenset(photo_of(image) for each in judged.values() for image in each.images)
     examples = learned_sets.training(data, photos, seed=0)
     builder.disjoint({"training": examples.images, "judged": judged["Expert"].images})
-    tools = Tools(jvm, learned_sets.corpus(data, photos, jvm), learned_sets.vectors(data))
+    vectors = {"vectors": learned_sets.vectors(data)}
+    tools = Tools(postgen.score, jvm, learned_sets.corpus(data, photos, jvm), vectors)
     values = {
         label: np.concatenate(
             [

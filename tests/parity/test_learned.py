@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from parity import learned, learned_sets
-from workers.metrics import references
-from workers.metrics.learned import model, scoring
+from workers.metrics import postgen, references
+from workers.metrics.learned import model
 from workers.metrics.learned.fitting import Watched
 from workers.metrics.tokens import tokenize
 
@@ -58,7 +58,8 @@ def test_the_card_says_how_the_shipped_model_agrees_with_people(data, jvm):
     refs = references.prepare(sets, "ptb", jvm)
     tokens = tokenize(judged.captions, "ptb", jvm)
     shipped = model.shipped()
-    scores = scoring.score_tokens(tokens, refs, rows, jvm, model=shipped).captions["nneval"]
+    found = postgen.score_tokens("nneval", tokens, refs, rows, jvm, model=shipped)
+    scores = found.captions["nneval"]
     places = np.repeat(np.arange(len(rows)), judged.ratings.shape[1])
     tau = Watched(np.zeros((0, 0)), places, judged.ratings.ravel()).agreement(scores)
     assert f"{tau:.3f}" in CARD

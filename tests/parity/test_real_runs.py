@@ -8,7 +8,7 @@ from workers.analysis.study import correlations, strata
 from workers.analysis.study.rows import join
 from workers.inference.columns import Columns
 from workers.metrics import pregen
-from workers.metrics.postgen import Scores
+from workers.metrics.family import Scores
 
 
 @pytest.fixture(scope="module", params=["init", "merge"])

@@ -1,7 +1,7 @@
 """What the commands share: options, errors as sentences, progress, Ctrl-C."""
 
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,9 +12,25 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from prescore import PrescoreClientError
-from prescore.models import Tokenizer
 from service.contract.errors import Canceled, PrescoreError, RequestRefused
+from service.contract.metrics import families, tokenizers
 from workers.progress import Progress
+
+
+def one_of(names: Callable[[], Sequence[str]], help: str, *flags: str) -> Any:  # noqa: A002
+    """An option whose values are the names of rows of a table, as it is when a command runs."""
+
+    def parse(text: str) -> str:
+        if text not in names():
+            known = ", ".join(map(repr, names()))
+            raise typer.BadParameter(f"{text!r} is not one of {known}.")
+        return text
+
+    shown = f"<{'|'.join(names())}>"
+    return typer.Option(
+        *flags, parser=parse, metavar=shown, help=help, autocompletion=lambda: list(names())
+    )
+
 
 Out = Annotated[Path, typer.Argument(help="The bundle to write: a folder, made if need be.")]
 Split = Annotated[
@@ -31,9 +47,9 @@ Url = Annotated[
 KeyFile = Annotated[
     Path | None, typer.Option("--key-file", help="A file with its key, instead of PRESCORE_KEY.")
 ]
-USUAL = "bleu,rouge_l,cider_d,meteor"
+USUAL = ",".join(families.usual())
 Metrics = Annotated[str, typer.Option(help="Names by commas, or `all` for every available one.")]
-Tokens = Annotated[Tokenizer, typer.Option("--tokenizer", help="none: tokens already.")]
+Tokens = Annotated[str, one_of(tokenizers.scored, "none: tokens already.", "--tokenizer")]
 JsonOut = Annotated[Path | None, typer.Option("--json-out", help="The same JSON, into a file.")]
 TableOut = Annotated[Path | None, typer.Option("--csv", help="The table, into a file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

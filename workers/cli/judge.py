@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from prescore.models import Tokenizer
 from service.contract import settings
 from service.contract.errors import MetricUnavailable, RequestRefused
+from service.contract.metrics import tokenizers
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
 from workers.cli.console import (
@@ -47,7 +47,7 @@ def judge(
             help="Every rating for itself, or one for a line (of several modes the lowest)."
         ),
     ] = "flat",
-    tokenizer: Tokens = Tokenizer.PTB,
+    tokenizer: Tokens = tokenizers.USUAL,
     idf: Annotated[
         str | None, typer.Option(metavar=_DATASET, help="Document frequencies from there.")
     ] = None,
@@ -103,7 +103,7 @@ def judge(
             scored = scoring.score(
                 given,
                 wanted,
-                tokenizer.value,
+                tokenizer,
                 toolbox.jvm(),
                 bring=partial(_bring, toolbox=toolbox),
                 frequencies=None if idf is None else people(idf),

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from prescore.files import captions
-from prescore.models import Tokenizer
 from service.contract import settings
 from service.contract.errors import RequestRefused
 from service.contract.formats.digests import digest_of
+from service.contract.metrics import families, tokenizers
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
 from workers.cli.console import (
@@ -96,7 +96,7 @@ def train(
     ] = None,
     features: Annotated[
         str, typer.Option(help="Of bleu_1 to bleu_4, cider_d, meteor, spice, wmd; by commas.")
-    ] = "bleu_1,bleu_2,bleu_3,bleu_4,cider_d,meteor",
+    ] = ",".join(families.usual_features()),
     learner: Annotated[
         Learner, typer.Option(help="The paper's network, none hidden, or boosted trees.")
     ] = Learner.NETWORK,
@@ -109,7 +109,7 @@ def train(
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="At most so many, or so many trees.")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 0,
-    tokenizer: Tokens = Tokenizer.PTB,
+    tokenizer: Tokens = tokenizers.USUAL,
     as_json: AsJson = False,
     url: Url = None,
     key_file: KeyFile = None,
@@ -150,9 +150,7 @@ def train(
         material = read.material(ratings, leave_out_rated=leave_out_rated)
         report = partial(_tell, bar, task)
         with closing(Toolbox.of(chosen)) as toolbox:
-            outcome = _trained(
-                material, names(features), recipe, tokenizer.value, toolbox, report, stop
-            )
+            outcome = _trained(material, names(features), recipe, tokenizer, toolbox, report, stop)
         model.write(out, outcome.model)
         written = model.read(out)
         typer.echo(json.dumps(_document(written)) if as_json else _text(outcome, written, out))
@@ -166,19 +164,21 @@ def _trained(
     material: "Material",
     features: list[str],
     recipe: "Recipe",
-    tokenizer: Literal["ptb", "none"],
+    tokenizer: str,
     toolbox: Toolbox,
     report: "Report",
     stop: Stop,
 ) -> "Outcome":
+    from workers.metrics import postgen
     from workers.metrics.learned import training
 
-    vectors = assets.parameters("wmd", toolbox.places)["vectors"]
+    vectors = assets.of_features(features, toolbox.places).get("vectors")
     return training.train(
         material,
         features,
         toolbox.jvm(),
         recipe,
+        score=postgen.score,
         tokenizer=tokenizer,
         **toolbox.features(features, vectors, stop=stop),
         report=report,

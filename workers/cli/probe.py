@@ -3,7 +3,6 @@
 import csv
 import json
 from contextlib import closing
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,8 +10,19 @@ import typer
 
 from prescore.files import captions
 from service.contract import settings
+from service.contract.metrics import tokenizers
 from service.contract.plan.assets import Places
-from workers.cli.console import USUAL, AsJson, KeyFile, TableOut, Url, errors, names, progresses
+from workers.cli.console import (
+    USUAL,
+    AsJson,
+    KeyFile,
+    TableOut,
+    Url,
+    errors,
+    names,
+    one_of,
+    progresses,
+)
 from workers.jobs.toolbox import Toolbox
 from workers.offline import sources
 
@@ -23,13 +33,6 @@ if TYPE_CHECKING:
 _ALL = "human,frequent,rare,swap,random,single"
 _INCOMPLETE = 3  # a metric is unavailable
 _COLUMNS = ("probe", "row", "share", "metric", "score", "sd", "drop", "text", "reason")
-
-
-class AnyTokenizer(StrEnum):
-    PTB = "ptb"
-    NONE = "none"
-    CHARACTER = "character"
-    REGEX = "regex"
 
 
 def probe(
@@ -48,9 +51,11 @@ def probe(
         ),
     ] = None,
     tokenizer: Annotated[
-        AnyTokenizer,
-        typer.Option(help="ptb is for English; regex: words and marks; none: tokens already."),
-    ] = AnyTokenizer.PTB,
+        str,
+        one_of(
+            tokenizers.names, "ptb is for English; regex: words and marks; none: tokens already."
+        ),
+    ] = tokenizers.USUAL,
     frequent: Annotated[
         str | None,
         typer.Option(help="Words by commas, or how many of the most frequent; else the paper's."),
@@ -90,7 +95,7 @@ def probe(
         if outputs is not None:
             given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
         options = _options(frequent, swap, objective)
-        asked = work.Asked(names(probes), names(metrics), tokenizer.value, options)
+        asked = work.Asked(names(probes), names(metrics), tokenizer, options)
         with closing(Toolbox.of(chosen)) as toolbox:
             found = work.probe(source, asked, given, toolbox, told)
     for name, reason in found.missing.items():
@@ -99,7 +104,7 @@ def probe(
         _write_csv(csv_out, found)
     if as_json:
         about = {"name": source.name, "split": source.split, "digest": source.digest}
-        document = {"dataset": about, "tokenizer": tokenizer.value}
+        document = {"dataset": about, "tokenizer": tokenizer}
         rows = {name: [row.model_dump() for row in rows] for name, rows in found.rows.items()}
         health = {name: each.model_dump() for name, each in found.health.items()}
         typer.echo(json.dumps({**document, "probes": rows, "health": health}))

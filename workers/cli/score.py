@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prescore.files import captions
-from prescore.models import Idf, Tokenizer
+from prescore.models import Idf
 from service.contract import settings
-from service.contract.metrics import catalogue
+from service.contract.metrics import catalogue, tokenizers
 from service.contract.plan.assets import Places
 from workers.cli.console import (
     USUAL,
@@ -48,7 +48,7 @@ def score(
     ],
     dataset: Split,
     metrics: Metrics = USUAL,
-    tokenizer: Tokens = Tokenizer.PTB,
+    tokenizer: Tokens = tokenizers.USUAL,
     subset: Annotated[bool, typer.Option("--subset", help="Captions for a part will do.")] = False,
     idf: Annotated[
         Idf, typer.Option(help="Of CIDEr: from the whole split, or the answered part.")
@@ -83,7 +83,7 @@ def score(
         given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
         source = sources.find(dataset, Places.of(chosen), url, key_file)
         wanted = list(catalogue.POSTGEN) if metrics == "all" else names(metrics)
-        asked = work.Asked(wanted, tokenizer.value, subset, idf.value)
+        asked = work.Asked(wanted, tokenizer, subset, idf.value)
         with closing(Toolbox.of(chosen)) as toolbox:
             found = work.score(given, source, asked, toolbox, told)
     document = json.dumps(_document(source, found))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from prescore.models import Tokenizer
 from service.contract import settings
 from service.contract.api.requests import Decoding
 from service.contract.errors import RequestRefused
+from service.contract.metrics import tokenizers
 from workers.cli.console import (
     USUAL,
     AsJson,
@@ -47,7 +47,7 @@ def study(
         Literal["dataset", "stratum"],
         typer.Option(help="Where CIDEr counts documents; stratum: as in the published table."),
     ] = "dataset",
-    tokenizer: Tokens = Tokenizer.PTB,
+    tokenizer: Tokens = tokenizers.USUAL,
     beam: Annotated[int, typer.Option(min=1, max=100, help="Its width; 1 is greedy.")] = 3,
     top: Annotated[int, typer.Option(min=0, help="So many of the best are printed.")] = 10,
     rows_out: Annotated[
@@ -87,7 +87,7 @@ def study(
         if checkpoints:
             if dataset is None:
                 raise typer.BadParameter("checkpoints are tried on a --dataset")
-            asked = Asked(names(metrics), idf, tokenizer.value, Decoding(beam=beam))
+            asked = Asked(names(metrics), idf, tokenizer, Decoding(beam=beam))
             gathered = _gather(checkpoints, dataset, asked)
             parts, missing = [*parts, *gathered.rows], gathered.missing
         for name, reason in missing.items():

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract.formats.checkpoint_header import EDGE, UNK, Tokenizer
-from service.contract.formats.words import TOKENIZERS
+from service.contract.formats.checkpoint_header import EDGE, UNK
+from service.contract.formats.words import TOKENIZERS, Tokenizer
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from service.contract.errors import PrescoreError
+from service.contract.metrics.families import FAMILIES
 from workers.jobs import (
     comparisons,
     estimate,
@@ -24,9 +25,7 @@ from workers.jobs.request import Job, Request, Result
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress, silent
 
-_SCORED = ("bleu", "rouge_l", "cider_d", "cider", "meteor", "spice", "wmd", "wmd_unit")
-
-KINDS: Mapping[str, Job] = {
+OTHERS: dict[str, Job] = {  # that are no family of metrics
     "prefix": inference.prefix,
     "columns": inference.columns,
     "pregen": inference.pregen,
@@ -34,13 +33,8 @@ KINDS: Mapping[str, Job] = {
     "captions": inference.captions,
     "references": postgen.prepare_references,
     "tuples": postgen.parse_tuples,
-    **{family: postgen.score(family) for family in _SCORED},
-    "spider": postgen.join_spider,
     "embedded_references": postgen.embed_references,
-    "bertscore": postgen.score_bertscore,
-    "nneval": postgen.score_learned,
     "training": postgen.keep_training,
-    "variety": postgen.describe_captions,
     "learned": learned.train,
     "probe": probes.probe,
     "health": probes.health,
@@ -50,6 +44,10 @@ KINDS: Mapping[str, Job] = {
     "order": estimate.draw,
     "look": estimate.look,
 }
+
+
+def job(kind: str) -> Job:
+    return postgen.score(kind) if kind in FAMILIES else OTHERS[kind]
 
 
 def run(request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent) -> Result:
@@ -64,7 +62,7 @@ def run(request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silen
         parts=[paths[digest] for digest in request["parts"]],
         parameters=request["parameters"],
     )
-    result = KINDS[request["kind"]](given, toolbox, progress)
+    result = job(request["kind"])(given, toolbox, progress)
     result.write(Path(request["result"]))
     return result
 

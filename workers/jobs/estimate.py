@@ -12,8 +12,7 @@ from workers.progress import Progress
 
 if TYPE_CHECKING:
     from workers.analysis.estimate.looks import Batch
-    from workers.metrics.family import Statistics
-    from workers.metrics.postgen import Scores
+    from workers.metrics.family import Scores, Statistics
 
 
 def draw(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001

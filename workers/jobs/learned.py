@@ -23,6 +23,7 @@ _STAGES = 4  # features of three sets, and the training; then one for each featu
 
 def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     """RequestRefused where photos are in two sets, or known to a captioner."""
+    from workers.metrics import postgen
     from workers.metrics.learned import learners, model, training
 
     asked = request.parameters
@@ -32,6 +33,7 @@ def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         names,
         toolbox.jvm(),
         learners.recipe(**{name: asked[name] for name in _RECIPE}),
+        score=postgen.score,
         tokenizer=asked["tokenizer"],
         **toolbox.features(names, asked.get("vectors")),
         report=_staged(progress, _STAGES + len(names)),

@@ -2,17 +2,17 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from service.contract.formats import bundles
-from service.contract.metrics.catalogue import LEARNED
+from service.contract.metrics.families import FAMILIES
 from service.contract.results import Scored
 from workers.jobs.request import Job, Request, Result, read_pairs
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
 if TYPE_CHECKING:
-    from workers.metrics.postgen import Scores
+    from workers.metrics.family import Scores, Task
     from workers.metrics.scenes.scene_graphs import Parse
 
 
@@ -50,49 +50,80 @@ def parse_tuples(request: Request, toolbox: Toolbox, progress: Progress) -> Resu
 
 
 def score(family: str) -> Job:
-    """The job of a family that scores tokens."""
+    """The job of a family of metrics."""
 
     def run(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-        import numpy as np
-
         from workers.metrics import postgen
 
-        inputs, digests, asked = request.inputs, request.digests, request.parameters
-        prepared = toolbox.references(digests["references"], inputs["references"])
-        places, tokens = toolbox.tokens(digests["captions"], inputs["captions"], prepared.tokenizer)
-        found = postgen.score_tokens(
-            family,
-            tokens,
-            prepared,
-            np.array(places, np.int64),
-            toolbox.jvm(),
-            parse=_parsed(request),
-            vectors=toolbox.vectors(asked["vectors"]) if "vectors" in asked else None,
-            idf=asked.get("idf", "dataset"),
-            progress=progress,
-        )
-        return _scored(found)
+        parts = FAMILIES[family].made_of
+        if not parts:
+            return _scored(postgen.score(family, _task(family, request, toolbox, progress)))
+        known = {part: postgen.read(request.inputs[part]) for part in parts}
+        prepared = toolbox.references(request.digests["references"], request.inputs["references"])
+        return _scored(postgen.joined(family, known, prepared))
 
     return run
 
 
-def _parsed(request: Request) -> "Parse | None":
+def _task(family: str, request: Request, toolbox: Toolbox, progress: Progress) -> "Task":
+    import numpy as np
+
+    from workers.metrics.family import Task
+
+    row, asked = FAMILIES[family], request.parameters
+    inputs, digests = request.inputs, request.digests
+    prepared, tokenizer = None, asked.get("tokenizer", "")
+    if "references" in inputs:
+        prepared = toolbox.references(digests["references"], inputs["references"])
+        tokenizer = prepared.tokenizer
+    if row.reads == "texts":
+        places, captions = read_pairs(inputs["captions"])
+    else:
+        places, captions = toolbox.tokens(digests["captions"], inputs["captions"], tokenizer)
+    return Task(
+        captions,
+        np.array(places, np.int64),
+        prepared,
+        toolbox.jvm(),
+        idf=asked.get("idf", "dataset") if row.is_weighted else "dataset",
+        progress=progress,
+        tokenizer=None if row.reads == "texts" else tokenizer,
+        tools=_tools(family, request, toolbox),
+        own=asked,
+    )
+
+
+def _tools(family: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
+    """What other works have made or the request names; the rest is what this machine has."""
+    from workers.metrics.families import bertscore, variety
+
+    inputs, asked = request.inputs, request.parameters
+    tools: dict[str, Any] = {}
+    for need in FAMILIES[family].needs:
+        match need:
+            case "tuples":
+                tools["parse"] = _parsed(request)
+            case "encoder":
+                tools["embedded"] = bertscore.read(inputs["embedded_references"])
+                tools |= toolbox.need(need, asked)
+            case "model" if "model" in inputs:
+                model = toolbox.trained(request.digests["model"], inputs["model"])
+                tools |= {"model": model, "name": model.name}
+                tools |= toolbox.features(model.features, asked["vectors"])
+            case "training" if "training" in inputs:
+                tools["training"] = variety.read(inputs["training"])
+            case _:
+                tools |= toolbox.need(need, asked)
+    return tools
+
+
+def _parsed(request: Request) -> "Parse":
     """What the works of tuples found."""
     from workers.metrics.scenes import tuples
 
-    names = [name for name in ("reference_tuples", "tuples") if name in request.inputs]
-    if not names:
-        return None
+    names = ("reference_tuples", "tuples")
     known = dict(item for name in names for item in tuples.read(request.inputs[name]).items())
     return lambda _: known
-
-
-def join_spider(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
-    from workers.metrics import postgen
-
-    of_spice, of_cider_d = (postgen.read(request.inputs[name]) for name in ("spice", "cider_d"))
-    prepared = toolbox.references(request.digests["references"], request.inputs["references"])
-    return _scored(postgen.spider_of(of_spice, of_cider_d, prepared))
 
 
 def embed_references(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
@@ -108,73 +139,14 @@ def embed_references(request: Request, toolbox: Toolbox, progress: Progress) -> 
     return Result(lambda path: bertscore.write(path, found))
 
 
-def score_bertscore(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    from workers.metrics import postgen
-    from workers.metrics.families import bertscore
-
-    asked = request.parameters
-    places, captions = read_pairs(request.inputs["captions"])
-    prepared = bertscore.read(request.inputs["embedded_references"])
-    encoder = toolbox.encoder(asked["encoder"], asked["layer"])
-    options = {name: asked[name] for name in ("idf", "baseline")}
-    found = postgen.score_texts(captions, places, prepared, encoder, **options, progress=progress)
-    return _scored(found)
-
-
-def score_learned(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    import numpy as np
-
-    from workers.metrics.learned import scoring
-
-    inputs, digests, asked = request.inputs, request.digests, request.parameters
-    prepared = toolbox.references(digests["references"], inputs["references"])
-    if "model" in inputs:
-        model = toolbox.trained(digests["model"], inputs["model"])
-        needs = {"model": model, **toolbox.features(model.features, asked["vectors"])}
-        name = model.name
-    else:
-        needs, name = toolbox.bring(LEARNED, asked), LEARNED
-    places, tokens = toolbox.tokens(digests["captions"], inputs["captions"], prepared.tokenizer)
-    found = scoring.score_tokens(
-        tokens,
-        prepared,
-        np.array(places, np.int64),
-        toolbox.jvm(),
-        **needs,
-        name=name,
-        progress=progress,
-    )
-    return _scored(found)
-
-
 def keep_training(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
     """The captions of a training split, as far as it takes to know one of them again."""
-    from workers.files import tensor_files
     from workers.metrics.families import variety
     from workers.metrics.tokens import tokenize
 
     flat = [caption for captions in _people(request) for caption in captions]
     tokens = tokenize(flat, request.parameters["tokenizer"], toolbox.jvm())
-    keys = variety.keys(tokens)
-    tensors = {"keys": keys.view("u1").reshape(len(keys), -1)}
-    return Result(lambda path: tensor_files.write(path, tensors, {"prescore_training": "1"}))
-
-
-def describe_captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
-
-    from workers.metrics import postgen
-    from workers.metrics.families import variety
-
-    inputs = request.inputs
-    tokenizer = request.parameters["tokenizer"]
-    _, tokens = toolbox.tokens(request.digests["captions"], inputs["captions"], tokenizer)
-    training = None
-    if "training" in inputs:
-        from safetensors.numpy import load_file
-
-        keys = load_file(inputs["training"])["keys"]
-        training = keys.reshape(-1).view(f"S{keys.shape[1]}")
-    return _scored(postgen.described(variety.measure(tokens, training), tokenizer))
+    return Result(lambda path: variety.write(path, variety.keys(tokens)))
 
 
 def _people(request: Request) -> Sequence[Sequence[str]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from service.contract.metrics.catalogue import kind_of
+from service.contract.metrics.families import kind_of
 from service.contract.plan.studies import FAMILIES
 from workers.jobs.request import Request, Result, write_json
 from workers.jobs.toolbox import Toolbox

@@ -2,13 +2,15 @@
 
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from service.contract.errors import MetricUnavailable
+from service.contract.metrics import families
+from service.contract.metrics.families import Need
 from service.contract.plan import assets
 from service.contract.settings import Settings
 from workers.progress import Progress, Stop, never, silent
@@ -111,33 +113,47 @@ class Toolbox:
         progress: Progress = silent,
         stop: Stop = never,
     ) -> dict[str, Any]:
-        """What a family is scored with beside captions and references, by the name that its
-        function has for it; `parameters` are those that it was planned with. MetricUnavailable
-        where it is not here.
+        """What a family is scored with beside captions and references, by the names that it has in
+        a Task's `tools`; `parameters` are those that it was planned with. MetricUnavailable where
+        it is not here.
         """
-        if "model" in parameters:
-            model = self.learned(parameters["model"])
-            needs = self.features(model.features, parameters["vectors"], progress, stop)
-            return {"model": model, **needs}
-        if "vectors" in parameters:
-            return {"vectors": self.vectors(parameters["vectors"])}
-        if "encoder" in parameters:
-            return {"encoder": self.encoder(parameters["encoder"], parameters["layer"])}
-        if family in assets.named("corenlp").metrics:
-            return {"parse": partial(self.parser().parse, progress=progress, stop=stop)}
+        found: dict[str, Any] = {}
+        for need in families.needs(family):
+            found |= self.need(need, parameters, progress, stop)
+        return found
+
+    def need(
+        self,
+        need: Need,
+        parameters: Mapping[str, Any],
+        progress: Progress = silent,
+        stop: Stop = never,
+    ) -> dict[str, Any]:
+        """One of those."""
+        match need:
+            case "tuples":
+                return {"parse": partial(self.parser().parse, progress=progress, stop=stop)}
+            case "vectors" if "vectors" in parameters:
+                return {"vectors": self.vectors(parameters["vectors"])}
+            case "encoder" if "encoder" in parameters:
+                return {"encoder": self.encoder(parameters["encoder"], parameters["layer"])}
+            case "model" if "model" in parameters:
+                model = self.learned(parameters["model"])
+                needs = self.features(model.features, parameters["vectors"], progress, stop)
+                return {"model": model, **needs}
         return {}
 
     def features(
         self,
-        names: Collection[str],
+        names: Iterable[str],
         vectors: str | None,
         progress: Progress = silent,
         stop: Stop = never,
     ) -> dict[str, Any]:
         """The same for the features of a learned metric."""
-        found = self.bring("wmd", {"vectors": vectors}) if "wmd" in names else {}
-        if "spice" in names:
-            found |= self.bring("spice", {}, progress, stop)
+        found: dict[str, Any] = {}
+        for family in families.with_features(names):
+            found |= self.bring(family, {"vectors": vectors}, progress, stop)
         return found
 
     def learned(self, sha256: str | None) -> "Model":

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from service.contract.errors import InvalidSetting, UnusableDataset
 from service.contract.formats import bundles
-from service.contract.formats.checkpoint_header import ARCHITECTURES, Config, Description, Tokenizer
+from service.contract.formats.checkpoint_header import ARCHITECTURES, Config, Description
+from service.contract.formats.words import Tokenizer
 from workers.inference import checkpoints, devices, features, vocabulary
 from workers.lab import training
 from workers.lab.training import Epoch, Examples

@@ -1,21 +1,21 @@
-"""What the families of post-gen metrics share: each measures captions, then sums up."""
+"""What the families of metrics of captions share: each measures captions, then sums up."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract.errors import Canceled
+from service.contract.errors import Canceled, MetricUnavailable
+from service.contract.metrics.families import Need
 from workers.metrics import ngrams
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Encoded, Ints, Numbers, Occurrences
 from workers.metrics.references import References
-from workers.metrics.scenes.scene_graphs import Parse
-from workers.metrics.vectors.word_vectors import WordVectors
+from workers.metrics.tokens import Tokenizer
 from workers.progress import Progress, Stop, never, silent
 
 Floats = NDArray[np.float64]
@@ -35,22 +35,51 @@ class Counted:
 
 Idf = Literal["dataset", "subset"] | Counted | Frequencies  # where document frequencies come from
 
+TOOLS: Mapping[Need, str] = {"tuples": "parse", "vectors": "vectors", "encoder": "encoder"}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Fractions (BLEU .33, CIDEr-D .95). The arrays' first axis is that of the captions given."""
+
+    family: str
+    corpus: dict[str, float]
+    captions: dict[str, Floats]
+    statistics: Statistics
+    signatures: dict[str, str]
+
+
+def _none_others(family: str, task: "Task") -> Scores:  # noqa: ARG001  a Score
+    raise MetricUnavailable(f"expected a way to score by {family}, found none")
+
 
 @dataclass(frozen=True)
 class Task:
-    """Tokenised captions and the images that they answer (places in `references`). `parse` gives
-    SPICE's tuples and `vectors` words', where there are any to be had.
+    """Captions and the images that they answer (places in `prepared`, the references).
+
+    Captions are tokens joined by blanks, as the references are, or, where `tokenizer` is None,
+    texts as people wrote them. `tools` are what the row of a family says that it needs, by the
+    names that `Toolbox.bring` gives them: parse, vectors, encoder, model, …; `own` are the
+    parameters of its work. `others` scores the same captions by another family.
     """
 
     captions: Sequence[str]
     rows: Ints
-    references: References
+    prepared: References | None
     jvm: Jvm
     idf: Idf = "dataset"
     stop: Stop = never
     progress: Progress = silent
-    parse: Parse | None = None
-    vectors: WordVectors | None = None
+    tokenizer: Tokenizer | None = None
+    tools: Mapping[str, Any] = field(default_factory=dict)
+    own: Mapping[str, Any] = field(default_factory=dict)
+    others: "Score" = _none_others
+
+    @property
+    def references(self) -> References:
+        if self.prepared is None:
+            raise MetricUnavailable("expected references, found none")
+        return self.prepared
 
     def references_of(self, place: int) -> Sequence[str]:
         return self.references.captions[self.rows[place]]
@@ -92,20 +121,43 @@ class Task:
         return ngrams.starts(last - first), ngrams.spread(first, last - first)
 
 
+Score = Callable[[str, Task], Scores]  # by a family's name
+
+
 @dataclass(frozen=True)
 class Measured:
     """`captions`: every caption's own scores, by metric. `statistics`: what the corpus score is
-    computed from, for all captions or any choice of them.
+    computed from, for all captions or any choice of them. `corpus`: the scores of a whole that no
+    sum gives.
     """
 
     captions: dict[str, Floats]
     statistics: Statistics
+    corpus: dict[str, float] = field(default_factory=dict)
+
+
+def _as_it_is(task: Task) -> Task:
+    return task
+
+
+def _by_references(task: Task) -> str:
+    return task.references.signature
 
 
 @dataclass(frozen=True)
 class Family:
-    """`recipe` is what a signature says beyond references, tokens and version."""
+    """How a family is computed: captions are measured, then their statistics summed up.
+
+    `corpus` is None where the scores of a whole cannot be computed from its parts. A signature says
+    what was scored against (`against`) and how (`recipe`). `complete` comes before all of that.
+    `join` makes scores of those of the families that this one is made of, and says the recipe.
+    `expect` tells Java what will be asked for soon.
+    """
 
     measure: Callable[[Task], Measured]
-    corpus: Callable[[Statistics], dict[str, float]]
+    corpus: Callable[[Statistics], dict[str, float]] | None
     recipe: Callable[[Task], str]
+    against: Callable[[Task], str] = _by_references
+    complete: Callable[[Task], Task] = _as_it_is
+    join: Callable[[Mapping[str, Scores]], tuple[Measured, str]] | None = None
+    expect: Callable[[Jvm], None] | None = None

@@ -13,7 +13,7 @@ from service.contract.errors import InvalidSetting
 from service.contract.findings import Finding, Probe, said
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
-from service.contract.metrics import catalogue
+from service.contract.metrics.families import FAMILIES
 from service.contract.plan.assets import Places, missing
 from service.contract.settings import Settings
 from workers.jobs.toolbox import Toolbox
@@ -130,8 +130,8 @@ def _metrics(settings: Settings) -> Iterator[Finding]:
         yield _jars()
         bundles.write_folder(Path(name), (Item(said, "test", (said,)) for said in _IMAGES))
         source = sources.find(name, toolbox.places)
-        for family in catalogue.works_of(catalogue.POSTGEN):
-            lacking = missing(catalogue.WORKS.get(family, (family,))[0], toolbox.places)
+        for family, row in FAMILIES.items():
+            lacking = missing(row.names[0], toolbox.places)
             if lacking is not None:
                 yield Finding(family, "unavailable", lacking)
             else:
@@ -167,8 +167,9 @@ def _family(family: str, source: Source, toolbox: Toolbox, *, has_java: bool) ->
     try:
         from workers.offline import outputs
 
-        tokenizer = "ptb" if family == "nneval" else "none"  # as its model was trained
-        asked = outputs.Asked(catalogue.WORKS.get(family, (family,)), tokenizer)
+        row = FAMILIES[family]
+        tokenizer = "ptb" if "model" in row.needs else "none"  # as the shipped one was trained
+        asked = outputs.Asked(row.names, tokenizer)
         given = [(image, image) for image in _IMAGES]
         found = outputs.score(given, source, asked, toolbox, lambda _: silent, source.path)
     except Exception as error:  # noqa: BLE001  whatever is broken is a finding

@@ -8,7 +8,14 @@ from pydantic import BaseModel, Field, model_validator
 from service.contract.api.problems import RunProblem
 from service.contract.api.requests import CaptionIn, Strict, Whole
 from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
-from service.contract.api.texts import DatasetReference, LearnedId, Timestamp
+from service.contract.api.texts import (
+    DatasetReference,
+    FeatureName,
+    LearnedId,
+    Timestamp,
+    TokenizerName,
+)
+from service.contract.metrics import families, tokenizers
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -45,9 +52,6 @@ class RatedIn(Strict):
     ratings: list[Finite] = Field(min_length=1, max_length=1000, description="Of each rater.")
 
 
-FeatureName = Literal["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d", "meteor", "spice", "wmd"]
-
-
 class LearnedIn(Strict):
     """What a metric is to be trained on: people's captions of a split, and captioners'."""
 
@@ -65,9 +69,7 @@ class LearnedIn(Strict):
     leave_out_rated: bool = Field(
         default=False, description="Photos that are rated are left out, rather than refused."
     )
-    features: list[FeatureName] = Field(
-        default=["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d", "meteor"], min_length=1
-    )
+    features: list[FeatureName] = Field(default=families.usual_features(), min_length=1)
     learner: Literal["network", "logistic", "boosting"] = Field(
         default="network",
         description="The paper's network, one with no hidden layer, or boosted trees.",
@@ -82,8 +84,8 @@ class LearnedIn(Strict):
         default=500, ge=1, le=10_000, description="At most so many, or so many trees."
     )
     seed: Whole = Field(default=0, ge=0, lt=2**32, description="Of every draw.")
-    tokenizer: Literal["ptb", "none"] = Field(
-        default="ptb", description="As evaluations that ask for the metric must have it."
+    tokenizer: TokenizerName = Field(
+        default=tokenizers.USUAL, description="As evaluations that ask for the metric must have it."
     )
     deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
 

@@ -5,14 +5,14 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from service.contract.api.pages import Page
-from service.contract.metrics.catalogue import Family
+from service.contract.metrics.catalogue import Stage
 
 
 class MetricOut(BaseModel):
     """A metric, and whether it can be computed here."""
 
     name: str
-    family: Family
+    family: Stage
     higher_is_better: bool | None = Field(description="null where neither is better.")
     range: tuple[float | None, float | None] = Field(description="null: no bound.")
     definition: str

@@ -6,6 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from service.contract.api.texts import (
     MAX_LABELS,
+    AnyTokenizerName,
     Baseline,
     DatasetReference,
     Digest,
@@ -14,7 +15,10 @@ from service.contract.api.texts import (
     PostgenName,
     PregenName,
     ScoreName,
+    SearchedName,
+    TokenizerName,
 )
+from service.contract.metrics import families, tokenizers
 
 
 def _whole(value: Any) -> Any:
@@ -76,7 +80,7 @@ class ProbeOptions(Strict):
     swaps: list[tuple[str, str]] | None = Field(
         default=None, description="Pairs of a word and what stands in its place."
     )
-    objective: Literal["bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider_d"] = Field(
+    objective: SearchedName = Field(
         default="bleu_4", description="What the single sentence shall win."
     )
 
@@ -88,11 +92,9 @@ class ProbesIn(Strict):
     probes: list[ProbeName] = Field(
         default=["human", "frequent", "rare", "swap", "random", "single"], min_length=1
     )
-    metrics: list[PostgenName] = Field(
-        default=["bleu", "rouge_l", "cider_d", "meteor"], min_length=1
-    )
-    tokenizer: Literal["ptb", "none", "character", "regex"] = Field(
-        default="ptb",
+    metrics: list[PostgenName] = Field(default=families.usual(), min_length=1)
+    tokenizer: AnyTokenizerName = Field(
+        default=tokenizers.USUAL,
         description="`ptb` is for English; `regex`: words and marks in small letters; `character`: "
         "every character; `none`: tokens already, split at blanks.",
     )
@@ -161,12 +163,12 @@ class EvaluationIn(Strict):
         description="Pre-gen metrics, which need a checkpoint: all of them by default.",
     )
     postgen: list[ScoreName] = Field(
-        default=["bleu", "rouge_l", "cider_d", "meteor"],
+        default=families.usual(),
         description="Post-gen metrics; `bleu` asks for all four, `nneval@` and the first digits "
         "of a model's SHA-256 for that model's.",
     )
-    tokenizer: Literal["ptb", "none"] = Field(
-        default="ptb",
+    tokenizer: TokenizerName = Field(
+        default=tokenizers.USUAL,
         description="For post-gen metrics. `none`: captions and references are tokens already, "
         "split at blanks.",
     )

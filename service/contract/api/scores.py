@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from service.contract.formats.strict_json import finite
 from service.contract.metrics import catalogue
-from service.contract.metrics.catalogue import Family
+from service.contract.metrics.catalogue import Stage
 
 
 class ScoreOut(BaseModel):
@@ -15,7 +15,7 @@ class ScoreOut(BaseModel):
         description="A fraction as the toolkits return it (BLEU .33, CIDEr-D .95); null where it "
         "is infinite or undefined."
     )
-    family: Family
+    family: Stage
     higher_is_better: bool | None = Field(description="null where neither is better.")
     interval: tuple[float, float] | None = Field(
         description="95 %, by drawing images anew; null where none is known."

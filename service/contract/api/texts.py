@@ -1,13 +1,23 @@
 """The texts that requests and answers are made of, each with its pattern."""
 
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
 from service.contract.gates import gates
-from service.contract.metrics import catalogue
+from service.contract.metrics import catalogue, families, tokenizers
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps no text with a NUL
@@ -143,8 +153,53 @@ PregenName = Annotated[
         examples=[catalogue.HEADLINE[0]],
     ),
 ]
-_POSTGEN: dict[str, Any] = {"enum": [*catalogue.GROUPS, *catalogue.POSTGEN]}
-PostgenName = Annotated[str, Field(json_schema_extra=_POSTGEN)]
-ScoreName = Annotated[
-    str, Field(json_schema_extra={"anyOf": [_POSTGEN, {"pattern": f"^{catalogue.MODEL}$"}]})
-]
+
+
+def _postgen() -> dict[str, Any]:
+    return {"enum": [*catalogue.GROUPS, *catalogue.POSTGEN]}
+
+
+def _score() -> dict[str, Any]:
+    return {"anyOf": [_postgen(), {"pattern": f"^{catalogue.MODEL}$"}]}
+
+
+def _schema(more: Callable[[], dict[str, Any]]) -> Any:
+    """What a schema says of a text, by tables as they are when it is asked for."""
+    return Field(json_schema_extra=lambda schema: schema.update(more()))
+
+
+PostgenName = Annotated[str, _schema(_postgen)]
+ScoreName = Annotated[str, _schema(_score)]
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A text that names a row of a table, as it is when somebody asks. What is none is refused as
+    pydantic refuses what is none of a Literal.
+    """
+
+    names: Callable[[], Sequence[str]]
+
+    def __get_pydantic_core_schema__(
+        self, source: type[str], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "enum": list(self.names())}
+
+    def _checked(self, value: Any) -> Any:
+        known = list(self.names())
+        if value not in known:
+            *others, last = map(repr, known)
+            expected = f"{', '.join(others)} or {last}" if others else last
+            raise PydanticKnownError("literal_error", {"expected": expected})
+        return value
+
+
+TokenizerName = Annotated[str, OneOf(tokenizers.scored)]
+AnyTokenizerName = Annotated[str, OneOf(tokenizers.names)]
+SearchedName = Annotated[str, OneOf(families.searched)]
+FeatureName = Annotated[str, OneOf(lambda: list(families.features()))]

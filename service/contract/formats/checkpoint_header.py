@@ -22,6 +22,7 @@ from service.contract.errors import (
 )
 from service.contract.formats import safetensors_header, strict_json
 from service.contract.formats.safetensors_header import TensorEntry
+from service.contract.formats.words import TOKENIZERS, Tokenizer
 
 FORMAT = "1"
 EDGE, UNK = 0, 1  # the ids of START and END (one token), and of every unknown word
@@ -32,9 +33,7 @@ MAX_METADATA = 64
 MAX_METADATA_BYTES = 100_000  # each of them, the vocabulary apart
 
 Architecture = Literal["init", "pre", "par", "merge"]
-Tokenizer = Literal["karpathy", "blanks"]
 ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
-TOKENIZERS: tuple[Tokenizer, ...] = get_args(Tokenizer)
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -92,7 +91,7 @@ def judge(stream: IO[bytes], file_bytes: int) -> CheckpointHeader:
     metadata = _known_metadata(header.metadata)
     _one_of(metadata, "prescore", (FORMAT,))
     architecture = _one_of(metadata, "architecture", ARCHITECTURES)
-    tokenizer = _one_of(metadata, "tokenizer", TOKENIZERS)
+    tokenizer = _one_of(metadata, "tokenizer", tuple(TOKENIZERS))
     config = _model(Config, metadata, "config")
     encoder = _model(Encoder, metadata, "encoder")
     vocabulary = _vocabulary(metadata["vocabulary"])

@@ -1,16 +1,15 @@
 """How references become a model's words; the API shows them, the workers encode them."""
 
 import re
-from collections.abc import Callable, Mapping
-
-from service.contract.formats.checkpoint_header import Tokenizer
+from collections.abc import Callable
 
 
 def _karpathy(text: str) -> list[str]:
     return re.findall(r"\w+", re.sub(r"[^\w\s\-/,;:&]", "", text.lower()))
 
 
-TOKENIZERS: Mapping[Tokenizer, Callable[[str], list[str]]] = {
+Tokenizer = str  # a name in TOKENIZERS; checkpoints say which is theirs
+TOKENIZERS: dict[Tokenizer, Callable[[str], list[str]]] = {
     "karpathy": _karpathy,
     "blanks": str.split,
 }

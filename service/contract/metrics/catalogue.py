@@ -8,9 +8,10 @@ from itertools import product
 from typing import Literal
 
 from service.contract.errors import UnknownMetric
+from service.contract.metrics.families import FAMILIES, INFINITY, Family, Metric
+from service.contract.metrics.views import View
 
-Family = Literal["pregen", "postgen"]
-INFINITY = float("inf")
+Stage = Literal["pregen", "postgen"]
 
 FILTERS: Mapping[str, str] = {
     "none": "all tokens of a caption",
@@ -34,27 +35,19 @@ AGGREGATES: Mapping[str, str] = {
 }
 JOIN = "join"
 ALIASES: Mapping[str, str] = {"perplexity": "geomean_join_pplx_none"}
-WORKS: Mapping[str, tuple[str, ...]] = {  # the post-gen metrics that one work computes together
-    "bleu": ("bleu_1", "bleu_2", "bleu_3", "bleu_4"),
-    "wmd": ("wmd", "wmd_distance"),
-    "wmd_unit": ("wmd_unit", "wmd_unit_distance"),
-    "variety": (
-        *("caption_length", "words_used", "distinct_1", "distinct_2", "distinct_3", "distinct_4"),
-        *("entropy_1", "entropy_2", "from_training"),
-    ),
-}
-GROUPS = {name: WORKS[name] for name in ("bleu", "variety")}  # asked for by one name
+GROUPS: Mapping[str, tuple[str, ...]] = View(  # families that are asked for by one name
+    lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}, FAMILIES
+)
 LEARNED = "nneval"
 MODEL = "nneval@(?:sha256:)?([0-9a-f]{12,64})"  # its metric by a certain model
 SUMMED = ("sum", "mean", "geomean")  # over images: what the other pre-gen metrics are not
-WEIGHTED = ("cider_d", "cider")  # works that weigh by document frequencies
 HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
 
 
 @dataclass(frozen=True)
 class MetricSpec:
     name: str
-    family: Family
+    family: Stage
     higher_is_better: bool | None  # None: neither (a caption's length, a product of all hits)
     range: tuple[float, float]
     definition: str
@@ -65,7 +58,7 @@ def metric(name: str) -> MetricSpec:
     """The row of a metric, aliases resolved; UnknownMetric suggests the nearest names."""
     digits = model_of(name)
     if digits is not None:
-        return replace(METRICS[LEARNED], name=learned(digits))
+        return replace(POSTGEN[LEARNED], name=learned(digits))
     try:
         return METRICS[ALIASES.get(name, name)]
     except KeyError:
@@ -117,17 +110,12 @@ def expand(names: Iterable[str]) -> list[str]:
 def work_of(name: str) -> str:
     """What the work is called that computes a post-gen metric."""
     full = metric(name).name
-    return next((work for work, members in WORKS.items() if full in members), full)
+    return _FAMILY_OF.get(full, full)
 
 
 def works_of(names: Iterable[str]) -> list[str]:
     """The works that compute these, each once."""
     return list(dict.fromkeys(map(work_of, names)))
-
-
-def kind_of(work: str) -> str:
-    """A work is called as its kind is; where a model is named, with it."""
-    return work.partition("@")[0]
 
 
 def pregen_name(dataset: str, image: str, caption: str, chosen: str) -> str:
@@ -172,123 +160,25 @@ def _pregen() -> Iterable[MetricSpec]:
         )
 
 
-def _postgen() -> Iterable[MetricSpec]:
-    for n in range(1, 5):
-        yield _captioned(
-            f"bleu_{n}",
-            f"The geometric mean of the 1- to {n}-gram precisions of all captions, clipped by the "
-            "references, times the brevity penalty against the closest reference length.",
-        )
-    yield _captioned(
-        "rouge_l",
-        "The mean over captions of the F-measure (beta 1.2) of the longest common subsequence, "
-        "precision and recall each the best over the references.",
-    )
-    yield _captioned(
-        "cider_d",
-        "Ten times the mean over captions of their clipped tf-idf similarity in 1- to 4-grams to "
-        "the references, with a penalty on length (sigma 6); document frequencies count the images "
-        "of the whole split.",
-        highest=10.0,
-    )
-    yield _captioned(
-        "cider",
-        "CIDEr proper: ten times the mean over captions of the cosine of tf-idf vectors of 1- to "
-        "4-grams with each reference's, neither clipped nor penalised for length; the words are "
-        "not stemmed. What is usually reported as CIDEr is cider_d.",
-        highest=10.0,
-    )
-    yield _captioned(
-        "meteor",
-        "METEOR 1.5 (English, normalised): the harmonic mean of precision and recall of words "
-        "aligned by form, stem, synonym or paraphrase to the best reference, less a penalty on "
-        "fragmentation.",
-    )
-    yield _captioned(
-        "spice",
-        "SPICE 1.0: the mean over captions of the F-score of the objects, attributes and relations "
-        "that a parser finds in them, against those of all references together; synonyms match.",
-    )
-    yield _captioned(
-        "spider",
-        "Half of SPICE and half of CIDEr-D.",
-        highest=5.5,
-    )
-    yield from _word_movers()
-    yield _captioned(
-        "bertscore",
-        "The mean over captions of the F-measure of a greedy matching, by cosine, of their words' "
-        "vectors in a language model with those of the best reference.",
-        lowest=-INFINITY,  # where a baseline is 0
-    )
-    yield _captioned(
-        "nneval",
-        "NNEval: how likely a person wrote a caption, on average, by a small network over other "
-        "metrics' scores of it. The signature names the model.",
-    )
-    yield from _variety()
-
-
-def _word_movers() -> Iterable[MetricSpec]:
-    moved = (
-        "the least distance that the words of a caption, less stop words and words without a "
-        "vector, have to travel to those of the nearest reference"
-    )
-    for name, vectors in (("wmd", "as they are stored"), ("wmd_unit", "of unit length")):
-        yield _captioned(
-            name,
-            f"The mean over captions of exp(-d), d being {moved}; word vectors {vectors}. "
-            "Where a side has no words left it is 0.",
-        )
-        yield _captioned(
-            f"{name}_distance",
-            f"The mean over captions of {moved}; word vectors {vectors}. Captions are left out "
-            "where a side has no words left.",
-            highest=INFINITY,
-            higher_is_better=False,
-        )
-
-
-def _variety() -> Iterable[MetricSpec]:
-    sizes = {"caption_length": "Words in a caption, on average.", "words_used": "Different words."}
-    for name, definition in sizes.items():
-        yield _described(name, definition, INFINITY)
-    for n in range(1, 5):
-        yield _described(f"distinct_{n}", f"The share of different {n}-grams among all {n}-grams.")
-    for n in range(1, 3):
-        definition = f"The entropy of the {n}-grams of all captions, in bits."
-        yield _described(f"entropy_{n}", definition, INFINITY)
-    yield _described(
-        "from_training",
-        "The share of captions that are, word for word, one of the dataset's training split "
-        "(`train`), where there is one.",
-    )
-
-
-def _captioned(
-    name: str,
-    definition: str,
-    highest: float = 1.0,
-    lowest: float = 0.0,
-    *,
-    higher_is_better: bool | None = True,
-    needs: tuple[str, ...] = ("captions", "references"),
-) -> MetricSpec:
+def _of_captions(metric: Metric, family: Family) -> MetricSpec:
     return MetricSpec(
-        name=name,
+        name=metric.name,
         family="postgen",
-        higher_is_better=higher_is_better,
-        range=(lowest, highest),
-        definition=definition,
-        needs=needs,
+        higher_is_better=metric.higher_is_better,
+        range=(metric.lowest, metric.highest),
+        definition=metric.definition,
+        needs=("captions", "references") if family.compares else ("captions",),
     )
 
 
-def _described(name: str, definition: str, highest: float = 1.0) -> MetricSpec:
-    """What captions are like, which is neither good nor bad."""
-    return _captioned(name, definition, highest, higher_is_better=None, needs=("captions",))
+def _postgen() -> dict[str, MetricSpec]:
+    rows = ((metric, row) for row in FAMILIES.values() for metric in row.metrics)
+    return {metric.name: _of_captions(metric, row) for metric, row in rows}
 
 
 PREGEN: Mapping[str, MetricSpec] = {spec.name: spec for spec in _pregen()}
-POSTGEN: Mapping[str, MetricSpec] = {spec.name: spec for spec in _postgen()}
-METRICS: Mapping[str, MetricSpec] = {**PREGEN, **POSTGEN}
+POSTGEN: Mapping[str, MetricSpec] = View(_postgen, FAMILIES)
+_FAMILY_OF: Mapping[str, str] = View(
+    lambda: {name: family for family, row in FAMILIES.items() for name in row.names}, FAMILIES
+)
+METRICS: Mapping[str, MetricSpec] = View(lambda: {**PREGEN, **POSTGEN}, FAMILIES)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from service.contract.errors import UnknownMetric
-from service.contract.metrics import catalogue
+from service.contract.metrics import catalogue, families
 from service.contract.plan import assets, planning
 from service.contract.plan.assets import Places
 from service.contract.plan.planning import Probing, Wanted
@@ -45,7 +45,7 @@ def _model(digits: str, known: Iterable[str], name: str, pointer: str) -> str:
 
 
 def wanted(
-    families: Sequence[str],
+    works: Sequence[str],
     places: Places,
     *,
     tokenizer: str,
@@ -55,11 +55,13 @@ def wanted(
     split: str,
     models: Mapping[str, str] | None = None,
 ) -> Wanted:
-    own = _parameters(families, places)
-    if "bertscore" in own:
-        own["bertscore"] |= bertscore
+    """`bertscore` says how families that compare embeddings weigh and scale."""
+    own = _parameters(works, places)
+    for work in own:
+        if "encoder" in families.needs(work):
+            own[work] |= bertscore
     training = planning.training_split(splits, split)
-    return Wanted(families, tokenizer, idf=idf, own=own, training=training, models=models or {})
+    return Wanted(works, tokenizer, idf=idf, own=own, training=training, models=models or {})
 
 
 def probing(
@@ -91,5 +93,7 @@ def probing(
     return asked, reasons
 
 
-def _parameters(families: Sequence[str], places: Places) -> dict[str, dict[str, Any]]:
-    return {family: assets.parameters(family, places) for family in families}
+def _parameters(works: Sequence[str], places: Places) -> dict[str, dict[str, Any]]:
+    """Of these and of what they are made of."""
+    each = dict.fromkeys([*works, *(part for work in works for part in families.parts_of(work))])
+    return {work: assets.parameters(work, places) for work in each}

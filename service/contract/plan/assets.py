@@ -16,24 +16,26 @@ from typing import Any
 
 from service.contract.errors import AssetRefused, MetricUnavailable
 from service.contract.formats.digests import digest_of
-from service.contract.metrics.catalogue import LEARNED, model_of
+from service.contract.metrics import families
+from service.contract.metrics.catalogue import model_of, work_of
+from service.contract.metrics.families import FAMILIES, Need
 from service.contract.settings import Settings
 
 REGISTER = "registered.json"
-_ONE_OF = frozenset({"bertscore"})  # metrics that need one of their assets, not all
-_SHIPPED = frozenset({"nneval"})  # metrics that need none: theirs stands in for what is shipped
-_MOVED = ("wmd", "wmd_distance", "wmd_unit", "wmd_unit_distance")
+_ONE_OF: frozenset[Need] = frozenset({"encoder"})  # one of the assets for it is enough
+_SHIPPED: frozenset[Need] = frozenset({"model"})  # one is there: an asset stands in for it
 
 
 @dataclass(frozen=True)
 class Asset:
-    """`names` are the files (or the folder) that it may be, the first as we keep it. With `member`,
-    they are archives, and `sha256` and `bytes` are those of that member. None: the users' own.
+    """`need` is what families of metrics have it for. `names` are the files (or the folder) that it
+    may be, the first as we keep it. With `member`, they are archives, and `sha256` and `bytes` are
+    those of that member. None: the users' own.
     """
 
     name: str
     what: str
-    metrics: tuple[str, ...]
+    need: Need
     licence: str
     names: tuple[str, ...] = ()
     bytes: int | None = None
@@ -45,6 +47,11 @@ class Asset:
     pypi_sha256: str | None = None  # of its wheel
     pypi_folder: str | None = None  # in the wheel
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        needing = (row for name, row in FAMILIES.items() if self.need in families.needs(name))
+        return tuple(name for row in needing for name in row.names)
+
 
 ASSETS: Mapping[str, Asset] = {
     asset.name: asset
@@ -52,7 +59,7 @@ ASSETS: Mapping[str, Asset] = {
         Asset(
             "corenlp",
             "CoreNLP 3.6.0, the parser of SPICE",
-            metrics=("spice", "spider"),
+            need="tuples",
             licence="GPL-3.0-or-later",
             names=("stanford-corenlp-3.6.0.jar",),
             bytes=7_270_741,
@@ -63,7 +70,7 @@ ASSETS: Mapping[str, Asset] = {
         Asset(
             "corenlp-grammar",
             "its English grammar; one file of the 378 MB of CoreNLP's models",
-            metrics=("spice", "spider"),
+            need="tuples",
             licence="GPL-3.0-or-later",
             names=(
                 "stanford-corenlp-3.6.0-englishPCFG.jar",
@@ -78,7 +85,7 @@ ASSETS: Mapping[str, Asset] = {
         Asset(
             "minilm",
             "all-MiniLM-L6-v2, a small model for BERTScore",
-            metrics=("bertscore",),
+            need="encoder",
             licence="MIT",
             names=("all-minilm-l6-v2",),
             bytes=91_618_861,
@@ -90,19 +97,19 @@ ASSETS: Mapping[str, Asset] = {
         Asset(
             "word-vectors",
             "word vectors, in word2vec's text or binary format",
-            metrics=_MOVED,
+            need="vectors",
             licence="its own",
         ),
         Asset(
             "encoder",
             "model for BERTScore, a folder of your own",
-            metrics=("bertscore",),
+            need="encoder",
             licence="its own",
         ),
         Asset(
             "learned",
             "model of NNEval, in place of the one that is shipped",
-            metrics=("nneval",),
+            need="model",
             licence="its own",
         ),
     )
@@ -176,17 +183,30 @@ def parameters(family: str, places: Places) -> dict[str, Any]:
     """What a family is computed with here, as a part of its works' keys: None where it is not to
     be had, which the worker then says.
     """
-    if family == "bertscore":
-        model = _found(lambda: encoder(places))
-        return {"encoder": model and model.sha256, "layer": model and model.layer}
-    if family == LEARNED:
-        own = here("learned", places)
-        vectors = own and here("word-vectors", places)
-        return {"model": own and own.sha256, "vectors": vectors and vectors.sha256}
-    if family in _MOVED or model_of(family) is not None:  # such a model is an input of the work
-        vectors = here("word-vectors", places)
-        return {"vectors": vectors and vectors.sha256}
-    return {}
+    found: dict[str, Any] = {}
+    for need in families.needs(family):
+        if need == "encoder":
+            model = _found(lambda: encoder(places))
+            found |= {"encoder": model and model.sha256, "layer": model and model.layer}
+        elif need == "model" and model_of(family) is None:  # else it is an input of the work
+            own = here("learned", places)
+            found |= {"model": own and own.sha256, "vectors": _vectors(places) if own else None}
+        elif need in ("model", "vectors"):
+            found |= {"vectors": _vectors(places)}
+    return found
+
+
+def of_features(names: Iterable[str], places: Places) -> dict[str, Any]:
+    """The same for the features of a learned metric."""
+    found: dict[str, Any] = {}
+    for family in families.with_features(names):
+        found |= parameters(family, places)
+    return found
+
+
+def _vectors(places: Places) -> str | None:
+    found = here("word-vectors", places)
+    return None if found is None else found.sha256
 
 
 def here(name: str, places: Places) -> Found | None:
@@ -203,13 +223,14 @@ def _found(look: Callable[[], Found]) -> Found | None:
 
 def missing(metric: str, places: Places) -> str | None:
     """Why a metric cannot be computed here, or None. Of several models for it one is enough."""
-    if metric in _SHIPPED:
-        return None
-    needed = [asset for asset in ASSETS.values() if metric in asset.metrics]
-    reasons = {asset.name: _reason(asset, places) for asset in needed}
-    if metric in _ONE_OF and None in reasons.values():
-        return None
-    return next((reason for reason in reasons.values() if reason is not None), None)
+    for need in families.needs(work_of(metric)):
+        reasons = [_reason(asset, places) for asset in ASSETS.values() if asset.need == need]
+        if need in _SHIPPED or (need in _ONE_OF and None in reasons):
+            continue
+        reason = next((each for each in reasons if each is not None), None)
+        if reason is not None:
+            return reason
+    return None
 
 
 def lacking(metrics: Iterable[str], places: Places) -> dict[str, str]:

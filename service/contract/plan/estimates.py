@@ -3,12 +3,12 @@
 import math
 from collections.abc import Mapping
 
+from service.contract.metrics import families
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import Blob, Work
 
 ESTIMATE = "estimate"
 MOST_LOOKS = 40
-_FAMILIES = ("cider_d", "bleu", "rouge_l", "meteor")  # always there, and quick
 
 
 def with_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
@@ -16,13 +16,13 @@ def with_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
     order of their own can be estimated from some of them.
     """
     captions = plan.named.get("captions")
-    families = [name for name in _FAMILIES if _on_the_whole(plan.named.get(name))]
-    if captions is None or "order" not in captions.inputs or not families:
+    looked_at = [name for name in families.estimated() if _on_the_whole(plan.named.get(name))]
+    if captions is None or "order" not in captions.inputs or not looked_at:
         return plan
     inputs: dict[str, Blob | Work] = {
         "order": captions.inputs["order"],
         "references": plan.named["references"],
-        **{f"baseline.{name}": Blob(past[name]) for name in families if name in past},
+        **{f"baseline.{name}": Blob(past[name]) for name in looked_at if name in past},
     }
     each = math.ceil(len(captions.parts) / MOST_LOOKS)
     looks: list[Work] = []
@@ -32,9 +32,9 @@ def with_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
         if looks:
             since["before"] = looks[-1]
         span = [batch[0].parameters["images"][0], batch[-1].parameters["images"][1]]
-        looks.append(Work("look", {**inputs, **since}, {"families": families, "images": span}))
+        looks.append(Work("look", {**inputs, **since}, {"families": looked_at, "images": span}))
     whole = {**inputs, "captions": captions}
-    estimate = Work("look", whole, {"families": families}, tuple(looks))
+    estimate = Work("look", whole, {"families": looked_at}, tuple(looks))
     return Plan({**plan.named, ESTIMATE: estimate})
 
 

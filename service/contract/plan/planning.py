@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.contract.errors import InvalidRequest
-from service.contract.metrics.catalogue import LEARNED, WEIGHTED, kind_of, model_of, work_of
+from service.contract.metrics import families
+from service.contract.metrics.catalogue import LEARNED, model_of, work_of
+from service.contract.metrics.families import FAMILIES, Need, kind_of
 from service.contract.plan.works import Blob, Work, everything
 
 # How many images the engine takes at once. A product's last bits depend on its size, so a block is
@@ -26,11 +28,8 @@ EMBEDDED_IMAGES = 200  # a thousand references: a few seconds by a small model
 _TRAINING = "train"
 HEALTH = "health"  # how far metrics can be trusted, from all probes
 MAX_PARTS = 500  # of one work
-_PARSED = frozenset({"spice", "spider"})  # they need tuples; SPIDEr needs SPICE and CIDEr-D
-_NOT_PROBED = "variety"
 _OF_SYSTEMS = frozenset({"human", "single"})  # probes that look at a system's captions too
 _TRAINED = frozenset({"rare", "single"})  # and those that look at training captions
-_WITHOUT_REFERENCES = frozenset({"bertscore", "variety"})  # tokenised ones, that is
 
 
 def decoding_block(beam: int, max_words: int) -> int:
@@ -136,7 +135,8 @@ def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
                 "or else the shipped one",
                 [(f"/metrics/{place}", f"expected {LEARNED}")],
             )
-        if work_of(name) == _NOT_PROBED:
+        row = FAMILIES.get(work_of(name))
+        if row is not None and not row.is_probed:
             raise InvalidRequest(
                 f"{name} cannot be probed: it does not compare captions with references alone",
                 [(f"/metrics/{place}", "expected a metric of captions and references")],
@@ -212,71 +212,72 @@ class _Postgen:
     wanted: Wanted
 
     def named(self) -> dict[str, Work]:
-        families = self.wanted.families
+        """What all families share first; what waits for a parser last."""
+        wanted = self.wanted.families
         named: dict[str, Work] = {}
-        if not _WITHOUT_REFERENCES.issuperset(families):
-            named["references"] = Work("references", {"dataset": self.dataset}, self._tokens())
-        for family in families:
-            match family:
-                case "spice" | "spider":
-                    continue
-                case "bertscore":
-                    named |= self._embedded()
-                case "variety":
-                    named |= self._varied()
-                case _:
-                    named[family] = self._scored(family, named["references"])
-        if not _PARSED.isdisjoint(families):
-            named |= self._parsed(named)
+        if any("references" in families.needs(family) for family in wanted):
+            named |= self._prepared("references", "")
+        for family in sorted(wanted, key=lambda family: "tuples" in families.needs(family)):
+            self._add(family, named)
         return named
 
-    def _tokens(self) -> dict[str, Any]:
-        return {"split": self.split, "tokenizer": self.wanted.tokenizer}
-
-    def _scored(self, family: str, references: Work) -> Work:
-        own = dict(self.wanted.own.get(family, {}))
-        if family in WEIGHTED and self.wanted.idf != "dataset":
-            own["idf"] = self.wanted.idf
-        inputs = {"captions": self.captions, "references": references}
+    def _add(self, family: str, named: dict[str, Work]) -> None:
+        """A family's work, behind all that it needs."""
+        if family in named:
+            return
+        row = FAMILIES[kind_of(family)]
+        for part in row.made_of:
+            self._add(part, named)
+        inputs: dict[str, Blob | Work] = {} if row.made_of else {"captions": self.captions}
+        for need in row.needs:
+            for name, work in self._prepared(need, family).items():
+                inputs[name] = named.setdefault(name, work)
+        inputs |= {part: named[part] for part in row.made_of}
         if family in self.wanted.models:
             inputs["model"] = Blob(self.wanted.models[family])
-        return Work(kind_of(family), inputs, own)
+        named[family] = Work(kind_of(family), inputs, self._parameters(family))
 
-    def _parsed(self, named: Mapping[str, Work]) -> dict[str, Work]:
-        references, tokenizer = named["references"], {"tokenizer": self.wanted.tokenizer}
-        people = {"references": references}
-        sizes = self.images, 1, PARSED_REFERENCES_IMAGES
-        found = {"reference_tuples": _sharded("tuples", people, {}, *sizes)}
-        sizes = self.images, 1, PARSED_IMAGES
-        found["tuples"] = _sharded("tuples", {"captions": self.captions}, tokenizer, *sizes)
-        found["spice"] = Work("spice", {"captions": self.captions, **people, **found}, {})
-        if "spider" in self.wanted.families:
-            found["cider_d"] = named.get("cider_d") or self._scored("cider_d", references)
-            halves = {name: found[name] for name in ("spice", "cider_d")}
-            found["spider"] = Work("spider", {**people, **halves}, {})
-        return found
+    def _parameters(self, family: str) -> dict[str, Any]:
+        row = FAMILIES[kind_of(family)]
+        own = dict(self.wanted.own.get(family, {}))
+        if row.is_weighted and self.wanted.idf != "dataset":
+            own["idf"] = self.wanted.idf
+        if row.reads == "tokens" and "references" not in row.needs:  # which say by which tokeniser
+            own["tokenizer"] = self.wanted.tokenizer
+        return own
 
-    def _embedded(self) -> dict[str, Work]:
-        own = self.wanted.own.get("bertscore", {})
-        model = {name: own.get(name) for name in ("encoder", "layer")}
+    def _prepared(self, need: Need, family: str) -> dict[str, Work]:
+        """The works that bring what a family needs. What the machine has is no work."""
+        match need:
+            case "references":
+                asked = self._tokens(self.split)
+                return {"references": Work("references", {"dataset": self.dataset}, asked)}
+            case "tuples":
+                return self._parsed()
+            case "encoder":
+                return {"embedded_references": self._embedded(family)}
+            case "training" if self.wanted.training is not None:
+                asked = self._tokens(self.wanted.training)
+                return {"training": Work("training", {"dataset": self.dataset}, asked)}
+        return {}
+
+    def _tokens(self, split: str) -> dict[str, Any]:
+        return {"split": split, "tokenizer": self.wanted.tokenizer}
+
+    def _parsed(self) -> dict[str, Work]:
+        people, tokenizer = self._prepared("references", ""), {"tokenizer": self.wanted.tokenizer}
+        of_people = self.images, 1, PARSED_REFERENCES_IMAGES
+        of_captions = self.images, 1, PARSED_IMAGES
+        return {
+            "reference_tuples": _sharded("tuples", people, {}, *of_people),
+            "tuples": _sharded("tuples", {"captions": self.captions}, tokenizer, *of_captions),
+        }
+
+    def _embedded(self, family: str) -> Work:
+        own = self.wanted.own.get(family, {})
+        asked = {"split": self.split, **{name: own.get(name) for name in ("encoder", "layer")}}
         sizes = self.images, 1, EMBEDDED_IMAGES
-        embedded = _sharded(
-            "embedded_references",
-            {"dataset": self.dataset},
-            {"split": self.split, **model},
-            *sizes,
-        )
-        inputs = {"captions": self.captions, "embedded_references": embedded}
-        return {"embedded_references": embedded, "bertscore": Work("bertscore", inputs, own)}
-
-    def _varied(self) -> dict[str, Work]:
-        named: dict[str, Work] = {}
-        if self.wanted.training is not None:
-            asked = {"split": self.wanted.training, "tokenizer": self.wanted.tokenizer}
-            named["training"] = Work("training", {"dataset": self.dataset}, asked)
-        inputs = {"captions": self.captions, **named}
-        named["variety"] = Work("variety", inputs, {"tokenizer": self.wanted.tokenizer})
-        return named
+        return _sharded("embedded_references", {"dataset": self.dataset}, asked, *sizes)
 
 
 def _sharded(

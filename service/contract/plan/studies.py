@@ -4,14 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from service.contract.metrics.catalogue import POSTGEN, work_of
+from service.contract.metrics import families
+from service.contract.metrics.families import Family
+from service.contract.metrics.views import View
 from service.contract.plan.works import Blob, Work
 
 Idf = Literal["dataset", "stratum"]
 Source = Blob | Work
 STRATA = 5
 SORTED_BY = "cider_d"  # the family whose scores of single captions tell strata apart
-FAMILIES = frozenset(map(work_of, POSTGEN)) - {"variety"}  # which counts a whole, not its parts
+FAMILIES: Mapping[str, Family] = View(
+    lambda: {name: row for name, row in families.FAMILIES.items() if row.is_studied},
+    families.FAMILIES,
+)
 _WEIGHED_BY = ("captions", "references")  # what document frequencies of strata are counted in
 
 

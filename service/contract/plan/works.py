@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from service.contract.metrics.families import FAMILIES
+from service.contract.metrics.views import View
+
 Queue = Literal["inference-now", "inference", "metrics", "parsing"]
 QUEUES: Mapping[str, tuple[Queue, ...]] = {  # by role of the worker, in order of priority
     "inference": ("inference-now", "inference"),
@@ -39,7 +42,7 @@ class Kind:
     opens: bool = False
 
 
-KINDS: Mapping[str, Kind] = {
+OTHERS: dict[str, Kind] = {  # that are no family of metrics
     kind.name: kind
     for kind in (
         Kind("prefix", "inference-now", version=1, seconds=300),
@@ -50,21 +53,9 @@ KINDS: Mapping[str, Kind] = {
         Kind("captions", "inference", version=2, seconds=1800),
         Kind("look", "metrics", version=1, seconds=900),
         Kind("references", "metrics", version=2, seconds=900),
-        Kind("bleu", "metrics", version=1, seconds=900),
-        Kind("rouge_l", "metrics", version=2, seconds=900),
-        Kind("cider_d", "metrics", version=2, seconds=900),
-        Kind("cider", "metrics", version=1, seconds=900),
-        Kind("meteor", "metrics", version=1, seconds=900),
         Kind("tuples", "parsing", version=1, seconds=3600),
-        Kind("spice", "metrics", version=1, seconds=900),
-        Kind("spider", "metrics", version=1, seconds=900),
-        Kind("wmd", "metrics", version=1, seconds=900),
-        Kind("wmd_unit", "metrics", version=1, seconds=900),
         Kind("embedded_references", "parsing", version=1, seconds=3600),
-        Kind("bertscore", "parsing", version=1, seconds=3600),
         Kind("training", "metrics", version=1, seconds=900),
-        Kind("variety", "metrics", version=1, seconds=900),
-        Kind("nneval", "metrics", version=1, seconds=1800),  # the shipped model is code, too
         Kind("learned", "parsing", version=1, seconds=7200),
         Kind("probe", "parsing", version=1, seconds=7200),
         Kind("health", "metrics", version=1, seconds=300),
@@ -73,6 +64,17 @@ KINDS: Mapping[str, Kind] = {
         Kind("study", "metrics", version=1, seconds=300),
     )
 }
+
+
+def _kinds() -> dict[str, Kind]:
+    of_families = {
+        name: Kind(name, row.queue, version=row.version, seconds=row.seconds)
+        for name, row in FAMILIES.items()
+    }
+    return OTHERS | of_families
+
+
+KINDS: Mapping[str, Kind] = View(_kinds, OTHERS, FAMILIES)
 
 
 @dataclass(frozen=True)

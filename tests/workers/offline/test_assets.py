@@ -40,11 +40,11 @@ def places(tmp_path, monkeypatch):
     models = _archive(tmp_path / "repository/org/nlp/parser/1.0/parser-1.0-models.jar")
     (models.parent / "parser-1.0.jar").write_bytes(JAR)
     code = Asset(
-        "code", "a parser", ("spice",), "GPL", ("parser-1.0.jar",), 4, _digest(JAR),
+        "code", "a parser", "tuples", "GPL", ("parser-1.0.jar",), 4, _digest(JAR),
         maven="org.nlp:parser:1.0", maven_sha256=_digest(JAR),
     )  # fmt: skip
     grammar = Asset(
-        "grammar", "its grammar", ("spice",), "GPL", ("grammar.jar", "parser-1.0-models.jar"), 7,
+        "grammar", "its grammar", "tuples", "GPL", ("grammar.jar", "parser-1.0-models.jar"), 7,
         _digest(b"grammar"), member=MEMBER, maven="org.nlp:parser:1.0:models",
         maven_sha256=_digest(models.read_bytes()),
     )  # fmt: skip

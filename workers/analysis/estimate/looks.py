@@ -13,8 +13,7 @@ from safetensors.numpy import load_file
 
 from workers.analysis.estimate import estimation, spending
 from workers.files import tensor_files
-from workers.metrics.family import Floats, Statistics
-from workers.metrics.postgen import Scores
+from workers.metrics.family import Floats, Scores, Statistics
 
 LEAST = 100  # images: of fewer, a mean is too far from a Gaussian for its interval to be believed
 

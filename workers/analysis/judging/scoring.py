@@ -7,7 +7,7 @@ is analysed once.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -15,23 +15,18 @@ import numpy as np
 
 from service.contract.errors import MetricFailed, UnknownMetric
 from service.contract.metrics import catalogue
+from service.contract.metrics.families import FAMILIES
 from workers.files.judgements import Judgements
 from workers.metrics import postgen, references
-from workers.metrics.families import bertscore, meteor
-from workers.metrics.family import Counted, Floats, Idf
+from workers.metrics.family import Counted, Floats, Idf, Scores, Task
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned import scoring as learned
 from workers.metrics.ngrams import Ints
-from workers.metrics.postgen import FAMILIES, Scores
 from workers.metrics.references import References
 from workers.metrics.tokens import Tokenizer, tokenize
-from workers.metrics.vectors.encoder import Encoder
 from workers.progress import Progress, Stop, never, silent
 
 Bring = Callable[[str, Progress], Mapping[str, Any]]  # of a family
 Told = Callable[[str], Progress]  # the name of a family -> who is told how far it is
-
-_EMBEDDED = "bertscore"  # from captions as they are; all others from tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +80,7 @@ def metrics(names: Iterable[str]) -> list[str]:
     """Each once, groups as their members, `all` as all; UnknownMetric for one that captions and
     references do not give.
     """
-    families = (*FAMILIES, _EMBEDDED, catalogue.LEARNED)
-    scored = [name for name in catalogue.POSTGEN if catalogue.work_of(name) in families]
+    scored = [name for row in FAMILIES.values() if row.is_judged for name in row.names]
     found = catalogue.expand(
         each for name in names for each in (scored if name == "all" else [name])
     )
@@ -124,14 +118,16 @@ def score(
     found: dict[str, Scores] = {}
     failed: dict[str, MetricFailed] = {}
     families = catalogue.works_of(names)
-    if "meteor" in families:
-        with suppress(MetricFailed):  # it will be said where it matters
-            meteor.expect(jvm)
+    for family in families:
+        if (expect := postgen.FAMILIES[family].expect) is not None:
+            with suppress(MetricFailed):  # it will be said where it matters
+                expect(jvm)
     for family in families:
         progress = told(family)
+        parts = FAMILIES[family].made_of
         try:
-            if family == "spider" and {"spice", "cider_d"} <= found.keys():
-                found[family] = bench.spider(found["spice"], found["cider_d"])
+            if parts and found.keys() >= set(parts):
+                found[family] = bench.joined(family, {part: found[part] for part in parts})
             else:
                 found[family] = bench.measured(family, bring(family, progress), progress)
         except MetricFailed as error:
@@ -155,24 +151,12 @@ class _Bench:
     stop: Stop
 
     def measured(self, family: str, needs: Mapping[str, Any], progress: Progress) -> Scores:
-        if family == _EMBEDDED:
-            return self._embedded(needs["encoder"], progress)
-        if family == catalogue.LEARNED:  # by the document frequencies that it was trained with
-            score = learned.score_tokens
-        else:
-            score = partial(postgen.score_tokens, family, idf=self._idf)
-        return score(
-            self._tokens,
-            self._prepared,
-            self.given.rows,
-            self.jvm,
-            **needs,
-            stop=self.stop,
-            progress=progress,
-        )
+        task = self._texts if FAMILIES[family].reads == "texts" else self._tokens
+        tools = {**task.tools, **needs}
+        return postgen.score(family, replace(task, tools=tools, progress=progress))
 
-    def spider(self, of_spice: Scores, of_cider_d: Scores) -> Scores:
-        return postgen.spider_of(of_spice, of_cider_d, self._prepared)
+    def joined(self, family: str, parts: Mapping[str, Scores]) -> Scores:
+        return postgen.joined(family, parts, self._prepared)
 
     def signed(self, signature: str) -> str:
         """With the references that are answered, without those that lend frequencies alone."""
@@ -205,18 +189,19 @@ class _Bench:
             return "dataset"
         return Counted(np.arange(self._prepared.images) >= len(self.given.reference_sets))
 
-    @property
-    def _tokens(self) -> list[str]:
-        return [self._known[text] for text in self.given.texts]
-
-    def _embedded(self, encoder: Encoder, progress: Progress) -> Scores:
-        given = self.given
-        people = bertscore.prepare(given.reference_sets, encoder, stop=self.stop, progress=progress)
-        return postgen.score_texts(
-            given.texts,
-            given.rows.tolist(),
-            people,
-            encoder,
-            stop=self.stop,
-            progress=progress,
+    @cached_property
+    def _tokens(self) -> Task:
+        return Task(
+            [self._known[text] for text in self.given.texts],
+            self.given.rows,
+            self._prepared,
+            self.jvm,
+            self._idf,
+            self.stop,
+            tokenizer=self.tokenizer,
         )
+
+    @property
+    def _texts(self) -> Task:
+        people = {"people": self.given.reference_sets}
+        return Task(self.given.texts, self.given.rows, None, self.jvm, stop=self.stop, tools=people)

@@ -18,6 +18,7 @@ import numpy as np
 
 from service.contract.errors import RequestRefused
 from service.contract.metrics import catalogue
+from service.contract.metrics.families import kind_of
 from service.contract.plan.studies import Idf
 from workers.analysis.study.rows import Rows
 from workers.metrics.family import Floats
@@ -101,7 +102,7 @@ def _names(path: Path, header: Sequence[str]) -> dict[str, str]:
 
 def _is_postgen(name: str) -> bool:
     """A learned metric may say its model."""
-    return catalogue.kind_of(name) in catalogue.POSTGEN
+    return kind_of(name) in catalogue.POSTGEN
 
 
 def _strata(path: Path, at: int, line: Mapping[str, str]) -> tuple[int, int]:

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.contract.errors import MetricFailed
-from service.contract.metrics import catalogue
+from service.contract.metrics.families import FAMILIES
 from service.contract.plan.studies import SORTED_BY, STRATA
 from workers.analysis.study.rows import Rows
 from workers.inference.columns import Columns
 from workers.metrics import ngrams, postgen, pregen
-from workers.metrics.family import Floats
+from workers.metrics.family import Floats, Scores
 from workers.metrics.ngrams import Ints
-from workers.metrics.postgen import Scores
 
 Rescore = Callable[[str, Ints], Mapping[str, float]]  # a family of these images alone
 
@@ -111,15 +110,23 @@ def _pregen(columns: Columns, start: int, stop: int) -> dict[str, float]:
 def _postgen(model: Described, images: Ints) -> dict[str, float]:
     found: dict[str, float] = {}
     for family, scores in model.scores.items():
-        if model.rescore is not None and family in catalogue.WEIGHTED:
+        row = FAMILIES[scores.family]
+        if model.rescore is not None and row.is_weighted:
             found |= model.rescore(family, images)
         else:
             statistics = {name: values[images] for name, values in scores.statistics.items()}
+            if model.rescore is not None:
+                statistics |= _rescored(model.rescore, row.made_of, images)
             found |= postgen.corpus_from_statistics(scores.family, statistics)
-    if model.rescore is not None and "spider" in model.scores:
-        of_spice = float(model.scores["spider"].statistics["spice"][images].mean())
-        found["spider"] = (of_spice + found["cider_d"]) / 2
     return found
+
+
+def _rescored(rescore: Rescore, parts: Sequence[str], images: Ints) -> dict[str, Floats]:
+    """Of what a family is made of: the score of all these images, in the place of each one's own,
+    where it weighs by document frequencies.
+    """
+    weighted = [part for part in parts if FAMILIES[part].is_weighted]
+    return {part: np.array([rescore(part, images)[part]]) for part in weighted}
 
 
 def _table(found: Sequence[Mapping[str, float]]) -> dict[str, Floats]:

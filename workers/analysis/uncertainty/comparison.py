@@ -20,7 +20,7 @@ from workers.analysis.uncertainty.corpora import Corpus, Summed
 from workers.analysis.uncertainty.intervals import Interval
 from workers.analysis.uncertainty.pregen import Material
 from workers.analysis.uncertainty.resampling import Floats
-from workers.metrics.postgen import Scores
+from workers.metrics.family import Scores
 from workers.progress import Progress, silent
 
 DETECTABLE = float(special.ndtri(0.975) + special.ndtri(0.8))

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from service.contract.metrics import families
 from workers.analysis.uncertainty.resampling import Floats
 from workers.metrics import postgen
-from workers.metrics.family import Statistics
-from workers.metrics.postgen import Scores
+from workers.metrics.family import Scores, Statistics
 
 Corpus = dict[str, Floats]  # by metric, a score for every draw
-
-_COUNTED = frozenset({"bleu", "meteor"})  # scores of counts that are added up, the others of means
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,13 @@ def of_statistics(family: str, statistics: Statistics) -> Summed:
     flat = [values.reshape(len(values), -1) for values in statistics.values()]
     ends = np.cumsum([values.shape[1] for values in flat])
     shapes = {name: (1, *values.shape[1:]) for name, values in statistics.items()}
+    is_counted = families.FAMILIES[family].is_counted
+    is_whole = postgen.FAMILIES[family].corpus is None
 
     def corpus(sums: Floats, images: Floats) -> Corpus:
-        rows = sums if family in _COUNTED else sums / images[:, None]
+        rows = sums if is_counted else sums / images[:, None]
         parts = dict(zip(shapes, np.split(rows, ends[:-1], axis=1), strict=True))
-        if family == "variety":
+        if is_whole:
             return {name: values[:, 0] for name, values in parts.items()}
         found = [
             postgen.corpus_from_statistics(

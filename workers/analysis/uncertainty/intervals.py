@@ -6,7 +6,7 @@ import numpy as np
 
 from workers.analysis.uncertainty import corpora, resampling
 from workers.analysis.uncertainty.corpora import Corpus, Summed
-from workers.metrics.postgen import Scores
+from workers.metrics.family import Scores
 
 Interval = tuple[float, float]
 

@@ -9,17 +9,18 @@ Sentences are taken as they are: people's own captions, not tokens, are what mod
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from service.contract.errors import Canceled, MetricFailed
+from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
 from workers.files import tensor_files
-from workers.metrics.family import Floats, Measured, Statistics
+from workers.metrics.family import Floats, Measured, Statistics, Task
 from workers.metrics.references import counted
 from workers.metrics.vectors.encoder import Embedded, Encoder
 from workers.progress import Progress, Stop, never, silent
@@ -121,6 +122,44 @@ def recipe(references: Prepared, *, idf: bool = False, baseline: float | None = 
     weights = f"refs(n={len(references.sentences)})" if idf else "no"
     zero = "no" if baseline is None else f"{baseline:.6g}"
     return f"model:{digest[:12]}|layer:{layer}|idf:{weights}|baseline:{zero}"
+
+
+def completed(task: Task) -> Task:
+    """With the references embedded, unless a work has done so: as `people` wrote them, or else
+    their tokens, joined by blanks.
+    """
+    encoder: Encoder | None = task.tools.get("encoder")
+    if encoder is None:
+        raise MetricUnavailable("BERTScore needs a model, and was given none")
+    if "embedded" in task.tools:
+        return task
+    people = task.references.captions if task.tokenizer else task.tools["people"]
+    embedded = prepare(people, encoder, stop=task.stop, progress=task.progress)
+    return replace(task, tools={**task.tools, "embedded": embedded})
+
+
+def of_task(task: Task) -> Measured:
+    return measure(
+        task.captions,
+        task.rows.tolist(),
+        task.tools["embedded"],
+        task.tools["encoder"],
+        **_options(task),
+        stop=task.stop,
+        progress=task.progress,
+    )
+
+
+def against(task: Task) -> str:
+    return task.references.signature if task.tokenizer else signed(task.tools["embedded"])
+
+
+def recipe_of(task: Task) -> str:
+    return recipe(task.tools["embedded"], **_options(task))
+
+
+def _options(task: Task) -> dict[str, Any]:
+    return {name: task.own[name] for name in ("idf", "baseline") if name in task.own}
 
 
 def join(parts: Sequence[Prepared]) -> Prepared:

@@ -5,22 +5,26 @@ from functools import cache
 import numpy as np
 
 from service.contract.errors import MetricUnavailable
+from service.contract.formats.outputs import LONGEST_PARSED
 from workers.metrics.family import Measured, Statistics, Task
 from workers.metrics.java.jvm_child import package_file
-from workers.metrics.scenes.scene_graphs import SceneGraph
+from workers.metrics.scenes.scene_graphs import Parse, SceneGraph
 from workers.metrics.scenes.synonyms import Synonyms
+from workers.metrics.scenes.tuples import PARSER
 
+RECIPE = f"parser:{PARSER}|words:{LONGEST_PARSED}"
 _WORDNET = "spice/lib/Meteor-1.5.jar"
 _COLUMNS = ("f", "precision", "recall", "true_positives", "false_positives", "false_negatives")
 
 
 def measure(task: Task) -> Measured:
-    if task.parse is None:
+    parse: Parse | None = task.tools.get("parse")
+    if parse is None:
         raise MetricUnavailable("SPICE needs a parser of captions, and was given none")
     answered = task.rows.tolist()
     rows = sorted(set(answered))
     people = {row: task.references.captions[row] for row in rows}
-    parsed = task.parse([*task.captions, *(text for row in rows for text in people[row])])
+    parsed = parse([*task.captions, *(text for row in rows for text in people[row])])
     synonyms = _synonyms()
     wanted = {
         row: SceneGraph((found for text in texts for found in parsed[text]), synonyms)

@@ -1,9 +1,12 @@
 """SPIDEr: half of SPICE and half of CIDEr-D, caption by caption."""
 
+import re
+from collections.abc import Mapping
+
 import numpy as np
 
 from workers.metrics.families import cider, spice
-from workers.metrics.family import Measured, Statistics, Task
+from workers.metrics.family import Measured, Scores, Statistics, Task
 
 
 def measure(task: Task) -> Measured:
@@ -19,3 +22,14 @@ def join(of_spice: Statistics, of_cider_d: Statistics) -> Measured:
 def corpus(statistics: Statistics) -> dict[str, float]:
     halves = (float(np.mean(statistics[name])) for name in ("spice", "cider_d"))
     return {"spider": sum(halves) / 2}
+
+
+def recipe(task: Task) -> str:
+    return f"{cider.recipe(task)}|{spice.RECIPE}"
+
+
+def joined(parts: Mapping[str, Scores]) -> tuple[Measured, str]:
+    """Where its halves have been computed, for the same captions; and how they were."""
+    of_spice, of_cider_d = parts["spice"], parts["cider_d"]
+    (weights,) = re.findall(r"\|(df:[^|]*)", of_cider_d.signatures["cider_d"])
+    return join(of_spice.statistics, of_cider_d.statistics), f"{weights}|{spice.RECIPE}"

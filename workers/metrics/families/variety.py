@@ -3,12 +3,17 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load_file
 
+from workers.files import tensor_files
 from workers.metrics import ngrams
+from workers.metrics.family import Measured, Task
 from workers.metrics.ngrams import LONGEST, Ints, Numbers
+from workers.metrics.tokens import SIGNATURES
 
 Keys = NDArray[np.bytes_]
 _KEY_BYTES = 16
@@ -49,9 +54,42 @@ def measure(captions: Sequence[str], training: Keys | None = None) -> Variety:
     )
 
 
+def describe(task: Task) -> Measured:
+    """As scores: counts of a whole, with nothing to sum up from parts."""
+    found = measure(task.captions, task.tools.get("training"))
+    corpus = {"caption_length": found.mean_length, "words_used": float(found.vocabulary)}
+    corpus |= {f"distinct_{n}": share for n, share in enumerate(found.distinct_share, 1)}
+    corpus |= {f"entropy_{n}": bits for n, bits in enumerate(found.entropy[:2], 1)}
+    captions = {"caption_length": found.lengths.astype(np.float64)}
+    if found.known is not None:
+        captions["from_training"] = found.known.astype(np.float64)
+        corpus["from_training"] = float(found.known.mean())
+    return Measured(captions, {}, corpus)
+
+
+def counted(task: Task) -> str:
+    return f"n={len(task.captions)}"
+
+
+def recipe(task: Task) -> str:
+    assert task.tokenizer is not None
+    return f"tok:{SIGNATURES[task.tokenizer]}"
+
+
 def keys(captions: Iterable[str]) -> Keys:
     """Different captions, each by a key of 16 bytes, in the keys' order."""
     return np.unique(_keys(captions))
+
+
+def write(path: Path, found: Keys) -> None:
+    """One safetensors file."""
+    tensors = {"keys": found.view("u1").reshape(len(found), -1)}
+    tensor_files.write(path, tensors, {"prescore_training": "1"})
+
+
+def read(path: Path) -> Keys:
+    found = load_file(path)["keys"]
+    return found.reshape(-1).view(f"S{found.shape[1]}")
 
 
 def _keys(captions: Iterable[str]) -> Keys:

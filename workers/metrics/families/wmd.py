@@ -76,9 +76,10 @@ def _recipe(vectors: WordVectors, *, unit: bool) -> str:
 
 
 def _vectors(task: Task) -> WordVectors:
-    if task.vectors is None:
+    vectors: WordVectors | None = task.tools.get("vectors")
+    if vectors is None:
         raise MetricUnavailable("WMD needs word vectors, and was given none")
-    return task.vectors
+    return vectors
 
 
 @dataclass(frozen=True)

@@ -2,35 +2,21 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.contract.errors import MetricFailed, UnknownMetric
-from workers.metrics import postgen, references
-from workers.metrics.family import Floats
+from service.contract.metrics import families
+from workers.metrics import references
+from workers.metrics.family import Floats, Score, Task
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.java.jvm import Jvm
+from workers.metrics.ngrams import Ints
 from workers.metrics.references import References
-from workers.metrics.scenes.scene_graphs import Parse
 from workers.metrics.tokens import Tokenizer, tokenize
-from workers.metrics.vectors.word_vectors import WordVectors
 from workers.progress import Progress, Stop, never, silent
-
-_FAMILIES: Mapping[str, str] = {
-    "bleu_1": "bleu",
-    "bleu_2": "bleu",
-    "bleu_3": "bleu",
-    "bleu_4": "bleu",
-    "cider_d": "cider_d",
-    "meteor": "meteor",
-    "spice": "spice",
-    "wmd": "wmd",
-}
-NAMES = tuple(_FAMILIES)
-OF_CAPTIONS_ALONE = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d", "meteor")  # no assets
 
 
 @dataclass(frozen=True)
@@ -43,12 +29,14 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Tools:
-    """What features are computed with; `vectors` are for WMD, `parse` for SPICE."""
+    """What features are computed with: `score` is how any family scores captions, `needs` what some
+    have beside them, by name.
+    """
 
+    score: Score
     jvm: Jvm
     frequencies: Frequencies
-    vectors: WordVectors | None = None
-    parse: Parse | None = None
+    needs: Mapping[str, Any] = field(default_factory=dict)
     stop: Stop = never
     progress: Progress = silent
 
@@ -73,10 +61,11 @@ class Scaling:
 
 
 def check(names: Sequence[str]) -> None:
-    unknown = [name for name in names if name not in _FAMILIES]
+    known = families.features()
+    unknown = [name for name in names if name not in known]
     if unknown or not names or len(set(names)) < len(names):
         raise UnknownMetric(
-            f"expected different features of {', '.join(NAMES)}, found "
+            f"expected different features of {', '.join(known)}, found "
             f"{', '.join(map(repr, unknown or names)) or 'none'}"
         )
 
@@ -85,26 +74,27 @@ def measure(
     names: Sequence[str],
     tokens: Sequence[str],
     prepared: References,
-    rows: NDArray[np.integer[Any]],
+    rows: Ints,
     tools: Tools,
 ) -> Measured:
     """Of tokenised captions: rows[i] is the image that caption i answers."""
     check(names)
+    task = Task(
+        tokens,
+        rows,
+        prepared,
+        tools.jvm,
+        tools.frequencies,
+        tools.stop,
+        tools.progress,
+        tokenizer=prepared.tokenizer,
+        tools=tools.needs,
+    )
     columns: dict[str, Floats] = {}
     signatures: dict[str, str] = {}
-    for family in dict.fromkeys(_FAMILIES[name] for name in names):
-        found = postgen.score_tokens(
-            family,
-            tokens,
-            prepared,
-            rows,
-            tools.jvm,
-            parse=tools.parse,
-            vectors=tools.vectors,
-            idf=tools.frequencies,
-            stop=tools.stop,
-            progress=tools.progress,
-        )
+    family_of = families.features()
+    for family in dict.fromkeys(family_of[name] for name in names):
+        found = tools.score(family, task)
         columns |= found.captions
         signatures |= found.signatures
     recipes = tuple(re.sub(r"\|refs:[^|]*", "", signatures[name]) for name in names)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from service.contract.errors import RequestRefused
+from service.contract.metrics import tokenizers
 from workers.metrics import frequencies, references
+from workers.metrics.family import Score
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import builder, features, fitting, learners
@@ -18,9 +20,7 @@ from workers.metrics.learned.fitting import Fitted, Report, Row, Watched
 from workers.metrics.learned.learners import USUAL, Recipe
 from workers.metrics.learned.model import Model
 from workers.metrics.learned.ratings import Rated
-from workers.metrics.scenes.scene_graphs import Parse
 from workers.metrics.tokens import Tokenizer
-from workers.metrics.vectors.word_vectors import WordVectors
 from workers.progress import Stop, never
 
 _SHARES = (8, 1, 1)  # of images to train on, to stop at and to test on, where nobody rated any
@@ -60,19 +60,22 @@ def train(
     jvm: Jvm,
     recipe: Recipe = USUAL,
     *,
-    tokenizer: Tokenizer = "ptb",
-    vectors: WordVectors | None = None,
-    parse: Parse | None = None,
+    score: Score,
+    tokenizer: Tokenizer = tokenizers.USUAL,
     report: Report = silent,
     stop: Stop = never,
+    **needs: Any,
 ) -> Outcome:
-    """RequestRefused where sets share a photo; MetricFailed and Canceled as metrics have them."""
+    """`score` is how any family scores captions, `needs` what some features have beside them, as
+    `Toolbox.features` brings it. RequestRefused where sets share a photo; MetricFailed and Canceled
+    as metrics have them.
+    """
     features.check(names)
     parts = _parts(material, recipe.seed)
     training = {image: material.people[image] for image in material.people if image in parts[0]}
     corpus = [*training.values(), *material.further]
     counted = frequencies.collect(references.prepare(corpus, tokenizer, jvm, stop=stop))
-    tools = Tools(jvm, counted, vectors, parse, stop)
+    tools = Tools(score, jvm, counted, needs, stop)
     bench = _Bench(material, names, tokenizer, tools, recipe.seed, report)
     examples = builder.build(training, material.captioners, recipe.seed)
     measured = bench.measure(_TRAINING, examples.captions, examples.reference_sets)

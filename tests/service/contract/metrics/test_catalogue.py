@@ -10,7 +10,7 @@ import pytest
 
 from contract_files import refused
 from service.contract.errors import UnknownMetric
-from service.contract.metrics import catalogue
+from service.contract.metrics import catalogue, families
 
 TIERS = [
     ("sum", "mean", "median", "geomean", "max", "min"),
@@ -105,7 +105,7 @@ def test_a_learned_metric_may_name_its_model():
         shown = catalogue.learned(digits)
         assert catalogue.metric(name) == dataclasses.replace(plain, name=shown)
         assert catalogue.model_of(name) == digits.removeprefix("sha256:")
-        assert catalogue.kind_of(catalogue.work_of(name)) == "nneval"
+        assert families.kind_of(catalogue.work_of(name)) == "nneval"
         assert catalogue.work_of(name) == shown
     assert catalogue.model_of("nneval") is None
     assert catalogue.learned(f"sha256:{'0123456789abcdef' * 4}") == "nneval@0123456789ab"

@@ -21,12 +21,12 @@ def _digest(content):
 def places(tmp_path, monkeypatch):
     """With two small assets in place of the real ones."""
     plain = Asset(
-        "plain", "a parser", ("spice",), "MIT", ("plain.jar",), 13, _digest(CONTENT), maven="g:a:1"
+        "plain", "a parser", "tuples", "MIT", ("plain.jar",), 13, _digest(CONTENT), maven="g:a:1"
     )
     inner = dataclasses.replace(
         plain, name="inner", what="a grammar", names=("small.jar", "large.jar"), member=MEMBER
     )
-    own = Asset("own", "a file of your own", ("wmd",), "its own")
+    own = Asset("own", "a file of your own", "vectors", "its own")
     rows = {asset.name: asset for asset in (plain, inner, own)}
     monkeypatch.setattr(assets, "ASSETS", rows)
     return Places(tmp_path / "home", tmp_path / "given")

@@ -31,7 +31,7 @@ def test_what_defines_the_result_is_in_the_key(other):
 def test_the_version_of_the_code_is_in_the_key(monkeypatch):
     before = _columns().key
     newer = works.Kind("columns", "inference-now", version=99, seconds=1)
-    monkeypatch.setitem(works.KINDS, "columns", newer)
+    monkeypatch.setitem(works.OTHERS, "columns", newer)
     assert _columns().key != before
 
 

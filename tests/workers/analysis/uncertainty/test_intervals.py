@@ -6,7 +6,7 @@ import pytest
 from made_up import FAMILIES, scores, statistics
 from workers.analysis.uncertainty import corpora, intervals, resampling
 from workers.metrics import postgen
-from workers.metrics.postgen import Scores
+from workers.metrics.family import Scores
 
 
 @pytest.mark.parametrize("family", FAMILIES)

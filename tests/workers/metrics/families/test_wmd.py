@@ -46,7 +46,7 @@ def _task(captions, people, rows=None, **options):
 
 
 def _measure(task, vectors, *, unit=False):
-    return (UNIT if unit else STORED).measure(replace(task, vectors=vectors))
+    return (UNIT if unit else STORED).measure(replace(task, tools={"vectors": vectors}))
 
 
 def _sentence(rng, longest=9):
@@ -200,7 +200,7 @@ def test_progress_is_told_and_stop_is_heeded():
 def test_a_signature_says_which_vectors_and_whether_at_unit_length():
     vectors = _ours(WORDS, _vectors())
     said = "vectors:0123456789ab|length:stored|stop:nltk179|oov:dropped"
-    task = replace(_task(["w1"], [["w2"]]), vectors=vectors)
+    task = replace(_task(["w1"], [["w2"]]), tools={"vectors": vectors})
     assert STORED.recipe(task) == said
     assert UNIT.recipe(task) == said.replace("stored", "unit")
 

@@ -13,7 +13,8 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.plan.assets import Places
 from workers.cli.learned import learned
-from workers.metrics.learned import learners, model, scoring
+from workers.metrics import postgen
+from workers.metrics.learned import learners, model
 from workers.offline import assets
 
 
@@ -78,7 +79,9 @@ def test_every_learner_is_asked_for_by_name_and_scores(files, learner, refs, unu
     result = CliRunner().invoke(learned, ["train", *files, "--json", "--learner", learner])
     assert json.loads(result.stdout)["learner"] == learner, result.output
     read = model.read(Path(files[-1]))
-    found = scoring.score_tokens(["a dog"], refs, np.zeros(1, int), unused_jvm, model=read)
+    found = postgen.score_tokens(
+        "nneval", ["a dog"], refs, np.zeros(1, int), unused_jvm, model=read
+    )
     assert 0 < found.corpus["nneval"] < 1
 
 

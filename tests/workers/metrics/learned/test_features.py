@@ -25,7 +25,9 @@ def _words(captions):
 
 @pytest.fixture
 def tools(model, unused_jvm):
-    return Tools(unused_jvm, model.frequencies, VECTORS, _words)
+    return Tools(
+        postgen.score, unused_jvm, model.frequencies, {"vectors": VECTORS, "parse": _words}
+    )
 
 
 def test_a_feature_is_the_score_of_that_name(refs, tools):
@@ -75,4 +77,6 @@ def test_features_are_scaled_by_what_was_seen_in_training_and_clipped():
 def test_what_a_feature_needs_is_said(refs, tools):
     for name, wanting in (("wmd", {"vectors": None}), ("spice", {"parse": None})):
         with pytest.raises(MetricFailed, match="was given none"):
-            features.measure([name], ["a"], refs, np.arange(1), replace(tools, **wanting))
+            features.measure(
+                [name], ["a"], refs, np.arange(1), replace(tools, needs=tools.needs | wanting)
+            )

@@ -6,7 +6,8 @@ import pytest
 import learned_models
 from builders import captions_with_references
 from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
-from workers.metrics.learned import features, scoring
+from workers.metrics import postgen
+from workers.metrics.learned import features
 from workers.metrics.learned.features import Tools
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "sits", "on", "grass", "big"]
@@ -15,13 +16,13 @@ CAPTIONS, _ = captions_with_references(WORDS, 50, 1)
 
 def _score(model, refs, jvm, captions=CAPTIONS, rows=None, **options):
     rows = np.arange(len(captions)) if rows is None else np.array(rows)
-    return scoring.score_tokens(captions, refs, rows, jvm, model=model, **options)
+    return postgen.score_tokens("nneval", captions, refs, rows, jvm, model=model, **options)
 
 
 def test_a_score_is_what_the_network_makes_of_the_features(model, refs, unused_jvm):
     """Caption by caption, with dot products; the mean of all."""
     found = _score(model, refs, unused_jvm)
-    tools = Tools(unused_jvm, model.frequencies)
+    tools = Tools(postgen.score, unused_jvm, model.frequencies)
     rows = features.measure(model.features, CAPTIONS, refs, np.arange(50), tools).values
     for value, row in zip(found.captions["nneval"], rows, strict=True):
         expected = learned_models.human(model, dict(zip(model.features, row, strict=True)))

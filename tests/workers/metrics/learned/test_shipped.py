@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from workers.metrics import references
-from workers.metrics.learned import features, model, scoring
+from service.contract.metrics import families
+from workers.metrics import postgen, references
+from workers.metrics.learned import model
 from workers.metrics.tokens import tokenize
 
 CARD = (Path(model.__file__).parent / "CARD.md").read_text("utf-8")
@@ -18,7 +19,7 @@ def shipped():
 
 
 def test_it_needs_no_asset_and_little_room(shipped):
-    assert set(shipped.features) <= set(features.OF_CAPTIONS_ALONE)
+    assert set(shipped.features) <= set(families.usual_features())
     assert Path(model.__file__).with_name("coco.safetensors").stat().st_size < 3_000_000
 
 
@@ -42,6 +43,6 @@ def test_it_knows_a_good_caption_from_a_poor_one(shipped, jvm):
     captions = ["A man on a surfboard riding an ocean wave.", "a a a a a", "Two dogs eat a pizza."]
     refs = references.prepare([people], "ptb", jvm)
     tokens = tokenize(captions, "ptb", jvm)
-    found = scoring.score_tokens(tokens, refs, np.zeros(3, int), jvm, model=shipped)
+    found = postgen.score_tokens("nneval", tokens, refs, np.zeros(3, int), jvm, model=shipped)
     good, *poor = found.captions["nneval"]
     assert good > max(poor)

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from service.contract.errors import Canceled, RequestRefused, UnknownMetric
-from workers.metrics import references
-from workers.metrics.learned import fitting, model, scoring, training
+from workers.metrics import postgen, references
+from workers.metrics.learned import fitting, model, training
 from workers.metrics.learned.builder import Captioner
 from workers.metrics.learned.fitting import Task, Watched
 from workers.metrics.learned.network import Recipe
@@ -17,7 +17,8 @@ QUICK = Recipe(hidden=(8,), learning_rate=0.01, beta=1e-4, epochs=8)
 
 
 def _train(material, jvm, names=FEATURES, recipe=QUICK, **options):
-    return training.train(material, names, jvm, recipe, tokenizer="none", **options)
+    how = {"score": postgen.score, "tokenizer": "none"}
+    return training.train(material, names, jvm, recipe, **how, **options)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_a_model_scores_as_it_was_tested(outcome, world, unused_jvm, tmp_path):
     sets = list(dict.fromkeys(rated.reference_sets))
     refs = references.prepare(sets, "none", unused_jvm)
     rows = np.array([sets.index(each) for each in rated.reference_sets])
-    found = scoring.score_tokens(rated.captions, refs, rows, unused_jvm, model=read)
+    found = postgen.score_tokens("nneval", rated.captions, refs, rows, unused_jvm, model=read)
     scores = found.captions["nneval"]
     found = []
     for half in training._parts(replace(world.material, rated=rated), QUICK.seed)[1:]:

@@ -1,0 +1,314 @@
+"""One row for every family of metrics of captions: the metrics that one work computes together.
+
+A row states every fact that anybody needs to know of a family. What can be asked for, how it is
+planned, in which queue it waits, what a worker brings for it, who may probe, judge or study it: all
+of that follows from here. How it is computed stands under the same name in
+`workers.metrics.postgen.FAMILIES`. A new family is a row here, an entry there, and a module.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+INFINITY = float("inf")
+
+# What a family is computed with, beside captions:
+#   references  people's captions of the same images, as tokens
+#   tuples      the scene graphs that a parser finds in captions and references
+#   vectors     word vectors, which the users bring
+#   encoder     a language model, and people's captions embedded by it
+#   model       a trained metric, with all that its features need
+#   training    the captions of the training split, where the dataset has one
+Need = Literal["references", "tuples", "vectors", "encoder", "model", "training"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`higher_is_better` is None where neither is, as of a caption's length."""
+
+    name: str
+    definition: str
+    highest: float = 1.0
+    lowest: float = 0.0
+    higher_is_better: bool | None = True
+    is_feature: bool = False  # a learned metric can look at it
+
+
+@dataclass(frozen=True)
+class Family:
+    """`version` counts changes of the code that change results; it is part of every key.
+
+    `made_of` names other families, whose scores of the same captions are joined to this one's; its
+    statistics have their names.
+    """
+
+    metrics: tuple[Metric, ...]
+    version: int
+    needs: tuple[Need, ...] = ("references",)
+    made_of: tuple[str, ...] = ()
+    reads: Literal["tokens", "texts"] = "tokens"  # captions as a tokeniser or as people wrote them
+    queue: Literal["metrics", "parsing"] = "metrics"  # parsing: what may take long
+    seconds: int = 900  # the longest that one attempt may take
+    is_group: bool = False  # its name asks for all its metrics
+    is_usual: bool = False  # computed where a request names no metrics
+    is_counted: bool = False  # a score of counts that are added up; others are of means
+    is_weighted: bool = False  # by document frequencies: a part of a split may be on its own scale
+    compares: bool = True  # captions with references; else it describes captions
+    is_probed: bool = True
+    is_judged: bool = True  # held against people's ratings of single captions
+    is_studied: bool = True  # held against pre-gen scores
+    is_searched: bool = False  # there is an exact search for the sentence that it rewards most
+    estimated: int | None = None  # while captions are decoded: its place among those that are
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(metric.name for metric in self.metrics)
+
+
+def _bleu(n: int) -> Metric:
+    return Metric(
+        f"bleu_{n}",
+        f"The geometric mean of the 1- to {n}-gram precisions of all captions, clipped by the "
+        "references, times the brevity penalty against the closest reference length.",
+        is_feature=True,
+    )
+
+
+def _word_movers(name: str, vectors: str, *, is_feature: bool = False) -> tuple[Metric, ...]:
+    moved = (
+        "the least distance that the words of a caption, less stop words and words without a "
+        "vector, have to travel to those of the nearest reference"
+    )
+    return (
+        Metric(
+            name,
+            f"The mean over captions of exp(-d), d being {moved}; word vectors {vectors}. "
+            "Where a side has no words left it is 0.",
+            is_feature=is_feature,
+        ),
+        Metric(
+            f"{name}_distance",
+            f"The mean over captions of {moved}; word vectors {vectors}. Captions are left out "
+            "where a side has no words left.",
+            highest=INFINITY,
+            higher_is_better=False,
+        ),
+    )
+
+
+def _described(name: str, definition: str, highest: float = 1.0) -> Metric:
+    """What captions are like, which is neither good nor bad."""
+    return Metric(name, definition, highest, higher_is_better=None)
+
+
+FAMILIES: dict[str, Family] = {
+    "bleu": Family(
+        (_bleu(1), _bleu(2), _bleu(3), _bleu(4)),
+        version=1,
+        is_group=True,
+        is_usual=True,
+        is_counted=True,
+        is_searched=True,
+        estimated=2,
+    ),
+    "rouge_l": Family(
+        (
+            Metric(
+                "rouge_l",
+                "The mean over captions of the F-measure (beta 1.2) of the longest common "
+                "subsequence, precision and recall each the best over the references.",
+            ),
+        ),
+        version=2,
+        is_usual=True,
+        is_searched=True,
+        estimated=3,
+    ),
+    "cider_d": Family(
+        (
+            Metric(
+                "cider_d",
+                "Ten times the mean over captions of their clipped tf-idf similarity in 1- to "
+                "4-grams to the references, with a penalty on length (sigma 6); document "
+                "frequencies count the images of the whole split.",
+                highest=10.0,
+                is_feature=True,
+            ),
+        ),
+        version=2,
+        is_usual=True,
+        is_weighted=True,
+        is_searched=True,
+        estimated=1,
+    ),
+    "cider": Family(
+        (
+            Metric(
+                "cider",
+                "CIDEr proper: ten times the mean over captions of the cosine of tf-idf vectors "
+                "of 1- to 4-grams with each reference's, neither clipped nor penalised for "
+                "length; the words are not stemmed. What is usually reported as CIDEr is cider_d.",
+                highest=10.0,
+            ),
+        ),
+        version=1,
+        is_weighted=True,
+    ),
+    "meteor": Family(
+        (
+            Metric(
+                "meteor",
+                "METEOR 1.5 (English, normalised): the harmonic mean of precision and recall of "
+                "words aligned by form, stem, synonym or paraphrase to the best reference, less "
+                "a penalty on fragmentation.",
+                is_feature=True,
+            ),
+        ),
+        version=1,
+        is_usual=True,
+        is_counted=True,
+        estimated=4,
+    ),
+    "spice": Family(
+        (
+            Metric(
+                "spice",
+                "SPICE 1.0: the mean over captions of the F-score of the objects, attributes and "
+                "relations that a parser finds in them, against those of all references "
+                "together; synonyms match.",
+                is_feature=True,
+            ),
+        ),
+        version=1,
+        needs=("references", "tuples"),
+    ),
+    "spider": Family(
+        (Metric("spider", "Half of SPICE and half of CIDEr-D.", highest=5.5),),
+        version=1,
+        made_of=("spice", "cider_d"),
+    ),
+    "wmd": Family(
+        _word_movers("wmd", "as they are stored", is_feature=True),
+        version=1,
+        needs=("references", "vectors"),
+    ),
+    "wmd_unit": Family(
+        _word_movers("wmd_unit", "of unit length"),
+        version=1,
+        needs=("references", "vectors"),
+    ),
+    "bertscore": Family(
+        (
+            Metric(
+                "bertscore",
+                "The mean over captions of the F-measure of a greedy matching, by cosine, of "
+                "their words' vectors in a language model with those of the best reference.",
+                lowest=-INFINITY,  # where a baseline is 0
+            ),
+        ),
+        version=1,
+        needs=("encoder",),
+        reads="texts",
+        queue="parsing",
+        seconds=3600,
+    ),
+    "nneval": Family(
+        (
+            Metric(
+                "nneval",
+                "NNEval: how likely a person wrote a caption, on average, by a small network "
+                "over other metrics' scores of it. The signature names the model.",
+            ),
+        ),
+        version=1,  # the shipped model is code, too
+        needs=("references", "model"),
+        seconds=1800,
+    ),
+    "variety": Family(
+        (
+            _described("caption_length", "Words in a caption, on average.", INFINITY),
+            _described("words_used", "Different words.", INFINITY),
+            *(
+                _described(
+                    f"distinct_{n}", f"The share of different {n}-grams among all {n}-grams."
+                )
+                for n in range(1, 5)
+            ),
+            *(
+                _described(
+                    f"entropy_{n}",
+                    f"The entropy of the {n}-grams of all captions, in bits.",
+                    INFINITY,
+                )
+                for n in range(1, 3)
+            ),
+            _described(
+                "from_training",
+                "The share of captions that are, word for word, one of the dataset's training "
+                "split (`train`), where there is one.",
+            ),
+        ),
+        version=1,
+        needs=("training",),
+        is_group=True,
+        compares=False,
+        is_probed=False,
+        is_judged=False,
+        is_studied=False,  # a count of a whole, not of its parts
+    ),
+}
+
+
+def kind_of(work: str) -> str:
+    """A work is called as its family is; where a model is named, with it."""
+    return work.partition("@")[0]
+
+
+def parts_of(work: str) -> tuple[str, ...]:
+    """The families that it is made of."""
+    row = FAMILIES.get(kind_of(work))
+    return () if row is None else row.made_of
+
+
+def needs(work: str) -> tuple[Need, ...]:
+    """Of a family and of those that it is made of, each once."""
+    row = FAMILIES.get(kind_of(work))
+    own = () if row is None else row.needs
+    return tuple(dict.fromkeys([*own, *(need for part in parts_of(work) for need in needs(part))]))
+
+
+def usual() -> list[str]:
+    """What is computed where a request names no metrics."""
+    return [name for name, row in FAMILIES.items() if row.is_usual]
+
+
+def estimated() -> list[str]:
+    """Families that are estimated while captions are decoded. Their order is part of a key."""
+    places = {name: row.estimated for name, row in FAMILIES.items() if row.estimated is not None}
+    return sorted(places, key=places.__getitem__)
+
+
+def searched() -> list[str]:
+    """The metrics for which the sentence is found that they reward most."""
+    return [name for row in FAMILIES.values() if row.is_searched for name in row.names]
+
+
+def features() -> dict[str, str]:
+    """The metrics that a learned one can look at, and their families."""
+    return {
+        metric.name: family
+        for family, row in FAMILIES.items()
+        for metric in row.metrics
+        if metric.is_feature
+    }
+
+
+def with_features(names: Iterable[str]) -> list[str]:
+    """The families of these features, each once; what is none is left aside."""
+    known = features()
+    return list(dict.fromkeys(known[name] for name in names if name in known))
+
+
+def usual_features() -> list[str]:
+    """Those that need nothing but captions."""
+    return [name for name, family in features().items() if needs(family) == ("references",)]
