@@ -1,6 +1,7 @@
 import contextlib
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,14 @@ def jvm():
     """One warm Java for all: METEOR's table alone takes 5 to 15 s to read."""
     with Jvm() as java:
         yield java
+
+
+@pytest.fixture(scope="session")
+def serve_here(jvm):
+    """Serves from a home in this process; all that it serves have the same Java."""
+    from service_here import service_here
+
+    return partial(service_here, jvm=jvm)
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,29 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-class Fleet:
+class Served:
+    """What is asked of a service in a test, whether it has processes of its own or none."""
+
+    home: Path
+    url: str
+
+    def client(self) -> httpx.Client:
+        """Each answer that it gets is held against openapi.json."""
+        hooks = {"response": [interface.check]}
+        # Certificates, which nobody shows here, take 30 ms to read.
+        return httpx.Client(base_url=self.url, timeout=60, event_hooks=hooks, verify=False)
+
+    def blob_files(self, digest: str) -> list[Path]:
+        """Where this machine has the object."""
+        name = digest.removeprefix("sha256:")
+        return list(self.home.glob(f"*/objects/{name[:2]}/{name[2:]}"))
+
+    def leftovers(self) -> list[Path]:
+        """Files of uploads and attempts that are no longer on their way."""
+        return [*self.home.glob("*/uploads/*"), *self.home.glob("attempts/*")]
+
+
+class Fleet(Served):
     """Starts and ends the service; finds its processes by what they run.
 
     On parts of its own in `home`, unless the environment names others (`outside.parts`).
@@ -128,20 +150,6 @@ class Fleet:
             endpoint=self._environment["AWS_ENDPOINT_URL"],
             client_options={"allow_http": True},
         )
-
-    def blob_files(self, digest: str) -> list[Path]:
-        """Where this machine has the object."""
-        name = digest.removeprefix("sha256:")
-        return list(self.home.glob(f"*/objects/{name[:2]}/{name[2:]}"))
-
-    def leftovers(self) -> list[Path]:
-        """Files of uploads and attempts that are no longer on their way."""
-        return [*self.home.glob("*/uploads/*"), *self.home.glob("attempts/*")]
-
-    def client(self) -> httpx.Client:
-        """Each answer that it gets is held against openapi.json."""
-        hooks = {"response": [interface.check]}
-        return httpx.Client(base_url=self.url, timeout=60, event_hooks=hooks)
 
 
 def until(condition, seconds: float, what: str):
