@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tarfile
@@ -33,6 +34,7 @@ from workers.inference import checkpoints, features
 ROOT = Path(__file__).resolve().parents[2]
 
 
+CERTIFICATES = ssl.create_default_context()  # read once: it takes 30 ms, and nobody asks for them
 LONG = {"beam": 60, "min_words": 900, "max_words": 1000}  # a second for a shard of one image
 
 
@@ -51,8 +53,7 @@ class Served:
     def client(self) -> httpx.Client:
         """Each answer that it gets is held against openapi.json."""
         hooks = {"response": [interface.check]}
-        # Certificates, which nobody shows here, take 30 ms to read.
-        return httpx.Client(base_url=self.url, timeout=60, event_hooks=hooks, verify=False)
+        return httpx.Client(base_url=self.url, timeout=60, event_hooks=hooks, verify=CERTIFICATES)
 
     def blob_files(self, digest: str) -> list[Path]:
         """Where this machine has the object."""
@@ -118,15 +119,17 @@ class Fleet(Served):
 
     def find(self, *words: str) -> psutil.Process:
         """The one process with all these words in its command line; it may be starting."""
-        return until(lambda: self._find(words), 10, f"a process that runs {words}")
+        return until(lambda: self.running(*words), 10, f"a process that runs {words}")[0]
 
-    def _find(self, words: tuple[str, ...]) -> psutil.Process | None:
+    def running(self, *words: str) -> list[psutil.Process]:
+        """Those with all these words in their command lines by now."""
+        found = []
         for process in self.family():
             with contextlib.suppress(psutil.Error):
-                found = (process.name(), *process.cmdline())
-                if all(word in found for word in words):
-                    return process
-        return None
+                line = (process.name(), *process.cmdline())
+                if all(word in line for word in words):
+                    found.append(process)
+        return found
 
     @cached_property
     def records(self) -> Records:

@@ -100,6 +100,22 @@ def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(se
     assert metrics["words_used"]["status"] == "available"
 
 
+def test_without_its_files_spice_is_unavailable_and_the_evaluation_succeeds(service):
+    with service.client() as client:
+        found, works = _evaluate(client, tokenizer="none", postgen=["spider", "cider_d"])
+        metrics = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
+    assert found["status"] == "succeeded"
+    assert list(found["scores"]) == ["cider_d"]
+    for name in ("reference_tuples", "tuples", "spice", "spider"):
+        assert works[name]["status"] == "unavailable"
+        assert works[name]["error"]["code"] == "unavailable"
+        assert "`prescore assets add DIR`" in works[name]["error"]["detail"]
+    for name in ("spice", "spider"):
+        assert metrics[name]["status"] == "unavailable"
+        assert "CoreNLP 3.6.0" in metrics[name]["reason"]
+    assert metrics["cider_d"]["status"] == "available"
+
+
 def _holds_all(content, rows, scores):
     """One file by which every corpus score can be had again."""
     file = safetensors.deserialize(content)
