@@ -80,8 +80,18 @@ def remembering(spice_jars, tmp_path_factory):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _two_threads() -> None:
+def _one_thread() -> None:
+    """Matrices are small here: on cores that others use too, two threads wait for each other."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # for processes of ours
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """For what has to hold whatever the number of threads."""
     torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -78,10 +78,14 @@ class ServiceHere(Served):
         """Somebody waits for this run to change."""
         until(lambda: identity in self._running.watcher._waiting, 10, f"who waits for {identity}")
 
+    def hold(self) -> None:
+        """Nothing that is submitted from now on is performed."""
+        self._turns.held = True
+
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Nothing is performed meanwhile; what was submitted and is not canceled, afterwards."""
-        self._turns.held = True
+        self.hold()
         try:
             yield
         finally:

@@ -5,7 +5,6 @@ that stands before the captions.
 """
 
 import pytest
-import torch
 
 import prescore
 from fleet import bundle, checkpoint, until_ended, upload
@@ -13,15 +12,6 @@ from workers.lab import recipes, shapes
 
 FEWEST = 8
 QUICK = {"decoding": {"beam": 1, "max_words": 20}}
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """These matrices are small; on cores that others use, two threads wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def _submit(client, data, **request):
