@@ -1,6 +1,7 @@
 import contextlib
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,14 @@ def jvm():
 
 
 @pytest.fixture(scope="session")
+def serve_here(jvm):
+    """Serves from a home in this process; all that it serves have the same Java."""
+    from service_here import service_here
+
+    return partial(service_here, jvm=jvm)
+
+
+@pytest.fixture(scope="session")
 def parser(spice_jars):
     """One warm parser for all; it remembers nothing."""
     parser = tuples.Parser(spice_jars)
@@ -71,8 +80,18 @@ def remembering(spice_jars, tmp_path_factory):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _two_threads() -> None:
+def _one_thread() -> None:
+    """Matrices are small here: on cores that others use too, two threads wait for each other."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # for processes of ours
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """For what has to hold whatever the number of threads."""
     torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

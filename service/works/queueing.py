@@ -6,7 +6,7 @@ nobody leases. `AtOnce` performs them in this process: for tests of rules and ro
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import redis
@@ -17,7 +17,7 @@ from rq.serializers import JSONSerializer
 from sqlalchemy.engine import Row
 
 from service.contract.errors import InvalidSetting
-from service.contract.plan.works import KINDS
+from service.contract.plan.works import KINDS, QUEUES
 from service.works.records import Records
 from service.works.tables import outbox, work_rows
 
@@ -70,10 +70,9 @@ class AtOnce:
             self._performing = False
 
     def _sent(self, records: Records) -> Iterator[int]:
-        while rows := _taken(records):
-            for row in rows:
-                self._perform(row.work_key)
-            yield len(rows)
+        while (row := _taken(records)) is not None:
+            self._perform(row.work_key)
+            yield 1
 
     def wake(self, key: str, queue: str, *, first: bool = False) -> None:  # noqa: ARG002
         self._perform(key)
@@ -91,13 +90,16 @@ class AtOnce:
         """It is never away."""
 
 
-def _taken(records: Records) -> Sequence[Row[Any]]:
-    """What the outbox holds, and holds no more; those that go first come first."""
+def _taken(records: Records) -> Row[Any] | None:
+    """The next of the outbox, which holds it no more. Metrics are computed beside inference in a
+    fleet, so none waits here for what is still to be inferred; those that go first come first.
+    """
+    order = outbox.c.queue.in_(QUEUES["metrics"]).desc(), outbox.c.first.desc(), outbox.c.id
     with records.transaction() as connection:
-        order = outbox.c.first.desc(), outbox.c.id
-        rows = connection.execute(sa.select(outbox).order_by(*order)).all()
-        connection.execute(outbox.delete())
-    return rows
+        row = connection.execute(sa.select(outbox).order_by(*order).limit(1)).first()
+        if row is not None:
+            connection.execute(outbox.delete().where(outbox.c.id == row.id))
+    return row
 
 
 class RedisQueue:

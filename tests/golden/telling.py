@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from fleet import Fleet, until
+from fleet import CERTIFICATES, Fleet, Served, until
 from golden.story import LEFT, READINGS, STEPS, Step
 
 Exchange = dict[str, Any]  # a request and its answer: what the golden files hold
@@ -45,8 +45,8 @@ class _started:  # noqa: N801  used as a function is
         self._fleet.stop()
 
 
-def client_of(fleet: Fleet) -> httpx.Client:
-    return httpx.Client(base_url=fleet.url, timeout=60)
+def client_of(service: Served) -> httpx.Client:
+    return httpx.Client(base_url=service.url, timeout=60, verify=CERTIFICATES)
 
 
 def request_of(exchange: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,18 +48,19 @@ def _agree(name, found, expected):
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def client(request, tmp_path_factory):
-    """Of a service on the restored home, which it migrates."""
+def client(request, serve_here, tmp_path_factory):
+    """Of a service on the restored home, which it migrates. In this process, and held: what was
+    computed is not computed again, and what was not is not computed here.
+    """
     folder = tmp_path_factory.mktemp("golden") / "home"
     with contextlib.ExitStack() as stack:
-        environment = {"PRESCORE_ASSETS": ""}
+        url = None
         if request.param == "postgresql":
             url = stack.enter_context(outside.or_skip(outside.postgres_database()))
-            environment["PRESCORE_DATABASE_URL"] = url
-        home.restore(folder, environment.get("PRESCORE_DATABASE_URL"))
-        fleet = Fleet(folder, **environment).start()
-        stack.callback(fleet.stop)
-        yield stack.enter_context(telling.client_of(fleet))
+        home.restore(folder, url)
+        service = stack.enter_context(serve_here(folder, url=url))
+        service.hold()
+        yield stack.enter_context(telling.client_of(service))
 
 
 @pytest.fixture(scope="module")

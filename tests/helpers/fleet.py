@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tarfile
@@ -33,6 +34,7 @@ from workers.inference import checkpoints, features
 ROOT = Path(__file__).resolve().parents[2]
 
 
+CERTIFICATES = ssl.create_default_context()  # read once: it takes 30 ms, and nobody asks for them
 LONG = {"beam": 60, "min_words": 900, "max_words": 1000}  # a second for a shard of one image
 
 
@@ -42,7 +44,28 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-class Fleet:
+class Served:
+    """What is asked of a service in a test, whether it has processes of its own or none."""
+
+    home: Path
+    url: str
+
+    def client(self) -> httpx.Client:
+        """Each answer that it gets is held against openapi.json."""
+        hooks = {"response": [interface.check]}
+        return httpx.Client(base_url=self.url, timeout=60, event_hooks=hooks, verify=CERTIFICATES)
+
+    def blob_files(self, digest: str) -> list[Path]:
+        """Where this machine has the object."""
+        name = digest.removeprefix("sha256:")
+        return list(self.home.glob(f"*/objects/{name[:2]}/{name[2:]}"))
+
+    def leftovers(self) -> list[Path]:
+        """Files of uploads and attempts that are no longer on their way."""
+        return [*self.home.glob("*/uploads/*"), *self.home.glob("attempts/*")]
+
+
+class Fleet(Served):
     """Starts and ends the service; finds its processes by what they run.
 
     On parts of its own in `home`, unless the environment names others (`outside.parts`).
@@ -96,15 +119,17 @@ class Fleet:
 
     def find(self, *words: str) -> psutil.Process:
         """The one process with all these words in its command line; it may be starting."""
-        return until(lambda: self._find(words), 10, f"a process that runs {words}")
+        return until(lambda: self.running(*words), 10, f"a process that runs {words}")[0]
 
-    def _find(self, words: tuple[str, ...]) -> psutil.Process | None:
+    def running(self, *words: str) -> list[psutil.Process]:
+        """Those with all these words in their command lines by now."""
+        found = []
         for process in self.family():
             with contextlib.suppress(psutil.Error):
-                found = (process.name(), *process.cmdline())
-                if all(word in found for word in words):
-                    return process
-        return None
+                line = (process.name(), *process.cmdline())
+                if all(word in line for word in words):
+                    found.append(process)
+        return found
 
     @cached_property
     def records(self) -> Records:
@@ -128,20 +153,6 @@ class Fleet:
             endpoint=self._environment["AWS_ENDPOINT_URL"],
             client_options={"allow_http": True},
         )
-
-    def blob_files(self, digest: str) -> list[Path]:
-        """Where this machine has the object."""
-        name = digest.removeprefix("sha256:")
-        return list(self.home.glob(f"*/objects/{name[:2]}/{name[2:]}"))
-
-    def leftovers(self) -> list[Path]:
-        """Files of uploads and attempts that are no longer on their way."""
-        return [*self.home.glob("*/uploads/*"), *self.home.glob("attempts/*")]
-
-    def client(self) -> httpx.Client:
-        """Each answer that it gets is held against openapi.json."""
-        hooks = {"response": [interface.check]}
-        return httpx.Client(base_url=self.url, timeout=60, event_hooks=hooks)
 
 
 def until(condition, seconds: float, what: str):

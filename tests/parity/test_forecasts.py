@@ -3,22 +3,12 @@
 from pathlib import Path
 
 import pytest
-import torch
 
 from parity import forecasts
 from parity.forecasts import METRICS, PUBLISHED, Training, leave_out_runs
 
 SAID = Path(__file__).with_name("FORECASTS.md").read_text("utf-8")
 NOMINAL = 0.9
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """These matrices are small; on cores that others use, two threads wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def _table(evaluations, capsys):

@@ -12,9 +12,9 @@ STANDS_ON = [
 ]
 
 
-@pytest.fixture(scope="module", params=STANDS_ON)
-def fleet(request, tmp_path_factory):
-    """A service with one small dataset, for the trials of a module."""
+@pytest.fixture(scope="session", params=STANDS_ON)
+def standing(request, tmp_path_factory):
+    """A service with one small dataset, for all trials that leave it as they found it."""
     with ExitStack() as stack:
         environment = {}
         if request.param == "outside":
@@ -25,6 +25,17 @@ def fleet(request, tmp_path_factory):
         with fleet.client() as client:
             assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
         yield fleet
+
+
+@pytest.fixture
+def fleet(standing):
+    """What a trial left unfinished is canceled: the next one finds idle workers."""
+    yield standing
+    with standing.client() as client:
+        for status in ("running", "queued"):
+            query = {"status": status, "limit": 200}
+            for item in client.get("/v1/evaluations", params=query).json()["items"]:
+                client.post(f"/v1/evaluations/{item['id']}/cancel")
 
 
 @pytest.fixture

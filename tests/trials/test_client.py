@@ -1,4 +1,8 @@
-"""The client's commands against the real service, as a CI job calls them."""
+"""The client's commands as a CI job calls them, each a process of its own.
+
+The service is in this process where the answers are what matters, and a fleet where scores arrive
+while somebody listens.
+"""
 
 import json
 import subprocess
@@ -8,14 +12,22 @@ from pathlib import Path
 import pytest
 
 import prescore
-from fleet import checkpoint, upload
+from fleet import bundle, checkpoint, upload
 
 PRESCORE = Path(sys.executable).with_name("prescore")
 
 
-def _prescore(fleet, *arguments, program=PRESCORE):
+@pytest.fixture(scope="module")
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        with service.client() as client:
+            assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
+        yield service
+
+
+def _prescore(service, *arguments, program=PRESCORE):
     return subprocess.run(
-        [program, *map(str, arguments), "--url", fleet.url],
+        [program, *map(str, arguments), "--url", service.url],
         capture_output=True,
         text=True,
         check=False,
@@ -23,36 +35,36 @@ def _prescore(fleet, *arguments, program=PRESCORE):
     )
 
 
-def test_submit_uploads_waits_and_prints_scores(fleet, tmp_path):
+def test_submit_uploads_waits_and_prints_scores(service, tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(checkpoint(seed=900))
     options = ("--dataset", "tiny/test", "--wait", "--json", "--label", "branch=main")
-    result = _prescore(fleet, "submit", path, *options)
+    result = _prescore(service, "submit", path, *options)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["status"] == "succeeded"
     assert {"cider_d", "bleu_4", "meteor", "rouge_l", "perplexity"} <= set(found["scores"])
-    again = json.loads(_prescore(fleet, "submit", path, *options).stdout)
+    again = json.loads(_prescore(service, "submit", path, *options).stdout)
     assert again["scores"] == found["scores"]
     assert all(work["cached"] for work in again["works"])
-    assert _prescore(fleet, "status", found["id"]).returncode == 0
-    scores = _prescore(fleet, "scores", found["id"], "--pregen", "--json")
+    assert _prescore(service, "status", found["id"]).returncode == 0
+    scores = _prescore(service, "scores", found["id"], "--pregen", "--json")
     assert "mean_join_prob_miss0" in scores.stdout
 
 
-def test_captions_of_any_system_are_scored(fleet, tmp_path):
+def test_captions_of_any_system_are_scored(service, tmp_path):
     outputs = [{"image_id": 900 + n, "caption": "w2 w3 w4 w5"} for n in range(40)]
     (tmp_path / "captions.json").write_text(json.dumps(outputs))
     result = _prescore(
-        fleet, "submit", tmp_path / "captions.json", "--dataset", "tiny/test", "--wait", "--json"
+        service, "submit", tmp_path / "captions.json", "--dataset", "tiny/test", "--wait", "--json"
     )
     assert result.returncode == 0, result.stderr
     assert set(json.loads(result.stdout)["scores"]) >= {"cider_d", "meteor"}
 
 
-def test_what_is_refused_exits_with_1_and_the_place(fleet, tmp_path):
+def test_what_is_refused_exits_with_1_and_the_place(service, tmp_path):
     (tmp_path / "captions.json").write_text(json.dumps([{"image": "x.jpg", "caption": "a"}]))
-    result = _prescore(fleet, "submit", tmp_path / "captions.json", "--dataset", "tiny/test")
+    result = _prescore(service, "submit", tmp_path / "captions.json", "--dataset", "tiny/test")
     assert result.returncode == 1
     assert "/captions/0/image" in result.stderr
     assert "Traceback" not in result.stderr
@@ -68,7 +80,7 @@ def test_the_library_listens_until_the_end(fleet):
 
 
 @pytest.mark.slow
-def test_a_client_alone_submits_to_a_live_service(fleet, tmp_path):
+def test_a_client_alone_submits_to_a_live_service(service, tmp_path):
     """A virtual environment with neither torch, numpy nor FastAPI."""
     root = Path(__file__).resolve().parents[2]
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
@@ -78,7 +90,7 @@ def test_a_client_alone_submits_to_a_live_service(fleet, tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(checkpoint(seed=901))
     result = _prescore(
-        fleet,
+        service,
         *("submit", path, "--dataset", "tiny/test", "--wait", "--json"),
         program=python.with_name("prescore"),
     )

@@ -1,4 +1,8 @@
-"""prescore gate in a real shell against a real service, as a CI job calls it."""
+"""prescore gate in a real shell, as a CI job calls it: its exit codes, files and lost connections.
+
+The shell, the command and the network are real; the service is in this process, and a fleet only
+where the command gives up before the run has ended.
+"""
 
 import json
 import os
@@ -11,7 +15,7 @@ import pytest
 
 from client.junit_schema import validate
 from cut_network import Cut, Network
-from fleet import LONG, Fleet, bundle, checkpoint, free_port
+from fleet import LONG, bundle, checkpoint, free_port
 
 BIN = Path(sys.executable).parent
 OURS = ("PRESCORE_", "GITHUB_", "CI_", "GIT_")
@@ -23,29 +27,28 @@ SUBMISSION, LOOK, UPLOAD = (
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
+def service(serve_here, tmp_path_factory):
     """Without SPICE's grammar, so that a metric is unavailable."""
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"), PRESCORE_ASSETS="").start()
-    with fleet.client() as client:
-        assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
-    yield fleet
-    fleet.stop()
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        with service.client() as client:
+            assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
+        yield service
 
 
 @pytest.fixture
-def shell(fleet, tmp_path):
+def shell(service, tmp_path):
     """Runs a line in a folder that has captions.json and model.safetensors."""
     said = [{"image_id": 900 + n, "caption": "w2 w3 w4 w5"} for n in range(40)]
     (tmp_path / "captions.json").write_text(json.dumps(said))
     (tmp_path / "model.safetensors").write_bytes(checkpoint(seed=4100))
 
-    def run(line, url=fleet.url, **variables):
+    def run(line, url=service.url, **variables):
         process = start(line, url, **variables)
         stdout, stderr = process.communicate(timeout=120)
         assert "Traceback" not in stderr
         return subprocess.CompletedProcess(line, process.returncode, stdout, stderr)
 
-    def start(line, url=fleet.url, **variables):
+    def start(line, url=service.url, **variables):
         clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
         return subprocess.Popen(
@@ -71,8 +74,8 @@ def _often(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-def _labelled(fleet, name, value):
-    with fleet.client() as client:
+def _labelled(service, name, value):
+    with service.client() as client:
         return client.get("/v1/evaluations", params={f"label.{name}": value}).json()["items"]
 
 
@@ -138,17 +141,17 @@ def test_exit_3_there_is_nothing_to_compare_with(shell):
 
 
 @pytest.mark.slow
-def test_exit_3_the_run_failed_or_did_not_end_in_time(shell):
+def test_exit_3_the_run_failed_or_did_not_end_in_time(fleet, shell):
     options = (
         f"--beam {LONG['beam']} --min-words {LONG['min_words']} --max-words {LONG['max_words']}"
     )
     long = _gate("bleu_4 > 0.5", target="model.safetensors", more=options)
-    waiting = shell(f"{long} --timeout 0.5 --label trial=waiting")
+    waiting = shell(f"{long} --timeout 0.5 --label trial=waiting", url=fleet.url)
     assert waiting.returncode == 3
     assert "still running after 0.5 s" in waiting.stderr
     identity = waiting.stderr.partition("submitted ")[2].split()[0]
-    assert shell(f"prescore cancel {identity}").returncode == 0
-    failed = shell(f"{long} --deadline 1")
+    assert shell(f"prescore cancel {identity}", url=fleet.url).returncode == 0
+    failed = shell(f"{long} --deadline 1", url=fleet.url)
     assert failed.returncode == 3
     assert "ended failed" in failed.stderr
 
@@ -161,13 +164,13 @@ def test_exit_4_nobody_answers(shell):
 
 
 @pytest.mark.slow
-def test_exit_4_the_network_is_cut_and_stays_so(fleet, shell):
-    with Network(fleet.port, Cut(LOOK, refused=10**6)) as network:
+def test_exit_4_the_network_is_cut_and_stays_so(service, shell):
+    with Network(service.port, Cut(LOOK, refused=10**6)) as network:
         line = _gate("cider_d > 0", more="--patience 1 --label trial=cut-for-good")
         result = shell(line, url=network.url)
     assert result.returncode == 4
     assert "submitted ev_" in result.stderr
-    assert len(_labelled(fleet, "trial", "cut-for-good")) == 1
+    assert len(_labelled(service, "trial", "cut-for-good")) == 1
 
 
 @pytest.mark.parametrize(
@@ -180,20 +183,20 @@ def test_exit_4_the_network_is_cut_and_stays_so(fleet, shell):
     ],
     ids=["twice", "everywhere"],
 )
-def test_a_network_that_is_cut_in_the_middle_duplicates_nothing(fleet, shell, tmp_path, cuts):
+def test_a_network_that_is_cut_in_the_middle_duplicates_nothing(service, shell, tmp_path, cuts):
     """What is asked is lost, or what is answered, and then nobody is there for a while."""
     (tmp_path / "model.safetensors").write_bytes(checkpoint(seed=4101 + len(cuts)))
     label = f"cut={len(cuts)}"
     line = _gate("perplexity < 1e6", target="model.safetensors", more=f"--label {label}")
-    with Network(fleet.port, *cuts) as network:
+    with Network(service.port, *cuts) as network:
         result = shell(line, url=network.url)
         assert network.cuts == []
     assert result.returncode == 0, result.stderr
     assert result.stderr.count("trying again") >= len(cuts)
-    assert len(_labelled(fleet, *label.split("="))) == 1
+    assert len(_labelled(service, *label.split("="))) == 1
 
 
-def test_two_gates_at_once_on_one_commit_are_one_run(fleet, shell, tmp_path):
+def test_two_gates_at_once_on_one_commit_are_one_run(service, shell, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(checkpoint(seed=4102))
     job = {"GITHUB_SHA": "two-at-once", "GITHUB_REF_NAME": "7/merge", "GITHUB_RUN_ID": "99"}
     line = _gate("bleu_4 >= 0", target="model.safetensors", more="--json")
@@ -201,7 +204,7 @@ def test_two_gates_at_once_on_one_commit_are_one_run(fleet, shell, tmp_path):
     told = [process.communicate(timeout=120) for process in both]
     assert [process.returncode for process in both] == [0, 0], told
     assert len({json.loads(stdout)["id"] for stdout, _ in told}) == 1
-    (found,) = _labelled(fleet, "commit", "two-at-once")
+    (found,) = _labelled(service, "commit", "two-at-once")
     assert found["labels"] == {"commit": "two-at-once", "branch": "7/merge"}
     again = shell(line, **job)
     assert json.loads(again.stdout)["id"] == found["id"]

@@ -1,11 +1,8 @@
-"""Requests in the log of the real service."""
+"""Requests in the log of the real service, where its streams and its level are its own."""
 
 import json
 
-import pytest
-
-from fleet import Fleet, until
-from service.works.tables import datasets
+from fleet import until
 
 
 def _about(fleet, identity):
@@ -16,13 +13,6 @@ def _about(fleet, identity):
 
 def _told(fleet, identity):
     return until(lambda: _about(fleet, identity), 5, "a line about the request")
-
-
-@pytest.fixture(scope="module")
-def talkative(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("talkative"), PRESCORE_LOG_LEVEL="debug").start()
-    yield fleet
-    fleet.stop()
 
 
 def test_a_failed_request_is_in_the_log_under_the_id_that_its_answer_has(fleet, client):
@@ -61,30 +51,3 @@ def test_a_request_that_takes_long_is_in_the_log(fleet, client):
     assert long.status_code == 304
     (line,) = _told(fleet, long.headers["X-Request-ID"])
     assert line["milliseconds"] >= 1000
-
-
-def test_at_debug_every_request_has_a_line_but_those_of_machines(talkative):
-    with talkative.client() as client:
-        untold = [client.get(path).headers["X-Request-ID"] for path in ("/livez", "/metrics")]
-        (line,) = _told(talkative, client.get("/v1/datasets").headers["X-Request-ID"])
-    assert (line["level"], line["status"]) == ("debug", 200)
-    assert not any(_about(talkative, identity) for identity in untold)
-
-
-def test_a_defect_is_told_under_the_id_of_its_request(talkative):
-    """A row that nobody can read: its traceback is in the log, the answer has the id alone."""
-    row = {"name": "odd", "version": 1, "digest": "", "splits": "no JSON", "created_at": 0.0}
-    with talkative.records.transaction() as connection:
-        connection.execute(datasets.insert().values(**row))
-    with talkative.client() as client:
-        answer = client.get("/v1/datasets/odd")
-    identity = answer.headers["X-Request-ID"]
-    assert answer.status_code == 500
-    assert answer.json()["request_id"] == identity
-    assert "JSON" not in answer.text
-    lines = until(
-        lambda: len(_about(talkative, identity)) > 1 and _about(talkative, identity), 5, "two"
-    )
-    assert {"request", "unexpected"} <= {line["event"] for line in lines}
-    assert any("JSONDecodeError" in line.get("exception", "") for line in lines)
-    assert all(line["role"] == "api" for line in lines)

@@ -41,18 +41,19 @@ class Server:
             return False
 
 
-@pytest.fixture
-def server(tmp_path):
-    server = Server(tmp_path)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("redis"))
     server.start()
     yield server
     server.kill()
 
 
-@pytest.fixture
-def outaged(tmp_path, server):
-    """A service that stands on that Redis."""
-    fleet = Fleet(tmp_path / "home", PRESCORE_REDIS_URL=f"unix://{server.socket}").start()
+@pytest.fixture(scope="module")
+def outaged(tmp_path_factory, server):
+    """A service that stands on that Redis, which is there again when a trial is over."""
+    home = tmp_path_factory.mktemp("outaged")
+    fleet = Fleet(home, PRESCORE_REDIS_URL=f"unix://{server.socket}").start()
     with fleet.client() as client:
         client.put("/v1/datasets/tiny", content=bundle(40))
     yield fleet

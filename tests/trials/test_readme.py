@@ -20,14 +20,14 @@ def here(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def shell(fleet, here):
+def shell(standing, here):
     """Runs lines in a folder of the newcomer's own, stopping at the first that fails."""
 
     def run(*command, **options):
         environment = {
             **os.environ,
             "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-            "PRESCORE_URL": fleet.url,
+            "PRESCORE_URL": standing.url,
         }
         result = subprocess.run(
             command,

@@ -1,4 +1,4 @@
-"""SPICE in a real service: before its files are there, after, and with its Java killed."""
+"""SPICE in a real service that gets its files while it runs, and whose Java is killed."""
 
 import contextlib
 import os
@@ -37,22 +37,6 @@ def _evaluate(fleet, request, seconds):
             time.sleep(0.1)
             found = client.get(f"/v1/evaluations/{found['id']}").json()
     return found, {work["name"]: work for work in found["works"]}
-
-
-def test_without_its_files_spice_is_unavailable_and_the_evaluation_succeeds(bare):
-    found, works = _evaluate(bare, {**REQUEST, "postgen": ["spider", "cider_d"]}, 60)
-    assert found["status"] == "succeeded"
-    assert list(found["scores"]) == ["cider_d"]
-    for name in ("reference_tuples", "tuples", "spice", "spider"):
-        assert works[name]["status"] == "unavailable"
-        assert works[name]["error"]["code"] == "unavailable"
-        assert "`prescore assets add DIR`" in works[name]["error"]["detail"]
-    with bare.client() as client:
-        metrics = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
-    for name in ("spice", "spider"):
-        assert metrics[name]["status"] == "unavailable"
-        assert "CoreNLP 3.6.0" in metrics[name]["reason"]
-    assert metrics["cider_d"]["status"] == "available"
 
 
 def _parser_of(fleet):

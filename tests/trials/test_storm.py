@@ -47,14 +47,14 @@ def _victim(fleet, rng):
 @pytest.mark.parametrize(
     ("seconds", "count"), [(5, 6), pytest.param(60, 60, marks=pytest.mark.slow)]
 )
-def test_a_storm_of_kills_loses_nothing(tmp_path, seconds, count):
+def test_a_storm_of_kills_loses_nothing(tmp_path, serve_here, seconds, count):
     rng = random.Random(seconds)
     fleet = Fleet(tmp_path / "home").start()
     try:
         with fleet.client() as client:
             client.put("/v1/datasets/tiny", content=bundle(40))
             identities = [upload(client, checkpoint(seed=at)) for at in range(count)]
-        golden = _golden(tmp_path, identities, count)
+        golden = _golden(serve_here, tmp_path, identities)
         submitted = {}
         ends = time.monotonic() + seconds
         next_kill = time.monotonic() + 1
@@ -87,25 +87,17 @@ def _answers(fleet):
     return False
 
 
-def _golden(folder, identities, count):
-    """The same checkpoints on a service that nobody disturbs."""
-    calm = Fleet(folder / "calm").start()
-    try:
-        with calm.client() as client:
-            client.put("/v1/datasets/tiny", content=bundle(40))
-            scores = {}
-            for number in range(count):
-                upload(client, checkpoint(seed=number))
-                request = {
-                    "checkpoint": identities[number],
-                    "dataset": "tiny/test",
-                    "postgen": [],
-                }
-                answer = client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=30"})
-                scores[number] = answer.json()["scores"]
-        return scores
-    finally:
-        calm.stop()
+def _golden(serve_here, folder, identities):
+    """The same checkpoints on a service that nobody disturbs: one in this process."""
+    with serve_here(folder / "calm") as calm, calm.client() as client:
+        client.put("/v1/datasets/tiny", content=bundle(40))
+        scores = {}
+        for number, identity in enumerate(identities):
+            upload(client, checkpoint(seed=number))
+            request = {"checkpoint": identity, "dataset": "tiny/test", "postgen": []}
+            answer = client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=30"})
+            scores[number] = answer.json()["scores"]
+    return scores
 
 
 def _all_ended(fleet, count):

@@ -97,6 +97,7 @@ def test_bf16_stays_close_in_probability():
     assert np.abs(half.logp - exact.logp).max() < 0.05
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 64])
 def test_columns_are_bit_equal_however_they_are_sharded(count):
     arrays, features, references = _case("par", "lstm", images=500, words=400, size=64)

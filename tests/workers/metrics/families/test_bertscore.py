@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 import encoders
 from builders import captions_with_references
@@ -13,14 +12,6 @@ from workers.metrics.families import bertscore
 from workers.metrics.vectors import encoder
 
 PARTS = ("precision", "recall", "bertscore")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Products of these sizes only wait for a second one."""
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(2)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,9 @@
-"""Trials of the HTTP interface (T02-T09), against the real service."""
+"""Every route, by its answers (T02-T09).
+
+In process: what is looked at is what the application says and what the record keeps, and both are
+those of `prescore serve`; requests come through a socket, many at a time where that matters. Works
+are done before a submission is answered, unless the service is held meanwhile.
+"""
 
 import itertools
 import json
@@ -82,12 +87,14 @@ def test_scores_through_http_equal_the_engines_own(client, tmp_path):
         assert found[name]["value"] == shown, name
 
 
-def test_posting_answers_at_once_with_a_place_that_is_there(client):
-    """T03."""
-    answer = client.post("/v1/evaluations", json=_request(_fresh(client)))
-    assert answer.status_code == 202
-    assert answer.headers["Retry-After"]
-    assert client.get(answer.headers["Location"]).json()["id"] == answer.json()["id"]
+def test_posting_answers_at_once_with_a_place_that_is_there(service, client):
+    """T03: nobody has begun the works yet, so an answer that waits for them never comes."""
+    with service.held():
+        answer = client.post("/v1/evaluations", json=_request(_fresh(client)))
+        assert answer.status_code == 202
+        assert answer.headers["Retry-After"]
+        found = client.get(answer.headers["Location"]).json()
+        assert (found["id"], found["status"]) == (answer.json()["id"], "queued")
     assert until_ended(client, answer.json()["id"], 60)["status"] == "succeeded"
 
 
@@ -108,13 +115,18 @@ def test_waiting_holds_for_the_pregen_scores(client):
     assert scores["perplexity"]["higher_is_better"] is False
 
 
-def test_an_unchanged_evaluation_is_304_and_a_changed_one_has_a_new_tag(client):
-    """T05."""
-    answer = client.post("/v1/evaluations", json=_request(_fresh(client)))
-    address, tag = answer.headers["Location"], answer.headers["ETag"]
-    assert not tag.startswith("W/")
-    began = time.monotonic()
-    changed = client.get(address, headers={"If-None-Match": tag, "Prefer": "wait=30"})
+def test_an_unchanged_evaluation_is_304_and_a_changed_one_has_a_new_tag(service, client):
+    """T05: the works begin when somebody waits for them; who waits is told of the first change."""
+    with ThreadPoolExecutor(1) as pool:
+        with service.held():
+            answer = client.post("/v1/evaluations", json=_request(_fresh(client)))
+            address, tag = answer.headers["Location"], answer.headers["ETag"]
+            assert not tag.startswith("W/")
+            assert client.get(address, headers={"If-None-Match": tag}).status_code == 304
+            waiting = pool.submit(_waited_for, service, address, tag)
+            service.until_awaited(answer.json()["id"])
+            began = time.monotonic()
+        changed = waiting.result()
     assert changed.status_code == 200
     assert changed.headers["ETag"] != tag
     assert time.monotonic() - began < 25
@@ -124,6 +136,11 @@ def test_an_unchanged_evaluation_is_304_and_a_changed_one_has_a_new_tag(client):
     assert (same.status_code, same.content) == (304, b"")
     waited = client.get(address, headers={"If-None-Match": last, "Prefer": "wait=1"})
     assert waited.status_code == 304
+
+
+def _waited_for(service, address, tag):
+    with service.client() as client:
+        return client.get(address, headers={"If-None-Match": tag, "Prefer": "wait=30"})
 
 
 def _events(client, identity, **headers):
@@ -156,7 +173,7 @@ def test_events_resume_without_gap_or_duplicate_and_end(client):
     assert any("geomean_join_pplx_none" in found["scores"] for found in scores)
 
 
-def test_who_has_heard_the_end_is_told_that_nothing_follows(client):
+def test_who_has_heard_the_end_is_told_that_nothing_follows(service, client):
     """A browser comes back by itself until it is answered 204; an id of the future is no gap."""
     answer = client.post(
         "/v1/evaluations", json=_request(_fresh(client)), headers={"Prefer": "wait=30"}
@@ -171,16 +188,25 @@ def test_who_has_heard_the_end_is_told_that_nothing_follows(client):
     for none_of_ours in ("x", "-1", "9" * 30):
         everything = _events(client, identity, **{"Last-Event-ID": none_of_ours})
         assert list(everything)[-1]["id"] == last
-    fresh = client.post("/v1/evaluations", json=_request(_fresh(client))).json()["id"]
-    assert list(_events(client, fresh, **{"Last-Event-ID": "999999"}))[-1]["event"] == "end"
+    with ThreadPoolExecutor(1) as pool:
+        with service.held():
+            fresh = client.post("/v1/evaluations", json=_request(_fresh(client))).json()["id"]
+            heard = pool.submit(_all_after, service, fresh, "999999")
+            service.until_awaited(fresh)
+        assert heard.result()[-1]["event"] == "end"
 
 
-def test_one_key_one_evaluation_however_often_it_is_sent(fleet, client):
+def _all_after(service, identity, last):
+    with service.client() as client:
+        return list(_events(client, identity, **{"Last-Event-ID": last}))
+
+
+def test_one_key_one_evaluation_however_often_it_is_sent(service, client):
     """T07: 100 parallel identical requests."""
     request, key = _request(_fresh(client)), {"Idempotency-Key": '"a key"'}
 
     def post(_):
-        with fleet.client() as another:
+        with service.client() as another:
             return another.post("/v1/evaluations", json=request, headers=key)
 
     with ThreadPoolExecutor(10) as pool:
@@ -191,12 +217,12 @@ def test_one_key_one_evaluation_however_often_it_is_sent(fleet, client):
     assert other.status_code == 422
 
 
-def test_different_requests_for_the_same_work_compute_it_once(fleet, client):
+def test_different_requests_for_the_same_work_compute_it_once(service, client):
     """T08."""
     identity = _fresh(client)
 
     def post(number):
-        with fleet.client() as another:
+        with service.client() as another:
             request = _request(identity, labels={"number": str(number)})
             return another.post("/v1/evaluations", json=request).json()["id"]
 
@@ -205,21 +231,21 @@ def test_different_requests_for_the_same_work_compute_it_once(fleet, client):
     ends = [until_ended(client, found, 60) for found in submitted]
     assert {end["status"] for end in ends} == {"succeeded"}
     assert len({json.dumps(end["scores"], sort_keys=True) for end in ends}) == 1
-    with fleet.records.reading() as connection:
+    with service.records.reading() as connection:
         counts = connection.execute(
             sa.select(attempts.c.work_key, sa.func.count()).group_by(attempts.c.work_key)
         ).all()
     assert all(count == 1 for _, count in counts), counts
 
 
-def test_what_has_ended_keeps_its_scores_whatever_becomes_of_its_works(fleet, client):
+def test_what_has_ended_keeps_its_scores_whatever_becomes_of_its_works(service, client):
     answer = client.post(
         "/v1/evaluations", json=_request(_fresh(client)), headers={"Prefer": "wait=30"}
     ).json()
     address = f"/v1/evaluations/{answer['id']}/pregen"
     before = client.get(address).json()
     assert len(before["scores"]) == 672
-    with fleet.records.transaction() as connection:  # as when a damaged result runs again
+    with service.records.transaction() as connection:  # as when a damaged result runs again
         mine = sa.select(run_works.c.work_key).where(
             run_works.c.run_id == answer["id"], run_works.c.name == "pregen"
         )
@@ -229,15 +255,15 @@ def test_what_has_ended_keeps_its_scores_whatever_becomes_of_its_works(fleet, cl
     assert client.get(address).json() == before
 
 
-def test_what_is_there_already_is_answered_at_once(fleet, client):
+def test_what_is_there_already_is_answered_at_once(service, client):
     identity = _fresh(client)
     first = client.post(
         "/v1/evaluations", json=_request(identity), headers={"Prefer": "wait=30"}
     ).json()
-    before = _attempts(fleet)
+    before = _attempts(service)
     again = client.post("/v1/evaluations", json=_request(identity), headers={"Prefer": "wait=30"})
     assert again.status_code == 201
-    assert _attempts(fleet) == before
+    assert _attempts(service) == before
     assert again.json()["scores"] == first["scores"]
     assert all(work["cached"] for work in again.json()["works"])
     cached = client.get(f"/v1/checkpoints/{identity}").json()["cached"]
@@ -249,19 +275,19 @@ def _edited(token):
         yield token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
 
 
-def test_another_metric_costs_no_forward_pass(fleet, client):
+def test_another_metric_costs_no_forward_pass(service, client):
     identity = _fresh(client)
     first = client.post("/v1/evaluations", json=_request(identity, postgen=["rouge_l"])).json()
     until_ended(client, first["id"], 60)
-    before = _attempts(fleet)
+    before = _attempts(service)
     again = client.post("/v1/evaluations", json=_request(identity, postgen=["bleu"])).json()
     assert until_ended(client, again["id"], 60)["status"] == "succeeded"
     assert [work["name"] for work in again["works"] if not work["cached"]] == ["bleu"]
-    assert _attempts(fleet) == before + 1
+    assert _attempts(service) == before + 1
 
 
-def _attempts(fleet):
-    with fleet.records.reading() as connection:
+def _attempts(service):
+    with service.records.reading() as connection:
         return connection.execute(sa.select(sa.func.count()).select_from(attempts)).scalar_one()
 
 
@@ -419,28 +445,28 @@ def test_a_request_for_an_unknown_metric_suggests_the_nearest(client):
     assert "cider_d" in answer.json()["detail"]
 
 
-def test_nothing_of_a_refused_upload_is_stored(fleet, client):
+def test_nothing_of_a_refused_upload_is_stored(service, client):
     """T13: wrong digest, wrong length."""
     data = checkpoint(seed=77)
     wrong = client.put(f"/v1/checkpoints/sha256:{'1' * 64}", content=data)
     assert (wrong.status_code, wrong.json()["code"]) == (422, "digest_mismatch")
     assert client.head(f"/v1/checkpoints/{digest(data)}").status_code == 404
-    assert not fleet.leftovers()
+    assert not service.leftovers()
     broken = data[: len(data) // 2]
     cut = client.put(f"/v1/checkpoints/{digest(broken)}", content=broken)
     assert (cut.status_code, cut.json()["code"]) == (422, "invalid_checkpoint")
 
 
-def test_a_client_that_hangs_up_leaves_nothing_behind(fleet):
+def test_a_client_that_hangs_up_leaves_nothing_behind(service):
     data = checkpoint(seed=78)
 
     def half():
         yield data[: len(data) // 2]
         raise ConnectionError
 
-    with fleet.client() as client, pytest.raises(ConnectionError):
+    with service.client() as client, pytest.raises(ConnectionError):
         client.put(f"/v1/checkpoints/{digest(data)}", content=half())
-    until(lambda: not fleet.leftovers(), 5, "an empty uploads folder")
+    until(lambda: not service.leftovers(), 5, "an empty uploads folder")
 
 
 def test_the_catalogue_says_what_each_metric_is(client):

@@ -1,4 +1,7 @@
-"""`prescore score` as people run it: a process, files, and a service to compare with."""
+"""`prescore score` as people run it: a process, files, and a service to compare with.
+
+The service is in this process: what is compared with it is its answers.
+"""
 
 import csv
 import json
@@ -15,7 +18,7 @@ from typer.testing import CliRunner
 
 import encoders
 from builders import captions_with_references
-from fleet import Fleet, bundle_of, until_ended
+from fleet import bundle_of, until_ended
 from service.contract.plan.assets import Places
 from workers.cli.score import score
 from workers.offline import assets
@@ -60,30 +63,36 @@ def _python_path():
 
 
 @pytest.fixture(scope="module")
-def service(home):
-    with_service = Fleet(home).start()
-    with with_service.client() as client:
-        answer = client.put("/v1/datasets/tiny", content=bundle_of(IMAGES))
-        assert answer.status_code == 201, answer.text
-    yield with_service
-    with_service.stop()
+def service(serve_here, home):
+    with serve_here(home) as service:
+        with service.client() as client:
+            answer = client.put("/v1/datasets/tiny", content=bundle_of(IMAGES))
+            assert answer.status_code == 201, answer.text
+        yield service
 
 
-def test_it_says_what_a_service_says(service, home, folder):
-    """By a dataset's name, which it fetches once, and by a file: value for value."""
+def test_it_says_what_a_service_says(service, home, folder, monkeypatch):
+    """By a dataset's name, which it fetches once, and by a file: value for value. The second is
+    in this process, for a second one of its own shows nothing new.
+    """
     with service.client() as client:
         request = {"captions": GIVEN, "dataset": "tiny/test", "postgen": METRICS}
         identity = client.post("/v1/evaluations", json=request).json()["id"]
         evaluation = until_ended(client, identity, 60)
         rows = client.get(f"/v1/evaluations/{identity}/captions").json()["items"]
     asked = ("--metrics", ",".join(METRICS), "--json", "--csv", "own.csv", "--json-out", "own.json")
-    for dataset in ("tiny.tar", "tiny@v1/test"):
-        done = _score(home, folder, "--dataset", dataset, *asked, PRESCORE_URL=service.url)
-        assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
-        assert found["scores"] == evaluation["scores"]
-        assert found == json.loads((folder / "own.json").read_text())
-    assert found["dataset"]["name"] == "tiny@v1"
+    as_people_do = _score(
+        home, folder, "--dataset", "tiny@v1/test", *asked, PRESCORE_URL=service.url
+    )
+    assert as_people_do.returncode == 0, as_people_do.stderr
+    fetched = json.loads(as_people_do.stdout)
+    assert fetched == json.loads((folder / "own.json").read_text())
+    assert fetched["dataset"]["name"] == "tiny@v1"
+    done = _invoke(home, folder, monkeypatch, "--dataset", "tiny.tar", *asked)
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["scores"] == fetched["scores"] == evaluation["scores"]
+    assert found == json.loads((folder / "own.json").read_text())
     assert len(found["scores"]) == 16  # bleu has four, variety eight
     with (folder / "own.csv").open(newline="") as file:
         read = list(csv.DictReader(file))
@@ -91,8 +100,8 @@ def test_it_says_what_a_service_says(service, home, folder):
     for ours, theirs in zip(read, rows, strict=True):
         assert (ours["image"], ours["caption"]) == (theirs["image"], theirs["caption"])
         assert [float(ours[name]) for name in names] == [theirs["scores"][n] for n in names]
-    again = _score(home, folder, "--dataset", "tiny@v1/test", PRESCORE_URL="http://127.0.0.1:1")
-    assert again.returncode == 1
+    again = _invoke(home, folder, monkeypatch, "--dataset", "tiny@v1/test")
+    assert again.exit_code == 1
     assert "no bundle at tiny@v1" in again.stderr
 
 

@@ -1,5 +1,8 @@
-"""Metrics by word vectors and by a language model, in a real service: before these are there,
-after, and with others in their place. Oracles: gensim, and the engine asked directly.
+"""Metrics by word vectors and by a language model: before these are there, after, and with others
+in their place. Oracles: gensim, and the engine asked directly.
+
+In process: what is there is asked of the folders at home when a work is planned, and by the toolbox
+when it begins; the toolbox is a worker's own.
 """
 
 import json
@@ -12,7 +15,7 @@ from gensim.models import KeyedVectors
 
 import encoders
 from builders import captions_with_references
-from fleet import Fleet, bundle, bundle_of, checkpoint, until_ended, upload
+from fleet import bundle, bundle_of, checkpoint, until_ended, upload
 from service.contract.plan.assets import Places
 from workers.metrics import postgen, references
 from workers.metrics.families import bertscore
@@ -31,14 +34,13 @@ _, PEOPLE = captions_with_references(WORDS, IMAGES, 0)
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("a fleet"), PRESCORE_ASSETS="").start()
-    people = {f"{index}.jpg": image for index, image in enumerate(PEOPLE)}
-    with fleet.client() as client:
-        for name, data in (("tiny", bundle_of(people)), ("seen", bundle(20))):
-            assert client.put(f"/v1/datasets/{name}", content=data).status_code == 201
-    yield fleet
-    fleet.stop()
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        people = {f"{index}.jpg": image for index, image in enumerate(PEOPLE)}
+        with service.client() as client:
+            for name, data in (("tiny", bundle_of(people)), ("seen", bundle(20))):
+                assert client.put(f"/v1/datasets/{name}", content=data).status_code == 201
+        yield service
 
 
 def _said(seed=0):
@@ -83,8 +85,8 @@ def _gensim(keyed, captions, *, unit):
     ]
 
 
-def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(fleet):
-    with fleet.client() as client:
+def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(service):
+    with service.client() as client:
         found, works = _evaluate(client, tokenizer="none")
         metrics = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
     assert found["status"] == "succeeded"
@@ -96,6 +98,22 @@ def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(fl
         assert f"`prescore assets add {asset}" in works[name]["error"]["detail"]
     assert metrics["wmd"]["status"] == metrics["bertscore"]["status"] == "unavailable"
     assert metrics["words_used"]["status"] == "available"
+
+
+def test_without_its_files_spice_is_unavailable_and_the_evaluation_succeeds(service):
+    with service.client() as client:
+        found, works = _evaluate(client, tokenizer="none", postgen=["spider", "cider_d"])
+        metrics = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
+    assert found["status"] == "succeeded"
+    assert list(found["scores"]) == ["cider_d"]
+    for name in ("reference_tuples", "tuples", "spice", "spider"):
+        assert works[name]["status"] == "unavailable"
+        assert works[name]["error"]["code"] == "unavailable"
+        assert "`prescore assets add DIR`" in works[name]["error"]["detail"]
+    for name in ("spice", "spider"):
+        assert metrics[name]["status"] == "unavailable"
+        assert "CoreNLP 3.6.0" in metrics[name]["reason"]
+    assert metrics["cider_d"]["status"] == "available"
 
 
 def _holds_all(content, rows, scores):
@@ -121,13 +139,13 @@ def _holds_all(content, rows, scores):
         assert found == scores[name]["value"]
 
 
-def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(fleet, tmp_path):
+def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(service, tmp_path):
     keyed, path = _vectors(tmp_path / "vectors.txt")
-    places = Places(fleet.home)
+    places = Places(service.home)
     assets.add("word-vectors", path, places)
-    folder = encoders.make(fleet.home / "a model", seed=1)
+    folder = encoders.make(service.home / "a model", seed=1)
     assets.add("encoder", folder, places, layer=2)
-    with fleet.client() as client:
+    with service.client() as client:
         found, works = _evaluate(client, tokenizer="none")
         assert {work["status"] for work in works.values()} == {"done"}
         rows = client.get(f"/v1/evaluations/{found['id']}/captions").json()["items"]
@@ -156,12 +174,12 @@ def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(fle
     assert again["scores"]["bertscore"]["value"] != found["scores"]["bertscore"]["value"]
 
 
-def test_other_vectors_or_another_layer_are_another_score(fleet, tmp_path):
-    places = Places(fleet.home)
-    with fleet.client() as client:
+def test_other_vectors_or_another_layer_are_another_score(service, tmp_path):
+    places = Places(service.home)
+    with service.client() as client:
         before, _ = _evaluate(client, tokenizer="none")
         assets.add("word-vectors", _vectors(tmp_path / "vectors.txt", seed=5)[1], places)
-        assets.add("encoder", fleet.home / "a model", places, layer=1)
+        assets.add("encoder", service.home / "a model", places, layer=1)
         after, works = _evaluate(client, tokenizer="none")
     for name in ("wmd", "bertscore"):
         assert works[name]["cached"] is False
@@ -170,8 +188,8 @@ def test_other_vectors_or_another_layer_are_another_score(fleet, tmp_path):
     assert works["variety"]["cached"] is True
 
 
-def test_weights_and_baseline_are_as_asked_and_signed(fleet):
-    with fleet.client() as client:
+def test_weights_and_baseline_are_as_asked_and_signed(service):
+    with service.client() as client:
         plain, _ = _evaluate(client, postgen=["bertscore"])
         asked = {"idf": True, "baseline": 0.25}
         other, works = _evaluate(client, postgen=["bertscore"], bertscore=asked)
@@ -187,9 +205,9 @@ def test_weights_and_baseline_are_as_asked_and_signed(fleet):
     assert "/bertscore/baseline" in {error["pointer"] for error in refused.json()["errors"]}
 
 
-def test_a_checkpoints_own_captions_are_scored_by_them(fleet):
+def test_a_checkpoints_own_captions_are_scored_by_them(service):
     """None of its words has a vector."""
-    with fleet.client() as client:
+    with service.client() as client:
         request = {
             "checkpoint": upload(client, checkpoint()),
             "dataset": "seen/test",
@@ -204,8 +222,8 @@ def test_a_checkpoints_own_captions_are_scored_by_them(fleet):
 
 
 @pytest.mark.slow
-def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(fleet, tmp_path):
-    with fleet.client() as client:
+def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(service, tmp_path):
+    with service.client() as client:
         shipped, _ = _evaluate(client, postgen=["nneval"])
         rows = client.get(f"/v1/evaluations/{shipped['id']}/captions").json()["items"]
         other, works = _evaluate(client, postgen=["nneval"], tokenizer="none")
@@ -213,7 +231,7 @@ def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(fleet, tmp_path):
         halves = [(weights / 2, biases) for weights, biases in own.classifier.layers]
         own = replace(own, classifier=Network(halves))
         model.write(tmp_path / "own.safetensors", own)
-        assets.add("learned", tmp_path / "own.safetensors", Places(fleet.home))
+        assets.add("learned", tmp_path / "own.safetensors", Places(service.home))
         changed, _ = _evaluate(client, postgen=["nneval"])
     with Jvm() as jvm:
         prepared = references.prepare(PEOPLE, "ptb", jvm)

@@ -1,4 +1,8 @@
-"""Comparisons through a real service: made from works' own files, kept, canceled, refused."""
+"""Comparisons: made from works' own files, kept, canceled, refused.
+
+In process: what is compared, and what is said of it, is decided by the rules of runs and computed
+by the jobs, both of which are those of the real fleet.
+"""
 
 import csv
 import json
@@ -9,7 +13,7 @@ from typer.testing import CliRunner
 
 import prescore
 from builders import captions_with_references
-from fleet import Fleet, bundle, bundle_of, checkpoint, until, until_ended, upload
+from fleet import bundle, bundle_of, checkpoint, until, until_ended, upload
 from prescore import commands
 from workers.analysis.uncertainty import comparison, intervals
 from workers.metrics import postgen, references
@@ -27,13 +31,12 @@ REQUEST = {
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("a fleet")).start()
-    with fleet.client() as client:
-        assert client.put("/v1/datasets/tiny", content=bundle_of(IMAGES)).status_code == 201
-        assert client.put("/v1/datasets/seen", content=bundle(40)).status_code == 201
-    yield fleet
-    fleet.stop()
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        with service.client() as client:
+            assert client.put("/v1/datasets/tiny", content=bundle_of(IMAGES)).status_code == 201
+            assert client.put("/v1/datasets/seen", content=bundle(40)).status_code == 201
+        yield service
 
 
 def _given(captions, part=slice(None)):
@@ -51,8 +54,8 @@ def _evaluate(client, captions, part=slice(None), **change):
 
 
 @pytest.fixture(scope="module")
-def two(fleet):
-    with fleet.client() as client:
+def two(service):
+    with service.client() as client:
         return [_evaluate(client, captions) for captions in (SAID, OTHERS)]
 
 
@@ -84,8 +87,8 @@ def expected():
         ]
 
 
-def test_two_evaluations_are_compared_image_by_image(fleet, two, expected):
-    with fleet.client() as client:
+def test_two_evaluations_are_compared_image_by_image(service, two, expected):
+    with service.client() as client:
         answer = _compare(client, *two, metrics=["bleu", "cider_d"])
         identity = answer.json()["id"]
         assert answer.headers["Location"] == f"/v1/comparisons/{identity}"
@@ -126,8 +129,8 @@ def test_scores_have_the_intervals_of_their_statistics(two, expected):
         assert shown["scores"]["words_used"]["interval"] is None
 
 
-def test_the_images_that_moved_most_are_shown_with_both_captions(fleet, two, expected):
-    with fleet.client() as client:
+def test_the_images_that_moved_most_are_shown_with_both_captions(service, two, expected):
+    with service.client() as client:
         found = _ended(client, _compare(client, *two, metrics=["cider_d"]))
     mine, others = (scored[1].captions["cider_d"] for scored in expected)
     order = np.argsort(-np.abs(mine - others), kind="stable")
@@ -139,8 +142,8 @@ def test_the_images_that_moved_most_are_shown_with_both_captions(fleet, two, exp
         assert moved["difference"] == pytest.approx(mine[place] - others[place])
 
 
-def test_by_default_what_both_show_is_compared_and_what_has_no_sum_has_no_test(fleet, two):
-    with fleet.client() as client:
+def test_by_default_what_both_show_is_compared_and_what_has_no_sum_has_no_test(service, two):
+    with service.client() as client:
         found = _ended(client, _compare(client, *two))
     assert list(found["scores"]) == list(two[0]["scores"])
     assert found["scores"]["caption_length"]["p"] is not None
@@ -149,9 +152,9 @@ def test_by_default_what_both_show_is_compared_and_what_has_no_sum_has_no_test(f
     assert words["difference"] == words["a"] - words["b"]
 
 
-def test_checkpoints_are_compared_by_what_they_think_of_peoples_captions(fleet):
+def test_checkpoints_are_compared_by_what_they_think_of_peoples_captions(service):
     names = ["perplexity", "mean_max_normcount_prefix0", "sum_join_count_filter0"]
-    with fleet.client() as client:
+    with service.client() as client:
         found = []
         for seed in (1, 2):
             digest = upload(client, checkpoint(seed))
@@ -174,9 +177,9 @@ def test_checkpoints_are_compared_by_what_they_think_of_peoples_captions(fleet):
     assert "max_max_prob_none cannot be compared" in answer.json()["detail"]
 
 
-def test_what_was_not_scored_alike_is_refused_and_the_field_named(fleet, two):
+def test_what_was_not_scored_alike_is_refused_and_the_field_named(service, two):
     part = slice(5, 20)
-    with fleet.client() as client:
+    with service.client() as client:
         own = _evaluate(client, OTHERS, part, subset=True, idf="subset")
         small = _evaluate(client, OTHERS, part, subset=True)
         near = _evaluate(client, OTHERS, slice(6, 21), subset=True)
@@ -212,38 +215,46 @@ def test_what_was_not_scored_alike_is_refused_and_the_field_named(fleet, two):
         ({"a": None}, 422),
     ],
 )
-def test_what_is_no_comparison_is_refused(fleet, two, change, status):
+def test_what_is_no_comparison_is_refused(service, two, change, status):
     request = {"a": two[0]["id"], "b": two[1]["id"], **change}
-    with fleet.client() as client:
+    with service.client() as client:
         assert client.post("/v1/comparisons", json=request).status_code == status
         assert client.get("/v1/comparisons/cp_nobody").status_code == 404
         assert client.get("/v1/comparisons/ev_nobody").status_code == 404
 
 
-def test_a_cancel_cancels(fleet, two):
-    with fleet.client() as client:
+def test_a_cancel_cancels(service, two):
+    """Before its work begins: once it is over there is nothing to cancel, and what was computed is
+    kept.
+    """
+    with service.client() as client:
         slow = [_evaluate(client, captions, postgen=["rouge_l"]) for captions in (SAID, OTHERS)]
-        identity = _compare(client, *slow).json()["id"]
-        canceled = client.post(f"/v1/comparisons/{identity}/cancel")
+        with service.held():
+            identity = _compare(client, *slow).json()["id"]
+            canceled = client.post(f"/v1/comparisons/{identity}/cancel")
+        later = client.get(f"/v1/comparisons/{identity}").json()["status"]
+        over = _ended(client, _compare(client, *two))
+        again = client.post(f"/v1/comparisons/{over['id']}/cancel")
     assert canceled.status_code == 202
-    assert canceled.json()["status"] in ("canceled", "succeeded")
+    assert (canceled.json()["status"], later) == ("canceled", "canceled")
+    assert again.json()["status"] == "succeeded"
 
 
-def _command(fleet, *arguments):
-    asked = ["compare", *arguments, "--url", fleet.url]
+def _command(service, *arguments):
+    asked = ["compare", *arguments, "--url", service.url]
     return CliRunner().invoke(commands.build(), asked, catch_exceptions=False)
 
 
-def test_the_client_waits_for_it_and_the_command_shows_it(fleet, two, tmp_path):
+def test_the_client_waits_for_it_and_the_command_shows_it(service, two, tmp_path):
     ids = [each["id"] for each in two]
-    with prescore.Client(fleet.url) as client:
+    with prescore.Client(service.url) as client:
         found = client.compare(*ids, metrics=["bleu_4", "cider_d"])
         assert client.comparison(found.id) == found
         with pytest.raises(prescore.Refused, match="has no score spice"):
             client.compare(*ids, metrics=["spice"])
     assert found.ended
     assert found.scores["cider_d"].p is not None
-    done = _command(fleet, *ids, "--metrics", "bleu_4, cider_d", "--csv", str(tmp_path / "f.csv"))
+    done = _command(service, *ids, "--metrics", "bleu_4, cider_d", "--csv", str(tmp_path / "f.csv"))
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["a", "b", "on", "a", "bleu_4", "cider_d"]
@@ -252,15 +263,15 @@ def test_the_client_waits_for_it_and_the_command_shows_it(fleet, two, tmp_path):
         rows = list(csv.DictReader(file))
     assert [float(row["p"]) for row in rows] == [each.p for each in found.scores.values()]
     asked = ("--metrics", "bleu_4,cider_d", "--json")
-    assert json.loads(_command(fleet, *ids, *asked).stdout)["scores"] == {
+    assert json.loads(_command(service, *ids, *asked).stdout)["scores"] == {
         name: each.model_dump(mode="json") for name, each in found.scores.items()
     }
-    moved = _command(fleet, *ids, "--metrics", "cider_d", "--images", "2").stdout
+    moved = _command(service, *ids, "--metrics", "cider_d", "--images", "2").stdout
     assert moved.count("\n  a  ") == moved.count("\n  b  ") == 2
 
 
-def test_the_command_says_what_it_cannot_compare(fleet, two):
-    done = _command(fleet, two[0]["id"], "ev_nobody")
+def test_the_command_says_what_it_cannot_compare(service, two):
+    done = _command(service, two[0]["id"], "ev_nobody")
     assert done.exit_code == 1
     assert "no evaluation 'ev_nobody'" in done.stderr
-    assert _command(fleet, two[0]["id"]).exit_code == 2
+    assert _command(service, two[0]["id"]).exit_code == 2

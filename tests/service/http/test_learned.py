@@ -1,6 +1,8 @@
-"""Metrics trained in a real service: from its evaluations and from captions, polled, canceled,
-fetched, and asked for by name. Oracles: the file that is fetched, scored here; and what the command
-line makes of the same captions.
+"""Metrics trained in a service: from its evaluations and from captions, polled, canceled, fetched,
+and asked for by name. Oracles: the file that is fetched, scored here; and what the command line
+makes of the same captions.
+
+In process: what a model is made of and called is decided by rules and jobs.
 """
 
 import hashlib
@@ -14,7 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 from builders import sentence
-from fleet import Fleet, bundle_of, until, until_ended
+from fleet import bundle_of, until, until_ended
 from service.contract.plan import planning
 from service.contract.plan.assets import Places
 from service.contract.plan.planning import Captioner
@@ -61,20 +63,19 @@ SMALL = {"dataset": "tiny/test", "features": FEATURES, "tokenizer": "none", "epo
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("a fleet"), PRESCORE_ASSETS="").start()
-    with fleet.client() as client:
-        data = bundle_of(PEOPLE, training=["a man runs"])
-        assert client.put("/v1/datasets/tiny", content=data).status_code == 201
-        theirs = bundle_of({"5_z.jpg": ["a"]})
-        assert client.put("/v1/datasets/theirs", content=theirs).status_code == 201
-    yield fleet
-    fleet.stop()
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        with service.client() as client:
+            data = bundle_of(PEOPLE, training=["a man runs"])
+            assert client.put("/v1/datasets/tiny", content=data).status_code == 201
+            theirs = bundle_of({"5_z.jpg": ["a"]})
+            assert client.put("/v1/datasets/theirs", content=theirs).status_code == 201
+        yield service
 
 
 @pytest.fixture(scope="module")
-def client(fleet):
-    with fleet.client() as client:
+def client(service):
+    with service.client() as client:
         yield client
 
 
@@ -229,20 +230,20 @@ def test_two_models_stand_side_by_side(client, first, second):
 
 
 def test_a_model_that_is_registered_is_asked_for_by_its_name_too(
-    fleet, client, first, tmp_path, monkeypatch
+    service, client, first, tmp_path, monkeypatch
 ):
     """One that was not trained there; `prescore score` says the same of it."""
     own = _fetched(client, first["id"], tmp_path / "model.safetensors")
     wider = replace(own, scaling=replace(own.scaling, high=own.scaling.high * 2))
     model.write(tmp_path / "wider.safetensors", wider)
     name = model.read(tmp_path / "wider.safetensors").name
-    assets.add("learned", tmp_path / "wider.safetensors", Places(fleet.home))
+    assets.add("learned", tmp_path / "wider.safetensors", Places(service.home))
     found = _evaluate(client, SAID[1], postgen=["nneval", name, own.name])["scores"]
     assert found[name] == found["nneval"]
     assert found[name]["value"] != found[own.name]["value"]
     (tmp_path / "said.json").write_text(json.dumps(SAID[1]))
     (tmp_path / "tiny.tar").write_bytes(bundle_of(PEOPLE))
-    monkeypatch.setenv("PRESCORE_HOME", str(fleet.home))
+    monkeypatch.setenv("PRESCORE_HOME", str(service.home))
     app = typer.Typer()
     app.command()(score)
     asked = [f"{tmp_path}/said.json", "--dataset", f"{tmp_path}/tiny.tar", "--tokenizer", "none"]
@@ -342,14 +343,14 @@ def test_an_evaluation_of_another_split_lends_no_captions(client):
     assert answer.json()["errors"][0]["pointer"] == "/captioners/3/evaluation"
 
 
-def test_a_feature_of_word_vectors_takes_those_that_are_registered(fleet, client, tmp_path):
+def test_a_feature_of_word_vectors_takes_those_that_are_registered(service, client, tmp_path):
     """With others a score of the same model is refused, rather than another number."""
     asked = {"features": ["bleu_1", "wmd"], "learner": "logistic"}
     scored = []
     for power in (1, 2):
         lines = [f"{word} {index**power} {index % 3}" for index, word in enumerate(WORDS, 1)]
         (tmp_path / "vectors.txt").write_text("\n".join([f"{len(lines)} 2", *lines, ""]))
-        assets.add("word-vectors", tmp_path / "vectors.txt", Places(fleet.home))
+        assets.add("word-vectors", tmp_path / "vectors.txt", Places(service.home))
         found = _trained(client, **asked)
         assert "vectors:" in found["model"]["features"]["wmd"]
         scored.append(found["metric"])
@@ -360,23 +361,24 @@ def test_a_feature_of_word_vectors_takes_those_that_are_registered(fleet, client
     assert "another score altogether" in evaluation["error"]["detail"]
 
 
-def test_a_cancel_cancels(client):
-    identity = _submitted(client, features=["meteor"], tokenizer="ptb")
-    canceled = client.post(f"/v1/learned/{identity}/cancel")
+def test_a_cancel_cancels(service, client):
+    with service.held():
+        identity = _submitted(client, features=["meteor"], tokenizer="ptb")
+        canceled = client.post(f"/v1/learned/{identity}/cancel")
     assert canceled.status_code == 202
     assert canceled.json()["status"] == "canceled"
     assert canceled.json()["metric"] is None
 
 
-def _plant(fleet, digests):
+def _plant(service, digests):
     """Trainings that brought these, in the record alone."""
-    pinned = datasets.pin(fleet.records, "tiny/test")
+    pinned = datasets.pin(service.records, "tiny/test")
     for at, digest in enumerate(digests):
         captioners = [Captioner(f"c{at}", Blob(digest))]
         plan = planning.plan_learned(pinned.digest, "test", captioners, None, {})
-        with fleet.records.transaction() as connection:
+        with service.records.transaction() as connection:
             base.insert(
-                connection, fleet.records, Run(f"ln_{at}", "training", {}, pinned, plan, [], 60)
+                connection, service.records, Run(f"ln_{at}", "training", {}, pinned, plan, [], 60)
             )
             connection.execute(
                 work_rows.update()
@@ -395,9 +397,9 @@ def _plant(fleet, digests):
         ("bleu_1@0123456789ab", "no metric is called"),
     ],
 )
-def test_a_name_that_says_no_model_is_refused(fleet, client, second, name, complaint):
+def test_a_name_that_says_no_model_is_refused(service, client, second, name, complaint):
     if "say more" in complaint:
-        _plant(fleet, [f"sha256:{'0123456789abc':{end}<64}" for end in "de"])
+        _plant(service, [f"sha256:{'0123456789abc':{end}<64}" for end in "de"])
     request = {"captions": SAID[0], "dataset": "tiny/test", "postgen": ["bleu", name]}
     answer = client.post("/v1/evaluations", json=request)
     assert answer.status_code == 422

@@ -1,24 +1,25 @@
-"""Leaderboard and history of real evaluations, through HTTP and through the command."""
+"""Leaderboard and history of real evaluations, through HTTP and through the command.
+
+In process: a board is read from the record, which is a real one, and printed from the answer.
+"""
 
 import csv
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from fleet import until_ended
+from prescore import commands
 
-PRESCORE = Path(sys.executable).with_name("prescore")
 SAID = {"good": "w2 w3 w4 w5", "same": "w2 w3 w4 w5", "poor": "w9"}
 
 
 @pytest.fixture(scope="module")
-def evaluations(fleet):
+def evaluations(service):
     """Three systems of one season, one of them of two captions alone."""
     found = {}
-    with fleet.client() as client:
+    with service.client() as client:
         for name, text in SAID.items():
             found[name] = _evaluate(client, name, text, range(40))["id"]
         _evaluate(client, "part", "w2", range(2), subset=True)
@@ -40,8 +41,8 @@ def _evaluate(client, name, text, images, **more):
     return ended
 
 
-def test_the_best_is_first_and_of_equals_the_one_that_came_first(fleet, evaluations):
-    with fleet.client() as client:
+def test_the_best_is_first_and_of_equals_the_one_that_came_first(service, evaluations):
+    with service.client() as client:
         place = "/v1/datasets/tiny/leaderboard?split=test&label.season=autumn"
         board = client.get(place).json()
         shown = client.get(f"/v1/evaluations/{evaluations['poor']}").json()["scores"]["cider_d"]
@@ -72,20 +73,20 @@ def test_the_best_is_first_and_of_equals_the_one_that_came_first(fleet, evaluati
         ("cursor=abc", 400),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(fleet, query, status):
-    with fleet.client() as client:
+def test_what_cannot_be_ranked_is_refused(service, query, status):
+    with service.client() as client:
         assert client.get(f"/v1/datasets/tiny/leaderboard?{query}").status_code == status
 
 
-def test_the_command_prints_the_board(fleet, evaluations, tmp_path):
-    command = [PRESCORE, "leaderboard", "tiny/test", "--label", "season=autumn", "--url", fleet.url]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+def test_the_command_prints_the_board(service, evaluations, tmp_path):
+    command = ["leaderboard", "tiny/test", "--label", "season=autumn", "--url", service.url]
+    told = CliRunner().invoke(commands.build(), command, catch_exceptions=False)
     first, second = told.stdout.splitlines()
     assert evaluations["good"] in first
     assert evaluations["poor"] in second
     sheet = tmp_path / "history.csv"
     more = ["--history", "--json", "--csv", str(sheet)]
-    told = subprocess.run([*command, *more], capture_output=True, text=True, check=True, timeout=60)
+    told = CliRunner().invoke(commands.build(), [*command, *more], catch_exceptions=False)
     found = [each["evaluation"] for each in json.loads(told.stdout)]
     assert found == [evaluations[name] for name in ("poor", "same", "good")]
     assert [row["evaluation"] for row in csv.DictReader(sheet.read_text().splitlines())] == found

@@ -1,29 +1,32 @@
-"""Estimates and early verdicts through a real service."""
+"""Estimates and early verdicts.
+
+In process: when a look is taken is planned, and what it says is judged, by rules on the record.
+Captions are decoded in the order that they are planned in, so what a verdict spares is still to be
+decoded when it comes, however quick the decoding is.
+"""
 
 import json
 
 import pytest
 import sqlalchemy as sa
 
-from fleet import Fleet, bundle, checkpoint, until_ended, upload
+from fleet import bundle, checkpoint, until_ended, upload
 from service.works.tables import work_rows
 
 IMAGES = 260
-SLOW = {"beam": 20, "min_words": 199, "max_words": 200}  # some ten seconds for all of them
 QUICK = {"beam": 1, "min_words": 1, "max_words": 12}
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("fleet")).start()
-    with fleet.client() as client:
-        assert client.put("/v1/datasets/many", content=bundle(IMAGES)).status_code == 201
-    yield fleet
-    fleet.stop()
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        with service.client() as client:
+            assert client.put("/v1/datasets/many", content=bundle(IMAGES)).status_code == 201
+        yield service
 
 
-def _evaluated(fleet, seed, **more):
-    with fleet.client() as client:
+def _evaluated(service, seed, **more):
+    with service.client() as client:
         request = {
             "checkpoint": upload(client, checkpoint(seed=seed)),
             "dataset": "many/test",
@@ -35,9 +38,9 @@ def _evaluated(fleet, seed, **more):
         return until_ended(client, answer.json()["id"], 60)
 
 
-def _looks(fleet):
+def _looks(service):
     """What each look said, those of fewer images first."""
-    with fleet.records.reading() as connection:
+    with service.records.reading() as connection:
         query = sa.select(work_rows.c.summary).where(
             work_rows.c.kind == "look", work_rows.c.summary.is_not(None)
         )
@@ -45,38 +48,38 @@ def _looks(fleet):
     return sorted(found, key=lambda said: said["cider_d"]["images"])
 
 
-def _captions(fleet, evaluation):
-    with fleet.client() as client:
+def _captions(service, evaluation):
+    with service.client() as client:
         address = f"/v1/evaluations/{evaluation['id']}/captions?limit=500"
         return [(row["image"], row["caption"]) for row in client.get(address).json()["items"]]
 
 
-def _count(fleet, status):
-    with fleet.records.reading() as connection:
+def _count(service, status):
+    with service.records.reading() as connection:
         query = sa.select(work_rows.c.key).where(
             work_rows.c.kind == "captions", work_rows.c.status == status
         )
         return len(connection.execute(query).all())
 
 
-def test_estimates_end_as_the_scores(fleet):
-    found = _evaluated(fleet, 0, decoding=QUICK)
+def test_estimates_end_as_the_scores(service):
+    found = _evaluated(service, 0, decoding=QUICK)
     assert found["status"] == "succeeded"
     names = ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"]
     for name in names:
         value = found["scores"][name]["value"]
         said = {"value": value, "interval": [value, value], "images": IMAGES, "of": IMAGES}
         assert found["estimate"][name] == said
-    looks = _looks(fleet)
+    looks = _looks(service)
     assert [said["cider_d"]["images"] for said in looks] == [128, 256, IMAGES, IMAGES]
     assert set(looks[0]) == set(names)
     low, high = looks[0]["cider_d"]["interval"]
     assert low < looks[0]["cider_d"]["value"] < high
 
 
-def test_captions_are_the_same_in_whatever_order_they_are_decoded(fleet):
+def test_captions_are_the_same_in_whatever_order_they_are_decoded(service):
     ordered, plain = (
-        _captions(fleet, _evaluated(fleet, 0, decoding=QUICK, pregen=given))
+        _captions(service, _evaluated(service, 0, decoding=QUICK, pregen=given))
         for given in ("all", [])
     )
     assert [image for image, _ in ordered] == [f"{at}.jpg" for at in range(IMAGES)]
@@ -84,27 +87,29 @@ def test_captions_are_the_same_in_whatever_order_they_are_decoded(fleet):
     assert ordered == plain
 
 
-def test_the_same_captioner_is_not_worse_than_itself(fleet):
+def test_the_same_captioner_is_not_worse_than_itself(service):
     """Nothing is left to chance where a baseline's captions are the same."""
-    past = _evaluated(fleet, 1, decoding=QUICK)
+    past = _evaluated(service, 1, decoding=QUICK)
     gates = ["cider_d >= baseline", "bleu_4 >= baseline"]
-    found = _evaluated(fleet, 1, decoding=QUICK, gates=gates, baseline=past["id"], until="verdict")
+    found = _evaluated(
+        service, 1, decoding=QUICK, gates=gates, baseline=past["id"], until="verdict"
+    )
     assert found["verdict"] == "passed"
     assert found["estimate"] is None  # all of it had been decoded
 
 
-def test_a_verdict_that_is_clear_spares_the_rest(fleet):
-    done = _count(fleet, "done")
-    found = _evaluated(fleet, 2, decoding=SLOW, gates=["cider_d >= 5"], until="verdict")
+def test_a_verdict_that_is_clear_spares_the_rest(service):
+    done = _count(service, "done")
+    found = _evaluated(service, 2, decoding=QUICK, gates=["cider_d >= 5"], until="verdict")
     assert (found["status"], found["verdict"]) == ("succeeded", "failed")
     works = {work["name"]: work["status"] for work in found["works"]}
     assert works["captions"] == works["estimate"] == works["cider_d"] == "canceled"
     assert "cider_d" not in found["scores"]
     images = found["estimate"]["cider_d"]["images"]
     assert 100 <= images < IMAGES
-    assert _count(fleet, "canceled") > 1
-    assert done < _count(fleet, "done") < done + IMAGES
+    assert _count(service, "canceled") > 1
+    assert done < _count(service, "done") < done + IMAGES
     (gate,) = found["gates"]
     assert gate["scores"]["cider_d"]["interval"] == found["estimate"]["cider_d"]["interval"]
-    again = _evaluated(fleet, 2, decoding=SLOW, gates=["cider_d >= 5"], until="verdict")
+    again = _evaluated(service, 2, decoding=QUICK, gates=["cider_d >= 5"], until="verdict")
     assert again["verdict"] == "failed"

@@ -1,9 +1,12 @@
-"""Gates through a real service: verdicts as scores come, baselines as they were at submission."""
+"""Gates: verdicts as scores come, baselines as they were at submission.
+
+In process: verdicts are a rule on the record, asked whenever a work ends, whoever did the work.
+"""
 
 import pytest
 
 from builders import captions_with_references
-from fleet import Fleet, bundle, bundle_of, checkpoint, until, until_ended, upload
+from fleet import bundle, bundle_of, checkpoint, until, until_ended, upload
 
 WORDS = ["a", "man", "woman", "people", "dog", "runs", "sits", "on", "grass", "big"]
 SAID, PEOPLE = captions_with_references(WORDS, 40, 0)
@@ -14,15 +17,14 @@ ABSENT = {"gates": [], "verdict": None}
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("a fleet"), PRESCORE_ASSETS="").start()
-    with fleet.client() as client:
-        data = bundle_of(IMAGES, training=["a man runs on grass", "a dog sits", "people"])
-        assert client.put("/v1/datasets/tiny", content=data).status_code == 201
-        assert client.put("/v1/datasets/fresh", content=data).status_code == 201
-        assert client.put("/v1/datasets/pictures", content=bundle(20)).status_code == 201
-    yield fleet
-    fleet.stop()
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        with service.client() as client:
+            data = bundle_of(IMAGES, training=["a man runs on grass", "a dog sits", "people"])
+            assert client.put("/v1/datasets/tiny", content=data).status_code == 201
+            assert client.put("/v1/datasets/fresh", content=data).status_code == 201
+            assert client.put("/v1/datasets/pictures", content=bundle(20)).status_code == 201
+        yield service
 
 
 def _request(captions, *gates, **more):
@@ -30,8 +32,8 @@ def _request(captions, *gates, **more):
     return {**given, "captions": captions, **more}
 
 
-def _evaluated(fleet, captions, *gates, **more):
-    with fleet.client() as client:
+def _evaluated(service, captions, *gates, **more):
+    with service.client() as client:
         answer = client.post("/v1/evaluations", json=_request(captions, *gates, **more))
         assert answer.status_code == 202, answer.text
         return until_ended(client, answer.json()["id"], 60)
@@ -41,57 +43,57 @@ def _verdicts(evaluation):
     return [gate["verdict"] for gate in evaluation["gates"]]
 
 
-def test_metrics_in_gates_are_computed_and_judged(fleet):
-    found = _evaluated(fleet, GOOD, "cider_d >= 1", "bleu_4 > 0.9", postgen=[])
+def test_metrics_in_gates_are_computed_and_judged(service):
+    found = _evaluated(service, GOOD, "cider_d >= 1", "bleu_4 > 0.9", postgen=[])
     assert set(found["scores"]) == {"cider_d", "bleu_4"}
     assert _verdicts(found) == ["passed", "passed"]
     assert found["verdict"] == "passed"
     value = found["scores"]["cider_d"]["value"]
     assert found["gates"][0]["scores"]["cider_d"]["value"] == value
-    found = _evaluated(fleet, GOOD, f"cider_d > {value}", f"cider_d >= {value}")
+    found = _evaluated(service, GOOD, f"cider_d > {value}", f"cider_d >= {value}")
     assert _verdicts(found) == ["failed", "passed"]
     assert found["verdict"] == "failed"
 
 
-def test_the_baseline_is_the_latest_of_its_label_when_it_was_submitted(fleet):
+def test_the_baseline_is_the_latest_of_its_label_when_it_was_submitted(service):
     gate = "cider_d >= baseline - 0.01"
-    first = _evaluated(fleet, BAD, gate, baseline="branch=main", labels={"branch": "main"})
+    first = _evaluated(service, BAD, gate, baseline="branch=main", labels={"branch": "main"})
     assert first["verdict"] == "not_comparable"
     assert "branch=main" in first["gates"][0]["detail"]
     assert first["status"] == "succeeded"
-    better = _evaluated(fleet, GOOD, gate, baseline="branch=main", labels={"branch": "main"})
+    better = _evaluated(service, GOOD, gate, baseline="branch=main", labels={"branch": "main"})
     assert better["verdict"] == "passed"
     assert better["gates"][0]["scores"]["cider_d"]["evaluation"] == first["id"]
-    worse = _evaluated(fleet, BAD, gate, baseline="branch=main")
+    worse = _evaluated(service, BAD, gate, baseline="branch=main")
     assert worse["verdict"] == "failed"
     assert worse["gates"][0]["scores"]["cider_d"]["evaluation"] == better["id"]
-    with fleet.client() as client:
+    with service.client() as client:
         assert client.get(f"/v1/evaluations/{better['id']}").json() == better
-    by_id = _evaluated(fleet, BAD, gate, baseline=first["id"])
+    by_id = _evaluated(service, BAD, gate, baseline=first["id"])
     assert by_id["verdict"] == "passed"
-    best = _evaluated(fleet, BAD, gate, baseline="best")
+    best = _evaluated(service, BAD, gate, baseline="best")
     assert best["gates"][0]["scores"]["cider_d"]["baseline"] == pytest.approx(
         better["scores"]["cider_d"]["value"]
     )
 
 
-def test_scores_of_another_tokenizer_are_not_comparable_and_the_field_is_named(fleet):
-    past = _evaluated(fleet, GOOD, "cider_d > 0", tokenizer="ptb")
-    found = _evaluated(fleet, GOOD, "cider_d >= baseline", "cider_d > 0", baseline=past["id"])
+def test_scores_of_another_tokenizer_are_not_comparable_and_the_field_is_named(service):
+    past = _evaluated(service, GOOD, "cider_d > 0", tokenizer="ptb")
+    found = _evaluated(service, GOOD, "cider_d >= baseline", "cider_d > 0", baseline=past["id"])
     assert _verdicts(found) == ["not_comparable", "passed"]
     assert found["verdict"] == "not_comparable"
     assert "tok: " in found["gates"][0]["detail"]
 
 
-def test_a_metric_that_is_unavailable_leaves_its_gate_undecided(fleet):
-    found = _evaluated(fleet, GOOD, "spice >= 0.1", "bleu_4 > 0")
+def test_a_metric_that_is_unavailable_leaves_its_gate_undecided(service):
+    found = _evaluated(service, GOOD, "spice >= 0.1", "bleu_4 > 0")
     assert found["status"] == "succeeded"
     assert _verdicts(found) == ["undecided", "passed"]
     assert "CoreNLP" in found["gates"][0]["detail"]
 
 
-def test_a_canceled_evaluation_is_undecided(fleet):
-    with fleet.client() as client:
+def test_a_canceled_evaluation_is_undecided(service):
+    with service.client() as client, service.held():
         request = _request(BAD[::-1], "meteor > 0", "bleu_4 > 0")
         identity = client.post("/v1/evaluations", json=request).json()["id"]
         canceled = client.post(f"/v1/evaluations/{identity}/cancel").json()
@@ -125,10 +127,10 @@ def test_pregen_scores_gate_too(client):
     assert same["gates"][0]["scores"]["perplexity"]["p"] == 1
 
 
-def test_a_metric_that_prefers_one_sentence_to_people_does_not_gate(fleet):
+def test_a_metric_that_prefers_one_sentence_to_people_does_not_gate(service):
     """People who all say something else, and one sentence that shares a word with each."""
     sayings = ("a big dog", "a sits man", "people runs a", "woman a on", "grass a a")
-    with fleet.client() as client:
+    with service.client() as client:
         data = bundle_of({f"{at}.jpg": sayings for at in range(20)}, training=["a a a", *sayings])
         assert client.put("/v1/datasets/odd", content=data).status_code == 201
         probes = {"dataset": "odd/test", "probes": ["human", "single"], "metrics": ["bleu_1"]}
@@ -141,16 +143,16 @@ def test_a_metric_that_prefers_one_sentence_to_people_does_not_gate(fleet):
     assert found["constant"] > found["human"]
     captions = [{"image": f"{at}.jpg", "caption": "a big dog"} for at in range(20)]
     odd = {"dataset": "odd/test", "postgen": []}
-    poor = _evaluated(fleet, captions, "bleu_1 > 0", **odd)
+    poor = _evaluated(service, captions, "bleu_1 > 0", **odd)
     assert poor["verdict"] == "undecided"
     assert "trust" in poor["gates"][0]["detail"]
-    assert _evaluated(fleet, captions, "bleu_1 > 0", trust=["bleu"], **odd)["verdict"] == "passed"
+    assert _evaluated(service, captions, "bleu_1 > 0", trust=["bleu"], **odd)["verdict"] == "passed"
 
 
-def test_a_significant_drop_fails_and_chance_does_not(fleet):
+def test_a_significant_drop_fails_and_chance_does_not(service):
     gate = "no_significant_drop(bleu_4, cider_d)"
-    past = _evaluated(fleet, GOOD, "cider_d > 0", labels={"branch": "drop"})
-    worse = _evaluated(fleet, BAD, gate, baseline="branch=drop")
+    past = _evaluated(service, GOOD, "cider_d > 0", labels={"branch": "drop"})
+    worse = _evaluated(service, BAD, gate, baseline="branch=drop")
     assert worse["verdict"] == "failed"
     scores = worse["gates"][0]["scores"]
     for name in ("bleu_4", "cider_d"):
@@ -161,20 +163,20 @@ def test_a_significant_drop_fails_and_chance_does_not(fleet):
     names = [work["name"] for work in worse["works"]]
     assert names[-2:] == ["comparison_bleu", "comparison_cider_d"]
     swapped = [GOOD[0] | {"caption": "a big dog"}, *GOOD[1:]]
-    nearly = _evaluated(fleet, swapped, gate, baseline="branch=drop")
+    nearly = _evaluated(service, swapped, gate, baseline="branch=drop")
     assert nearly["verdict"] == "passed"
     assert nearly["gates"][0]["scores"]["cider_d"]["difference"] < 0
     assert "would be found 4 times in 5" in nearly["gates"][0]["detail"]
-    other = _evaluated(fleet, BAD, gate, baseline="branch=drop", tokenizer="ptb")
+    other = _evaluated(service, BAD, gate, baseline="branch=drop", tokenizer="ptb")
     assert other["verdict"] == "not_comparable"
     assert other["status"] == "succeeded"
 
 
-def test_what_is_best_by_one_metric_need_not_be_by_another(fleet):
+def test_what_is_best_by_one_metric_need_not_be_by_another(service):
     """People's words backwards are all of the unigrams, and few of the 4-grams."""
     backwards = [{**one, "caption": " ".join(one["caption"].split()[::-1])} for one in GOOD]
     systems = [
-        _evaluated(fleet, captions, "bleu_1 > 0", dataset="fresh/test")
+        _evaluated(service, captions, "bleu_1 > 0", dataset="fresh/test")
         for captions in (GOOD[:20] + BAD[20:], backwards)
     ]
     by_metric = {
@@ -183,20 +185,20 @@ def test_what_is_best_by_one_metric_need_not_be_by_another(fleet):
     }
     assert len(set(by_metric.values())) == 2
     gate = "no_significant_drop(bleu_1, bleu_4)"
-    found = _evaluated(fleet, BAD, gate, baseline="best", dataset="fresh/test")
+    found = _evaluated(service, BAD, gate, baseline="best", dataset="fresh/test")
     scores = found["gates"][0]["scores"]
     assert {name: scores[name]["evaluation"] for name in scores} == by_metric
     assert None not in {scores[name]["p"] for name in scores}
 
 
-def test_a_part_of_a_split_has_no_comparison_with_the_whole(fleet):
+def test_a_part_of_a_split_has_no_comparison_with_the_whole(service):
     gate = "no_significant_drop(bleu_4)"
-    past = _evaluated(fleet, GOOD, "bleu_4 > 0")
-    found = _evaluated(fleet, GOOD[:9], gate, baseline=past["id"], subset=True)
+    past = _evaluated(service, GOOD, "bleu_4 > 0")
+    found = _evaluated(service, GOOD[:9], gate, baseline=past["id"], subset=True)
     assert found["verdict"] == "not_comparable"
     assert "answers other images" in found["gates"][0]["detail"]
-    part = _evaluated(fleet, GOOD[:9], "bleu_4 > 0", subset=True)
-    found = _evaluated(fleet, BAD[:9], gate, baseline=part["id"], subset=True)
+    part = _evaluated(service, GOOD[:9], "bleu_4 > 0", subset=True)
+    found = _evaluated(service, BAD[:9], gate, baseline=part["id"], subset=True)
     assert found["verdict"] == "failed"
 
 
@@ -219,9 +221,9 @@ def test_a_part_of_a_split_has_no_comparison_with_the_whole(fleet):
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_its_place(
-    fleet, change, status, code, pointer, detail
+    service, change, status, code, pointer, detail
 ):
-    with fleet.client() as client:
+    with service.client() as client:
         answer = client.post("/v1/evaluations", json=_request(GOOD) | change)
     problem = answer.json()
     assert (answer.status_code, problem["code"]) == (status, code)
@@ -229,6 +231,6 @@ def test_what_cannot_be_asked_is_refused_with_its_place(
     assert detail in problem["detail"] + str(problem["errors"])
 
 
-def test_without_gates_there_is_no_verdict(fleet):
-    found = _evaluated(fleet, GOOD, baseline="branch=nobody")
+def test_without_gates_there_is_no_verdict(service):
+    found = _evaluated(service, GOOD, baseline="branch=nobody")
     assert {name: found[name] for name in ABSENT} == ABSENT

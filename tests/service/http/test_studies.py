@@ -1,4 +1,7 @@
-"""A study of real evaluations through a real service, beside scipy's numbers of their scores."""
+"""A study of real evaluations, beside scipy's numbers of their scores.
+
+In process: which evaluations a study is of is read from the record when it is asked for.
+"""
 
 import csv
 
@@ -39,8 +42,8 @@ def _studied(client, **asked):
     return found
 
 
-def test_a_study_is_made_when_it_is_asked_for(fleet):
-    with fleet.client() as client:
+def test_a_study_is_made_when_it_is_asked_for(service):
+    with service.client() as client:
         ids = [_evaluate(client, seed) for seed in range(3)]
         looked = client.get(PLACE).json()
         first = _studied(client)

@@ -1,4 +1,7 @@
-"""Probes through a real service: tables as they come, kept, canceled, and shown beside scores."""
+"""Probes: tables as they come, kept, canceled, and shown beside scores.
+
+In process: rules of runs, and the jobs that a worker calls.
+"""
 
 import hashlib
 
@@ -6,7 +9,7 @@ import pytest
 
 import learned_models
 from builders import captions_with_references
-from fleet import Fleet, bundle_of, until, until_ended
+from fleet import bundle_of, until, until_ended
 from service.contract.plan.assets import Places
 from workers.metrics.learned import model
 from workers.offline import assets
@@ -24,13 +27,12 @@ REQUEST = {
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("a fleet"), PRESCORE_ASSETS="").start()
-    with fleet.client() as client:
-        data = bundle_of(IMAGES, training=["a man runs on grass", "a dog sits", "people"])
-        assert client.put("/v1/datasets/tiny", content=data).status_code == 201
-    yield fleet
-    fleet.stop()
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        with service.client() as client:
+            data = bundle_of(IMAGES, training=["a man runs on grass", "a dog sits", "people"])
+            assert client.put("/v1/datasets/tiny", content=data).status_code == 201
+        yield service
 
 
 def _ended(client, identity):
@@ -47,8 +49,8 @@ def _evaluate(client):
     return until_ended(client, identity, 60)
 
 
-def test_a_dataset_is_probed_and_its_evaluations_show_what_metrics_are_worth(fleet):
-    with fleet.client() as client:
+def test_a_dataset_is_probed_and_its_evaluations_show_what_metrics_are_worth(service):
+    with service.client() as client:
         before = _evaluate(client)
         answer = client.post("/v1/probes", json={**REQUEST, "evaluation": before["id"]})
         assert answer.status_code == 202
@@ -91,16 +93,16 @@ def test_a_dataset_is_probed_and_its_evaluations_show_what_metrics_are_worth(fle
         ({"options": {"swaps": [["a"]]}}, 422, "/options/swaps/0"),
     ],
 )
-def test_what_cannot_be_probed_is_refused_with_its_place(fleet, change, status, pointer):
-    with fleet.client() as client:
+def test_what_cannot_be_probed_is_refused_with_its_place(service, change, status, pointer):
+    with service.client() as client:
         answer = client.post("/v1/probes", json={**REQUEST, **change})
     assert answer.status_code == status
     pointers = [error["pointer"] for error in answer.json()["errors"]]
     assert pointer is None or any(at.startswith(pointer) for at in pointers) or not pointers
 
 
-def test_a_metric_that_is_unavailable_is_said_and_the_others_are_probed(fleet):
-    with fleet.client() as client:
+def test_a_metric_that_is_unavailable_is_said_and_the_others_are_probed(service):
+    with service.client() as client:
         request = {**REQUEST, "metrics": ["spice", "bleu_4"], "probes": ["human"]}
         mixed = _ended(client, client.post("/v1/probes", json=request).json()["id"])
         request["metrics"] = ["spice"]
@@ -114,14 +116,14 @@ def test_a_metric_that_is_unavailable_is_said_and_the_others_are_probed(fleet):
     assert {work["status"] for work in found["works"]} == {"unavailable"}
 
 
-def test_the_learned_metric_is_probed_by_the_teams_own_model(fleet, tmp_path):
+def test_the_learned_metric_is_probed_by_the_teams_own_model(service, tmp_path):
     """The shipped one was trained with other tokens than are asked for, and says so."""
     request = {**REQUEST, "metrics": ["nneval"], "probes": ["human", "single"]}
-    with fleet.client() as client:
+    with service.client() as client:
         shipped = _ended(client, client.post("/v1/probes", json=request).json()["id"])
         path = tmp_path / "own.safetensors"
         model.write(path, learned_models.by_chance(PEOPLE))
-        assets.add("learned", path, Places(fleet.home))
+        assets.add("learned", path, Places(service.home))
         found = _ended(client, client.post("/v1/probes", json=request).json()["id"])
     reasons = {work["error"]["detail"] for work in shipped["works"] if work["status"] != "blocked"}
     assert all("trained with the tokenizer 'ptb', found" in reason for reason in reasons)
@@ -131,8 +133,8 @@ def test_the_learned_metric_is_probed_by_the_teams_own_model(fleet, tmp_path):
     assert found["health"]["nneval"]["human"] == people["scores"]["nneval"]
 
 
-def test_a_cancel_cancels(fleet):
-    with fleet.client() as client:
+def test_a_cancel_cancels(service):
+    with service.client() as client, service.held():
         request = {**REQUEST, "metrics": ["meteor"], "probes": ["random"]}
         identity = client.post("/v1/probes", json=request).json()["id"]
         canceled = client.post(f"/v1/probes/{identity}/cancel")
