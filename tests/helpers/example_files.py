@@ -28,22 +28,38 @@ def make(folder: Path) -> dict[str, bytes]:
     """Name -> content."""
     names = ["harbour.jpg", "market.jpg", "dog.jpg"]
     features.write(folder / bundles.FEATURES, names, _numbers((3, FEATURE_SIZE), 1), ENCODER)
-    checkpoints.write(folder / "model.safetensors", _model())
+    models = {"model.safetensors": 0, "second.safetensors": 1, "third.safetensors": 2}
+    for name, number in models.items():
+        checkpoints.write(folder / name, _model(number))
     captions = CAPTIONS.read_bytes()
     broken = captions.replace(b'"image": "market.jpg"', b'"image": "harbour.jpg"')
     return {
         "holiday.tar": _tar(captions, (folder / bundles.FEATURES).read_bytes()),
         "broken.tar": _tar(broken),
-        "model.safetensors": (folder / "model.safetensors").read_bytes(),
+        "studied.tar": _studied(folder / "studied"),
+        **{name: (folder / name).read_bytes() for name in models},
     }
 
 
-def _model():
+def _studied(folder: Path) -> bytes:
+    """The same pictures seen twice: as many as a study needs."""
+    items = [json.loads(line) for line in CAPTIONS.read_text("utf-8").splitlines()]
+    tests = [item for item in items if item["split"] == "test"]
+    twice = [{**item, "image": f"{time}-{item['image']}"} for time in (1, 2) for item in tests]
+    lines = [json.dumps({k: v for k, v in item.items() if k != "id"}) for item in twice]
+    names = [item["image"] for item in twice]
+    folder.mkdir()
+    path = folder / bundles.FEATURES
+    features.write(path, names, _numbers((len(names), FEATURE_SIZE), 2), ENCODER)
+    return _tar("".join(f"{line}\n" for line in lines).encode(), path.read_bytes())
+
+
+def _model(number: int = 0):
     config = Config(cell="gru", size=SIZE, feature_size=FEATURE_SIZE)
     vocabulary = ("<edge>", "<unk>", *_words())
     shapes = captioner.shapes("merge", "gru", SIZE, FEATURE_SIZE, len(vocabulary))
     weights = {
-        name: torch.from_numpy(_numbers(shape, place))
+        name: torch.from_numpy(_numbers(shape, place + 100 * number))
         for place, (name, shape) in enumerate(shapes.items())
     }
     description = Description("merge", config, vocabulary, "blanks", ENCODER)

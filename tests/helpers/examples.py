@@ -16,6 +16,7 @@ EXAMPLES = {
     path.stem: json.loads(path.read_text(encoding="utf-8"))
     for path in sorted(FOLDER.glob("*.json"))
 }
+UNDER_WAY, CANCELED = "submit-long-run", "cancel"  # it would take a minute
 PRECISION = 1e-4
 _DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+(?:e-?[0-9]+)?")
 NAME_CHARACTERS = 16  # a text that varies and is as long as this is a name: it may come again

@@ -3,26 +3,26 @@
 What still holds stays as it is written; look at the difference before you keep it.
 """
 
+import contextlib
 import tempfile
 from pathlib import Path
 
 from example_files import FOLDER, make
-from examples import EXAMPLES, Story, text_of
-from fleet import Fleet
+from examples import CANCELED, EXAMPLES, UNDER_WAY, Story, text_of
+from service_here import service_here
 
-with tempfile.TemporaryDirectory() as name:
-    folder = Path(name)
-    fleet = Fleet(folder / "home").start()
-    try:
-        with fleet.client() as client:
-            story = Story(client, make(folder))
-            for example, written in EXAMPLES.items():
+with tempfile.TemporaryDirectory() as name, service_here(Path(name) / "home") as service:
+    with service.client() as client:
+        story = Story(client, make(Path(name)))
+        for example, written in EXAMPLES.items():
+            with contextlib.ExitStack() as stack:
+                if example in (UNDER_WAY, CANCELED):
+                    stack.enter_context(service.held())
+                    story.answer(CANCELED)
                 story.answer(example)
-                reading = story.read(example)
-                for difference in reading.differences:
-                    print(f"{example}{difference}")
-                path = FOLDER / f"{example}.json"
-                new = {**written, "response": reading.expected}
-                path.write_text(text_of(new) + "\n", encoding="utf-8")
-    finally:
-        fleet.stop()
+            reading = story.read(example)
+            for difference in reading.differences:
+                print(f"{example}{difference}")
+            path = FOLDER / f"{example}.json"
+            new = {**written, "response": reading.expected}
+            path.write_text(text_of(new) + "\n", encoding="utf-8")

@@ -9,13 +9,10 @@ import pytest
 
 import interface
 from example_files import FOLDER, make
-from examples import EXAMPLES, Reading, Story
+from examples import CANCELED, EXAMPLES, UNDER_WAY, Reading, Story
 
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 REFUSED = (400, 415, 422)  # what was sent is what is wrong
-
-
-UNDER_WAY, CANCELED = "submit-long-run", "cancel"
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +24,7 @@ def story(service, tmp_path_factory):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_service_answers_as_the_example_says(service, story, name):
     if name in (UNDER_WAY, CANCELED):
-        with service.held():  # it would take a minute
+        with service.held():
             story.answer(CANCELED)
     story.answer(name)
     assert story.read(name).differences == []
