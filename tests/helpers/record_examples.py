@@ -11,18 +11,18 @@ from example_files import FOLDER, make
 from examples import CANCELED, EXAMPLES, UNDER_WAY, Story, text_of
 from service_here import service_here
 
-with tempfile.TemporaryDirectory() as name, service_here(Path(name) / "home") as service:
-    with service.client() as client:
-        story = Story(client, make(Path(name)))
-        for example, written in EXAMPLES.items():
-            with contextlib.ExitStack() as stack:
-                if example in (UNDER_WAY, CANCELED):
-                    stack.enter_context(service.held())
-                    story.answer(CANCELED)
-                story.answer(example)
-            reading = story.read(example)
-            for difference in reading.differences:
-                print(f"{example}{difference}")
-            path = FOLDER / f"{example}.json"
-            new = {**written, "response": reading.expected}
-            path.write_text(text_of(new) + "\n", encoding="utf-8")
+with contextlib.ExitStack() as stack:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    service = stack.enter_context(service_here(folder / "home"))
+    story = Story(stack.enter_context(service.client()), make(folder))
+    for example, written in EXAMPLES.items():
+        if example in (UNDER_WAY, CANCELED):
+            with service.held():
+                story.answer(CANCELED)
+        story.answer(example)
+        reading = story.read(example)
+        for difference in reading.differences:
+            print(f"{example}{difference}")
+        path = FOLDER / f"{example}.json"
+        new = {**written, "response": reading.expected}
+        path.write_text(text_of(new) + "\n", encoding="utf-8")
