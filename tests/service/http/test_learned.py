@@ -27,9 +27,9 @@ from service.stored import datasets
 from service.works.tables import work_rows
 from workers.cli.learned import learned
 from workers.cli.score import score
-from workers.metrics import references
+from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned import model, scoring
+from workers.metrics.learned import model
 from workers.offline import assets
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "sits", "on", "grass", "big"]
@@ -142,7 +142,7 @@ def test_its_score_is_what_the_file_says(client, first, tmp_path):
         prepared = references.prepare(list(PEOPLE.values()), "none", jvm)
         captions = [each["caption"] for each in SAID[1]]
         rows = np.arange(len(IMAGES))
-        direct = scoring.score_tokens(captions, prepared, rows, jvm, model=own)
+        direct = postgen.score_tokens("nneval", captions, prepared, rows, jvm, model=own)
     score = found["scores"][own.name]
     assert score["value"] == direct.corpus["nneval"]
     assert score["signature"] == direct.signatures["nneval"]

@@ -20,7 +20,7 @@ from service.contract.plan.assets import Places
 from workers.metrics import postgen, references
 from workers.metrics.families import bertscore
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned import model, scoring
+from workers.metrics.learned import model
 from workers.metrics.learned.network import Network
 from workers.metrics.tokens import tokenize
 from workers.metrics.vectors import encoder
@@ -238,7 +238,9 @@ def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(service, tmp_path)
         captions = _said()
         tokens = tokenize(captions, "ptb", jvm)
         rows_of = np.arange(IMAGES)
-        direct = scoring.score_tokens(tokens, prepared, rows_of, jvm, model=model.shipped())
+        direct = postgen.score_tokens(
+            "nneval", tokens, prepared, rows_of, jvm, model=model.shipped()
+        )
     assert [row["scores"]["nneval"] for row in rows] == direct.captions["nneval"].tolist()
     found = shipped["scores"]["nneval"]
     assert (found["value"], found["signature"]) == (
