@@ -1,4 +1,4 @@
-"""The catalogue of metrics; health."""
+"""The catalogue of metrics, and the answer of `/livez` and `/readyz`."""
 
 from typing import Literal
 
