@@ -32,9 +32,9 @@
         ├── CheckpointMismatch       checkpoint and dataset do not belong together
         ├── InvalidColumns           columns that contradict themselves
         ├── MetricFailed             a post-gen metric cannot be computed from what it was given
-        │   ├── JavaFailed           its Java died, hung or answered nonsense; with its last output
-        │   └── MetricUnavailable    what it needs is not on this machine: says how to bring it
-        ├── BlobUnreadable           an object that cannot be had:
+        │   ├── JavaFailed           Java died, hung or answered nonsense; with its last output
+        │   └── MetricUnavailable    an asset is not on this machine; says how to add it
+        ├── BlobUnreadable           an object that cannot be read:
         │   ├── BlobMissing          it is no longer stored
         │   └── BlobDamaged          its bytes are not those of its digest
         ├── StoreUnavailable         the object store does not answer, or refuses

@@ -99,9 +99,10 @@ class LearnedIn(Strict):
         le=10_000,
         description="The largest number of epochs; for boosting, of trees.",
     )
-    seed: Whole = Field(default=0, ge=0, lt=2**32, description="Of every draw.")
+    seed: Whole = Field(default=0, ge=0, lt=2**32, description="The seed of all random numbers.")
     tokenizer: TokenizerName = Field(
-        default=tokenizers.USUAL, description="As evaluations that ask for the metric must have it."
+        default=tokenizers.USUAL,
+        description="Evaluations with this metric must use the same tokenizer.",
     )
     deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
 

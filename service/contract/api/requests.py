@@ -90,7 +90,7 @@ class ProbeOptions(Strict):
         default=None, description="Pairs of a word and its replacement."
     )
     objective: SearchedName = Field(
-        default="bleu_4", description="What the single sentence shall win."
+        default="bleu_4", description="The metric that the single sentence should score highest in."
     )
 
 
@@ -104,8 +104,8 @@ class ProbesIn(Strict):
     metrics: list[PostgenName] = Field(default=families.usual(), min_length=1)
     tokenizer: AnyTokenizerName = Field(
         default=tokenizers.USUAL,
-        description="`ptb` is for English; `regex`: words and marks in small letters; `character`: "
-        "every character; `none`: tokens already, split at blanks.",
+        description="`ptb`: for English; `regex`: words and punctuation in lower case; "
+        "`character`: every character; `none`: the text is tokens already, split at blanks.",
     )
     evaluation: str | None = Field(
         default=None,
@@ -174,8 +174,8 @@ class EvaluationIn(Strict):
     )
     postgen: list[ScoreName] = Field(
         default=families.usual(),
-        description="Post-gen metrics; `bleu` asks for all four, `nneval@` and the first digits "
-        "of a model's SHA-256 for that model's.",
+        description="Post-gen metrics; `bleu` stands for all four, and `nneval@` with the first "
+        "digits of a model's SHA-256 for the metric of that model.",
     )
     tokenizer: TokenizerName = Field(
         default=tokenizers.USUAL,

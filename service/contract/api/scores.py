@@ -16,7 +16,7 @@ class ScoreOut(BaseModel):
         "is infinite or undefined."
     )
     family: Stage
-    higher_is_better: bool | None = Field(description="null where neither is better.")
+    higher_is_better: bool | None = Field(description="null where neither direction is better.")
     interval: tuple[float, float] | None = Field(
         description="95 %, by bootstrap over images; null where none is known."
     )

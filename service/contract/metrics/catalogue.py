@@ -39,8 +39,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = View(  # families that are asked for by 
     lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}, FAMILIES
 )
 LEARNED = "nneval"
-MODEL = "nneval@(?:sha256:)?([0-9a-f]{12,64})"  # its metric by a certain model
-SUMMED = ("sum", "mean", "geomean")  # over images: what the other pre-gen metrics are not
+MODEL = "nneval@(?:sha256:)?([0-9a-f]{12,64})"  # the metric of a certain model
+SUMMED = ("sum", "mean", "geomean")  # aggregates that are sums over images: comparisons need one
 HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
 
 
@@ -48,7 +48,9 @@ HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_fil
 class MetricSpec:
     name: str
     family: Stage
-    higher_is_better: bool | None  # None: neither (a caption's length, a product of all hits)
+    higher_is_better: (
+        bool | None
+    )  # None: neither direction (a caption's length, a product of all hits)
     range: tuple[float, float]
     definition: str
     needs: tuple[str, ...]

@@ -222,7 +222,7 @@ def _found(look: Callable[[], Found]) -> Found | None:
 
 
 def missing(metric: str, places: Places) -> str | None:
-    """Why a metric cannot be computed here, or None. Of several models for it one is enough."""
+    """Why a metric cannot be computed here, or None. Of several possible models one is enough."""
     for need in families.needs(work_of(metric)):
         reasons = [_reason(asset, places) for asset in ASSETS.values() if asset.need == need]
         if need in _SHIPPED or (need in _ONE_OF and None in reasons):

@@ -28,8 +28,8 @@ EMBEDDED_IMAGES = 200  # a thousand references: a few seconds with a small model
 _TRAINING = "train"
 HEALTH = "health"  # a work: how far metrics can be trusted, from all probes
 MAX_PARTS = 500  # of one work
-_OF_SYSTEMS = frozenset({"human", "single"})  # probes that look at a system's captions too
-_TRAINED = frozenset({"rare", "single"})  # and those that look at training captions
+_OF_SYSTEMS = frozenset({"human", "single"})  # probes that also use a system's captions
+_TRAINED = frozenset({"rare", "single"})  # probes that also use training captions
 
 
 def decoding_block(beam: int, max_words: int) -> int:

@@ -12,12 +12,15 @@ from service.contract.plan.works import Blob, Work
 Idf = Literal["dataset", "stratum"]
 Source = Blob | Work
 STRATA = 5
-SORTED_BY = "cider_d"  # the family whose scores of single captions tell strata apart
+SORTED_BY = "cider_d"  # images are sorted into strata by their captions' scores of this family
 FAMILIES: Mapping[str, Family] = View(
     lambda: {name: row for name, row in families.FAMILIES.items() if row.is_studied},
     families.FAMILIES,
 )
-_WEIGHED_BY = ("captions", "references")  # what document frequencies of strata are counted in
+_WEIGHED_BY = (
+    "captions",
+    "references",
+)  # inputs in which a stratum's document frequencies are counted
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def history(
     limit: _Limit = 50,
     cursor: Cursor = None,
 ) -> Response | ScoreHistory:
-    """The latest first."""
+    """The scores of a metric, the latest first."""
     if sheets.is_wanted(accept):
         return sheets.answer(leaderboard.sheet(leaderboard.history(service, asked)))
     return leaderboard.history(service, asked, limit, cursor)
