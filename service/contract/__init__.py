@@ -1,1 +1,1 @@
-"""What both sides say and read: pydantic and the standard library, nothing else."""
+"""What API and workers share: formats, plans, models, errors. Needs pydantic alone."""

@@ -1,30 +1,30 @@
-"""Every error of ours, in two branches by *when* things go wrong.
+"""Every error of Prescore, in two branches: nothing was started, or a run failed.
 
     PrescoreError
     ├── RequestRefused               nothing was started; the caller must change the request
     │   ├── InvalidCheckpoint        header, metadata, config or vocabulary are wrong:
     │   │   ├── HeaderTruncated      the file ends before its header does
-    │   │   ├── HeaderTooLarge       a length, count or text beyond our caps
+    │   │   ├── HeaderTooLarge       a length, count or text above a limit
     │   │   ├── HeaderMalformed      not the JSON that a safetensors header must be
     │   │   ├── TensorLayout         holes, overlaps, sizes that do not add up
     │   │   ├── TensorMismatch       a tensor missing, unknown or of another shape
     │   │   ├── MetadataInvalid      a metadata entry missing or of an unknown value
     │   │   ├── ConfigInvalid        `config` or `encoder` does not follow its schema
-    │   │   └── VocabularyInvalid    the word list is not one
+    │   │   └── VocabularyInvalid    the list of words is wrong
     │   ├── InvalidBundle            a dataset bundle, with line and field
-    │   ├── UnknownMetric            with the nearest names
-    │   ├── AssetRefused             what a metric needs: unknown, not there, or another file
-    │   ├── InvalidRequest           what a schema cannot say: images unknown, missing or twice
+    │   ├── UnknownMetric            no such metric; suggests the nearest names
+    │   ├── AssetRefused             a metric's asset: unknown, missing, or another file
+    │   ├── InvalidRequest           beyond the schema: images unknown, missing or twice
     │   ├── NotFound                 no such evaluation, checkpoint, dataset, version or split
     │   ├── Conflict                 an Idempotency-Key in flight, an upload of another digest
-    │   ├── DigestMismatch           the bytes are not those that the address names
-    │   ├── TooLarge                 a body beyond its limit
-    │   ├── MalformedJson            a body that is not JSON, or that readers of JSON may differ on
+    │   ├── DigestMismatch           the bytes do not have the digest in the URL
+    │   ├── TooLarge                 a body above its limit
+    │   ├── MalformedJson            a body that is not JSON, or is ambiguous JSON
     │   ├── UnsupportedMedia         a body of another media type or character set
-    │   ├── InvalidCursor            a page token that is none of ours
+    │   ├── InvalidCursor            a cursor that this service did not give
     │   ├── Overloaded               the queue is full: come back later
-    │   ├── Unavailable              what the service stands on does not answer: come back later
-    │   ├── DiskFull                 no room for what was sent
+    │   ├── Unavailable              the database or Redis does not answer: come back later
+    │   ├── DiskFull                 no space left for what was sent
     │   └── InvalidSetting           an environment variable or a flag
     └── RunFailed                    a run began and could not end; stored as data
         ├── UnusableCheckpoint       the tensors' values (not finite, cut off)
@@ -32,18 +32,18 @@
         ├── CheckpointMismatch       checkpoint and dataset do not belong together
         ├── InvalidColumns           columns that contradict themselves
         ├── MetricFailed             a post-gen metric cannot be computed from what it was given
-        │   ├── JavaFailed           its Java died, hung or answered nonsense; with its last output
-        │   └── MetricUnavailable    what it needs is not on this machine: says how to bring it
-        ├── BlobUnreadable           an object that cannot be had:
+        │   ├── JavaFailed           Java died, hung or answered nonsense; with its last output
+        │   └── MetricUnavailable    an asset is not on this machine; says how to add it
+        ├── BlobUnreadable           an object that cannot be read:
         │   ├── BlobMissing          it is no longer stored
         │   └── BlobDamaged          its bytes are not those of its digest
         ├── StoreUnavailable         the object store does not answer, or refuses
-        ├── WorkerLost               the process that ran the work is gone
+        ├── WorkerLost               the process that ran the work died
         ├── TimedOut                 the work's deadline passed
         ├── OutOfMemory              the work's process grew beyond its limit
-        └── Canceled                 somebody asked to stop
+        └── Canceled                 somebody canceled the run
 
-An error knows nothing of HTTP: workers raise them too.
+Errors carry no HTTP status, since workers raise them too.
 """
 
 from collections.abc import Sequence
@@ -114,7 +114,7 @@ class AssetRefused(RequestRefused):
 
 
 class InvalidRequest(RequestRefused):
-    """`problems` names every place: (JSON pointer, what is wrong there)."""
+    """`problems` has every wrong place: (JSON pointer, what is wrong there)."""
 
     code = "invalid_request"
 
@@ -200,7 +200,7 @@ class MetricUnavailable(MetricFailed):
 
 
 class BlobUnreadable(RunFailed):
-    """`digest` names the object."""
+    """`digest`: the object that could not be read."""
 
     code = "blob_unreadable"
 

@@ -1,4 +1,4 @@
-"""What `prescore doctor` finds, here and in the engine's process; every probe has its time."""
+"""The findings of `prescore doctor`: probes that run at the same time, each with a time limit."""
 
 import threading
 import time
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Status = Literal["ok", "warning", "unavailable"]
-_HALF = 200  # characters of a long error that are kept of its beginning, and of its end
+_HALF = 200  # characters of a long error that are kept at its beginning and at its end
 
 
 @dataclass(frozen=True)
 class Finding:
-    """`needed`: without it `prescore serve` does not work."""
+    """What a probe found. `needed`: `prescore serve` does not work without it."""
 
     name: str
     status: Status
@@ -23,7 +23,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Probe:
-    """`advice` and `needed` are for a probe that fails or gives no answer in time."""
+    """One check; `advice` and `needed` are used if it fails or takes more than `seconds`."""
 
     name: str
     find: Callable[[], Iterable[Finding]]
@@ -33,13 +33,13 @@ class Probe:
 
 
 def examine(probes: Sequence[Probe]) -> list[Finding]:
-    """All at once; what they find, in their order. One that hangs is left behind."""
+    """Run all probes at the same time; their findings in order. A probe that hangs is given up."""
     began = time.monotonic()
     running = [_Running(probe) for probe in probes]
     return [finding for each in running for finding in each.wait(began)]
 
 
-def said(error: BaseException) -> str:
+def sentence(error: BaseException) -> str:
     """An error as one short sentence."""
     text = " ".join(str(error).split())
     if len(text) > 2 * _HALF:
@@ -67,8 +67,8 @@ class _Running:
         try:
             for finding in self.probe.find():
                 self.findings.append(finding)
-        except BaseException as error:  # noqa: BLE001  whatever is broken is a finding
-            self.findings.append(self._without(said(error)))
+        except BaseException as error:  # noqa: BLE001  every error is a finding
+            self.findings.append(self._without(sentence(error)))
 
     def _without(self, reason: str) -> Finding:
         probe = self.probe

@@ -1,6 +1,6 @@
-"""What works leave in the record, a model for each kind's summary; what runs keep of requests.
+"""Models of what the database keeps as JSON: summaries of works, and the requests of runs.
 
-Jobs return these and readers parse them: no key of theirs is spelled anywhere else.
+Jobs return these models and readers parse them, so that no key is spelled anywhere else.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from service.contract.api.probes import ProbeRow
 from service.contract.api.scores import MetricHealth
 from service.contract.api.studies import LeftOut, RemainingOut
 
-Row = Mapping[str, Any]  # a work of a run, as the record has it
+Row = Mapping[str, Any]  # a work of a run, as selected from the database
 _Summary = TypeVar("_Summary", bound=BaseModel)
 _NONE = ("", "{}")
 
@@ -25,7 +25,7 @@ class _Frozen(BaseModel):
 
 
 class Scored(_Frozen):
-    """By metric; an interval is null where none is known. One signature for all, or one of each."""
+    """Scores by metric, with intervals (null: none); one signature for all, or one for each."""
 
     scores: dict[str, float]
     intervals: dict[str, tuple[float, float] | None] = {}
@@ -34,14 +34,14 @@ class Scored(_Frozen):
 
 
 class Estimated(_Frozen):
-    """What a look at captions that are being decoded says of all of them, by metric."""
+    """Estimates by metric, from the captions that are decoded so far."""
 
     estimate: dict[str, EstimateOut]
     signature: dict[str, str]
 
 
 class Compared(_Frozen):
-    """By metric; values may be infinite."""
+    """The comparison of two systems by metric; values may be infinite."""
 
     comparison: dict[str, ComparedOut]
     resampling: dict[str, Any] = {}
@@ -59,9 +59,9 @@ class Health(_Frozen):
     health: dict[str, MetricHealth]
 
 
-Model = ModelOut  # a trained metric's card
+Model = ModelOut  # the model card of a trained metric
 
-# Of kinds that are not named here it is scores, or nothing.
+# Kinds that are not named here have `Scored`, or no summary.
 SUMMARIES: Mapping[str, type[BaseModel]] = {
     "look": Estimated,
     "comparison": Compared,
@@ -73,8 +73,8 @@ SUMMARIES: Mapping[str, type[BaseModel]] = {
 
 
 def of(row: Row, model: type[_Summary], *, partial: bool = False) -> _Summary | None:
-    """A work's summary, where it is one of this model and the work is done; with `partial`, that of
-    the parts which are done may stand for it.
+    """A work's summary, parsed, if its kind has this model and the work is done; else None. With
+    `partial`, also the summary of a running work, of the parts that are done.
     """
     text = row["summary"] or ""
     if SUMMARIES.get(row["kind"], Scored) is not model or text in _NONE:
@@ -85,8 +85,8 @@ def of(row: Row, model: type[_Summary], *, partial: bool = False) -> _Summary | 
 
 
 class PastEvaluation(_Frozen):
-    """What a forecast learns from one evaluation: its training run, and scores by metric; null is
-    infinite.
+    """What a forecast learns from one evaluation: its training run, and scores by metric (null:
+    infinite).
     """
 
     run: str
@@ -95,14 +95,14 @@ class PastEvaluation(_Frozen):
 
 
 class ForecastHistory(_Frozen):
-    """The file that a forecast's work reads: the latest evaluation first."""
+    """The file that the work `forecast` reads: the latest evaluation first."""
 
     metrics: list[str]
     evaluations: list[PastEvaluation]
 
 
 class StudyMetric(_Frozen):
-    """A post-gen metric in a study's file; of each pre-gen metric `r`, `r2` and `p`."""
+    """A post-gen metric in a study's file, with its correlations to pre-gen metrics."""
 
     rows: int
     of_images: float | None
@@ -111,14 +111,14 @@ class StudyMetric(_Frozen):
 
 
 class StudyPair(_Frozen):
-    """A pre-gen metric beside it, over all and within each dataset."""
+    """`r`, `r2` and `p` of a pre-gen metric, over all rows and within each dataset."""
 
     metric: str
     datasets: dict[str, dict[str, Any]]
 
 
 class StudyFile(_Frozen):
-    """What a study's work writes."""
+    """The file that the work `study` writes."""
 
     rows: int
     pregen: RemainingOut
@@ -126,12 +126,12 @@ class StudyFile(_Frozen):
 
 
 class _Kept(_Frozen):
-    """As it was taken in; what older versions did not keep has its default."""
+    """Base of what runs keep of their requests; fields newer than the row have defaults."""
 
 
 class Past(_Kept):
-    """What stands for the past of one metric: an evaluation, or why there is none. `result` is the
-    digest of what is known of it image by image, `comparison` the name of the work that compares.
+    """The baseline of one metric: an evaluation, or why there is none. `result`: the digest of its
+    scores of each image; `comparison`: the name of the work that compares with it.
     """
 
     evaluation: str | None = None
@@ -144,13 +144,13 @@ class Past(_Kept):
 
 
 class Unforeseen(_Kept):
-    """Why there is no forecast."""
+    """A request without forecasts, and why."""
 
     none_because: str
 
 
 class EvaluationKept(_Kept):
-    """`baselines`, `health` and `forecast` were looked up when it was submitted."""
+    """An evaluation's request; `baselines`, `health`, `forecast`: as known when submitted."""
 
     checkpoint: str | None = None
     pregen: Literal["all"] | list[str] | None = None
@@ -168,7 +168,7 @@ class EvaluationKept(_Kept):
     forecast: Unforeseen | None = None
 
     def is_computed_as(self, other: "EvaluationKept") -> bool:
-        """Whether their scores compare."""
+        """Whether both requests compute scores in the same way, so that these can be compared."""
         how = ("decoding", "tokenizer", "idf", "bertscore")
         return all(getattr(self, name) == getattr(other, name) for name in how)
 

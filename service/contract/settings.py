@@ -1,4 +1,4 @@
-"""Every setting, frozen: built once at an entry point and passed on. Prefix `PRESCORE_`."""
+"""All settings, from variables `PRESCORE_…`: read once at an entry point and passed on."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from service.contract.errors import InvalidSetting
 
-_FROM = "PRESCORE_SETTINGS"  # between our own processes
+_FROM = "PRESCORE_SETTINGS"  # tells a child process to read its settings from stdin
 _CREDENTIALS = "AWS_"
 
 
@@ -31,37 +31,40 @@ def _data_home() -> Path:
 class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    home: Path = Field(default_factory=_data_home, description="Where everything is kept.")
+    home: Path = Field(default_factory=_data_home, description="The folder of all data.")
     device: Annotated[str, AfterValidator(_device)] = Field(
         default="auto",
         description="Where models run: auto (the first CUDA device, else the CPU), cpu, cuda:N.",
     )
     redis_url: str | None = Field(
         default=None,
-        description="Redis that carries the wake-ups; else one of its own (`prescore serve`).",
+        description="Redis, for the queues; else `prescore serve` starts its own.",
     )
     database_url: str | None = Field(
         default=None,
-        description="The record: sqlite:///… or postgresql://…; else a SQLite file at home.",
+        description="The database: sqlite:///… or postgresql://…; else a SQLite file in "
+        "PRESCORE_HOME.",
     )
     blob_url: str | None = Field(
         default=None,
-        description="Objects: file:///folder or s3://bucket/prefix (AWS_… variables); "
-        "else a folder at home.",
+        description="The object store: file:///folder or s3://bucket/prefix (AWS_… variables); "
+        "else a folder in PRESCORE_HOME.",
     )
     assets: Path | None = Field(
         default=None,
-        description="A folder with what some metrics need (`prescore assets`); "
-        "else, and after it, a folder at home.",
+        description="A folder with the assets of some metrics (`prescore assets`), searched "
+        "before the folder `assets` in PRESCORE_HOME.",
     )
     maven_url: str | None = Field(
         default=None, description="The Maven repository of `prescore assets fetch`."
     )
     work_memory_mb: int | None = Field(
-        default=None, ge=100, description="A work whose process grows beyond this fails."
+        default=None,
+        ge=100,
+        description="The memory limit of a work's process; a work that needs more fails.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least that is logged: debug, info, warning, error."
+        default="info", description="The lowest level that is logged: debug, info, warning, error."
     )
 
     @property
@@ -69,7 +72,7 @@ class Settings(BaseModel):
         if self.redis_url is None:
             raise InvalidSetting(
                 "PRESCORE_REDIS_URL: expected redis://… or unix://…; "
-                "only `prescore serve` brings a Redis of its own"
+                "only `prescore serve` starts its own Redis"
             )
         return self.redis_url
 
@@ -79,10 +82,10 @@ class Settings(BaseModel):
 
 
 def hand_on(settings: Settings) -> tuple[dict[str, str], bytes]:
-    """Environment and stdin of a process of ours that is to have these settings.
+    """The environment and the stdin that give these settings to a child process.
 
-    URLs and credentials may hold passwords, and environments can be read from outside: they go by
-    stdin, which `load` reads.
+    URLs and credentials may contain passwords, and other programs can read an environment: they go
+    through stdin, which `load` reads.
     """
     handed = {name: value for name, value in os.environ.items() if name.startswith(_CREDENTIALS)}
     own = {_variable(name) for name in Settings.model_fields}
@@ -94,22 +97,23 @@ def hand_on(settings: Settings) -> tuple[dict[str, str], bytes]:
 
 
 def load() -> Settings:
-    """The settings of this process, from its environment or handed on by the one that started it;
+    """The settings of this process, from its environment or from its parent's `hand_on`.
+
     InvalidSetting names the variable.
     """
     if os.environ.get(_FROM) == "stdin":
         document = json.load(sys.stdin)
-        os.environ.update(document["credentials"])  # where the object store's library looks
+        os.environ.update(document["credentials"])  # where the object store's library reads them
         return Settings.model_validate(document["settings"])
     try:
-        return Settings.model_validate(_told())
+        return Settings.model_validate(_from_environment())
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidSetting(f"{_variable(first['loc'][0])}: {first['msg']}") from error
 
 
-def _told() -> dict[str, str]:
-    """What the environment says; an empty variable, as compose files write it, says nothing."""
+def _from_environment() -> dict[str, str]:
+    """Values of the variables; an empty one, as compose files write it, counts as not set."""
     found = {name: os.environ.get(_variable(name)) for name in Settings.model_fields}
     return {name: value for name, value in found.items() if value}
 

@@ -1,1 +1,1 @@
-"""The HTTP interface: one application, its routes, what an answer needs."""
+"""The HTTP interface: the application, its routes, errors, uploads and polling."""

@@ -1,7 +1,7 @@
-"""Every request has an id, which its answer and every line of the log about it carry; a line, and
-a place in /metrics.
+"""Gives every request an id (in its answer and its log lines), logs it, and counts it in /metrics.
 
-At `info` only what failed or took long: a line costs 30 to 100 µs, and a poll 430 to 740 in all.
+At level `info` only requests that failed or took long are logged: a line costs 30 to 100 µs, and a
+whole poll 430 to 740 µs.
 """
 
 import time
@@ -15,7 +15,7 @@ from service.http.telemetry import Telemetry
 log = structlog.get_logger()
 
 _LONG = 1.0  # seconds
-_UNTOLD = ("/livez", "/readyz", "/metrics")  # asked every few seconds by machines
+_NOT_LOGGED = ("/livez", "/readyz", "/metrics")  # monitors request these every few seconds
 _LONGEST_PATH = 500
 
 
@@ -44,18 +44,18 @@ class AccessLog:
         try:
             await self._app(scope, receive, named)
         except Exception:
-            status = status or 500  # which `problems` answers, outside of us
+            status = status or 500  # the answer of `problems`, which is made after this
             raise
         finally:
             seconds = time.perf_counter() - began
-            route = getattr(scope.get("route"), "path", "none")  # not the path: it has ids
+            route = getattr(scope.get("route"), "path", "none")  # not the path, which contains ids
             self._telemetry.request(scope["method"], route, status, seconds)
-            _tell(scope, status, seconds)
+            _log(scope, status, seconds)
 
 
-def _tell(scope: Scope, status: int | None, seconds: float) -> None:
-    """Neither the query nor a header: they may hold what nobody else should read."""
-    if scope["path"] in _UNTOLD:
+def _log(scope: Scope, status: int | None, seconds: float) -> None:
+    """Log a request, without its query and headers, which may contain secrets."""
+    if scope["path"] in _NOT_LOGGED:
         return
     is_odd = status is None or status >= 400 or seconds > _LONG
     (log.info if is_odd else log.debug)(

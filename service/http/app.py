@@ -1,4 +1,4 @@
-"""The composition root: `create_app(parts)` joins routes, errors and what they stand on."""
+"""`create_app(parts)` builds the application: routes, error handlers, the access log."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,12 +27,12 @@ from service.works import logs
 from service.works.parts import connect
 
 _DESCRIPTION = """
-Upload a dataset and a checkpoint once, each by its bytes; submit evaluations, which answer at once;
-poll or listen while their scores arrive. Captions of any system are scored without a checkpoint.
+Upload a dataset and a checkpoint once; submit evaluations, which are answered at once; poll or
+listen while their scores are computed. Captions of any system are scored without a checkpoint.
 
-A request that is refused is answered by a problem (RFC 9457). A run that fails is none: its
-evaluation says so, in its `status` and its `error`. Fields and values may be added to answers; none
-will be renamed or removed under `/v1`.
+A refused request is answered with a problem (RFC 9457). A run that fails is no HTTP error: its
+`status` and `error` say what failed. Fields and values may be added to answers; none will be
+renamed or removed under `/v1`.
 """
 
 
@@ -45,14 +45,14 @@ def create_app(parts: Running) -> FastAPI:
 
 
 def from_environment() -> FastAPI:
-    """What uvicorn calls: `service.http.app:from_environment`, as a factory."""
+    """The application with the settings of the environment; uvicorn calls this factory."""
     settings = load()
     logs.configure("api", settings.log_level)
     return create_app(Running.on(connect(settings)))
 
 
 def describe() -> dict[str, Any]:
-    """The OpenAPI document, without anything behind it."""
+    """The OpenAPI document, made without a database or Redis."""
     return _routes().openapi()
 
 

@@ -1,4 +1,4 @@
-"""Answers kept as bytes: building one anew for every poll takes ten times as long."""
+"""A cache of answers as bytes: building an answer for every poll takes ten times as long."""
 
 import asyncio
 from collections import OrderedDict
@@ -9,7 +9,7 @@ from service.contract.api.runs import RunOut
 from service.runs import base
 
 Build = Callable[[], tuple[RunOut, int]]
-_KEPT = 1_000  # evaluations; some 3 KB each
+_KEPT = 1_000  # runs; about 3 KB each
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,14 @@ class Body:
 
 
 class Bodies:
-    """The last version of each evaluation that somebody looked at."""
+    """The answer of the last version of each run that was polled."""
 
     def __init__(self) -> None:
         self._bodies: OrderedDict[str, Body] = OrderedDict()
         self._building: dict[tuple[str, int], asyncio.Task[Body]] = {}
 
     async def get(self, identity: str, version: int, build: Build) -> Body:
-        """That version, or a later one; built once however many ask for it at a time."""
+        """The answer of that version or a later one, built once for requests at the same time."""
         body = self._bodies.get(identity)
         if body is not None and body.version == version:
             return body
@@ -36,7 +36,7 @@ class Bodies:
             task = asyncio.create_task(self._build(build))
             self._building[identity, version] = task
             task.add_done_callback(lambda _: self._building.pop((identity, version)))
-        return await asyncio.shield(task)  # one that hangs up does not take it from the others
+        return await asyncio.shield(task)  # a client that disconnects must not cancel it for others
 
     async def _build(self, build: Build) -> Body:
         return self._keep(*await asyncio.to_thread(build))

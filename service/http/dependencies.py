@@ -1,4 +1,4 @@
-"""What a route may ask for: the parts of the running service."""
+"""The argument of routes: the parts of the running service."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -13,7 +13,7 @@ from service.works.parts import Parts
 
 @dataclass(frozen=True)
 class Running(Parts):
-    """The parts that rules work with, and those that only a running application has."""
+    """`Parts`, and the parts that only a running application has."""
 
     watcher: Watcher
     telemetry: Telemetry
@@ -26,7 +26,7 @@ class Running(Parts):
 
 
 async def _running(request: Request) -> Running:
-    """Not a plain function: FastAPI would start a thread for it, a third of what a poll takes."""
+    """Async, since FastAPI would start a thread for a plain function: a third of a poll's time."""
     parts = request.app.state.parts
     assert isinstance(parts, Running)
     return parts

@@ -1,4 +1,4 @@
-"""JSON bodies: their type, their size and their text are judged before anything reads them."""
+"""JSON bodies: type, size and text are checked before a route reads them."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -16,7 +16,7 @@ MAX_BYTES = 32 << 20
 
 
 class JsonRoute(APIRoute):
-    """A route that takes its body, where it has one, as strict JSON."""
+    """A route whose body, if it has one, must be strict JSON."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -26,13 +26,15 @@ class JsonRoute(APIRoute):
         async def judged(request: Request) -> Response:
             _check_type(request.headers.get("content-type", ""))
             data = b"".join([chunk async for chunk in chunks(request, MAX_BYTES)])
-            return await handle(_Judged(request, data, await asyncio.to_thread(_parse, data)))
+            return await handle(
+                _ParsedRequest(request, data, await asyncio.to_thread(_parse, data))
+            )
 
         return judged
 
 
-class _Judged(Request):
-    """Starlette's request, with the body that was read and the value that it stands for."""
+class _ParsedRequest(Request):
+    """Starlette's request with its body already read and parsed."""
 
     def __init__(self, request: Request, data: bytes, value: Any) -> None:
         super().__init__(request.scope, request.receive)

@@ -1,4 +1,4 @@
-"""openapi.json: what FastAPI knows of the routes, and what only we know of their answers."""
+"""openapi.json: FastAPI's description of the routes, completed with headers and refusals."""
 
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
@@ -21,35 +21,41 @@ TAGS = [
     {"name": "comparisons", "description": "Two evaluations, image by image."},
     {"name": "checkpoints", "description": "Models, by the SHA-256 of their bytes."},
     {"name": "datasets", "description": "Images and their references: immutable versions."},
-    {"name": "probes", "description": "Where metrics lie on a dataset."},
+    {
+        "name": "probes",
+        "description": "Tests of metrics on a dataset, with captions of known quality.",
+    },
     {"name": "learned", "description": "Metrics that are trained here."},
-    {"name": "studies", "description": "What pre-gen scores say of post-gen ones."},
-    {"name": "metrics", "description": "What can be computed here, and what it means."},
+    {"name": "studies", "description": "How pre-gen scores correlate with post-gen scores."},
+    {
+        "name": "metrics",
+        "description": "The metrics, their definitions, and whether they can be computed here.",
+    },
     {"name": "health", "description": "For load balancers and Prometheus."},
 ]
 
 HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "X-Request-ID": (
-        "By which the log knows this request; every answer has one.",
+        "The request's id in the service's log; every answer has one.",
         {"type": "string"},
     ),
-    "Location": ("Where the evaluation is found.", {"type": "string", "format": "uri-reference"}),
+    "Location": ("The URL of the run.", {"type": "string", "format": "uri-reference"}),
     "ETag": (
-        "Names this state of the evaluation: send it as `If-None-Match` to hear of another one.",
+        "The state of the run: send it as `If-None-Match` to wait for another one.",
         {"type": "string"},
     ),
-    "Retry-After": ("Seconds after which to ask again.", {"type": "integer", "minimum": 0}),
+    "Retry-After": ("Seconds to wait before the next request.", {"type": "integer", "minimum": 0}),
     "Preference-Applied": (
-        "`wait=N`: the seconds that were granted, where any were asked for (RFC 7240).",
+        "`wait=N`: the seconds that were granted, if the request had `Prefer: wait` (RFC 7240).",
         {"type": "string"},
     ),
 }
-_ALWAYS = ("X-Request-ID", "ETag", "Location")  # wherever they are documented
+_ALWAYS = ("X-Request-ID", "ETag", "Location")  # always there where they are documented
 
-LABELS: Mapping[str, Any] = {  # a parameter for each label: no type of FastAPI's says that
+LABELS: Mapping[str, Any] = {  # a parameter for each label, which no type of FastAPI can describe
     "name": "labels",
     "in": "query",
-    "description": "`label.NAME=VALUE`: those with this label; several must all be there.",
+    "description": "`label.NAME=VALUE`: only runs with this label, or with all of several.",
     "style": "form",
     "explode": True,
     "schema": {
@@ -62,15 +68,15 @@ LABELS: Mapping[str, Any] = {  # a parameter for each label: no type of FastAPI'
 }
 
 _WHY: Mapping[int, str] = {
-    400: "Not JSON, or a page token that is none of ours.",
-    404: "There is no such thing, or what it stands on is no longer stored.",
-    409: "Another request with this Idempotency-Key is on its way: ask again.",
-    413: "The body is larger than is accepted.",
-    415: "The body is not said to be JSON in UTF-8.",
-    422: "The request cannot be meant so; `errors` says where.",
-    500: "A defect on our side: the log knows it by its `request_id`.",
-    503: "Not now: come back after `Retry-After` seconds.",
-    507: "There is no room for it on the service's disk.",
+    400: "The body is not JSON, or the cursor is not from this service.",
+    404: "Not found, or its data is no longer stored.",
+    409: "Another request with this Idempotency-Key is being answered: try again.",
+    413: "The body is too large.",
+    415: "The Content-Type is not JSON in UTF-8.",
+    422: "The request is wrong; `errors` says where.",
+    500: "An error of the service, which is in its log with the `request_id`.",
+    503: "Not available now: try again after `Retry-After` seconds.",
+    507: "The service's disk is full.",
 }
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -82,7 +88,7 @@ def headers(*names: str) -> dict[str, Any]:
 
 
 def refusals(*kinds: type[PrescoreError]) -> Responses:
-    """What a route answers where it raises one of these, or where the record does not answer."""
+    """The answers of a route that may raise these errors; Unavailable is always added."""
     every: list[type[PrescoreError]] = [*kinds, Unavailable]
     found: dict[int, dict[str, None]] = {}
     for kind in every:
@@ -91,7 +97,7 @@ def refusals(*kinds: type[PrescoreError]) -> Responses:
 
 
 def event(name: str, data: type[BaseModel]) -> dict[str, Any]:
-    """A server-sent event of this name, its data being JSON."""
+    """The schema of a server-sent event with JSON data."""
     return {
         "type": "object",
         "required": ["id", "event", "data"],
@@ -108,7 +114,7 @@ def event(name: str, data: type[BaseModel]) -> dict[str, Any]:
 
 
 def body(description: str, *media_types: str, required: bool = True) -> dict[str, Any]:
-    """A request's body of raw bytes."""
+    """The description of a request body of raw bytes."""
     schema = {"type": "string", "format": "binary"}
     return {
         "requestBody": {
@@ -156,7 +162,7 @@ def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, An
 
 
 def _complete(method: str, operation: Mapping[str, Any]) -> None:
-    """What every route answers; FastAPI's own idea of a 422 is none of ours."""
+    """Add what every route answers; FastAPI's own 422, which is never sent, is removed."""
     responses = operation["responses"]
     if "HTTPValidationError" in str(responses.get("422")):
         del responses["422"]
@@ -174,7 +180,7 @@ def _header(name: str) -> dict[str, Any]:
 
 
 def _schemas(found: Mapping[str, Any]) -> dict[str, Any]:
-    """With those that no route of FastAPI's names."""
+    """The schemas, with those that no route names."""
     _, others = models_json_schema(
         [
             (Problem, "serialization"),

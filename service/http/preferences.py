@@ -1,4 +1,4 @@
-"""The request headers that carry wishes: Prefer, Idempotency-Key, If-None-Match."""
+"""Reads the headers Prefer, Idempotency-Key, Last-Event-ID and If-None-Match."""
 
 import re
 
@@ -12,13 +12,13 @@ IDEMPOTENCY_KEY = f'^(?:"{_QUOTED}{{1,255}}"|{_BARE}{{1,255}})$'
 
 
 def wait_seconds(prefer: str | None) -> int | None:
-    """RFC 7240 `wait=N`, capped; None where it is not asked for."""
+    """N of `Prefer: wait=N` (RFC 7240), at most MAX_WAIT; None without it."""
     found = _WAIT.search(prefer or "")
     return min(int(found[1]), MAX_WAIT) if found else None
 
 
 def idempotency_key(header: str | None) -> str | None:
-    """A quoted string (structured field) or a bare token, up to 255 characters."""
+    """The key: a quoted string (structured field) or a bare token, up to 255 characters."""
     if header is None:
         return None
     text = header.strip()
@@ -30,13 +30,13 @@ def idempotency_key(header: str | None) -> str | None:
 
 
 def event_number(last_event_id: str | None) -> int:
-    """0 where it is none of ours: then all events are told."""
+    """The number of the last event; 0, so that all events are sent, where it is not a number."""
     found = re.fullmatch(r"[0-9]{1,18}", last_event_id or "")
     return int(found[0]) if found else 0
 
 
 def matches(if_none_match: str | None, etag: str) -> bool:
-    """Weak comparison, as RFC 9110 asks for If-None-Match."""
+    """Whether If-None-Match names this ETag (weak comparison, RFC 9110)."""
     if if_none_match is None:
         return False
     tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]

@@ -1,4 +1,4 @@
-"""Errors -> application/problem+json (RFC 9457). The only place that knows of both."""
+"""Errors as application/problem+json (RFC 9457): the only table of errors and HTTP statuses."""
 
 import errno
 import uuid
@@ -42,15 +42,15 @@ STATUS: Mapping[type[errors.PrescoreError], int] = {
     errors.DiskFull: 507,
     errors.RequestRefused: 400,
     errors.StoreUnavailable: 503,
-    errors.RunFailed: 404,  # that reached a request: an object of the store is missing or damaged
+    errors.RunFailed: 404,  # in a request: a stored object is missing or damaged
 }
-_COME_BACK = {"Retry-After": "5"}
+_RETRY_LATER = {"Retry-After": "5"}
 
 
 def install(app: FastAPI) -> None:
     app.add_exception_handler(errors.PrescoreError, _refused)
-    app.add_exception_handler(sa.exc.OperationalError, _away)
-    app.add_exception_handler(OSError, _no_room)
+    app.add_exception_handler(sa.exc.OperationalError, _database_unavailable)
+    app.add_exception_handler(OSError, _disk_full)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _unexpected)
@@ -90,16 +90,16 @@ def _refused(request: Request, error: Exception) -> Response:
     if not places and error.pointer is not None:
         places = [(error.pointer, error.detail)]
     status = status_of(type(error))
-    headers = _COME_BACK if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    headers = _RETRY_LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else None
     return problem(request, status, error.code, error.detail, places, headers)
 
 
-def _away(request: Request, error: Exception) -> Response:
+def _database_unavailable(request: Request, error: Exception) -> Response:
     log.error("the record is away", error=str(error))
-    return _refused(request, errors.Unavailable("the record does not answer; ask again"))
+    return _refused(request, errors.Unavailable("the database does not answer; try again"))
 
 
-def _no_room(request: Request, error: Exception) -> Response:
+def _disk_full(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         raise error
@@ -118,7 +118,7 @@ def _invalid(request: Request, error: Exception) -> Response:
 
 
 def _place(found: Mapping[str, Any], body: Any) -> str:
-    """A pointer to what is there, or to what is missing; pydantic's path names its types too."""
+    """The JSON pointer of an error, without the types that pydantic's path contains."""
     origin, *path = found["loc"]
     if origin != "body":
         return strict_json.pointer(found["loc"])
@@ -137,7 +137,7 @@ def _keys(value: Any) -> Container[Any]:
 
 
 def _http(request: Request, error: Exception) -> Response:
-    """What the framework refuses: no such route, no such method of it."""
+    """An error of the framework: no such route or method."""
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
     headers = dict(error.headers or {})
@@ -147,7 +147,7 @@ def _http(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """All of a path: a router names only those of the first route that it finds."""
+    """All methods of a path; the framework names only those of the first matching route."""
     scopes = [dict(request.scope, method=str(method)) for method in HTTPMethod]
     return [
         scope["method"]
@@ -157,8 +157,8 @@ def _methods(request: Request) -> list[str]:
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
-    """A defect of ours: told in the log, not to the caller."""
+    """An error of the service: the log has the traceback, the caller does not."""
     name = _request_id(request)
     log.error("unexpected", exc_info=error)
-    detail = "an error on our side; the log knows it by its request_id"
+    detail = "an error of the service; its log has the details under this request_id"
     return problem(request, 500, INTERNAL, detail, headers={"X-Request-ID": name})

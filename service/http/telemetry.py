@@ -1,4 +1,4 @@
-"""What Prometheus reads at /metrics: the record's counts, the queues', the requests'."""
+"""The numbers at /metrics for Prometheus: works, evaluations, attempts, queues, requests."""
 
 import contextlib
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 
 class Telemetry:
-    """One for each application: two of them in a process do not add up."""
+    """The numbers of one application, in a registry of its own: a process may have two."""
 
     def __init__(self, records: Records, queue: Queue) -> None:
         self.registry = CollectorRegistry()
@@ -33,13 +33,13 @@ class Telemetry:
         )
 
     def request(self, method: str, route: str, status: int | None, seconds: float) -> None:
-        """`status` is None where the connection ended before there was an answer."""
-        known = method if method in _METHODS else "other"  # strangers may send any word
+        """Count a request; `status` is None if the connection ended before the answer."""
+        known = method if method in _METHODS else "other"  # a client may send any text
         self._requests.labels(known, route, str(status)).observe(seconds)
 
 
 class _Counts(Collector):
-    """Asked for when somebody scrapes: every process of a fleet writes to the same record."""
+    """Counts from the database and Redis, which all processes of a fleet share, at each scrape."""
 
     def __init__(self, records: Records, queue: Queue) -> None:
         self._records = records
@@ -80,7 +80,7 @@ class _Counts(Collector):
         meaning: str,
         column: "sa.Column[str]",
     ) -> Metric:
-        """Without values while the record is away: then the others say so all the better."""
+        """A count of rows by a column; without values while the database does not answer."""
         family = kind(name, meaning, labels=(column.name,))
         query = sa.select(column, sa.func.count()).where(column.is_not(None)).group_by(column)
         with contextlib.suppress(sa.exc.SQLAlchemyError), self._records.reading() as connection:

@@ -1,4 +1,4 @@
-"""A request's bytes, as they come; and into the store: hashed on the way, never whole in memory."""
+"""Request bodies in chunks, and uploads into the object store, hashed while they are received."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,12 +10,12 @@ from starlette.requests import ClientDisconnect
 from service.contract.errors import InvalidRequest, TooLarge
 from service.works.blobs import Blobs, Upload
 
-_BUFFER = 1 << 22  # bytes written at once, in a thread: the event loop stays free
-_WRITERS = asyncio.Semaphore(2)  # more hash no faster, and keep who asks for a status waiting
+_BUFFER = 1 << 22  # bytes per write; each write runs in a thread, to keep the event loop free
+_WRITERS = asyncio.Semaphore(2)  # more would not hash faster, and would delay other requests
 
 
 async def chunks(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
-    """The body, no more of it than is accepted and no less than was announced."""
+    """The body in chunks; raises if it is longer than `max_bytes` or than its Content-Length."""
     announced = request.headers.get("content-length")
     if announced is not None and int(announced) > max_bytes:
         raise TooLarge(f"the body has {announced} bytes, at most {max_bytes} are accepted")
@@ -34,7 +34,7 @@ async def chunks(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
 
 @asynccontextmanager
 async def receive(request: Request, blobs: Blobs, max_bytes: int) -> AsyncIterator[Upload]:
-    """The whole body, written but not yet published: the caller judges and commits."""
+    """Write the whole body to an upload, which the caller checks and commits."""
     with blobs.upload() as upload:
         buffer: list[bytes] = []
         held = 0

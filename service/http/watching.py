@@ -1,7 +1,7 @@
-"""Who waits for an evaluation to change, and one task that looks for all of them.
+"""Waiting for changes of runs: one task polls the database for all requests that wait.
 
-Changes may come from any process, so the record is asked: one query each tenth of a second for
-all that is being waited for, however many wait.
+Any process may change a run, so the database is polled: one query each tenth of a second for all
+runs that requests wait for.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Watcher:
                     future.cancel()
 
     async def changed(self, identity: str, version: int, seconds: float) -> int | None:
-        """The evaluation's version, as soon as it is another than this; None after `seconds`."""
+        """The run's new version as soon as it is not `version`; None after `seconds`."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting[identity][future] = version
         self._some.set()

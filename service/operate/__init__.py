@@ -1,1 +1,1 @@
-"""What an operator starts: the commands, a service on one machine, the janitor, the doctor."""
+"""What operators run: commands, `prescore serve`, the janitor, the doctor, the demo."""

@@ -1,4 +1,4 @@
-"""The service's commands: everything on one machine, or its pieces one by one."""
+"""The service's commands: the whole service on one machine, or its processes one by one."""
 
 import ipaddress
 import os
@@ -21,14 +21,14 @@ Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")]
 
 
 def serve(
-    home: Annotated[Path | None, typer.Option(help="Where everything is kept.")] = None,
+    home: Annotated[Path | None, typer.Option(help="The folder of all data.")] = None,
     host: Host = "127.0.0.1",
     port: Port = 8000,
 ) -> None:
     """Run the whole service on this machine: API, workers, janitor, Redis and database.
 
-    Prints one line with its URL when it is ready. Ctrl-C ends it and everything that it started;
-    started again, it goes on where it was.
+    Prints one line with its URL when it is ready. Ctrl-C ends it and all its processes; started
+    again, it continues all runs.
 
         prescore serve --home ./prescore-data
     """
@@ -42,7 +42,7 @@ def serve(
 
 
 def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
-    """Run the API alone: one piece of a fleet. Needs PRESCORE_REDIS_URL."""
+    """Run only the API, as a part of a fleet. Needs PRESCORE_REDIS_URL."""
     import uvicorn
 
     with _errors():
@@ -54,22 +54,21 @@ def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
             port=port,
             log_level="warning",
             access_log=False,
-            timeout_graceful_shutdown=2,  # who listens to events would keep it up for ever
+            timeout_graceful_shutdown=2,  # clients that listen to events never leave
         )
 
 
 def demo(
-    once: Annotated[
-        bool, typer.Option(help="End, and stop the service, when all is shown.")
-    ] = False,
+    once: Annotated[bool, typer.Option(help="Stop the service and exit at the end.")] = False,
     home: Annotated[
-        Path | None, typer.Option(help="Where the demo keeps its data; else a temporary folder.")
+        Path | None,
+        typer.Option(help="The folder of the demo's data. Default: a temporary folder."),
     ] = None,
 ) -> None:
-    """See Prescore at work: a captioner trains, and its checkpoints are scored as they appear.
+    """Show Prescore: train a captioner, and score its checkpoints while it trains.
 
-    Takes a minute or two on two cores, and needs nothing beside this machine. Without a terminal
-    it ends by itself; with one the service goes on until Ctrl-C.
+    Takes one or two minutes on two cores, and needs no other machine. On a terminal, the service
+    goes on until Ctrl-C; without one, the demo ends by itself.
     """
     import tempfile
 
@@ -81,9 +80,9 @@ def demo(
 
 
 def migrate() -> None:
-    """Bring the record's tables to this version: once, before the pieces of a fleet start.
+    """Migrate the database to this version: once, before the processes of a fleet start.
 
-    `prescore serve` does so by itself.
+    `prescore serve` does this by itself.
     """
     from service.works import database, logs
 
@@ -94,16 +93,19 @@ def migrate() -> None:
 
 
 def doctor(
-    home: Annotated[Path | None, typer.Option(help="As for `prescore serve`.")] = None,
+    home: Annotated[
+        Path | None, typer.Option(help="The folder of all data, as for `prescore serve`.")
+    ] = None,
     url: Annotated[
-        str, typer.Option(envvar="PRESCORE_URL", help="Where a service may be running.")
+        str,
+        typer.Option(envvar="PRESCORE_URL", help="The URL of a running service, if there is one."),
     ] = "http://127.0.0.1:8000",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Say what is installed, what is unavailable and why, and what to do about it.
+    """Check this installation: what is installed, what is missing and why, and what to do.
 
-    Takes some ten seconds: Java and METEOR are really started. Exit 0: `prescore serve` works
-    here. Exit 1: something that it needs is missing.
+    Takes about ten seconds, since it starts Java and METEOR. Exit 0: `prescore serve` works here.
+    Exit 1: something that it needs is missing.
     """
     from service.operate import doctor as the_doctor
 
@@ -117,7 +119,7 @@ def doctor(
 
 
 def openapi() -> None:
-    """Print the interface's description: what `openapi/openapi.json` holds."""
+    """Print the HTTP interface's description, the content of `openapi/openapi.json`."""
     import json
 
     from service.http import app
@@ -126,7 +128,7 @@ def openapi() -> None:
 
 
 def janitor() -> None:
-    """Run the janitor alone: expired leases, forgotten wake-ups, deadlines. Several may run."""
+    """Run only the janitor: expired leases, lost wake-ups, deadlines. Several may run."""
     from service.operate import janitor
     from service.works import logs, parts
 
@@ -156,15 +158,15 @@ def _serve(chosen: Settings, host: str, port: int) -> None:
         except httpx.HTTPError:
             return False
 
-    def say_so() -> None:
+    def print_url() -> None:
         sys.stdout.write(f"Prescore is ready at {url}\n")
         sys.stdout.flush()
 
-    Embedded(chosen, host, port).run(say_so, is_ready)
+    Embedded(chosen, host, port).run(print_url, is_ready)
 
 
 def _check_host(host: str) -> None:
-    """Without keys there is one caller: nobody else may reach us."""
+    """Refuse an address that other machines reach, since there are no keys."""
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -177,7 +179,7 @@ def _check_host(host: str) -> None:
 
 
 def _check_port(host: str, port: int) -> None:
-    """Said at once, and not by a child that starts again and again."""
+    """Refuse a port that is taken now, since the API's process would fail again and again."""
     import socket
 
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
@@ -186,8 +188,7 @@ def _check_port(host: str, port: int) -> None:
             listener.bind((host, port))
         except OSError as error:
             raise InvalidSetting(
-                f"--port {port}: port {port} is taken or not ours ({error.strerror}); "
-                "choose another one"
+                f"--port {port}: port {port} cannot be used ({error.strerror}); choose another one"
             ) from None
 
 

@@ -1,4 +1,4 @@
-"""`prescore demo`: a service, a training run, and its checkpoints scored as they appear."""
+"""`prescore demo`: a service, a training run, and its checkpoints scored during it."""
 
 import contextlib
 import signal
@@ -26,7 +26,7 @@ _READY_SECONDS = 60
 
 @dataclass
 class _Row:
-    """One checkpoint, as far as it is scored."""
+    """One checkpoint with its scores so far."""
 
     name: str
     id: str
@@ -37,27 +37,27 @@ class _Row:
 def run(home: Path, *, once: bool) -> None:
     console = Console()
     home.mkdir(parents=True, exist_ok=True)
-    console.print("A service starts on this machine …")
+    console.print("Starting a service on this machine …")
     with _service(home) as url, prescore.Client(url) as client:
         rows = _score_a_run(console, client, home)
         _conclude(console, rows, home / "demo.svg")
         if once:
-            told = f"The service was at {url}; `prescore serve --home {home}` starts it again."
-            console.print(told, soft_wrap=True)
+            place = f"The service was at {url}; `prescore serve --home {home}` starts it again."
+            console.print(place, soft_wrap=True)
         else:
-            told = f"The service is at {url} (its API: {url}/docs) until Ctrl-C; its data: {home}."
-            console.print(told, soft_wrap=True)
+            place = f"The service is at {url} (its API: {url}/docs) until Ctrl-C; its data: {home}."
+            console.print(place, soft_wrap=True)
             with contextlib.suppress(KeyboardInterrupt):
                 signal.pause()
 
 
 def _score_a_run(console: Console, client: prescore.Client, home: Path) -> list[_Row]:
-    """Trains in a process of its own; submits each checkpoint as soon as it is written."""
+    """Train in another process, and submit each checkpoint as soon as it is written."""
     data, checkpoints = home / "shapes", home / "run"
     checkpoints.mkdir(exist_ok=True)
     for old in checkpoints.glob("*.safetensors"):
         old.unlink()
-    subprocess.run([*_WORKERS, "lab", "shapes", str(data)], check=True)  # noqa: S603  our own
+    subprocess.run([*_WORKERS, "lab", "shapes", str(data)], check=True)  # noqa: S603  our own program
     dataset = client.add_dataset("shapes", data)
     console.print(f"Dataset {dataset}; a captioner trains on it, {EPOCHS} epochs …")
     training = _training(data, checkpoints)
@@ -83,7 +83,7 @@ def _score_a_run(console: Console, client: prescore.Client, home: Path) -> list[
 def _training(data: Path, checkpoints: Path) -> "subprocess.Popen[bytes]":
     options = ["--architecture", "merge", "--size", "64", "--batch", "64", "--at-least", "1"]
     command = [*_WORKERS, "lab", "train", str(data), str(checkpoints), *options]
-    return subprocess.Popen(  # noqa: S603  our own
+    return subprocess.Popen(  # noqa: S603  our own program
         [*command, "--epochs", str(EPOCHS)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
 
@@ -108,7 +108,7 @@ def _is_over(row: _Row) -> bool:
 
 @contextmanager
 def _live(console: Console) -> Iterator[Callable[[Sequence[_Row]], None]]:
-    """A table that fills, or lines where nobody watches."""
+    """A live table on a terminal, else a line for each finished checkpoint."""
     if console.is_terminal:
         with Live(console=console, refresh_per_second=4) as live:
             yield lambda rows: live.update(_table(rows))
@@ -157,7 +157,7 @@ def _conclude(console: Console, rows: Sequence[_Row], plot: Path) -> None:
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float:
-    """Pearson's correlation of the ranks, equal values sharing theirs; 0 where one is constant."""
+    """Spearman's rank correlation, with mean ranks for equal values; 0 where one is constant."""
     ranks = [_ranks(a), _ranks(b)]
     if any(len(set(rank)) == 1 for rank in ranks):
         return 0.0
@@ -171,7 +171,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def _svg(points: Sequence[tuple[float, float]]) -> str:
-    """CIDEr-D over perplexity, one dot a checkpoint."""
+    """A plot of CIDEr-D over perplexity, with a dot for each checkpoint."""
     xs, ys = zip(*points, strict=True)
     left, right, low, high = min(xs), max(xs), min(ys), max(ys)
     dots = "".join(
@@ -194,7 +194,7 @@ def _service(home: Path) -> Iterator[str]:
     port = _free_port()
     command = [sys.executable, "-m", "service", "serve", "--home", str(home), "--port", str(port)]
     with (home / "serve.log").open("ab") as log:
-        process = subprocess.Popen(  # noqa: S603  our own
+        process = subprocess.Popen(  # noqa: S603  our own program
             command, stdout=subprocess.PIPE, stderr=log, start_new_session=True
         )
     assert process.stdout is not None
@@ -209,7 +209,7 @@ def _service(home: Path) -> Iterator[str]:
 
 
 def _free_port() -> int:
-    """8000 where it is free, so that the commands' default finds the demo."""
+    """8000 if it is free, since the commands use it by default; else another port."""
     for port in (8000, 0):
         with socket.socket() as listener, contextlib.suppress(OSError):
             listener.bind(("127.0.0.1", port))

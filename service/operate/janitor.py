@@ -1,6 +1,6 @@
-"""What nobody else does: expired leases, forgotten wake-ups, deadlines, leftovers, garbage.
+"""Repairs at intervals: expired leases, lost wake-ups, deadlines, unfinished uploads, garbage.
 
-Several may run; each step is safe to do twice, so they need no leader to be right.
+Several janitors may run without a leader, since each step may be done twice.
 """
 
 import time
@@ -16,13 +16,13 @@ from service.works.parts import Parts
 log = structlog.get_logger()
 
 PERIOD = 2.0  # seconds; with a lease of 12 s a killed worker's work runs again within 20 s
-COLLECT_PERIOD = 3600.0  # objects are looked through
-_SETTLED = 2.0  # a wake-up is missed only after so long
+COLLECT_PERIOD = 3600.0  # between two garbage collections
+_SETTLED = 2.0  # a work without a wake-up is queued again after so long
 _UPLOAD_SECONDS = 24 * 3600
 
 
 def sweep(parts: Parts) -> dict[str, int]:
-    """One round; what it did, by name."""
+    """One round of repairs; returns the number of each."""
     records, queue = parts.records, parts.queue
     done = {
         "leases": endings.expire_leases(records),
@@ -41,7 +41,7 @@ def sweep(parts: Parts) -> dict[str, int]:
 
 
 def run(parts: Parts, wait: Callable[[float], bool]) -> None:
-    """Sweeps until `wait(seconds)` says that it is time to go."""
+    """Run rounds until `wait(seconds)` returns True."""
     collect_at = time.monotonic() + COLLECT_PERIOD
     while not wait(PERIOD):
         try:

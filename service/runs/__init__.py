@@ -1,1 +1,1 @@
-"""A file for each kind of run, and what runs are made of and searched by; never HTTP."""
+"""A file for each kind of run, and their common parts: gates, baselines, forecasts, search."""

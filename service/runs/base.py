@@ -1,4 +1,4 @@
-"""What all kinds of runs have in common: a named set of works, started, looked at and canceled."""
+"""What all kinds of runs have in common: insert, look up, cancel."""
 
 import json
 import secrets
@@ -28,23 +28,21 @@ from service.works.tables import labels, run_works, runs, work_rows
 
 _Answer = TypeVar("_Answer", bound=RunOut)
 _Kept = TypeVar("_Kept", bound=BaseModel)
-_STATE = sa.select(runs.c.version, runs.c.status).where(  # built once: polls ask it
+_STATE = sa.select(runs.c.version, runs.c.status).where(  # built once, since every poll runs it
     runs.c.id == sa.bindparam("identity")
 )
 
 
 @dataclass(frozen=True)
 class Looked:
-    """A run as the record has it, and its works: as they are; of one that has ended, as they were
-    then.
-    """
+    """A run's row, and its works as they are now; those of an ended run as they were at its end."""
 
     row: Row[Any]
     works: Sequence[Mapping[str, Any]]
-    common: Mapping[str, Any]  # what is said of every run, by the names of the answer's fields
+    common: Mapping[str, Any]  # the answer's fields that every run has
 
     def request(self, kept: type[_Kept]) -> _Kept:
-        """What was kept of it."""
+        """The stored request, as the model `kept`."""
         return kept.model_validate_json(self.row.request)
 
 
@@ -54,14 +52,14 @@ def is_over(run: RunOut) -> bool:
 
 @dataclass(frozen=True)
 class Kind(Generic[_Answer]):
-    """A kind of run. Its ids begin with `prefix` and `_`. `answer` says what has come out of a run
-    by now; `enough` is what `Prefer: wait` waits for.
+    """A kind of run. Its ids begin with `prefix` and `_`. `answer` builds a run's answer; `Prefer:
+    wait` waits until `enough` is true.
     """
 
-    name: str  # in the record
+    name: str  # in the database
     prefix: str
     noun: str
-    place: str  # its collection
+    place: str  # the path of the collection
     out: type[_Answer]
     answer: Callable[[Parts, Looked], _Answer]
     enough: Callable[[_Answer], bool] = is_over
@@ -73,7 +71,7 @@ class Kind(Generic[_Answer]):
         return NotFound(f"no {self.noun} {identity!r:.60}")
 
     def look(self, parts: Parts, identity: str) -> tuple[_Answer, int]:
-        """The run, and its version."""
+        """The run's answer and its version."""
         with parts.records.reading() as connection:
             looked = look(connection, identity, self)
         return self.answer(parts, looked), looked.row.version
@@ -84,7 +82,7 @@ AnyKind = Kind[Any]
 
 @dataclass(frozen=True)
 class Run:
-    """One that is to begin; `request` is what is kept of it."""
+    """A run to be inserted; `request` is stored with it."""
 
     id: str
     kind: str
@@ -99,7 +97,7 @@ class Run:
 
 @contextmanager
 def starting(parts: Parts) -> Iterator[Connection]:
-    """A transaction that runs are inserted in; after it the workers are woken."""
+    """A transaction in which to insert runs; afterwards their works are queued."""
     with parts.records.transaction() as connection:
         yield connection
     parts.queue.flush(parts.records)
@@ -152,7 +150,7 @@ def look(connection: Connection, identity: str, kind: AnyKind) -> Looked:
 
 
 def state(records: Records, identity: str, kind: AnyKind) -> tuple[int, bool]:
-    """Its version, which is the number of its last event; whether it has ended."""
+    """A run's version, which is the number of its last event, and whether it has ended."""
     _check(identity, kind)
     with records.reading() as connection:
         found = connection.execute(_STATE, {"identity": identity}).first()
@@ -171,14 +169,14 @@ def events(records: Records, identity: str, after: int) -> Sequence[Row[Any]]:
 
 
 def cancel(records: Records, identity: str, kind: AnyKind) -> None:
-    """Ends a run's works, those apart that another live run waits for."""
+    """Cancel a run and its works, except works that another unfinished run needs."""
     with records.transaction() as connection:
         if _row(connection, identity, kind).finished_at is None:
             endings.cancel(connection, identity)
 
 
 def on_split(dataset: Pinned) -> sa.ColumnElement[bool]:
-    """Holds for the runs on this split of this version."""
+    """The condition for runs on this split of this version."""
     return sa.and_(
         runs.c.dataset_digest == dataset.digest,
         runs.c.split == dataset.split,
@@ -187,7 +185,7 @@ def on_split(dataset: Pinned) -> sa.ColumnElement[bool]:
 
 
 def pinned_out(row: Row[Any]) -> DatasetPinned:
-    """What a run was pinned to, as answers name it."""
+    """The version and split that a run uses, as answers show it."""
     return DatasetPinned(
         name=row.dataset_name,
         version=f"v{row.dataset_version}",
@@ -197,14 +195,14 @@ def pinned_out(row: Row[Any]) -> DatasetPinned:
 
 
 def is_done(records: Records, key: str) -> bool:
-    """Whether a work need not be computed any more."""
+    """Whether a work is done."""
     with records.reading() as connection:
         query = sa.select(work_rows.c.status).where(work_rows.c.key == key)
         return connection.execute(query).scalar() == "done"
 
 
 def result_of(records: Records, identity: str, name: str) -> str | None:
-    """The digest of a work's result, once it is done."""
+    """The digest of a work's result; None until it is done."""
     with records.reading() as connection:
         return connection.execute(
             sa.select(work_rows.c.result)
@@ -259,7 +257,7 @@ def _work_out(row: Mapping[str, Any], *, cached: bool) -> WorkOut:
 
 
 def _error_of(works: Sequence[Mapping[str, Any]]) -> RunProblem | None:
-    """The first failure that is not another one's consequence."""
+    """The first error that is not only the consequence of another one."""
     found = [
         RunProblem.model_validate_json(row["error"])
         for row in works
@@ -271,7 +269,7 @@ def _error_of(works: Sequence[Mapping[str, Any]]) -> RunProblem | None:
 
 
 def _check(identity: str, kind: AnyKind) -> None:
-    """What cannot be an id never reaches the database, which may take offence (NUL)."""
+    """Raise for a text that cannot be an id; databases refuse some of them (NUL)."""
     if not RUN_ID.fullmatch(identity):
         raise kind.missing(identity)
 

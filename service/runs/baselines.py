@@ -1,6 +1,6 @@
-"""Baselines: which evaluation of the past stands against a new one, metric by metric.
+"""Baselines: for each metric, the earlier evaluation with which gates compare a new one.
 
-Looked up once, when an evaluation is submitted; what is found is kept with its request.
+Found once, when an evaluation is submitted, and stored with its request.
 """
 
 import json
@@ -24,13 +24,13 @@ from service.works.tables import runs, score_rows
 from service.works.verdicts import NOT_FINITE
 
 _BEST = "best"
-_LOOKED_AT = 20  # evaluations, until one is found that has the metric
+_LOOKED_AT = 20  # at most so many evaluations are searched for one with the metric
 
 
 @dataclass(frozen=True)
 class Sought:
-    """What stands for the past of an evaluation: `best`, an evaluation's id, or label=value.
-    `images` are the places that the new one answers.
+    """The requested baseline: `best`, an evaluation's id, or label=value. `images` are the places
+    of the images that have captions in the new evaluation.
     """
 
     text: str
@@ -39,7 +39,7 @@ class Sought:
 
 
 def find(parts: Parts, sought: Sought, metrics: Iterable[str]) -> dict[str, Past]:
-    """By metric."""
+    """The baseline of each metric."""
     with parts.records.reading() as connection:
         past = _Search(connection, parts, sought)
         return {name: past.kept(name) for name in metrics}
@@ -47,7 +47,7 @@ def find(parts: Parts, sought: Sought, metrics: Iterable[str]) -> dict[str, Past
 
 @dataclass(frozen=True)
 class _Found:
-    """An evaluation as it ended, or as it is by now."""
+    """A possible baseline, as it ended or as it is now."""
 
     id: str
     dataset: DatasetPinned
@@ -71,9 +71,11 @@ class _Search:
             if reason is None:
                 return _entry(past, metric)
             reasons.append(f"{identity} {reason}")
-        return Past(none_because=reasons[0] if reasons else f"no baseline yet: {self._nobody()}")
+        return Past(
+            none_because=reasons[0] if reasons else f"no baseline yet: {self._none_found()}"
+        )
 
-    def _nobody(self) -> str:
+    def _none_found(self) -> str:
         wanted, dataset = self.sought.text, self.sought.dataset
         return (
             f"no evaluation of {dataset} has this score"
@@ -82,7 +84,7 @@ class _Search:
         )
 
     def _candidates(self, metric: str) -> Sequence[str]:
-        """Those to be looked at first come first."""
+        """Ids of possible baselines, in the order in which to try them."""
         wanted = self.sought.text
         name, is_label, value = wanted.partition("=")
         if is_label:
@@ -102,7 +104,7 @@ class _Search:
         return self.connection.execute(latest.limit(_LOOKED_AT)).scalars().all()
 
     def _best(self, metric: str) -> Sequence[str]:
-        """Of those whose score was computed as in the latest one."""
+        """Evaluations by score, the best first, with the latest evaluation's signature."""
         spec = catalogue.metric(metric)
         query = (
             self._succeeded()
@@ -134,7 +136,7 @@ class _Search:
         return self.known[identity]
 
     def _unfit(self, past: _Found, metric: str) -> str | None:
-        """Why it is no baseline for this."""
+        """Why an evaluation cannot be the baseline of a metric; None if it can."""
         ours, theirs = self.sought.dataset, past.dataset
         if (theirs.digest, theirs.split) != (ours.digest, ours.split):
             return f"is of {theirs.name}@{theirs.version}/{theirs.split}, and not of {ours}"
@@ -144,7 +146,7 @@ class _Search:
         if score.value is None:
             return f"is no baseline for {metric}: {NOT_FINITE}"
         if self.sought.images != self._images(past):
-            return "answers other images of the split"
+            return "has captions of other images of the split"
         return None
 
     def _images(self, past: _Found) -> frozenset[int]:
@@ -153,7 +155,7 @@ class _Search:
 
 
 def answered(blobs: Blobs, captions: str | None, dataset: Pinned) -> frozenset[int]:
-    """The places that captions answer; without any, all of the split."""
+    """The places of the images that have captions; None: all images of the split."""
     if captions is None:
         return frozenset(range(dataset.images))
     pairs = json.loads(blobs.path(captions, check=False).read_text("utf-8"))
@@ -173,5 +175,5 @@ def _entry(found: _Found, metric: str) -> Past:
 
 
 def by_image(metric: str) -> str:
-    """The work whose result knows it image by image."""
+    """The name of the work whose result has the metric for each image."""
     return "columns" if catalogue.metric(metric).family == "pregen" else catalogue.work_of(metric)

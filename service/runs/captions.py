@@ -1,4 +1,4 @@
-"""What lies below the scores: every caption with its own, every reference token with its odds."""
+"""The details of an evaluation: captions with their own scores, and reference tokens."""
 
 import json
 import math
@@ -36,7 +36,7 @@ assert sys.byteorder == "little", "stored tensors are little-endian"
 
 
 class TensorFile:
-    """One file of ours; rows are read where they stand, never the whole tensor."""
+    """A safetensors file that a work wrote; reads single rows, never a whole tensor."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -47,11 +47,11 @@ class TensorFile:
 
     @property
     def names(self) -> list[str]:
-        """As they follow each other in the file."""
+        """Names of the tensors, in the order of the file."""
         return list(self.header.tensors)
 
     def chunks(self, entry: TensorEntry, size: int) -> Iterator[bytes]:
-        """A tensor's bytes as they stand."""
+        """A tensor's bytes, in chunks of at most `size`."""
         left = entry.end - entry.start
         with self._path.open("rb") as stream:
             stream.seek(self.header.data_start + entry.start)
@@ -60,7 +60,7 @@ class TensorFile:
                 yield chunk
 
     def rows(self, name: str, start: int, stop: int) -> list[Any]:
-        """Elements start … stop - 1 of the first axis; of a matrix, rows laid end to end."""
+        """Elements start … stop - 1 of the first axis; a matrix's rows in one flat list."""
         entry = self.header.tensors[name]
         width = math.prod(entry.shape[1:])
         values: array[Any] = array(_CODES[entry.dtype])
@@ -71,7 +71,7 @@ class TensorFile:
 
 
 def captions(parts: Parts, identity: str, limit: int, cursor: str | None) -> CaptionPage:
-    """A page of captions; with the scores of the families that are done by now."""
+    """A page of captions, with the scores that are computed so far."""
     of = f"captions of {identity}"
     start = 0 if cursor is None else search.read_cursor(of, cursor, int)[0]
     rows = rows_of(parts, identity)
@@ -89,7 +89,7 @@ def captions_sheet(parts: Parts, identity: str) -> Iterator[Sequence[object]]:
 
 
 def captions_columns(parts: Parts, identity: str) -> Iterator[bytes]:
-    """Everything that is kept of them, in one file."""
+    """All captions with their scores and statistics, as one safetensors file."""
     evaluation = evaluations.get(parts, identity)
     items = datasets.split_of(parts.blobs, pinned_of(parts, evaluation)).items
     pairs = pairs_of(parts, identity)
@@ -101,7 +101,7 @@ def captions_columns(parts: Parts, identity: str) -> Iterator[bytes]:
 
 
 def captions_coco(parts: Parts, identity: str) -> list[CocoCaption]:
-    """`image_id` is a number where the bundle's id is one."""
+    """Captions in COCO's results format; `image_id` is a number where the bundle's id is one."""
     pinned = pinned_of(parts, evaluations.get(parts, identity))
     ids = [item.id or item.image for item in datasets.split_of(parts.blobs, pinned).items]
     pairs = pairs_of(parts, identity)
@@ -114,7 +114,7 @@ def captions_coco(parts: Parts, identity: str) -> list[CocoCaption]:
 
 
 def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
-    """Every reference of one image, word by word, with what the model thought of each."""
+    """The references of one image, with the model's log-probability and rank of each word."""
     evaluation = evaluations.get(parts, identity)
     result = base.result_of(parts.records, identity, "columns")
     if result is None or evaluation.checkpoint is None:
@@ -188,7 +188,7 @@ def _caption_scores(parts: Parts, evaluation: EvaluationOut, count: int) -> dict
 
 
 def _score_files(parts: Parts, evaluation: EvaluationOut) -> dict[str, Path]:
-    """By their works' names, of those that are done by now."""
+    """The score files of the works that are done, by the works' names."""
     results = {
         work.name: base.result_of(parts.records, evaluation.id, work.name)
         for work in evaluation.works
@@ -220,12 +220,11 @@ class _Column:
 def _stream(
     results: Mapping[str, Path], images: Sequence[str], captions: Sequence[str]
 ) -> Iterator[bytes]:
-    """Works keep a file for each family, so that another metric of the same captions recomputes
-    none; this puts them side by side. `results`: the files of the works that are done, by name.
+    """Join the score files of several works (`results`, by name) to one safetensors file.
 
-        captions/cider_d (N) f64         every caption's own score
-        statistics/bleu/… (N, …) f64     what the corpus score is computed from, by family
-        metadata                         `images` and `captions` (N, as JSON), `signatures`
+    captions/cider_d (N) f64         every caption's own score
+    statistics/bleu/… (N, …) f64     what the corpus score is computed from, by family
+    metadata                         `images` and `captions` (N, as JSON), `signatures`
     """
     columns: dict[str, _Column] = {}
     signatures: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Comparisons of two evaluations: taken in, and what has come out of them by now."""
+"""Comparisons of two evaluations: checking and planning a request, and its answer."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _MOST = 20  # images on which two systems differ most
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the two, with all scores that its works have brought."""
+    """One of the two evaluations, with all its scores."""
 
     name: str
     evaluation: EvaluationOut
@@ -98,7 +98,7 @@ def _names(request: ComparisonIn, sides: Sequence[_Side]) -> list[str]:
 def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
     if not catalogue.is_summed(name):
         raise InvalidRequest(
-            f"{name} cannot be compared: it is no sum or mean over images",
+            f"{name} cannot be compared: it is not a sum or mean over images",
             [(pointer, f"expected a post-gen metric, or one of {', '.join(catalogue.SUMMED)}")],
         )
     full = catalogue.metric(name).name
@@ -127,19 +127,19 @@ def _check_images(parts: Parts, request: ComparisonIn) -> None:
 
 
 def _plan(parts: Parts, names: Sequence[str], sides: Sequence[_Side]) -> Plan:
-    """A work for each family, and one for all pre-gen metrics."""
+    """The plan: a work for each post-gen family, and one for all pre-gen metrics."""
     specs = [catalogue.metric(name) for name in names]
     pregen = [spec.name for spec in specs if spec.family == "pregen"]
     families = catalogue.works_of(spec.name for spec in specs if spec.family == "postgen")
     named: dict[str, Work] = {}
     for family in [*families, *([_COLUMNS] if pregen else [])]:
         found = [base.result_of(parts.records, side.evaluation.id, family) for side in sides]
-        a, b = (_there(digest, family, side) for digest, side in zip(found, sides, strict=True))
+        a, b = (_blob_of(digest, family, side) for digest, side in zip(found, sides, strict=True))
         named[family] = planning.comparison(a, b, pregen if family == _COLUMNS else ())
     return Plan(named)
 
 
-def _there(digest: str | None, family: str, side: _Side) -> Blob:
+def _blob_of(digest: str | None, family: str, side: _Side) -> Blob:
     if digest is None:
         raise InvalidRequest(
             f"{side.evaluation.id} has no {family} (yet)",
@@ -160,7 +160,7 @@ def _images(parts: Parts, request: ComparisonKept, names: Sequence[str]) -> list
 
 
 def _most(a: Sequence[CaptionOut], b: Sequence[CaptionOut], names: Sequence[str]) -> list[MovedOut]:
-    """The captions of the same images. A difference counts in units of its metric's usual one."""
+    """The images that differ most, by difference relative to the metric's usual difference."""
     images = [_image(*both, names) for both in zip(a, b, strict=True)]
     usual = {name: _usual(name, images) for name in names}
     moves = [_move(image.scores, usual) for image in images]
@@ -180,7 +180,7 @@ def _difference(a: float | None, b: float | None) -> ImageCompared:
 
 
 def _usual(name: str, images: Sequence[MovedOut]) -> float:
-    """The root of the mean square."""
+    """A metric's usual difference: the root mean square over images."""
     found = [image.scores[name].difference or 0.0 for image in images if name in image.scores]
     return math.hypot(*found) / math.sqrt(len(images))
 

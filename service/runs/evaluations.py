@@ -1,4 +1,4 @@
-"""Evaluations: what their works have brought by now; never HTTP."""
+"""Evaluations: their answers, scores and captions."""
 
 import json
 
@@ -27,7 +27,7 @@ def get(parts: Parts, identity: str) -> EvaluationOut:
 
 
 def brought(parts: Parts, identity: str) -> dict[str, ScoreOut]:
-    """Every score that is there by now, asked for or not."""
+    """All scores that are computed so far, requested or not."""
     with parts.records.reading() as connection:
         return scores.brought(base.look(connection, identity, KIND).works)
 
@@ -41,8 +41,9 @@ def pregen(parts: Parts, identity: str) -> dict[str, ScoreOut]:
 
 
 def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
-    """The digest of its captions, where they are of that split; `field` of a request names the
-    evaluation.
+    """The digest of an evaluation's captions; InvalidRequest if they are of another split.
+
+    `field` is the pointer of the request's field that names the evaluation.
     """
     evaluation = get(parts, identity)
     found = captions_of(parts, identity)
@@ -55,13 +56,13 @@ def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
     if found is None:
         raise InvalidRequest(
             f"evaluation {identity} has no captions yet",
-            [(field, "expected one whose captions are there")],
+            [(field, "expected one that has captions")],
         )
     return found
 
 
 def captions_of(parts: Parts, identity: str) -> str | None:
-    """The digest of an evaluation's captions: those that were sent, or those decoded."""
+    """The digest of an evaluation's captions, submitted or decoded; None if there are none yet."""
     with parts.records.reading() as connection:
         inputs = connection.execute(
             sa.select(work_rows.c.inputs)
@@ -96,7 +97,7 @@ def _answer(parts: Parts, looked: Looked) -> EvaluationOut:
 
 
 def _is_early_enough(evaluation: EvaluationOut) -> bool:
-    """The pre-gen scores are there, or will never be; without any, the end."""
+    """Whether the pre-gen works have ended, or the whole evaluation where there are none."""
     early = [work for work in evaluation.works if work.name in _EARLY]
     if not early:
         return base.is_over(evaluation)

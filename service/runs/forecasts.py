@@ -1,7 +1,7 @@
-"""What a forecast learns from: the evaluations of a split that have ended, looked up once.
+"""The history of a forecast: the finished evaluations of a split, found once at submission.
 
-They are kept as a blob, which the work of the forecast reads: the same history and the same columns
-are the same work. An evaluation's own checkpoint is never among them.
+The history is stored as a blob, which the work `forecast` reads: an equal history and equal columns
+make the same work. It never contains the evaluation's own checkpoint.
 """
 
 import json
@@ -15,7 +15,7 @@ from service.contract import results
 from service.contract.api.evaluations import ForecastOut, NoForecastOut
 from service.contract.api.requests import EvaluationIn
 from service.contract.metrics import catalogue
-from service.contract.metrics.forecasts import PREDICTORS, too_thin
+from service.contract.metrics.forecasts import PREDICTORS, too_few
 from service.contract.plan import planning, works
 from service.contract.plan.planning import Plan
 from service.contract.results import (
@@ -31,20 +31,20 @@ from service.stored.datasets import Pinned
 from service.works.parts import Parts
 from service.works.tables import checkpoints, labels, runs, score_rows
 
-_MOST = 200  # the latest: what is older says less, and is read at every submission
-_LABELS = ("run", "branch")  # what tells training runs apart, the first that is there
+_MOST = 200  # the latest evaluations; older ones say less, and each submission reads them all
+_LABELS = ("run", "branch")  # the first of these labels that exists tells training runs apart
 
 
 def add(
     parts: Parts, request: EvaluationIn, pinned: Pinned, plan: Plan
 ) -> tuple[Plan, Unforeseen | None]:
-    """The plan with a forecast; or as it was, and why there can be none, if one may be expected."""
+    """The plan with a forecast; or the unchanged plan and, if there is one, a reason."""
     metrics = catalogue.expand(request.postgen)
     if "pregen" not in plan.named or not metrics:
         return plan, None
     with parts.records.reading() as connection:
         past = _past(connection, request, pinned, metrics)
-    reasons = [_too_thin(past, metric) for metric in metrics]
+    reasons = [_too_few(past, metric) for metric in metrics]
     if None not in reasons:
         return plan, Unforeseen(none_because=reasons[0] or "")
     history = ForecastHistory(metrics=metrics, evaluations=past)
@@ -55,7 +55,7 @@ def add(
 def shown(
     rows: Sequence[Row], request: EvaluationKept
 ) -> dict[str, ForecastOut] | NoForecastOut | None:
-    """As far as the works have come."""
+    """The forecasts; None until they are computed, and where none were requested."""
     if request.forecast is not None:
         return NoForecastOut(none_because=request.forecast.none_because, metrics={})
     found = next(filter(None, (results.of(row, Forecasts) for row in rows)), None)
@@ -65,25 +65,25 @@ def shown(
     reasons = {name: one.none_because for name, one in metrics.items() if one.none_because}
     if len(reasons) < len(metrics):
         return metrics
-    told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    return NoForecastOut(none_because=told, metrics=metrics)
+    reasons_text = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    return NoForecastOut(none_because=reasons_text, metrics=metrics)
 
 
-def _too_thin(past: Sequence[PastEvaluation], metric: str) -> str | None:
+def _too_few(past: Sequence[PastEvaluation], metric: str) -> str | None:
     runs = [one.run for one in past if one.scores.get(metric) is not None]
-    return too_thin(len(runs), len(set(runs)))
+    return too_few(len(runs), len(set(runs)))
 
 
 def _past(
     connection: Connection, request: EvaluationIn, pinned: Pinned, metrics: Sequence[str]
 ) -> list[PastEvaluation]:
-    """One evaluation of every checkpoint, the latest first."""
+    """The history: one evaluation of every checkpoint, the latest first."""
     found = {row.id: row for row in _ended(connection, request, pinned)}
     scores = _scores(connection, found, [*PREDICTORS, *metrics])
-    told = _labels(connection, found)
+    marked = _labels(connection, found)
     return [
         PastEvaluation(
-            run=_run(json.loads(row.description), told.get(identity, {})),
+            run=_run(json.loads(row.description), marked.get(identity, {})),
             architecture=json.loads(row.description)["architecture"],
             scores=scores[identity],
         )
@@ -120,7 +120,7 @@ def _ended(connection: Connection, request: EvaluationIn, pinned: Pinned) -> Ite
 def _scores(
     connection: Connection, identities: Iterable[str], metrics: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
-    """By evaluation and metric: those that are signed as the latest evaluation's are."""
+    """Scores by evaluation and metric, with the signature of the metric's latest score."""
     order = {identity: place for place, identity in enumerate(identities)}
     query = sa.select(score_rows).where(
         score_rows.c.run_id.in_(list(order)), score_rows.c.metric.in_(metrics)
@@ -143,10 +143,10 @@ def _labels(connection: Connection, identities: Iterable[str]) -> dict[str, dict
     return found
 
 
-def _run(description: Mapping[str, Any], told: Mapping[str, str]) -> str:
-    """Where nobody has told, checkpoints of one architecture, cell and size are taken for one."""
+def _run(description: Mapping[str, Any], marked: Mapping[str, str]) -> str:
+    """The training run of a checkpoint: its label, else its architecture, cell and size."""
     for name in _LABELS:
-        if name in told:
-            return f"{name}={told[name]}"
+        if name in marked:
+            return f"{name}={marked[name]}"
     config = description["config"]
     return f"{description['architecture']} {config['cell']} {config['size']}"

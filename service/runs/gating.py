@@ -1,4 +1,4 @@
-"""What gates add to an evaluation: metrics, baselines, comparisons with them."""
+"""What gates add to an evaluation: metrics, baselines, and comparisons with these."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,8 +21,8 @@ from service.works.parts import Parts
 
 
 def completed(parts: Parts, request: EvaluationIn) -> EvaluationIn:
-    """With the metrics that its gates name. Refuses, with its place, what is no gate and what is
-    wanting for one.
+    """The request with the metrics that its gates name. Raises, with a pointer, for a wrong gate
+    and for one that lacks a baseline or a checkpoint.
     """
     if request.until == "verdict" and not request.gates:
         raise InvalidRequest(
@@ -67,7 +67,7 @@ def _checked(text: str, request: EvaluationIn) -> Gate:
 
 @contextmanager
 def _at(pointer: str) -> Iterator[None]:
-    """Says where in the request it is; problems that a refusal names know better."""
+    """Set the pointer of a refusal that is raised inside."""
     try:
         yield
     except RequestRefused as error:
@@ -82,8 +82,8 @@ def _joined(asked: Iterable[str], named: Iterable[str]) -> list[str]:
 def with_past(
     parts: Parts, request: EvaluationIn, pinned: Pinned, plan: Plan
 ) -> tuple[Plan, Mapping[str, Past]]:
-    """The plan with the comparisons that gates want; and by metric what stands for the past, with
-    the name of its comparison.
+    """The plan with the comparisons that gates need, and the baseline of each metric with the name
+    of its comparison.
     """
     if request.baseline is None or not request.gates:
         return plan, {}
@@ -103,8 +103,8 @@ def with_past(
 
 
 def _compared(texts: Iterable[str], past: Mapping[str, Past]) -> dict[tuple[str, str], list[str]]:
-    """The metrics that must not drop, by what is compared: a work, and a file of the past. The best
-    BLEU-1 may be another's than the best BLEU-4.
+    """The metrics of `no_significant_drop`, by the work and the baseline's file to compare. Metrics
+    of one family may have different baselines (the best BLEU-1, the best BLEU-4).
     """
     gated = [gate for gate in map(gates.parse, texts) if isinstance(gate, NoDrop)]
     found: dict[tuple[str, str], list[str]] = {}
@@ -121,7 +121,7 @@ def _free(name: str, taken: Container[str]) -> str:
 
 
 def _partial(request: EvaluationIn, plan: Plan) -> str | None:
-    """The digest of captions that may answer a part of the split alone."""
+    """The digest of captions that may be of a part of the split; None for all others."""
     if request.captions is None or not request.subset:
         return None
     sent = (work.inputs.get("captions") for work in plan.named.values())

@@ -1,4 +1,4 @@
-"""The kinds of runs that there are, and how a request of any kind is taken in, at most once.
+"""The kinds of runs, and the submission of a request of any kind, once for each Idempotency-Key.
 
 A new kind is a row here, and a module beside this one.
 """
@@ -26,7 +26,7 @@ from service.works.tables import idempotency
 
 @dataclass(frozen=True)
 class Offered:
-    """`begin` checks a request and plans its run; `labelled`: requests may have labels."""
+    """A kind of run; `begin` checks and plans a request, which has labels if `labelled`."""
 
     kind: AnyKind
     request: type[BaseModel]
@@ -50,7 +50,7 @@ def submit(
     key: str | None = None,
     caller: str = "anyone",
 ) -> str:
-    """The id of the run; the same Idempotency-Key answers with the first one's."""
+    """Submit a request; returns the run's id, or that of the first run with the same key."""
     digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
     if key is not None:
         found = _replay(parts.records, caller, key, digest)
@@ -87,7 +87,7 @@ def _known(connection: Connection, caller: str, key: str, digest: str) -> str | 
 def _claim(
     connection: Connection, records: Records, caller: str, key: str, digest: str, identity: str
 ) -> str | None:
-    """Takes the key for this run, or says whose it is."""
+    """Reserve the key for this run; returns the id of the run that has it already, if any."""
     taken = records.add_new(
         connection,
         idempotency,
@@ -101,5 +101,5 @@ def _claim(
         return None
     known = _known(connection, caller, key, digest)
     if known is None:
-        raise Conflict("a request with this Idempotency-Key is on its way; ask again")
+        raise Conflict("a request with this Idempotency-Key is being answered; try again")
     return known

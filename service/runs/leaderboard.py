@@ -1,6 +1,6 @@
-"""Leaderboards and histories: one metric over all finished evaluations of a split.
+"""Leaderboards and histories: one metric of all finished evaluations of a split.
 
-Only scores with one signature stand on one board; the others are counted by theirs.
+A list has scores with one signature; the others are only counted, by signature.
 """
 
 import json
@@ -29,7 +29,7 @@ _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "l
 
 @dataclass(frozen=True)
 class Asked:
-    """What is looked for; `signature` None: that of the latest evaluation."""
+    """A request; `signature` None: that of the latest evaluation."""
 
     dataset: str
     split: str | None
@@ -50,8 +50,8 @@ class _Found:
 def ranked(
     parts: Parts, asked: Asked, limit: int | None = None, cursor: str | None = None
 ) -> Leaderboard:
-    """The best first; of a checkpoint that was evaluated again, or of captions that score the same,
-    the first one alone.
+    """The leaderboard, the best first. Equal scores of the same checkpoint, or of captions, are
+    listed once.
     """
     found = _find(parts, asked)
     standings = list(_standings(found, _higher_is_better(asked.metric)))
@@ -63,7 +63,7 @@ def ranked(
 def history(
     parts: Parts, asked: Asked, limit: int | None = None, cursor: str | None = None
 ) -> ScoreHistory:
-    """Every evaluation, the latest first."""
+    """The scores of all evaluations, the latest first."""
     found = _find(parts, asked)
     page = _page(_HISTORY, [row.id for row in found.rows], limit, cursor)
     shown = [Scored(**_scored(row, found.labels)) for row in found.rows[page.rows]]
@@ -86,7 +86,7 @@ def _higher_is_better(metric: str) -> bool:
     found = catalogue.metric(metric).higher_is_better
     if found is None:
         raise InvalidRequest(
-            f"{metric} is neither better high nor low: nothing can be ranked by it",
+            f"{metric} has no better direction: nothing can be ranked by it",
             [("/query/metric", "expected a metric that has a direction")],
         )
     return found
@@ -113,7 +113,7 @@ def _find(parts: Parts, asked: Asked) -> _Found:
     with parts.records.reading() as connection:
         found = connection.execute(latest).all()
         marked = connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))).all()
-    once = {row.id: row for row in found}  # it may show a score by its name and by an alias
+    once = {row.id: row for row in found}  # a run may have a score by its name and by an alias
     whole = [
         row for row in once.values() if not EvaluationKept.model_validate_json(row.request).subset
     ]
@@ -132,7 +132,7 @@ def _find(parts: Parts, asked: Asked) -> _Found:
 
 
 def _standings(found: _Found, higher: bool) -> Iterator[Standing]:  # noqa: FBT001
-    """A rank is that of the best whose interval this one's overlaps; ranks count places."""
+    """Rank rows, the best first: overlapping intervals share the rank of the best one."""
     sign = 1 if higher else -1
     once = {(row.checkpoint, row.value, row.low, row.high): row for row in found.rows}
     ordered = sorted(once.values(), key=lambda row: (-sign * row.value, row.created_at))
@@ -181,7 +181,7 @@ class _Page:
 
 
 def _page(of: str, identities: Sequence[str], limit: int | None, cursor: str | None) -> _Page:
-    """It begins after the evaluation that the cursor names; without a limit it is all the rest."""
+    """The page after the evaluation in the cursor; without a limit, all the rest."""
     start = 0
     if cursor is not None:
         (last,) = search.read_cursor(of, cursor, str)

@@ -1,4 +1,4 @@
-"""Probes of a dataset: taken in, and what has come out of them by now."""
+"""Probes of a dataset: checking and planning a request, its answer, and metrics' health."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,14 +37,14 @@ def begin(parts: Parts, request: ProbesIn) -> Run:
     )
     plan = planning.plan_probes(pinned.digest, pinned.split, wanted)
     kept = request.model_dump(exclude={"captions"})
-    told = [
+    unavailable = [
         {"code": "unavailable", "image": None, "detail": f"{n}: {r}"} for n, r in reasons.items()
     ]
-    odd = [*told, *warnings]
-    return Run(KIND.new_id(), KIND.name, kept, pinned, plan, odd, request.deadline)
+    every = [*unavailable, *warnings]
+    return Run(KIND.new_id(), KIND.name, kept, pinned, plan, every, request.deadline)
 
 
-def _answer(parts: Parts, looked: Looked) -> ProbesOut:  # noqa: ARG001  as all kinds
+def _answer(parts: Parts, looked: Looked) -> ProbesOut:  # noqa: ARG001  the signature of all kinds
     tables = {at["name"]: results.of(at, ProbeTable) for at in looked.works}
     health = next(filter(None, (results.of(at, Health) for at in looked.works)), None)
     return ProbesOut(
@@ -65,7 +65,7 @@ def _captions(
 
 
 def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:
-    """Those that are not as usual, by the probe that they are for."""
+    """The request's options by probe, without those that have their default."""
     given = request.options
     options: dict[str, dict[str, Any]] = {"single": {"objective": given.objective}}
     if given.frequent is not None:
@@ -76,7 +76,7 @@ def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:
 
 
 def health_of(connection: Connection, dataset: Pinned) -> dict[str, MetricHealth] | None:
-    """By metric, of the last probes of a split that came to their end."""
+    """The metrics' health from the last successful probes on a split, or None."""
     query = (
         sa.select(runs.c.snapshot)
         .where(

@@ -1,6 +1,6 @@
 """Lists of runs in pages, filtered by dataset, state and labels.
 
-Cursors are opaque; pages neither repeat nor skip while new rows arrive.
+Cursors are opaque; pages neither repeat nor skip runs while new ones are added.
 """
 
 import base64
@@ -26,7 +26,7 @@ _CHECK_BYTES = 6
 
 @dataclass(frozen=True)
 class Asked:
-    """`dataset`: a name, or name@version."""
+    """A request for a page; `dataset` is a name, or name@version."""
 
     dataset: str | None = None
     status: str | None = None
@@ -36,7 +36,7 @@ class Asked:
 
 
 def page(parts: Parts, kind: AnyKind, asked: Asked) -> tuple[list[RunOut], str | None]:
-    """The latest first, and the cursor of the next page, which begins after the row it names."""
+    """A page of runs, the latest first, and the next page's cursor, which names the last row."""
     of = kind.place.removeprefix("/v1/")
     query = sa.select(runs.c.id, runs.c.created_at).where(
         runs.c.kind == kind.name, *_meeting(asked)
@@ -68,7 +68,7 @@ def _meeting(asked: Asked) -> Iterable[sa.ColumnElement[bool]]:
 
 
 def having(wanted: Mapping[str, str]) -> list[sa.ColumnElement[bool]]:
-    """What holds for the runs that have these labels."""
+    """The conditions for runs that have these labels."""
     return [
         runs.c.id.in_(
             sa.select(labels.c.run_id).where(labels.c.name == name, labels.c.value == value)
@@ -83,7 +83,7 @@ def wanted_labels(
     *,
     labelled: bool = True,
 ) -> dict[str, str]:
-    """A query's parameters called `label.NAME`; a filter that is none must not pass in silence."""
+    """The query's `label.NAME` parameters; unknown parameters are refused, not ignored."""
     found = {}
     known = [*parameters, *(["label.NAME"] if labelled else [])]
     for name, value in query:
@@ -99,17 +99,17 @@ def wanted_labels(
     return found
 
 
-# A checksum, for mistakes: a position gives no right that its list does not give. itsdangerous
-# would save 8 lines, takes 8 times as long to write, and needs a secret that all APIs share.
+# The checksum only detects mistakes: a forged position shows nothing that the list would not show.
+# itsdangerous would save 8 lines, takes 8 times as long, and needs a secret that all APIs share.
 def write_cursor(of: str, *position: Any) -> str:
-    """A token for the list called `of`: a checksum, then the position as JSON."""
+    """A cursor for the list called `of`: a checksum, then the position as JSON."""
     data = json.dumps(position).encode()
     check = hashlib.sha256(of.encode() + b"\n" + data).digest()[:_CHECK_BYTES]
     return base64.urlsafe_b64encode(check + data).decode().rstrip("=")
 
 
 def read_cursor(of: str, cursor: str, *kinds: type) -> list[Any]:
-    """What was written; InvalidCursor where it was edited, made up, or is another list's."""
+    """The position in a cursor; InvalidCursor if it was edited or is of another list."""
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         position = json.loads(text[_CHECK_BYTES:])

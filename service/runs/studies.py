@@ -1,7 +1,7 @@
-"""Correlation studies of a split's own evaluations: what pre-gen scores say of post-gen ones.
+"""Correlation studies of a split's evaluations: correlations of pre-gen with post-gen scores.
 
-A study is made of the evaluations that have finished when it is asked for: one for each model, and
-all scores by one metric computed alike.
+A study uses the evaluations that are finished when it is requested: one of each model, with all
+scores of a metric computed in the same way.
 """
 
 import json
@@ -37,15 +37,15 @@ from service.stored.datasets import Pinned
 from service.works.parts import Parts
 from service.works.tables import run_works, runs, work_rows
 
-FEWEST = 3  # models: fewer have no rank agreement
+FEWEST = 3  # models; rank agreement needs so many
 _HEADLINE = frozenset(catalogue.metric(name).name for name in catalogue.HEADLINE)
-_MOST = 200  # evaluations, the latest ones: 15 rows of each
+_MOST = 200  # the latest evaluations, each with 15 rows
 _OTHERS = ("columns", "captions", "references")
 _STUDY = "study"
 
 
 def begin(parts: Parts, request: StudyIn) -> Run:
-    """Refused where there is too little to study."""
+    """Plan a study; InvalidRequest if there are too few evaluations or images."""
     pinned = datasets.pin(parts.records, request.dataset)
     with parts.records.reading() as connection:
         material = find(connection, pinned, request.idf)
@@ -59,9 +59,16 @@ def begin(parts: Parts, request: StudyIn) -> Run:
         limit=request.limit,
     )
     plan = Plan({_STUDY: studies.study(material.models, str(pinned))})
-    told = {"idf": request.idf}
+    marks = {"idf": request.idf}
     return Run(
-        KIND.new_id(), KIND.name, kept.model_dump(), pinned, plan, [], request.deadline, labels=told
+        KIND.new_id(),
+        KIND.name,
+        kept.model_dump(),
+        pinned,
+        plan,
+        [],
+        request.deadline,
+        labels=marks,
     )
 
 
@@ -115,14 +122,14 @@ def _correlated(found: StudyMetric, limit: int) -> CorrelatedOut:
 
 
 def _correlation(place: int, each: StudyPair) -> CorrelationOut:
-    """Of one dataset, within which all is as over all."""
+    """A row of the answer; the study has one dataset, so its numbers are those over all."""
     (own,) = each.datasets.values()
     return CorrelationOut(place=place, metric=each.metric, **own)
 
 
 @dataclass(frozen=True)
 class Material:
-    """`models`: the strata of each, by its evaluation, the latest first."""
+    """What a study uses; `models`: evaluation -> the work of its strata, the latest first."""
 
     models: Mapping[str, Work]
     left_out: Sequence[LeftOut]
@@ -130,7 +137,7 @@ class Material:
 
 @dataclass(frozen=True)
 class _Finished:
-    """What an evaluation's works have brought: results by name, and signatures of the scores."""
+    """A finished evaluation: its works' results by name, and the signatures of its scores."""
 
     id: str
     results: Mapping[str, str]
@@ -138,7 +145,7 @@ class _Finished:
 
 
 def find(connection: Connection, dataset: Pinned, idf: Idf) -> Material:
-    """One evaluation for each model; all scores by one metric have one signature."""
+    """Find one evaluation of each model; all scores of a metric have one signature."""
     finished = list(_finished(connection, dataset))
     left_out: list[LeftOut] = []
     whole = [each for each in finished if _is_whole(each, left_out)]
@@ -191,7 +198,7 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
 
 
 def _signature(row: Row[Any]) -> str:
-    """Of all metrics that a family scores."""
+    """The signatures of all metrics of a family, as one text."""
     return json.dumps(Scored.model_validate_json(row.summary).signature, sort_keys=True)
 
 
@@ -204,7 +211,7 @@ def _is_whole(each: _Finished, left_out: list[LeftOut]) -> bool:
 
 
 def _alike(whole: Sequence[_Finished], left_out: list[LeftOut]) -> Iterator[_Finished]:
-    """Those sorted as most are, with the families that are scored as most are."""
+    """The evaluations with the most frequent signature, of SORTED_BY and of each family."""
     sorted_alike = list(_as_most(whole, SORTED_BY, left_out))
     kept = {each.id: dict(each.results) for each in sorted_alike}
     families = {family for each in sorted_alike for family in each.signatures}
@@ -240,12 +247,12 @@ def _studied(each: _Finished) -> Studied:
 
 
 def _failed(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
-    """Why, by the keys of works that were tried in vain."""
+    """The errors of failed works, by key."""
     query = sa.select(work_rows.c.key, work_rows.c.error).where(
         work_rows.c.key.in_(keys), work_rows.c.status == "failed"
     )
     return {
-        row.key: json.loads(row.error)["detail"] if row.error else "no reason is recorded"
+        row.key: json.loads(row.error)["detail"] if row.error else "no reason is stored"
         for row in connection.execute(query)
     }
 

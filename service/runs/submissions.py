@@ -1,4 +1,4 @@
-"""A request for an evaluation: what it asks for is checked and planned."""
+"""Checks and plans a request for an evaluation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,7 +43,7 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
 
 
 def _with_looks(parts: Parts, plan: Plan, past: Mapping[str, Past]) -> Plan:
-    """At captions while they are decoded: of those that have been, the scores come as soon."""
+    """The plan with estimates, unless its captions are decoded already."""
     captions = plan.named.get("captions")
     if captions is None or base.is_done(parts.records, captions.key):
         return plan
@@ -61,7 +61,7 @@ def _check_decoding(decoding: Decoding) -> None:
 
 
 def _with_models(parts: Parts, postgen: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Metrics as they are shown, and the digests of the models that some of them name."""
+    """The metrics by their shown names, and the models' digests by these names."""
     if not any(map(catalogue.model_of, postgen)):
         return list(postgen), {}
     names, models = asked.with_models(postgen, training.known(parts), "/postgen")
@@ -110,7 +110,7 @@ def _plan(
 
 
 def _families(postgen: Sequence[str]) -> list[str]:
-    """The works that these metrics need, each once."""
+    """The names of the works that these metrics need, each once."""
     found: dict[str, None] = {}
     for place, name in enumerate(postgen):
         for full in catalogue.expand([name]):
@@ -125,7 +125,7 @@ def _families(postgen: Sequence[str]) -> list[str]:
 
 
 def _pregen(request: EvaluationIn) -> list[str] | None:
-    """Names asked for; None means all, with the headline ones shown."""
+    """The requested pre-gen metrics; None: all, of which the headline ones are shown."""
     if request.pregen == "all" or (request.pregen is None and request.checkpoint is not None):
         return None
     names = list(request.pregen or [])
@@ -139,7 +139,7 @@ def _pregen(request: EvaluationIn) -> list[str] | None:
 
 
 def _check_match(description: Mapping[str, Any], pinned: Pinned) -> None:
-    """Checkpoint and dataset belong together: the same encoder, the same size of features."""
+    """Raise unless checkpoint and dataset have the same encoder and size of features."""
     if pinned.features is None:
         raise InvalidRequest(
             f"dataset {pinned} has captions alone: a checkpoint needs its image features",

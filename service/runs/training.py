@@ -1,4 +1,4 @@
-"""Learned metrics: their training taken in, what has come out of it, and the models there are."""
+"""Learned metrics: checking and planning their training, its answer, and the known models."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,16 +32,16 @@ def begin(parts: Parts, request: LearnedIn) -> Run:
     captioners: list[Captioner] = []
     warnings: list[Mapping[str, Any]] = []
     for place, given in enumerate(request.captioners):
-        captioner, told = _captioner(parts, given, pinned, f"/captioners/{place}")
+        captioner, odd = _captioner(parts, given, pinned, f"/captioners/{place}")
         captioners.append(captioner)
-        warnings += told
+        warnings += odd
     rated = None if request.stopping is None else _stored(parts.blobs, request.stopping)
     plan = planning.plan_learned(pinned.digest, pinned.split, captioners, rated, recipe)
     kept = request.model_dump(exclude={"captioners": {"__all__": {"captions"}}, "stopping": True})
     return Run(KIND.new_id(), KIND.name, kept, pinned, plan, warnings, request.deadline)
 
 
-def _answer(parts: Parts, looked: Looked) -> LearnedOut:  # noqa: ARG001  as all kinds
+def _answer(parts: Parts, looked: Looked) -> LearnedOut:  # noqa: ARG001  the signature of all kinds
     (work,) = looked.works
     done = work["status"] == "done"
     return LearnedOut(
@@ -52,8 +52,8 @@ def _answer(parts: Parts, looked: Looked) -> LearnedOut:  # noqa: ARG001  as all
 
 
 def model(parts: Parts, identity: str) -> Path:
-    """Its file."""
-    base.state(parts.records, identity, KIND)  # or there is no such run
+    """The path of a training's model; NotFound if there is none yet."""
+    base.state(parts.records, identity, KIND)  # raises if there is no such run
     digest = base.result_of(parts.records, identity, "model")
     if digest is None:
         raise NotFound(f"training {identity} has no model (yet)")
@@ -61,7 +61,7 @@ def model(parts: Parts, identity: str) -> Path:
 
 
 def known(parts: Parts) -> dict[str, str]:
-    """Models that evaluations can ask for: digest -> what is to be said of it."""
+    """The models that evaluations can use: digest -> where it comes from, as text."""
     query = (
         sa.select(runs, work_rows.c.result)
         .join(run_works, run_works.c.run_id == runs.c.id)
@@ -81,14 +81,14 @@ def known(parts: Parts) -> dict[str, str]:
 
 
 def store_own(parts: Parts, digests: Sequence[str]) -> None:
-    """Works find the registered model, if it is among these, where they find the others."""
+    """Store the registered model as a blob, where works read it, if it is among `digests`."""
     own = assets.here("learned", parts.places)
     if own is not None and f"sha256:{own.sha256}" in digests:
         parts.blobs.put_file(own.path)
 
 
 def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
-    """What the training depends on beside what it is given."""
+    """The parameters of the training, which are part of its work's key."""
     for place, reason in enumerate(assets.missing(name, places) for name in request.features):
         if reason is not None:
             raise InvalidRequest(
@@ -102,7 +102,7 @@ def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
 def _captioner(
     parts: Parts, given: CaptionerIn, pinned: Pinned, field: str
 ) -> tuple[Captioner, Sequence[Mapping[str, Any]]]:
-    """And what is odd about it."""
+    """A captioner with its captions stored, and warnings."""
     if given.captions is not None:
         captions, odd = datasets.store_captions(
             parts.blobs, given.captions, pinned, subset=True, field=f"{field}/captions"
@@ -124,7 +124,7 @@ def _captioner(
 
 
 def _stored(blobs: Blobs, rated: Sequence[RatedIn]) -> Blob:
-    """A line for each, as files of ratings have them."""
+    """Store ratings as a file of JSON lines, one for each rated caption."""
     lines = [each.model_dump_json() for each in rated]
     return Blob(blobs.put("\n".join(lines).encode()))
 

@@ -1,1 +1,1 @@
-"""What people bring and the service keeps: checkpoints and datasets."""
+"""Checkpoints and datasets that users uploaded, and the garbage collection of blobs."""

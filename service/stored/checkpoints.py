@@ -1,4 +1,4 @@
-"""Checkpoints by the SHA-256 of their bytes: judged by their header, stored once."""
+"""Stored checkpoints, by the SHA-256 of their bytes; only their headers are checked."""
 
 import json
 import time
@@ -18,7 +18,7 @@ from service.works.tables import checkpoints, datasets, work_rows
 
 
 def judge(path: Path) -> dict[str, Any]:
-    """What is kept of a checkpoint's header; raises InvalidCheckpoint."""
+    """Check a checkpoint's header; returns the facts to store. Raises InvalidCheckpoint."""
     header = checkpoint_header.read(path)
     description = header.description
     return {

@@ -1,4 +1,4 @@
-"""Datasets: immutable versions of a name; the same bytes are the same version."""
+"""Stored datasets: immutable versions of a name; equal bytes make no new version."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _USUAL_SPLIT = "test"
 
 @dataclass(frozen=True)
 class Pinned:
-    """One split of one version."""
+    """One split of one version of a dataset."""
 
     name: str
     version: int
@@ -41,14 +41,14 @@ class Pinned:
 
     @property
     def out(self) -> DatasetPinned:
-        """As answers name it."""
+        """The split as answers show it."""
         return DatasetPinned(
             name=self.name, version=f"v{self.version}", digest=self.digest, split=self.split
         )
 
 
 def judge(path: Path) -> dict[str, Any]:
-    """What is kept of a bundle; raises InvalidBundle with line and field."""
+    """Check a bundle; returns the facts to store. Raises InvalidBundle with line and field."""
     splits = bundles.count_splits(path)
     header = bundles.read_features_header(path)
     features = header and {"encoder": header.encoder.model_dump(), "size": header.size}
@@ -85,14 +85,14 @@ def get(records: Records, reference: str) -> DatasetOut:
 
 
 def latest(records: Records) -> list[DatasetOut]:
-    """Every version, the latest of a name first."""
+    """Every version of every dataset, the latest of a name first."""
     with records.reading() as connection:
         order = (datasets.c.name, datasets.c.version.desc())
         return [_out(row) for row in connection.execute(sa.select(datasets).order_by(*order))]
 
 
 def pin(records: Records, reference: str) -> Pinned:
-    """`name[@version]/split` as a version and a split that exist."""
+    """Find the version and the split of `name[@version]/split`; NotFound where one is missing."""
     whole, _, split = reference.partition("/")
     name, _, version = whole.partition("@")
     row = _row(records, name, version)
@@ -108,7 +108,7 @@ def pin(records: Records, reference: str) -> Pinned:
 
 
 def pin_asked(records: Records, name: str, split: str | None) -> Pinned:
-    """Where no split is asked for: the only one, or `test`."""
+    """Find a split; with None the only one, or `test`."""
     if split is not None:
         return pin(records, f"{name}/{split}")
     splits = sorted(get(records, name).splits)
@@ -123,7 +123,7 @@ def pin_asked(records: Records, name: str, split: str | None) -> Pinned:
 
 @dataclass(frozen=True)
 class Split:
-    """Its images in the bundle's order; `places`: every text that stands for one -> where."""
+    """A split's images in the bundle's order; `places`: name or id of an image -> its place."""
 
     items: tuple[bundles.Item, ...]
     places: dict[str, int]
@@ -147,8 +147,10 @@ def store_captions(
     subset: bool,
     field: str = "/captions",
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
-    """Someone's outputs in the split's order, as a blob of [place, caption] pairs, and what is odd
-    about them. InvalidRequest where they do not fit; `field` of the request has them.
+    """Store captions as a blob of [place, caption] pairs in the split's order.
+
+    Returns its digest and warnings. InvalidRequest where the captions do not fit the split, with
+    pointers into `field` of the request.
     """
     split = split_of(blobs, pinned)
     references = [item.references for item in split.items]
@@ -161,7 +163,7 @@ def store_captions(
 
 
 def _row(records: Records, name: str, version: str) -> Any:
-    if "\0" in name:  # PostgreSQL does not even compare it
+    if "\0" in name:  # PostgreSQL refuses a NUL even in a comparison
         raise NotFound(f"no dataset {name!r:.120}")
     query = sa.select(datasets).where(datasets.c.name == name)
     if version:

@@ -1,7 +1,7 @@
-"""Objects that nothing names: results that came too late, uploads whose record was never written.
+"""Deletes objects that no row of the database names: late results, uploads that failed.
 
-An object is put before a row names it, so what is young is left alone for a grace period; and what
-is old is deleted in a transaction that no row can enter at the same time.
+An object is stored before a row names it, so new objects are kept for a grace period; old ones are
+deleted in a transaction, during which no row can be added.
 """
 
 import json
@@ -18,15 +18,15 @@ from service.works.tables import checkpoints, datasets, work_rows
 
 GRACE_SECONDS = 24 * 3600
 _BATCH = 200
-_SKEW_SECONDS = 3600  # clocks of a fleet
+_SKEW_SECONDS = 3600  # the clocks of a fleet may differ so much
 
 
 def collect(records: Records, blobs: Blobs, grace: float = GRACE_SECONDS) -> int:
-    """Deletes what has been nameless for the grace period; how many."""
+    """Delete objects that are older than `grace` and that no row names; returns how many."""
     began = time.time()
     with records.reading() as connection:
         inputs = _inputs(connection, since=0)
-    gone = 0
+    deleted = 0
     old = iter(blobs.old(began - grace))
     while batch := set(islice(old, _BATCH)):
         with records.reading() as connection:
@@ -34,9 +34,9 @@ def collect(records: Records, blobs: Blobs, grace: float = GRACE_SECONDS) -> int
         if suspects:
             with records.transaction() as connection:
                 since = began - _SKEW_SECONDS
-                guilty = suspects - _named(connection, suspects) - _inputs(connection, since)
-                gone += sum(blobs.delete_old(digest, began - grace) for digest in guilty)
-    return gone
+                unnamed = suspects - _named(connection, suspects) - _inputs(connection, since)
+                deleted += sum(blobs.delete_old(digest, began - grace) for digest in unnamed)
+    return deleted
 
 
 def _named(connection: Connection, digests: Iterable[str]) -> set[str]:
@@ -46,6 +46,6 @@ def _named(connection: Connection, digests: Iterable[str]) -> set[str]:
 
 
 def _inputs(connection: Connection, since: float) -> set[str]:
-    """Digests that works read; other works' keys among them do no harm."""
+    """Digests that works read, and also keys of works, which are no digests of objects."""
     query = sa.select(work_rows.c.inputs).where(work_rows.c.created_at >= since).distinct()
     return {at for text in connection.execute(query).scalars() for at in json.loads(text).values()}

@@ -1,1 +1,1 @@
-"""The engine of works: the record and its tables, leases, the queue, the blobs."""
+"""The engine of works: database, tables, leases, queues and blobs."""

@@ -1,4 +1,4 @@
-"""Opens the record's database: SQLite in WAL mode by default, PostgreSQL by URL; migrations."""
+"""Opens and migrates the database: SQLite in WAL mode by default, PostgreSQL by URL."""
 
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from sqlalchemy.engine import Engine
 from service.contract.errors import InvalidSetting
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
-BUSY_SECONDS = 10  # SQLite: how long a writer waits for another one
+BUSY_SECONDS = 10  # SQLite: how long a writer waits for another writer
 
 
 def connect(url: str) -> Engine:
-    """An engine whose transactions are serialised enough for leases on either database."""
+    """An engine for SQLite or PostgreSQL; on SQLite, write transactions run one at a time."""
     if url.startswith("sqlite"):
         engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
         sa.event.listen(engine, "connect", _sqlite_pragmas)
@@ -26,7 +26,7 @@ def connect(url: str) -> Engine:
     if url.startswith("postgresql"):
         return sa.create_engine(
             url.replace("postgresql://", "postgresql+psycopg://", 1),
-            pool_pre_ping=True,  # a server that was restarted is no error
+            pool_pre_ping=True,  # connections to a restarted server are replaced
         )
     raise InvalidSetting(
         "PRESCORE_DATABASE_URL: expected sqlite:///… or postgresql://…, "
@@ -35,7 +35,7 @@ def connect(url: str) -> Engine:
 
 
 def migrate(engine: Engine) -> None:
-    """Brings the tables to this version's."""
+    """Migrate the tables to this version."""
     with engine.begin() as connection:
         configuration = _configuration()
         configuration.attributes["connection"] = connection
@@ -43,20 +43,20 @@ def migrate(engine: Engine) -> None:
 
 
 def revisions(engine: Engine) -> tuple[str | None, str | None]:
-    """Of the tables as they are (None: there are none yet), and of this version's."""
+    """The revision of the tables (None: there are no tables yet), and this version's revision."""
     with engine.execution_options(reading=True).connect() as connection:
         found = MigrationContext.configure(connection).get_current_revision()
     return found, ScriptDirectory.from_config(_configuration()).get_current_head()
 
 
 def is_known(revision: str) -> bool:
-    """False for a revision of a later version, which `migrate` cannot start from."""
+    """Whether this version has the revision; False for one of a later version."""
     known = ScriptDirectory.from_config(_configuration()).walk_revisions()
     return revision in {script.revision for script in known}
 
 
 def check_at_head(engine: Engine) -> None:
-    """Refuses to work on tables of another version."""
+    """Raise InvalidSetting if the tables are of another version."""
     found, head = revisions(engine)
     if found != head:
         raise InvalidSetting(
@@ -72,7 +72,7 @@ def _configuration() -> Config:
 
 
 def _sqlite_pragmas(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # we say BEGIN ourselves
+    connection.isolation_level = None  # `_sqlite_begin` sends BEGIN
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")
@@ -81,6 +81,6 @@ def _sqlite_pragmas(connection: Any, _: Any) -> None:
 
 
 def _sqlite_begin(connection: sa.Connection) -> None:
-    """IMMEDIATE: a transaction that will write waits at its start, not in the middle."""
+    """BEGIN IMMEDIATE, so that a writing transaction waits at its start, not in the middle."""
     reading = connection.get_execution_options().get("reading", False)
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Works that end otherwise than by their worker: canceled, fallen silent, too late."""
+"""Ends works without their worker: canceled, lease expired, deadline passed."""
 
 import json
 import time
@@ -12,19 +12,19 @@ from service.works.tables import runs, work_rows
 
 
 def cancel(connection: Connection, identity: str) -> None:
-    """The works of one evaluation and their shards, unless another live one needs them."""
-    history.tell_about(connection, graph.drop(connection, identity))
-    history.freeze(connection, identity, "canceled")
+    """Cancel a run and those of its works and shards that no other unfinished run needs."""
+    history.update_runs(connection, graph.cancel_works(connection, identity))
+    history.end_run(connection, identity, "canceled")
 
 
 def expire_leases(records: Records) -> int:
-    """Works whose worker fell silent: ready again, or failed after the last attempt."""
+    """Make works whose lease has expired ready again, or failed after the last attempt."""
     query = sa.select(work_rows.c.key, work_rows.c.attempt, work_rows.c.kind).where(
         work_rows.c.status == "running", work_rows.c.lease_until < time.time()
     )
     with records.reading() as connection:
         rows = connection.execute(query).all()
-    error = {"code": "worker_lost", "detail": "the worker fell silent"}
+    error = {"code": "worker_lost", "detail": "the worker stopped responding"}
     return sum(
         leases.fail(
             records,
@@ -38,19 +38,19 @@ def expire_leases(records: Records) -> int:
 
 
 def expire_deadlines(records: Records) -> int:
-    """Evaluations past their deadline: their own works end with `timeout`."""
+    """End the works of runs past their deadline with `timeout`; returns the number of runs."""
     query = sa.select(runs.c.id).where(runs.c.finished_at.is_(None), runs.c.deadline < time.time())
     with records.reading() as connection:
         late = connection.execute(query).scalars().all()
     error = json.dumps({"code": "timeout", "detail": "the evaluation's deadline passed"})
     for identity in late:
         with records.transaction() as connection:
-            stuck = work_rows.c.status.in_(("waiting", "ready", "running"))
+            unfinished = work_rows.c.status.in_(("waiting", "ready", "running"))
             mine = graph.with_needs(connection, [identity])
             connection.execute(
                 work_rows.update()
-                .where(work_rows.c.key.in_(mine), stuck, work_rows.c.deadline < time.time())
+                .where(work_rows.c.key.in_(mine), unfinished, work_rows.c.deadline < time.time())
                 .values(status="failed", error=error, finished_at=time.time(), lease_until=None)
             )
-            history.tell_about(connection, mine)
+            history.update_runs(connection, mine)
     return len(late)

@@ -1,4 +1,4 @@
-"""What one work's change means for those that wait for it, or that it waits for."""
+"""Changes of a work's state that change works that need it, or that it needs."""
 
 import json
 import time
@@ -14,7 +14,7 @@ from service.works.tables import needs, outbox, run_works, runs, work_rows
 
 
 def wake(connection: Connection, key: str, queue: str, *, first: bool = True) -> None:
-    """First in line, unless it is new: what has been begun ends before the next begins."""
+    """Queue a ready work; `first`: at the queue's front, so that begun runs end before new ones."""
     connection.execute(outbox.insert().values(work_key=key, queue=queue, first=first))
 
 
@@ -38,7 +38,7 @@ def release_dependents(connection: Connection, key: str, kind: str) -> None:
 
 
 def fail_dependents(connection: Connection, key: str, error: Mapping[str, Any]) -> list[str]:
-    """Works that wait for a failed one can never run; a shard's error is the whole's own."""
+    """Fail the works that wait for a failed one; a sharded work gets its shard's error."""
     reason = {"code": "needs_failed", "detail": f"what it needs failed: {error['detail']}"}
     return end_dependents(connection, key, "failed", error, reason)
 
@@ -50,28 +50,28 @@ def end_dependents(
     error: Mapping[str, Any],
     reason: Mapping[str, Any],
 ) -> list[str]:
-    """`error` is told of works that the one that ended is a shard of, `reason` of others."""
+    """End the works that wait for `key`, with `error` if it is their shard, else with `reason`."""
     kind = sa.select(work_rows.c.kind).where(work_rows.c.key == key).scalar_subquery()
     touched, frontier = [], [key]
     while frontier:
         dependents = sa.select(needs.c.work_key).where(needs.c.needs_key.in_(frontier))
-        stuck = sa.and_(work_rows.c.key.in_(dependents), work_rows.c.status == "waiting")
-        frontier = list(connection.execute(sa.select(work_rows.c.key).where(stuck)).scalars())
-        told = sa.case(
+        waiting = sa.and_(work_rows.c.key.in_(dependents), work_rows.c.status == "waiting")
+        frontier = list(connection.execute(sa.select(work_rows.c.key).where(waiting)).scalars())
+        shown = sa.case(
             (work_rows.c.kind == kind, json.dumps(dict(error))), else_=json.dumps(dict(reason))
         )
         connection.execute(
             work_rows.update()
             .where(work_rows.c.key.in_(frontier))
-            .values(status=status, error=told, finished_at=time.time())
+            .values(status=status, error=shown, finished_at=time.time())
         )
         touched += frontier
-    _drop_shards(connection, touched)
+    _cancel_shards(connection, touched)
     return touched
 
 
-def _drop_shards(connection: Connection, failed: Sequence[str]) -> None:
-    """The other shards of a work that has failed need not be tried."""
+def _cancel_shards(connection: Connection, failed: Sequence[str]) -> None:
+    """Cancel the other shards of works that have failed."""
     query = sa.select(work_rows.c.parts).where(work_rows.c.key.in_(failed))
     parts = [key for text in connection.execute(query).scalars() for key in json.loads(text)]
     connection.execute(
@@ -81,8 +81,8 @@ def _drop_shards(connection: Connection, failed: Sequence[str]) -> None:
     )
 
 
-def hold_back(connection: Connection, key: str) -> None:
-    """Others that were about to read a result that is gone wait for it again."""
+def wait_for(connection: Connection, key: str) -> None:
+    """Make ready works that read the result of `key` wait for it again."""
     readers = sa.select(needs.c.work_key).where(needs.c.needs_key == key)
     connection.execute(
         work_rows.update()
@@ -92,7 +92,7 @@ def hold_back(connection: Connection, key: str) -> None:
 
 
 def with_needs(connection: Connection, identities: Sequence[str]) -> set[str]:
-    """The live works of these evaluations, shards included."""
+    """The keys of all works of these runs, with shards."""
     frontier = set(
         connection.execute(
             sa.select(run_works.c.work_key).where(run_works.c.run_id.in_(identities))
@@ -106,9 +106,9 @@ def with_needs(connection: Connection, identities: Sequence[str]) -> set[str]:
     return found
 
 
-def drop(connection: Connection, identity: str) -> set[str]:
-    """Cancels the works of an evaluation and their shards, unless another live one needs them; the
-    keys of all that are its own.
+def cancel_works(connection: Connection, identity: str) -> set[str]:
+    """Cancel a run's works and shards that no other unfinished run needs; returns the keys of these
+    works.
     """
     own = with_needs(connection, [identity])
     others = sa.select(runs.c.id).where(runs.c.finished_at.is_(None), runs.c.id != identity)

@@ -1,4 +1,4 @@
-"""How evaluations follow their works: versions, events, and a last word that never changes."""
+"""Runs follow their works: a new version and an event for each change, and a final snapshot."""
 
 import json
 import time
@@ -22,14 +22,14 @@ from service.works.tables import events, needs, run_works, runs, score_rows, wor
 _SCORED = "evaluation"  # the kind of run whose scores are searched by metric
 
 
-def tell_about(connection: Connection, keys: Iterable[str]) -> list[str]:
-    """The evaluations that hold these works have a new version, and events that say why; which."""
-    told = [*keys]
-    told += _wholes(connection, told)
+def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
+    """Add versions and events to the unfinished runs of these works; returns the runs' ids."""
+    changed = [*keys]
+    changed += _wholes(connection, changed)
     concerned = connection.execute(
         sa.select(run_works.c.run_id, run_works.c.name)
         .join(runs, runs.c.id == run_works.c.run_id)
-        .where(run_works.c.work_key.in_(told), runs.c.finished_at.is_(None))
+        .where(run_works.c.work_key.in_(changed), runs.c.finished_at.is_(None))
         .order_by(run_works.c.position)
     ).all()
     identities = list(dict.fromkeys(row.run_id for row in concerned))
@@ -38,17 +38,17 @@ def tell_about(connection: Connection, keys: Iterable[str]) -> list[str]:
         rows = work_statuses(connection, identity)
         for row in rows:
             if row["name"] in names:
-                tell(connection, identity, "work", _work_event(row))
+                add_event(connection, identity, "work", _work_event(row))
                 scored = results.of(row, Scored)
                 if scored is not None:
                     event = ScoresEvent(scores=dict(scored.scores), signature=scored.signature)
-                    tell(connection, identity, "scores", event)
+                    add_event(connection, identity, "scores", event)
         _settle(connection, identity, rows)
     return identities
 
 
 def _wholes(connection: Connection, keys: Sequence[str]) -> list[str]:
-    """The works that these are shards of: they need them, and are of their kind."""
+    """The works of which these are shards: works of the same kind that need them."""
     part = work_rows.alias()
     query = (
         sa.select(needs.c.work_key)
@@ -70,7 +70,7 @@ def _work_event(row: Mapping[str, Any]) -> WorkEvent:
 
 
 def settle(connection: Connection, identity: str) -> None:
-    """Derives an evaluation's state; at the end it is written down and never changes again."""
+    """Derive a run's status from its works; the status at the end never changes again."""
     _settle(connection, identity, work_statuses(connection, identity))
 
 
@@ -82,13 +82,13 @@ def _settle(connection: Connection, identity: str, rows: Sequence[Mapping[str, A
         _change(connection, identity, status=status)
 
 
-def freeze(connection: Connection, identity: str, status: RunStatus) -> None:
-    """An evaluation ends before its works do: those that it shares with others go on."""
+def end_run(connection: Connection, identity: str, status: RunStatus) -> None:
+    """End a run before its works, which it then shows as canceled; other runs may need them."""
     rows = work_statuses(connection, identity)
-    open_ones = [row for row in rows if row["status"] not in works.TERMINAL]
-    for row in open_ones:
+    unfinished = [row for row in rows if row["status"] not in works.TERMINAL]
+    for row in unfinished:
         row["status"] = "canceled"
-    if open_ones:
+    if unfinished:
         _end(connection, identity, status, rows)
 
 
@@ -101,11 +101,11 @@ def _end(
     snapshot = json.dumps([dict(row) for row in rows])
     if _change(connection, identity, status=status, finished_at=time.time(), snapshot=snapshot):
         _keep_scores(connection, identity, rows)
-        tell(connection, identity, "end", EndEvent(status=status))
+        add_event(connection, identity, "end", EndEvent(status=status))
 
 
 def _keep_scores(connection: Connection, identity: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """What an evaluation shows at its end, to be searched by metric."""
+    """Store the scores that an ended evaluation shows, to be searched by metric."""
     run = connection.execute(
         sa.select(runs.c.kind, runs.c.request).where(runs.c.id == identity)
     ).one()
@@ -128,15 +128,15 @@ def _keep_scores(connection: Connection, identity: str, rows: Sequence[Mapping[s
 
 
 def _change(connection: Connection, identity: str, **values: Any) -> bool:
-    """Only while the evaluation has not ended."""
+    """Change a run unless it has ended; returns whether it was changed."""
     changed = connection.execute(
         runs.update().where(runs.c.id == identity, runs.c.finished_at.is_(None)).values(**values)
     )
     return changed.rowcount == 1
 
 
-def tell(connection: Connection, identity: str, kind: str, payload: BaseModel) -> None:
-    """A new version of an evaluation; its number is the event's id. An infinite score is null."""
+def add_event(connection: Connection, identity: str, kind: str, payload: BaseModel) -> None:
+    """Add an event, which makes a new version of the run; that number is the event's id."""
     connection.execute(
         runs.update().where(runs.c.id == identity).values(version=runs.c.version + 1)
     )
@@ -152,7 +152,7 @@ def tell(connection: Connection, identity: str, kind: str, payload: BaseModel) -
 
 
 def work_statuses(connection: Connection, identity: str) -> list[dict[str, Any]]:
-    """The works of an evaluation as it shows them: shards are told as the work they make up."""
+    """A run's works as it shows them; a sharded work includes the state of its shards."""
     rows = connection.execute(
         sa.select(run_works.c.name, work_rows)
         .join(work_rows, work_rows.c.key == run_works.c.work_key)
@@ -177,8 +177,9 @@ def _parts(connection: Connection, keys: Iterable[str]) -> dict[str, Row[Any]]:
 
 
 def _add_up(row: dict[str, Any], parts: Sequence[Row[Any]]) -> None:
-    """A sharded work runs from its first shard's start on; its progress counts images, and until it
-    is joined, its summary is that of the last shard that is done.
+    """Add the shards' state to a sharded work, which runs from its first shard's start on.
+
+    Its progress counts images. Until it is joined, its summary is the last finished shard's.
     """
     spans = [json.loads(part.parameters)["images"] for part in parts]
     images = [stop - start for start, stop in spans]

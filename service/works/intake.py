@@ -1,4 +1,4 @@
-"""Works enter the record: new ones, and those that are to begin again."""
+"""Adds planned works to the database: new ones, and ended ones that start again."""
 
 import json
 import time
@@ -17,9 +17,9 @@ from service.works.tables import needs, work_rows
 def add_works(
     records: Records, connection: Connection, planned: Sequence[Work], deadline: float
 ) -> dict[str, bool]:
-    """Adds or revives works (those needed first); key -> was it done already.
+    """Add works, needed ones first, or start them again; returns key -> whether it was done.
 
-    Shards of a work that is done are not wanted any more, but by works that read them themselves.
+    Shards of a finished work are not added, unless another work reads them.
     """
     done = _done(connection, planned)
     over = {part.key for work in planned if work.key in done for part in work.parts}
@@ -54,7 +54,7 @@ def _add(
     status: WorkStatus = "waiting" if waiting else "ready"
     fresh = {
         "status": status,
-        "parts": json.dumps([part.key for part in work.parts]),  # perhaps others than last time
+        "parts": json.dumps([part.key for part in work.parts]),  # may differ from last time
         "waiting_for": waiting,
         "attempt": 0,
         "deaths": 0,

@@ -1,7 +1,7 @@
-"""Attempts at works: one begins, lives and ends, and counts only while it is the current one.
+"""Leases: attempts at works. Only the current attempt may change a work.
 
-Every change of a work is one transaction that also makes the works that waited for it ready,
-writes their wake-ups into the outbox, and tells the evaluations concerned.
+Every change of a work is one transaction, which also makes waiting works ready, queues them in the
+outbox, and updates the runs concerned.
 """
 
 import json
@@ -19,13 +19,13 @@ from service.works.records import Records
 from service.works.tables import attempts, needs, work_rows
 
 MAX_ATTEMPTS = 3
-MAX_DEATHS = 2  # a work that kills so many workers is quarantined
-LEASE_SECONDS = 12.0  # extended every 3 s: a killed worker's work is free again in time
+MAX_DEATHS = 2  # a work that kills so many workers fails for good
+LEASE_SECONDS = 12.0  # extended every 3 s; a killed worker's work is ready again after this
 
 
 @dataclass(frozen=True)
 class Lease:
-    """One attempt at a work: what the worker is to do, and until when it may."""
+    """One attempt at a work: all that the worker needs, and its deadline."""
 
     key: str
     attempt: int
@@ -37,7 +37,7 @@ class Lease:
 
 
 def take(records: Records, key: str, worker: str) -> Lease | None:
-    """Begins an attempt; None where the work is not to be had (done, canceled, another's)."""
+    """Begin an attempt; None if the work is not ready (done, canceled, or another worker's)."""
     now = time.time()
     with records.transaction() as connection:
         taken = connection.execute(
@@ -61,7 +61,7 @@ def take(records: Records, key: str, worker: str) -> Lease | None:
                 work_key=key, attempt=row.attempt, worker=worker, started_at=now
             )
         )
-        history.tell_about(connection, [key])
+        history.update_runs(connection, [key])
         inputs = json.loads(row.inputs)
         return Lease(
             key=key,
@@ -83,11 +83,11 @@ def _digest(connection: Connection, reference: str) -> str:
 
 
 def beat(records: Records, lease: Lease, done: int, total: int) -> bool:
-    """Extends the lease and notes progress; False where the attempt is no longer current."""
+    """Extend the lease and store progress; False if the attempt is no longer current."""
     with records.transaction() as connection:
         alive = _current(lease, connection, lease_until=time.time() + LEASE_SECONDS)
         if alive and total:
-            moved = connection.execute(
+            changed = connection.execute(
                 work_rows.update()
                 .where(
                     work_rows.c.key == lease.key,
@@ -95,13 +95,13 @@ def beat(records: Records, lease: Lease, done: int, total: int) -> bool:
                 )
                 .values(done=done, total=total)
             ).rowcount
-            if moved:
-                history.tell_about(connection, [lease.key])
+            if changed:
+                history.update_runs(connection, [lease.key])
         return alive
 
 
 def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, Any]) -> bool:
-    """Records the result, if the attempt is still the current one, and wakes who waited."""
+    """Store the result and release waiting works; False if the attempt is no longer current."""
     now = time.time()
     with records.transaction() as connection:
         accepted = _current(
@@ -117,14 +117,14 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
         _end_attempt(connection, lease, "done" if accepted else "refused: too late", now)
         if accepted:
             graph.release_dependents(connection, lease.key, lease.kind)
-            verdicts.tell_about(connection, [lease.key])
+            verdicts.update_runs(connection, [lease.key])
         return accepted
 
 
 def fail(
     records: Records, lease: Lease, error: Mapping[str, Any], *, death: bool, retry: bool
 ) -> bool:
-    """Ends an attempt badly: the work is ready again, or failed for good."""
+    """End an attempt with an error: the work is ready again, or failed for good."""
     now = time.time()
     with records.transaction() as connection:
         _end_attempt(connection, lease, str(error.get("code")), now)
@@ -148,12 +148,12 @@ def fail(
             graph.wake(connection, lease.key, row.queue)
         if accepted:
             touched = [] if again else graph.fail_dependents(connection, lease.key, error)
-            history.tell_about(connection, [lease.key, *touched])
+            history.update_runs(connection, [lease.key, *touched])
         return accepted
 
 
 def make_unavailable(records: Records, lease: Lease, reason: Mapping[str, Any]) -> bool:
-    """The metric cannot be computed here, nor what needs it: not a failure of the evaluation."""
+    """End a work whose metric cannot be computed here, and those that need it; no run fails."""
     now = time.time()
     with records.transaction() as connection:
         _end_attempt(connection, lease, str(reason.get("code")), now)
@@ -167,24 +167,24 @@ def make_unavailable(records: Records, lease: Lease, reason: Mapping[str, Any]) 
         )
         if accepted:
             touched = graph.end_dependents(connection, lease.key, "unavailable", reason, reason)
-            verdicts.tell_about(connection, [lease.key, *touched])
+            verdicts.update_runs(connection, [lease.key, *touched])
         return accepted
 
 
 def hand_back(records: Records, lease: Lease) -> None:
-    """A worker that stops returns its work as if it had never begun."""
+    """Make a work ready again because its worker stops."""
     with records.transaction() as connection:
         _end_attempt(connection, lease, "handed back", time.time())
         if _current(lease, connection, status="ready", lease_until=None):
             queue = works.KINDS[lease.kind].queue
             graph.wake(connection, lease.key, queue)
-            history.tell_about(connection, [lease.key])
+            history.update_runs(connection, [lease.key])
 
 
 def recompute(records: Records, lease: Lease, damaged: str) -> bool:
-    """An input is missing or damaged: what made it runs again, and this work waits for it.
+    """Run the work again that made a missing or damaged input; this work waits for it.
 
-    False where no work made it: it was uploaded, and only an upload can bring it back.
+    False if no work made the input: then it was uploaded, and must be uploaded again.
     """
     with records.transaction() as connection:
         maker = connection.execute(
@@ -196,21 +196,21 @@ def recompute(records: Records, lease: Lease, damaged: str) -> bool:
             return False
         _end_attempt(connection, lease, "an input was damaged", time.time())
         if _current(lease, connection, status="waiting", waiting_for=1, lease_until=None):
-            # It may have been given the result by its digest, and not as the work that made it.
+            # The input may be given by its digest, without the work that made it.
             records.add_new(connection, needs, work_key=lease.key, needs_key=maker.key)
             connection.execute(
                 work_rows.update()
                 .where(work_rows.c.key == maker.key)
                 .values(status="ready", result=None, summary=None, attempt=0, deaths=0)
             )
-            graph.hold_back(connection, maker.key)
+            graph.wait_for(connection, maker.key)
             graph.wake(connection, maker.key, maker.queue)
-            history.tell_about(connection, [lease.key, maker.key])
+            history.update_runs(connection, [lease.key, maker.key])
         return True
 
 
 def _current(lease: Lease, connection: Connection, **values: Any) -> bool:
-    """Changes the work only while this attempt holds it."""
+    """Change the work if this attempt is the current one; returns whether it is."""
     changed = connection.execute(
         work_rows.update()
         .where(

@@ -1,8 +1,8 @@
-"""What our processes say on stderr: lines for people on a terminal, else one JSON object a line.
+"""Logs of all processes on stderr: lines for people on a terminal, else one JSON object a line.
 
-Each has `timestamp` (UTC, RFC 3339), `level`, `event`, `role` and `pid`, and what the event brings;
-a line about a request has its `request_id`. What libraries tell the standard library's logging
-takes the same way, from WARNING on. Tracebacks hold no values of variables.
+Each line has `timestamp` (UTC, RFC 3339), `level`, `event`, `role`, `pid` and the event's fields; a
+line about a request has its `request_id`. Libraries' logs from WARNING on are written in the same
+form. Tracebacks contain no values of variables.
 """
 
 import logging
@@ -15,11 +15,14 @@ import structlog
 from structlog.typing import Processor
 
 _FIRST = ("timestamp", "level", "event", "role", "pid")
-_SPOKEN_FOR = ("uvicorn", "uvicorn.access")  # they have handlers of their own when we come
+_WITH_HANDLERS = (
+    "uvicorn",
+    "uvicorn.access",
+)  # they have set handlers of their own, which are removed
 
 
 def configure(role: str, level: str = "info") -> None:
-    """Once, at the entry point of a process."""
+    """Set up logging, once, at the entry point of a process."""
     common: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -48,7 +51,7 @@ def _join_libraries(common: list[Processor], renderers: list[Processor], level: 
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    for name in _SPOKEN_FOR:
+    for name in _WITH_HANDLERS:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
@@ -56,7 +59,7 @@ def _join_libraries(common: list[Processor], renderers: list[Processor], level: 
 
 
 def _for_people() -> list[Processor]:
-    """Others' words cannot steer the terminal: values are quoted, events are made plain."""
+    """Values are quoted and events cleaned, so that logged text cannot steer the terminal."""
     return [
         _plain_event,
         structlog.dev.ConsoleRenderer(

@@ -1,4 +1,4 @@
-"""What rules work with: one argument in place of four."""
+"""`Parts`: database, blobs, queue and assets as one argument."""
 
 from dataclasses import dataclass
 
@@ -15,11 +15,11 @@ class Parts:
     records: Records
     blobs: Blobs
     queue: Queue
-    places: Places  # where assets lie
+    places: Places  # of assets
 
 
 def connect(settings: Settings) -> Parts:
-    """Refuses a record of another version, and a Redis that may forget."""
+    """Open all parts. InvalidSetting: a database of another version, a Redis that evicts keys."""
     engine = database.connect(settings.database)
     database.check_at_head(engine)
     connection = queueing.connect(settings.redis)

@@ -1,8 +1,8 @@
-"""Outbox -> queue: the wake-up calls, which carry the keys of works and nothing else.
+"""Queues of ready works, filled from the outbox. An entry, a wake-up, is only the key of a work.
 
-`RedisQueue` hands them to RQ, which may lose everything without loss: the janitor wakes again what
-is ready. A job's id is its work's key, so a second wake-up of one work is at worst an id that
-nobody leases. `AtOnce` performs them in this process: for tests of rules and routes.
+`RedisQueue` uses RQ, which may lose entries: the janitor queues ready works again. A job's id is
+its work's key; a worker that receives a key twice cannot lease the work twice. `AtOnce` performs
+works in this process, for tests of rules and routes.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ from service.contract.plan.works import KINDS, QUEUES
 from service.works.records import Records
 from service.works.tables import outbox, work_rows
 
-FUNCTION = "workers.jobs.run"  # by name: the front door never imports the workers
-JOB_SECONDS = 24 * 3600  # our own deadlines are shorter; RQ must not have one of its own
+FUNCTION = "workers.jobs.run"  # by name, since the API never imports the workers
+JOB_SECONDS = 24 * 3600  # works have shorter deadlines; RQ's must never pass before them
 QUICK_SECONDS = 1.5
 _BATCH = 500
 _FOREIGN = "prescore:foreign"
@@ -30,38 +30,38 @@ _FOREIGN = "prescore:foreign"
 
 class Queue(Protocol):
     def flush(self, records: Records) -> int:
-        """Sends what the outbox holds; how many wake-ups."""
+        """Send the outbox's wake-ups; returns how many."""
         ...
 
     def wake(self, key: str, queue: str, *, first: bool = False) -> None: ...
 
     def missing(self, records: Records, before: float) -> list[tuple[str, str]]:
-        """(key, queue) of works planned before that time that are ready, and in no queue."""
+        """(key, queue) of ready works that were planned before that time and are in no queue."""
         ...
 
     def waiting(self) -> dict[str, int]:
-        """How many wake-ups each queue holds."""
+        """The number of wake-ups in each queue."""
         ...
 
     def foreign(self) -> int:
-        """How many entries were not ours."""
+        """The number of entries that were not from Prescore."""
         ...
 
     def ping(self) -> None:
-        """Raises where the queue is away."""
+        """Raise if the queue cannot be reached."""
         ...
 
 
 class AtOnce:
-    """Performs each wake-up as soon as it is sent, in the process that sends it."""
+    """Performs each work at once, in the process that sends its wake-up."""
 
     def __init__(self, perform: Callable[[str], None]) -> None:
         self._perform = perform
         self._performing = False
 
     def flush(self, records: Records) -> int:
-        """Returns when the outbox is empty: what a work releases is performed too."""
-        if self._performing:  # by what is being performed: the first call goes on
+        """Perform works until the outbox is empty, also those that a work releases."""
+        if self._performing:  # a work that is being performed called this; the outer call goes on
             return 0
         self._performing = True
         try:
@@ -87,7 +87,7 @@ class AtOnce:
         return 0
 
     def ping(self) -> None:
-        """It is never away."""
+        """Can always be reached."""
 
 
 def _taken(records: Records) -> Row[Any] | None:
@@ -111,7 +111,7 @@ class RedisQueue:
         }
 
     def flush(self, records: Records) -> int:
-        """Sends what the outbox holds; with Redis away it stays there for the janitor."""
+        """Send the outbox's wake-ups; if Redis does not answer they stay there for the janitor."""
         with records.reading() as connection:
             rows = connection.execute(sa.select(outbox).order_by(outbox.c.id).limit(_BATCH)).all()
         if not rows:
@@ -145,7 +145,7 @@ class RedisQueue:
         self._queues[queue].enqueue_job(job, at_front=first)
 
     def missing(self, records: Records, before: float) -> list[tuple[str, str]]:
-        """(key, queue) of works planned before that time that are ready, and in no queue."""
+        """(key, queue) of ready works that were planned before that time and are in no queue."""
         query = sa.select(work_rows.c.key, work_rows.c.queue).where(
             work_rows.c.status == "ready", work_rows.c.created_at < before
         )
@@ -158,11 +158,11 @@ class RedisQueue:
         ]
 
     def waiting(self) -> dict[str, int]:
-        """How many wake-ups each queue holds."""
+        """The number of wake-ups in each queue."""
         return {name: queue.count for name, queue in sorted(self._queues.items())}
 
     def note_foreign(self) -> None:
-        """Somebody put into our queues what is not ours."""
+        """Count an entry in the queues that is not from Prescore."""
         self.connection.incr(_FOREIGN)
 
     def ping(self) -> None:
@@ -174,12 +174,12 @@ class RedisQueue:
 
 
 def connect(url: str, timeout: float = QUICK_SECONDS) -> redis.Redis:
-    """A Redis that is away is no reason to keep anybody waiting: what it should hear can wait."""
+    """A connection with short timeouts: wake-ups can be sent later, so nobody waits for Redis."""
     return redis.Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout)
 
 
 def check(connection: redis.Redis) -> None:
-    """Refuses a Redis that may forget wake-ups at will."""
+    """Raise InvalidSetting if Redis may evict wake-ups."""
     policy = connection.config_get("maxmemory-policy").get("maxmemory-policy")
     if policy != "noeviction":
         raise InvalidSetting(

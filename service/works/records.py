@@ -1,7 +1,7 @@
-"""The record: rows of truth in SQL. Redis may lose everything; what stands here has happened.
+"""The record: the database, which has the only true state of works and runs; Redis may lose data.
 
-Works enter it by `intake`, are run through `leases` and come to an end there or by `endings`; what
-a change means for other works is `graph`, what it means for evaluations `history`.
+`intake` adds works, `leases` runs them, `leases` and `endings` end them; `graph` changes the works
+that depend on a changed work, `history` the runs.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
-_WRITER = 0x70726573  # PostgreSQL: the advisory lock of whoever writes
+_WRITER = 0x70726573  # PostgreSQL: the advisory lock of writers
 
 
 class Records:
@@ -22,8 +22,8 @@ class Records:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """One writer at a time, on either database: what a change means for others depends on
-        what they are at that moment, and the transactions are short.
+        """A transaction for writing. There is one writer at a time, since a change depends on the
+        state of other works at that moment; transactions are short.
         """
         with self.engine.begin() as connection:
             if self.engine.dialect.name == "postgresql":
@@ -32,13 +32,13 @@ class Records:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Sees one state of the record and never waits for a writer."""
+        """A transaction for reading, which sees one state and never waits for a writer."""
         with self._reader.begin() as connection:
             yield connection
 
     def add_new(self, connection: Connection, table: sa.Table, **values: Any) -> bool:
-        """Inserts the row unless its key is there already; True where it was inserted."""
+        """Insert a row unless its key exists; True if it was inserted."""
         insert = sqlite.insert if self.engine.dialect.name == "sqlite" else postgresql.insert
         statement = insert(table).values(**values).on_conflict_do_nothing()
-        inserted = statement.returning(*table.primary_key)  # a row count is not given everywhere
+        inserted = statement.returning(*table.primary_key)  # not every driver gives a row count
         return connection.execute(inserted).first() is not None

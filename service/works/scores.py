@@ -1,4 +1,4 @@
-"""The scores that works have brought, and which of them an evaluation shows."""
+"""The scores that works have computed, and which of them an evaluation shows."""
 
 from collections.abc import Container, Sequence
 
@@ -12,8 +12,8 @@ from service.contract.results import Estimated, EvaluationKept, Row, Scored
 
 
 def brought(rows: Sequence[Row], names: Container[str] | None = None) -> dict[str, ScoreOut]:
-    """By name, as the works summed them up: all of them, or those of these names, for a run may
-    have hundreds and show three.
+    """Scores by name, from works' summaries: all, or only `names`, since a run may have hundreds of
+    scores and show three.
     """
     found: dict[str, ScoreOut] = {}
     for row in rows:
@@ -27,13 +27,13 @@ def brought(rows: Sequence[Row], names: Container[str] | None = None) -> dict[st
 
 
 def estimated(rows: Sequence[Row]) -> dict[str, EstimateOut]:
-    """What the latest look at captions that are being decoded says of all of them, by metric."""
+    """Estimates by metric, from the latest look at the captions decoded so far."""
     looked = _looked(rows)
     return {} if looked is None else looked.estimate
 
 
 def expected(rows: Sequence[Row]) -> dict[str, ScoreOut]:
-    """The same as the scores that they will be."""
+    """The latest estimates as scores, by metric."""
     looked = _looked(rows)
     if looked is None:
         return {}
@@ -49,7 +49,7 @@ def _looked(rows: Sequence[Row]) -> Estimated | None:
 
 
 def shown(rows: Sequence[Row], request: EvaluationKept) -> dict[str, ScoreOut]:
-    """Those that were asked for by name, in gates too, and, for all pre-gen ones, the headline."""
+    """The scores requested by name or in gates and, for `all` pre-gen scores, the headline ones."""
     wanted: list[str] = []
     if request.checkpoint is not None:
         wanted += request.pregen if isinstance(request.pregen, list) else catalogue.HEADLINE

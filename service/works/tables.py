@@ -1,4 +1,4 @@
-"""The tables of the record. Times are seconds since 1970 in UTC; JSON is text."""
+"""The tables of the database. Times are seconds since 1970 in UTC; JSON is text."""
 
 import sqlalchemy as sa
 
@@ -90,7 +90,7 @@ outbox = sa.Table(
     sa.Column("first", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
-# `version` is that of the run itself, which counts its events; a dataset's is `dataset_version`.
+# `version` counts the run's events; the dataset's version is `dataset_version`.
 runs = sa.Table(
     "runs",
     metadata,
@@ -127,7 +127,7 @@ run_works = sa.Table(
     sa.Index(None, "work_key"),
 )
 
-# What an evaluation that has ended shows: boards and forecasts are made of these.
+# The scores that ended evaluations show: leaderboards and forecasts are made from these.
 score_rows = sa.Table(
     "scores",
     metadata,

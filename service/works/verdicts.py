@@ -1,6 +1,6 @@
-"""What becomes of an evaluation's gates, by its works and by what its request kept of the past.
+"""Verdicts on an evaluation's gates, from its works and the baselines in its request.
 
-An evaluation may end with its verdict, if it was asked to: what is left is not wanted.
+With `until: verdict`, an evaluation ends with its verdict, and unfinished works are canceled.
 """
 
 import json
@@ -31,14 +31,14 @@ from service.works.tables import runs
 NOT_FINITE = "its value is infinite or undefined"
 
 
-def tell_about(connection: Connection, keys: Iterable[str]) -> None:
-    """These works have ended: the runs that hold them are told, and may have a verdict now."""
-    for identity in history.tell_about(connection, keys):
+def update_runs(connection: Connection, keys: Iterable[str]) -> None:
+    """Update the runs of works that have ended; a run with `until: verdict` may end now."""
+    for identity in history.update_runs(connection, keys):
         end_if_decided(connection, identity)
 
 
 def end_if_decided(connection: Connection, identity: str) -> None:
-    """As soon as every gate has its verdict; with a work that failed, not before all have ended."""
+    """End a run with `until: verdict` if every gate is decided and no work has failed."""
     kept = connection.execute(
         sa.select(runs.c.request).where(runs.c.id == identity, runs.c.finished_at.is_(None))
     ).scalar()
@@ -50,12 +50,12 @@ def end_if_decided(connection: Connection, identity: str) -> None:
     rows = history.work_statuses(connection, identity)
     _, verdict = of(rows, request)
     if verdict is not None and all(row["status"] != "failed" for row in rows):
-        history.freeze(connection, identity, "succeeded")
-        graph.drop(connection, identity)
+        history.end_run(connection, identity, "succeeded")
+        graph.cancel_works(connection, identity)
 
 
 def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[GateOut], Verdict | None]:
-    """Each gate, and all of them together."""
+    """Each gate with its verdict, and the verdict on all gates."""
     asked = [gates.parse(text) for text in request.gates]
     if not asked:
         return [], None
@@ -79,9 +79,7 @@ def _evidence(
     found: Mapping[str, ScoreOut],
     expected: Mapping[str, ScoreOut],
 ) -> Evidence:
-    """What is known by now of the metrics that gates name: scores, or what they are expected to be,
-    and what was kept of the past.
-    """
+    """What is known so far of the metrics that gates name: scores or estimates, and baselines."""
     by_name = {row["name"]: row for row in rows}
     kept = request.baselines
     measured: dict[str, Measured] = {}
@@ -103,12 +101,12 @@ def _evidence(
 
 
 def _work(metric: str) -> str:
-    """The name of the work that brings it."""
+    """The name of the work that computes a metric."""
     return "pregen" if catalogue.metric(metric).family == "pregen" else catalogue.work_of(metric)
 
 
 def _lost(score: ScoreOut | None, row: Row | None) -> str | None:
-    """Why there is no number, nor will be."""
+    """Why a metric has no value and never will; None while it may get one."""
     if score is not None:
         return NOT_FINITE
     if row is None:
@@ -118,14 +116,14 @@ def _lost(score: ScoreOut | None, row: Row | None) -> str | None:
 
 def _end(row: Row) -> str:
     if row["status"] == "done":
-        return "there is none of these captions"
+        return "it has no value for these captions"
     reason = f": {json.loads(row['error'])['detail']}" if row["error"] else ""
     return f"the work {row['name']} is {row['status']}{reason}"
 
 
 def _compared(metric: str, row: Row | None) -> Compared | str | None:
     if row is None:
-        return "the baseline's captions have no scores of their own any more"
+        return "the scores of the baseline's single captions are no longer stored"
     if row["status"] != "done":
         return _end(row) if row["status"] in TERMINAL else None
     summed = results.of(row, results.Compared)
@@ -147,7 +145,7 @@ def _baseline(past: Past) -> Baseline:
 
 
 def _distrusted(names: Sequence[str], request: EvaluationKept) -> dict[str, str]:
-    """Metrics of which one sentence, said of every image, has more than people."""
+    """Metrics in which one sentence for all images scores better than people, with the reason."""
     health = request.health or {}
     trusted = set(catalogue.expand(request.trust))
     found = {}
@@ -155,8 +153,8 @@ def _distrusted(names: Sequence[str], request: EvaluationKept) -> dict[str, str]
         known = health.get(catalogue.metric(name).name)
         if known is not None and name not in trusted and _is_poor(name, known):
             found[name] = (
-                f"{name} cannot gate on this split: of it one sentence for all images has "
-                f"{known.constant:.4g}, people have {known.human:.4g} (`trust` lets it gate)"
+                f"{name} cannot be used in gates on this split: one sentence for all images scores "
+                f"{known.constant:.4g}, people {known.human:.4g} (`trust` allows it)"
             )
     return found
 

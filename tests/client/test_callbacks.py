@@ -163,7 +163,7 @@ def test_a_training_that_raised_is_abandoned(scored):
     callback = PrescoreCallback("run-7", export=Canonical(), **scored([]))
     callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
     callback.abandon()
-    with pytest.raises(prescore.InvalidArgument, match="over"):
+    with pytest.raises(prescore.InvalidArgument, match="has ended"):
         callback.run.checkpoint("x", step=1)
 
 
@@ -314,7 +314,7 @@ def test_lightnings_trainer_leaves_no_thread_when_it_raises(scored, lightning_ca
     with pytest.raises(ZeroDivisionError):
         _lightning_fit(callback, tmp_path, 4, fails_at=2)
     assert len(callback.run.results()) == 2
-    with pytest.raises(prescore.InvalidArgument, match="over"):
+    with pytest.raises(prescore.InvalidArgument, match="has ended"):
         callback.run.checkpoint("x", step=9)
 
 

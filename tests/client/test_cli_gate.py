@@ -206,7 +206,7 @@ def test_ctrl_c_ends_the_waiting_alone(service, shapes, captions):
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout) == (130, b"")
-    assert b"ev_1 goes on without us" in stderr
+    assert b"ev_1 goes on in the service" in stderr
     assert service.seen("POST", "cancel") == []
 
 
@@ -353,7 +353,7 @@ def test_a_job_that_is_tried_again_gets_a_new_run_where_the_last_decided_nothing
     with _ending(service, "ev_2", **_decided("passed")):
         result = gate()
     assert result.exit_code == 0
-    assert "ev_1 of this job ended without a verdict: submitting anew" in result.stderr
+    assert "ev_1 of this job ended without a verdict: submitting a new run" in result.stderr
     assert len(service.evaluations) == 2
 
 

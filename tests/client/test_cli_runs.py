@@ -160,7 +160,7 @@ def test_waiting_too_long_exits_3_and_leaves_the_run_going(service, shapes, pres
     options = ("--dataset", "shapes/test", "--wait", "--timeout", 0.2)
     result = prescore("submit", captions, *options, "--json")
     assert result.exit_code == 3
-    assert "ev_1 is still running after 0.2 s; it goes on without us" in result.stderr
+    assert "ev_1 is still running after 0.2 s; it goes on in the service" in result.stderr
     assert json.loads(result.stdout)["status"] == "running"
     assert service.evaluations["ev_1"]["status"] == "running"
 
@@ -474,7 +474,7 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(service, force):
     assert process.returncode == 130
     assert stdout == b""
     assert stderr.decode().splitlines()[-1] == (
-        "ev_1 goes on without us; watch it again: prescore watch ev_1; "
+        "ev_1 goes on in the service; watch it again: prescore watch ev_1; "
         "stop it: prescore cancel ev_1"
     )
     assert b"\x1b" not in stderr
@@ -494,7 +494,7 @@ def test_ctrl_c_while_waiting_after_submit_leaves_the_run_going_too(service, sha
     process.send_signal(signal.SIGINT)
     stderr = process.communicate(timeout=20)[1].decode()
     assert process.returncode == 130
-    assert "ev_1 goes on without us" in stderr
+    assert "ev_1 goes on in the service" in stderr
     assert service.seen("POST", "cancel") == []
 
 

@@ -129,7 +129,7 @@ def test_a_training_is_not_held_up_and_the_latest_wins(service, watch, saved, si
     assert all("left out" in steps[step].problem for step in (1, 2, 3))
     told = silenced()
     assert sum("no answer from" in text for text in told) == 1
-    assert sum("the first of step 1, are left out" in text for text in told) == 1
+    assert sum("older ones are left out, the first is step 1" in text for text in told) == 1
     assert len(told) == 2
 
 
@@ -161,9 +161,9 @@ def test_the_end_waits_so_long_and_says_what_goes_on_without_it(service, watch, 
         run.checkpoint(saved(1), step=1)
         _begun(service, 1)
     assert 0.3 <= time.monotonic() - begun < 2
-    assert silenced() == ["ev_1: not waited for any longer, going on without us"]
+    assert silenced() == ["ev_1: not waited for any longer; they go on in the service"]
     assert service.evaluations["ev_1"]["status"] == "running"
-    with pytest.raises(prescore.InvalidArgument, match="this watch is over"):
+    with pytest.raises(prescore.InvalidArgument, match="this watch has ended"):
         run.checkpoint(saved(2), step=2)
     assert len(run.results()) == 1
 
@@ -193,7 +193,7 @@ def test_ctrl_c_leaves_promptly_while_the_end_waits(service, watch, saved, silen
         thread.start()
     thread.join()
     assert time.monotonic() - begun < 5
-    assert silenced() == ["ev_1: not waited for any longer, going on without us"]
+    assert silenced() == ["ev_1: not waited for any longer; they go on in the service"]
 
 
 def test_without_a_service_the_end_is_no_later_than_its_patience(watch, service, saved, silenced):
@@ -316,7 +316,7 @@ def test_training_stops_when_scores_no_longer_improve(service, watch, saved, sil
         assert stopped == [False, False, False, True]
         assert not run.should_stop("cidr_d")
         assert not run.should_stop("cidr_d")
-    assert silenced() == ["should_stop: cidr_d is not among what is scored: cider_d"]
+    assert silenced() == ["should_stop: cidr_d is not among the scores: cider_d"]
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_training_stops_when_scores_no_longer_improve(service, watch, saved, sil
     [
         ({"url": "nowhere"}, "expected a URL"),
         ({"waiting": 0}, "at least 1 checkpoint, found 0"),
-        ({"post_gen": ["cider_d"]}, "unknown: post_gen; expected pregen, postgen"),
+        ({"post_gen": ["cider_d"]}, "unknown arguments: post_gen; expected pregen, postgen"),
     ],
 )
 def test_what_cannot_be_watched_is_told_at_once(watch, options, message):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from service.contract import findings
 from service.contract.errors import InvalidSetting
-from service.contract.findings import Finding, Probe, said
+from service.contract.findings import Finding, Probe, sentence
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.metrics.families import FAMILIES
@@ -66,7 +66,7 @@ def _devices(setting: str) -> Finding:
         chosen = devices.resolve(setting)
         torch.ones(1, device=chosen)
     except (InvalidSetting, RuntimeError) as error:
-        return Finding("devices", "unavailable", f"{there}; {said(error)}", needed=True)
+        return Finding("devices", "unavailable", f"{there}; {sentence(error)}", needed=True)
     return Finding("devices", "ok", f"{there}; models run on {chosen}")
 
 
@@ -79,7 +79,7 @@ def _gpus() -> str:
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
     except (RuntimeError, AssertionError) as error:
-        return f"no CUDA device: {said(error)}"
+        return f"no CUDA device: {sentence(error)}"
     found = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     return ", ".join(f"{gpu.name} with {_gigabytes(gpu.total_memory)}" for gpu in found)
 
@@ -158,7 +158,7 @@ def _jars() -> Finding:
 
         found = ", ".join(package_file(jar).name for jar in JARS)
     except (ImportError, OSError) as error:
-        return Finding("jars", "unavailable", said(error), _INSTALL, needed=True)
+        return Finding("jars", "unavailable", sentence(error), _INSTALL, needed=True)
     return Finding("jars", "ok", f"{found} of pycocoevalcap")
 
 
@@ -187,7 +187,7 @@ def _family(family: str, source: Source, toolbox: Toolbox, *, has_java: bool) ->
 def _reason(error: Exception) -> str:
     """Of a traceback in Java's last output only its end."""
     head, traceback, frames = str(error).partition("Traceback (most recent call last):")
-    return f"{head}{frames.strip().splitlines()[-1]}" if traceback else said(error)
+    return f"{head}{frames.strip().splitlines()[-1]}" if traceback else sentence(error)
 
 
 def _gigabytes(count: float) -> str:

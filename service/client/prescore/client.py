@@ -1,4 +1,4 @@
-"""The client: one short method for each thing that the service can do."""
+"""The client of the service: a method for each request."""
 # ruff: noqa: A002  `id` is the contract's word
 
 import json
@@ -35,7 +35,7 @@ from prescore.models import (
 )
 
 DEFAULT_URL = "http://127.0.0.1:8000"
-PATIENCE_SECONDS = 30.0  # a service that is started anew is back by then
+PATIENCE_SECONDS = 30.0  # a service that restarts answers again within this
 _JSON = {"Content-Type": "application/json"}
 IN_FLIGHT = 409  # the first attempt, whose answer was lost, is still being answered
 
@@ -50,9 +50,9 @@ class Client:
             evaluation = client.submit("flickr8k/test", checkpoint=digest)
             print(client.wait(evaluation.id).scores["cider_d"].value)
 
-    `url` is PRESCORE_URL or http://127.0.0.1:8000 if not given, `key` is PRESCORE_KEY. Every
-    request may be repeated without harm, and is, for at most `patience` seconds, while the service
-    cannot be reached or asks to come back later. Safe to share between threads.
+    Defaults: `url` is PRESCORE_URL or http://127.0.0.1:8000, `key` is PRESCORE_KEY. While the
+    service cannot be reached, or answers that it is busy, a request is repeated for at most
+    `patience` seconds; no repetition does anything twice. Safe to share between threads.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Client:
     # Checkpoints
 
     def upload_checkpoint(self, path: str | Path, progress: Progress | None = None) -> str:
-        """Its digest. A file that the service has is not sent: then `progress` is never called."""
+        """Send a file unless the service has it; returns its digest."""
         return uploads.store_checkpoint(self._transport, Path(path), progress)
 
     def has_checkpoint(self, digest: str) -> bool:
@@ -101,7 +101,7 @@ class Client:
     def add_dataset(
         self, name: str, bundle: str | Path, progress: Progress | None = None
     ) -> Dataset:
-        """A new version, or the one that has the same bytes. A folder goes as a tar made here."""
+        """Add a version, or find the one with the same bytes; a folder is sent as a tar."""
         body = bundles.body(Path(bundle))
         place = f"/v1/datasets/{segment(name)}"
         request = uploads.put(place, body, "application/x-tar", progress)
@@ -111,11 +111,11 @@ class Client:
         return paging.items(self._transport, Dataset, "/v1/datasets")
 
     def dataset(self, name: str) -> Dataset:
-        """By `name`, or `name@version`."""
+        """A dataset by `name` (its latest version) or `name@version`."""
         return self._get(Dataset, f"/v1/datasets/{segment(name)}")
 
     def fetch_captions(self, name: str, path: str | Path) -> None:
-        """A dataset's captions.jsonl, by `name` or `name@version`, into a file."""
+        """Download the captions.jsonl of a dataset, `name` or `name@version`, to `path`."""
         request = Request(
             "GET", f"/v1/datasets/{segment(name)}", headers={"Accept": "application/x-ndjson"}
         )
@@ -145,12 +145,12 @@ class Client:
         wait: int | None = None,
         idempotency_key: str | None = None,
     ) -> Evaluation:
-        """Start an evaluation of a `checkpoint` (its digest) or of `captions`, one of the two.
+        """Start an evaluation of either a `checkpoint` (its digest) or `captions`.
 
-        `captions` are {"image" or "image_id", "caption"}. What is not given is as the service
-        has it by default. `wait` asks it to hold its answer so many seconds for the first scores.
-        However often this has to be sent, one evaluation is started; with an `idempotency_key`
-        of your own (a CI run's id, say) so it is when your program is run again.
+        Each of `captions` is {"image" or "image_id", "caption"}. None means the service's default.
+        With `wait`, the service answers when the first scores exist, or after so many seconds.
+        However often the request is sent, one evaluation is started. Give an `idempotency_key`
+        (such as a CI run's id) so that a second start of your program gets the same evaluation.
         """
         fields = {
             "checkpoint": checkpoint,
@@ -187,7 +187,7 @@ class Client:
         labels: Mapping[str, str] | None = None,
         page_size: int | None = None,
     ) -> Iterator[Evaluation]:
-        """Those that match, fetched page by page as you go on."""
+        """The evaluations that match, fetched page by page during the iteration."""
         wanted = {"dataset": dataset, "status": status}
         wanted |= {f"label.{name}": value for name, value in (labels or {}).items()}
         wanted |= {"limit": None if page_size is None else str(page_size)}
@@ -195,7 +195,7 @@ class Client:
         return paging.items(self._transport, Evaluation, "/v1/evaluations", params)
 
     def cancel(self, id: str) -> Evaluation:
-        """Ask it to stop; one that has ended stays as it is."""
+        """Stop an evaluation; one that has ended stays as it is."""
         response = self._transport.send(Request("POST", f"{_evaluation(id)}/cancel"))
         return self._transport.parsed(Evaluation, response)
 
@@ -205,18 +205,18 @@ class Client:
         timeout: float | None = None,
         on_change: OnChange | None = None,
     ) -> Evaluation:
-        """The evaluation at its end, whatever that is; `TimedOut` after `timeout` seconds.
+        """The evaluation once it succeeded, failed or was canceled; `TimedOut` after `timeout` s.
 
-        `on_change` is called with the first state that is seen, and with every other one after it.
+        `on_change` is called with the first state that is seen and with each changed state.
         """
         return polling.wait(self._transport, Evaluation, _evaluation(id), timeout, on_change)
 
     def events(self, id: str, last_event_id: str | None = None) -> Iterator[Event]:
-        """What happens to it, each event once, until the end; or what came after an event."""
+        """An evaluation's events, each once, until its end; only those after `last_event_id`."""
         return events.listen(self._transport, f"{_evaluation(id)}/events", last_event_id)
 
     def pregen(self, id: str) -> dict[str, Score]:
-        """All its pre-gen scores."""
+        """All pre-gen scores of an evaluation, by name."""
         return self._get(PregenScores, f"{_evaluation(id)}/pregen").scores
 
     def captions(self, id: str) -> Iterator[Caption]:
@@ -228,12 +228,12 @@ class Client:
         return self._transport.send(request).content.decode("utf-8")
 
     def captions_coco(self, id: str) -> list[dict[str, Any]]:
-        """In the format of COCO's results files."""
+        """An evaluation's captions in the format of COCO's results files."""
         request = Request("GET", f"{_evaluation(id)}/captions", params={"format": "coco"})
         return self._transport.parsed(CocoResults, self._transport.send(request)).root
 
     def tokens(self, id: str, image: str) -> Tokens:
-        """How likely the model found each word of an image's references."""
+        """The model's log-probability and rank of each word of an image's references."""
         return self._get(Tokens, f"{_evaluation(id)}/tokens/{segment(image)}")
 
     def leaderboard(
@@ -244,7 +244,7 @@ class Client:
         split: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> Iterator[Standing]:
-        """A dataset's evaluations, the best first, fetched page by page as you go on."""
+        """A dataset's evaluations, the best first, fetched page by page during the iteration."""
         return self._board(Standing, dataset, "leaderboard", metric, split, labels)
 
     def history(
@@ -255,7 +255,7 @@ class Client:
         split: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> Iterator[Scored]:
-        """A metric over time, the latest first."""
+        """A dataset's evaluations with a metric's score, the latest first."""
         return self._board(Scored, dataset, "history", metric, split, labels)
 
     def compare(
@@ -266,8 +266,9 @@ class Client:
         metrics: Sequence[str] | None = None,
         timeout: float | None = None,
     ) -> Comparison:
-        """Two evaluations of the same images, image by image, at the comparison's end, whatever
-        that is; `TimedOut` after `timeout` seconds. Metrics are those that both show, unless named.
+        """Compare two evaluations of the same images; returns the comparison when it has ended.
+
+        By default all metrics that both have. Raises `TimedOut` after `timeout` seconds.
         """
         fields = {"a": a, "b": b, "metrics": _names("metrics", metrics)}
         request = Request("POST", "/v1/comparisons", headers=_JSON, body=_body(fields))
@@ -292,7 +293,7 @@ class Client:
         return paging.items(self._transport, model, f"/v1/datasets/{segment(dataset)}/{of}", params)
 
     def metrics(self) -> list[Metric]:
-        """The service's catalogue."""
+        """All metrics that the service knows."""
         return list(paging.items(self._transport, Metric, "/v1/metrics"))
 
     def _get(self, model: type[M], path: str) -> M:
@@ -328,10 +329,10 @@ def _submission(fields: Mapping[str, Any], wait: int, key: str) -> Request:
 
 
 def _body(fields: Mapping[str, Any]) -> bytes:
-    """Of those that are given."""
+    """The fields as JSON, without those that are None."""
     given = {name: value for name, value in fields.items() if value is not None}
     try:
-        # In ASCII: half a character in a caption reaches the service, which names its place.
+        # In ASCII: a lone surrogate in a caption reaches the service, which says where it stands.
         return json.dumps(given, allow_nan=False).encode("ascii")
     except (TypeError, ValueError) as error:
         raise InvalidArgument(f"the request cannot be written as JSON: {error}") from None

@@ -1,4 +1,4 @@
-"""The `prescore` command. Other distributions add theirs by entry points `prescore.commands`."""
+"""The `prescore` command. Other distributions add commands by entry points of one group."""
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points, version
@@ -17,7 +17,7 @@ GROUP = "prescore.commands"
 
 
 def build() -> typer.Typer:
-    """The whole command; what is installed beside the client decides what it holds."""
+    """The `prescore` command with every subcommand that is installed."""
     app = typer.Typer(
         name="prescore",
         help="Scores image captioners: pre-gen scores in seconds, post-gen scores as they come.",

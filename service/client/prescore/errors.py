@@ -1,14 +1,14 @@
-"""Every error of the client, by what its reader can do about it.
+"""Every error of the client, by what the reader can do about it.
 
     PrescoreClientError
-    ├── InvalidArgument   wrong on this side, nothing was sent: change the call (a ValueError too)
+    ├── InvalidArgument   a wrong argument, nothing was sent: change the call (also a ValueError)
     ├── Unreachable       no answer: look at the URL, the network, the service
-    ├── Refused           4xx: change the request; `errors` point at what in it
-    ├── ServiceError      5xx, or an answer that is none of Prescore's: tell the operator
-    └── TimedOut          the caller's patience is over; the run itself goes on
+    ├── Refused           4xx: change the request; `errors` point to the wrong fields
+    ├── ServiceError      5xx, or not an answer of Prescore: tell the operator
+    └── TimedOut          `timeout` is over; the run itself goes on
 
-A run that fails is none of these: its status says so. All of them can be
-pickled, since a training loop hands them from process to process.
+A run that fails raises none of these: its status says so. All of them can be
+pickled, since training programs send them between processes.
 """
 
 from prescore.models import FieldError, Problem, Run
@@ -34,12 +34,12 @@ class Unreachable(PrescoreClientError):
         return (
             f"no answer from {self.url} ({self.reason})\n"
             "Is the service running there (`prescore serve`), is PRESCORE_URL or --url right, "
-            "does a proxy or a firewall stand between?"
+            "does a proxy or a firewall block it?"
         )
 
 
 class _Answered(PrescoreClientError):
-    """An answer that is an error; `retry_after` in seconds, where the service gave one."""
+    """An error that the service answered; `retry_after` in seconds, if the service gave it."""
 
     def __init__(self, problem: Problem, retry_after: float | None = None) -> None:
         super().__init__(problem, retry_after)
@@ -94,7 +94,7 @@ class ServiceError(_Answered):
 
 
 class TimedOut(PrescoreClientError):
-    """`run` is as it was last seen."""
+    """`timeout` seconds were over before the run had ended; `run`: as it was last seen."""
 
     def __init__(self, run: Run, seconds: float) -> None:
         super().__init__(run, seconds)
@@ -104,5 +104,5 @@ class TimedOut(PrescoreClientError):
     def __str__(self) -> str:
         return (
             f"{self.run.id} is still {self.run.status} after {self.seconds:g} s; "
-            "it goes on without us"
+            "it goes on in the service"
         )

@@ -1,4 +1,4 @@
-"""For Hugging Face: `Trainer(callbacks=[PrescoreCallback("run-7", dataset=…, export=…)])`."""
+"""`Trainer(callbacks=[PrescoreCallback("run-7", dataset=…, export=…)])` for Hugging Face."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ except ModuleNotFoundError as error:
 class PrescoreCallback(TrainerCallback):
     """Scores the model whenever the trainer saves a checkpoint.
 
-    `export(model, path)` writes the model as a checkpoint of Prescore's, into a temporary file.
-    The numbers go into the trainer's `state.log_history`, as `prescore/cider_d` with the step of
-    their checkpoint, and to `on_scores(step, numbers)`, in the training's own thread. With
-    `stop_on`, a metric, training stops after `stop_after` checkpoints without an improvement, as
-    `Watch.should_stop` says. What else can be given is as for `prescore.watch`. A trainer does not
-    tell its callbacks of an exception: call `abandon` then.
+    `export(model, path)` writes the model as a Prescore checkpoint into a temporary file. The
+    scores go into the trainer's `state.log_history`, as `prescore/cider_d` with the step of their
+    checkpoint, and to `on_scores(step, numbers)`, called in the training's own thread. With
+    `stop_on`, a metric, training stops after `stop_after` checkpoints without an improvement
+    (`Watch.should_stop`). Other arguments are those of `prescore.watch`. A trainer does not tell
+    its callbacks of an exception: call `abandon` then.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class PrescoreCallback(TrainerCallback):
 
     @property
     def run(self) -> Watch | None:
-        """The watch of the training; of several processes, in the first alone."""
+        """The watch of this training; None in every process except the first."""
         return self._exporting.watch
 
     def on_train_begin(
@@ -54,8 +54,8 @@ class PrescoreCallback(TrainerCallback):
         del control
         if self._stops and args.world_size > 1:
             raise InvalidArgument(
-                "stop_on: expected one process, for the others are not told to stop; found "
-                f"{args.world_size}: ask `run.should_stop` in the first and tell them yourself"
+                "stop_on: expected one process, since other processes are not stopped; found "
+                f"{args.world_size}: call `run.should_stop` in the first and stop the others"
             )
         if state.is_world_process_zero:
             self._exporting.begin()
@@ -91,7 +91,7 @@ class PrescoreCallback(TrainerCallback):
         self._exporting.abandon()
 
     def _log(self, state: TrainerState) -> bool:
-        """Whether there was news."""
+        """Log the new numbers; whether there were any."""
         told = list(self._exporting.news())
         for step, numbers in told:
             named = {f"prescore/{name}": value for name, value in numbers.items()}

@@ -1,11 +1,11 @@
-"""For Lightning: `Trainer(callbacks=[PrescoreCallback("run-7", dataset=…, export=…)])`."""
+"""`Trainer(callbacks=[PrescoreCallback("run-7", dataset=…, export=…)])` for Lightning."""
 
 from typing import TYPE_CHECKING, Any
 
 from prescore.training.exporting import Export, Exporting
 from prescore.training.watching import Watch
 
-if TYPE_CHECKING:  # equal answers where Lightning is installed and where it is not
+if TYPE_CHECKING:  # the type checker finds the same with and without Lightning
     Callback = object
     LightningModule = Any
     Trainer = Any
@@ -20,12 +20,13 @@ else:
 
 
 class PrescoreCallback(Callback):
-    """Scores the model whenever the trainer saves a checkpoint; its loggers get the numbers.
+    """Scores the model whenever the trainer saves a checkpoint, and logs the scores.
 
-    `export(module, path)` writes the module as a checkpoint of Prescore's, into a temporary file.
-    The numbers are logged in the training's own thread, as `prescore/cider_d` at the step of their
-    checkpoint. With `stop_on`, a metric, training stops after `stop_after` checkpoints without an
-    improvement, as `Watch.should_stop` says. What else can be given is as for `prescore.watch`.
+    `export(module, path)` writes the module as a Prescore checkpoint into a temporary file. The
+    trainer's loggers get the scores in the training's own thread, as `prescore/cider_d` at the
+    step of their checkpoint. With `stop_on`, a metric, training stops after `stop_after`
+    checkpoints without an improvement (`Watch.should_stop`). Other arguments are those of
+    `prescore.watch`.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class PrescoreCallback(Callback):
 
     @property
     def run(self) -> Watch | None:
-        """The watch of the training; of several processes, in the first alone."""
+        """The watch of this training; None in every process except the first."""
         return self._exporting.watch
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

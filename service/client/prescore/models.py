@@ -1,4 +1,4 @@
-"""What the service answers, and what it lets choose, as types. Newer fields are left aside."""
+"""The service's answers and the choices in requests, as types; unknown fields are ignored."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,28 +10,28 @@ ENDED = frozenset({"succeeded", "failed", "canceled"})
 
 
 class Tokenizer(StrEnum):
-    """Of captions and references; `none`: they are tokens already."""
+    """How captions and references are split into words; `none`: they are tokens already."""
 
     PTB = "ptb"
     NONE = "none"
 
 
 class Idf(StrEnum):
-    """Whose document frequencies CIDEr takes: the whole split's, or the answered part's."""
+    """CIDEr's document frequencies: of the whole split, or of the images that have a caption."""
 
     DATASET = "dataset"
     SUBSET = "subset"
 
 
 class Until(StrEnum):
-    """When an evaluation with gates ends: with its last work, or with their verdict."""
+    """When an evaluation with gates ends: with its last work, or when all gates are decided."""
 
     DONE = "done"
     VERDICT = "verdict"
 
 
 class Answer(BaseModel):
-    """Words such as a status stay texts: a new one must not break a client that is there."""
+    """Base of all answers. A status stays text: a new status must not break an old client."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
 
@@ -85,7 +85,7 @@ class Score(Answer):
 
 
 class Pinned(Answer):
-    """The version of a dataset, and the split, that an evaluation holds on to."""
+    """The version of a dataset and the split that an evaluation uses."""
 
     name: str
     version: str = ""
@@ -97,7 +97,7 @@ class Pinned(Answer):
 
 
 class Oddity(Answer):
-    """Something that can be scored, but that somebody should look at."""
+    """A warning: something odd in the input that can be scored, but should be looked at."""
 
     code: str = ""
     image: str | None = None
@@ -105,7 +105,7 @@ class Oddity(Answer):
 
 
 class GateScore(Answer):
-    """What a gate held against what; `difference` is the value less the baseline."""
+    """One metric of a gate: its value and its baseline; `difference` is value - baseline."""
 
     value: float | None = None
     interval: tuple[float, float] | None = None
@@ -152,7 +152,7 @@ class Evaluation(Run):
 
 
 class Compared(Answer):
-    """One metric of two evaluations; the difference is a - b. None: not known, or infinite."""
+    """One metric of two evaluations; `difference` is a - b. None: not known, or infinite."""
 
     a: float | None
     b: float | None
@@ -163,7 +163,7 @@ class Compared(Answer):
 
 
 class Moved(Answer):
-    """An image on which the two differ much, with what each says of it."""
+    """An image on which two evaluations differ much; `a` and `b` are their captions."""
 
     image: str
     a: str
@@ -255,7 +255,7 @@ class Dataset(Answer):
 
 
 class Metric(Answer):
-    """One line of the service's catalogue; `reason` says why it is not available, if so."""
+    """A metric that the service knows; `reason` says why it is not available."""
 
     name: str
     family: str = ""
@@ -279,14 +279,14 @@ class Scored(Answer):
 
 
 class Standing(Scored):
-    """`rank` is shared by those whose intervals overlap that of the best of them."""
+    """A leaderboard's row; runs share a `rank` when their intervals overlap its best run's."""
 
     rank: int
     tied: bool = False
 
 
 class Event(Answer):
-    """One event of a run: `work`, `scores` or `end`. `id` is where a later listener resumes."""
+    """A run's event: `work`, `scores` or `end`. Give `id` as `last_event_id` to resume after it."""
 
     id: str = ""
     name: str

@@ -1,1 +1,1 @@
-"""Requests and answers: what stands in openapi.json."""
+"""Models of the HTTP interface's requests and answers; openapi.json is made from them."""

@@ -1,4 +1,4 @@
-"""Captions with their own scores, references word by word."""
+"""Captions with their own scores; references with the model's probability of each word."""
 
 from pydantic import BaseModel, Field
 
@@ -6,7 +6,7 @@ from service.contract.api.pages import Page
 
 
 class CaptionOut(BaseModel):
-    """One caption, and its own scores by the metrics that are done by now."""
+    """One caption, and its own scores by the metrics that are computed so far."""
 
     image: str
     caption: str
@@ -16,7 +16,9 @@ class CaptionOut(BaseModel):
 class CocoCaption(BaseModel):
     """An entry of COCO's results format."""
 
-    image_id: int | str = Field(description="The bundle's `id`; its `image` where it has none.")
+    image_id: int | str = Field(
+        description="The image's `id` in the bundle; its `image` where it has no `id`."
+    )
     caption: str
 
 
@@ -25,11 +27,11 @@ class TokenOut(BaseModel):
 
     word: str
     logp: float | None = Field(
-        description="The natural logarithm of the probability that the model gives it; null where "
-        "it gives none at all."
+        description="The natural logarithm of the model's probability of this word; null where the "
+        "probability is 0."
     )
-    rank: int = Field(description="How many words the model holds for likelier.")
-    top: str = Field(description="The model's own first choice.")
+    rank: int = Field(description="How many words have a higher probability.")
+    top: str = Field(description="The word with the highest probability.")
     top_logp: float | None
 
 

@@ -1,4 +1,4 @@
-"""Two evaluations held against each other."""
+"""A comparison of two evaluations."""
 
 from pydantic import BaseModel, Field
 
@@ -8,28 +8,28 @@ from service.contract.api.texts import ComparisonId, EvaluationId, Timestamp
 
 
 class ComparedOut(BaseModel):
-    """One metric of two evaluations. What cannot be known is null: of one image, of what is not
-    summed over images, of an infinite score.
+    """One metric of two evaluations. An unknown number is null: with one image only, for metrics
+    that are not sums over images, and for an infinite score.
     """
 
     a: float | None
     b: float | None
     difference: float | None = Field(description="a - b.")
     interval: tuple[float, float] | None = Field(
-        description="95 %, by drawing images anew, the same for both."
+        description="95 %, by bootstrap over images, the same images drawn for both."
     )
     p: float | None = Field(
-        description="How often chance alone sets two such systems so far apart, in either "
-        "direction: by exchanging, at random, what the two say of an image."
+        description="How often chance alone makes a difference this large, in either direction: by "
+        "exchanging at random the two captions of an image."
     )
     minimum_detectable: float | None = Field(
-        description="The difference that this dataset and these two would show (p < .05) in 80 of "
-        "100 cases."
+        description="The smallest difference that these images would show (p < .05) in 80 of 100 "
+        "cases."
     )
 
 
 class MovedOut(BaseModel):
-    """An image on which the two differ much: their captions, and what these score."""
+    """An image on which the two evaluations differ much: their captions, and their scores."""
 
     image: str
     a: str
@@ -44,7 +44,7 @@ class ImageCompared(BaseModel):
 
 
 class ComparisonOut(RunOut):
-    """Two evaluations held against each other, image by image; metrics as they are done."""
+    """A comparison of two evaluations, image by image; metrics appear as they are computed."""
 
     id: ComparisonId
     a: EvaluationId
@@ -53,8 +53,8 @@ class ComparisonOut(RunOut):
     works: list[WorkOut]
     scores: dict[str, ComparedOut]
     images: list[MovedOut] = Field(
-        description="Those that moved most by any of the metrics, beside what images usually move; "
-        "at the end."
+        description="The images that differ most by any of the metrics, relative to that metric's "
+        "usual difference; empty until the end."
     )
     error: RunProblem | None
     created_at: Timestamp

@@ -14,7 +14,7 @@ class SplitOut(BaseModel):
 
 
 class EncoderOut(BaseModel):
-    """What image features come from: a checkpoint's must equal its dataset's."""
+    """The encoder of image features: a checkpoint's must equal its dataset's."""
 
     name: str
     digest: str
@@ -32,7 +32,9 @@ class DatasetOut(BaseModel):
     version: str = Field(examples=["v1"])
     digest: Digest
     splits: dict[str, SplitOut]
-    features: FeaturesOut | None = Field(description="null: for scoring captions alone.")
+    features: FeaturesOut | None = Field(
+        description="null: the dataset can score only captions, no checkpoints."
+    )
     created_at: Timestamp
 
 
@@ -48,7 +50,7 @@ class ConfigOut(BaseModel):
 
 
 class CheckpointOut(BaseModel):
-    """What a checkpoint's header says."""
+    """A checkpoint, as its header describes it."""
 
     digest: Digest
     bytes: int
@@ -57,7 +59,7 @@ class CheckpointOut(BaseModel):
     parameters: int
     vocabulary_size: int
     encoder: EncoderOut
-    cached: list[CachedOut] = Field(description="Splits on which it has been scored already.")
+    cached: list[CachedOut] = Field(description="The splits on which it was scored.")
     created_at: Timestamp
 
 

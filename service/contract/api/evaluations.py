@@ -12,61 +12,66 @@ from service.contract.gates.gates import Verdict
 
 
 class GateScore(BaseModel):
-    """One metric that a gate names, and the baseline's; null is what is not known (yet). Until all
-    captions are scored, or for good where the verdict came before, it is an estimate.
+    """One metric that a gate names, and its baseline; null: not known, or not yet. Until all
+    captions are scored, or for ever where the verdict came earlier, `value` is an estimate.
     """
 
     value: float | None
     interval: tuple[float, float] | None
-    baseline: float | None = Field(description="Its value in the baseline.")
-    evaluation: str | None = Field(description="The baseline's id.")
-    difference: float | None = Field(description="The value less the baseline's.")
+    baseline: float | None = Field(description="The baseline's value.")
+    evaluation: str | None = Field(description="The id of the baseline's evaluation.")
+    difference: float | None = Field(description="value - baseline.")
     p: float | None = Field(
-        description="That chance alone makes such a difference (two-sided, by exchanging captions "
-        "of images); of `no_significant_drop`."
+        description="The probability that chance alone makes a difference this large (two-sided, "
+        "by "
+        "exchanging the captions of images); only for `no_significant_drop`."
     )
     minimum_detectable: float | None = Field(
-        description="The difference that this test finds 4 times in 5; of `no_significant_drop`."
+        description="The difference that this test finds in 4 of 5 cases; only for "
+        "`no_significant_drop`."
     )
 
 
 class ForecastCard(BaseModel):
-    """How far a forecast can be trusted, from the evaluations that it was learned from."""
+    """How far a forecast can be trusted, by the evaluations that it was learned from."""
 
     evaluations: int
     runs: int = Field(
         description="Training runs, told apart by the label `run`; without one, by `branch`; "
         "without either, by the checkpoints' architecture, cell and size."
     )
-    predictor: str = Field(description="The pre-gen metric that did best.")
+    predictor: str = Field(description="The pre-gen metric with the least error.")
     fit: Literal["line", "monotone"] = Field(
-        description="How the metric is drawn over the predictor, which is turned over where it is "
-        "a perplexity."
+        description="How the metric is fitted to the predictor, whose sign is changed where it is "
+        "a "
+        "perplexity."
     )
     range: tuple[float | None, float | None] = Field(
-        description="Of the predictor, in these evaluations; null: infinite."
+        description="The predictor's lowest and highest value in these evaluations; null: infinite."
     )
     error: float = Field(
-        description="Root mean square, about runs that were left out one at a time; every run "
-        "weighs the same."
+        description="The root mean square error, each run forecast from the others; every run has "
+        "the same weight."
     )
-    error_without: float = Field(description="The same of saying the other runs' mean.")
+    error_without: float = Field(
+        description="The root mean square error of forecasting the other runs' mean."
+    )
     rank_agreement: float | None = Field(
-        description="Spearman's rho of predictor and metric over all evaluations; 1 where better "
-        "goes with better; null where one of them is constant."
+        description="Spearman's rho of predictor and metric over all evaluations; 1: a better "
+        "predictor always means a better metric; null where one of them is constant."
     )
     rank_agreement_within: float | None = Field(
-        description="The same, ranks taken within each run; within each architecture where most "
-        "runs have one evaluation."
+        description="Spearman's rho with ranks taken within each run, or within each architecture "
+        "where most runs have one evaluation."
     )
     coverage: float | None = Field(
-        description="The share of evaluations that intervals from the other runs' errors covered; "
-        "null with two runs."
+        description="The share of evaluations inside the intervals that come from the other runs' "
+        "errors; null with two runs."
     )
 
 
 class ForecastOut(BaseModel):
-    """What a post-gen score will be; or why that cannot be said."""
+    """The forecast of a post-gen score, or the reason why there is none."""
 
     value: float | None
     interval: tuple[float, float] | None = Field(
@@ -86,7 +91,7 @@ class NoForecastOut(BaseModel):
 
 
 class GateOut(BaseModel):
-    """What was demanded, and what has become of it: null until it can be said."""
+    """A gate and its verdict; null until it is decided."""
 
     gate: str
     verdict: Verdict | None
@@ -95,46 +100,46 @@ class GateOut(BaseModel):
 
 
 class EstimateOut(BaseModel):
-    """A score of all captions, from those that have been decoded so far."""
+    """An estimate of the score of all captions, from the captions decoded so far."""
 
     value: float
     interval: tuple[float, float] | None = Field(
-        description="Where the score of all will lie, with 95 % for all looks together; null while "
-        "there are fewer than 100."
+        description="Where the score of all captions will lie, with 95 % for all looks together; "
+        "null while there are fewer than 100 captions."
     )
-    images: int = Field(description="How many have been decoded.")
+    images: int = Field(description="Images whose captions are decoded.")
     of: int
 
 
 class EvaluationOut(RunOut):
-    """A named set of works, and what has come out of them by now."""
+    """An evaluation: its works, and their results so far."""
 
     id: EvaluationId
     dataset: DatasetPinned
     checkpoint: Digest | None
     works: list[WorkOut]
     scores: dict[str, ScoreOut] = Field(
-        description="By metric, as they arrive: the post-gen ones, the pre-gen ones asked for by "
-        "name and, for `all`, the headline ones."
+        description="By metric, as they are computed: the post-gen scores, the pre-gen scores "
+        "requested by name and, for `all`, the headline ones."
     )
     warnings: list[WarningOut]
     gates: list[GateOut]
     verdict: Verdict | None = Field(
-        description="Once every gate has one: `failed` where any failed, else `not_comparable`, "
-        "else `undecided` where any is."
+        description="null until every gate has a verdict; `failed` where any gate failed, else "
+        "`not_comparable` or `undecided` where any is."
     )
     forecast: dict[str, ForecastOut] | NoForecastOut | None = Field(
         description="By post-gen metric, from the pre-gen scores and the evaluations that had "
-        "ended when this was submitted; null until the pre-gen scores are there, and where none "
-        "or no post-gen metrics were asked for."
+        "ended when this one was submitted; null until the pre-gen scores are computed, and where "
+        "pre-gen or post-gen metrics were not requested."
     )
     estimate: dict[str, EstimateOut] | None = Field(
-        description="By metric, while captions are decoded, as it stands after the latest part of "
-        "them; null where there are too few images for parts, or no pre-gen scores."
+        description="By metric, while captions are decoded, from the parts that are decoded; null "
+        "where there are too few images for parts, or no pre-gen scores."
     )
     health: dict[str, MetricHealth] | None = Field(
-        description="By metric, from the probes that had been run on this split when this was "
-        "submitted; null where none had."
+        description="By metric, from the probes that were finished on this split when this "
+        "evaluation was submitted; null where there were none."
     )
     error: RunProblem | None = Field(description="The first failure, once the status is `failed`.")
     labels: dict[str, str]

@@ -1,4 +1,4 @@
-"""One metric over a split's evaluations."""
+"""A leaderboard and a history: one metric of a split's evaluations."""
 
 from pydantic import BaseModel, Field
 
@@ -11,7 +11,7 @@ class Scored(BaseModel):
     """One metric of one evaluation."""
 
     evaluation: EvaluationId
-    checkpoint: Digest | None = Field(description="null: captions were sent.")
+    checkpoint: Digest | None = Field(description="null: captions were submitted.")
     value: float
     interval: tuple[float, float] | None
     labels: dict[str, str]
@@ -20,21 +20,23 @@ class Scored(BaseModel):
 
 class Standing(Scored):
     rank: int = Field(
-        description="The place of the best one whose interval this one's overlaps: ties within the "
-        "interval share it."
+        description="The place of the best evaluation whose interval this interval overlaps: tied "
+        "evaluations share a rank."
     )
     tied: bool
 
 
 class ScoreList(Page[Item]):
-    """One metric on one split. Only scores with one signature can be told apart by size."""
+    """One metric on one split. Only scores with the same signature are listed together."""
 
     dataset: DatasetPinned
     metric: str
     higher_is_better: bool | None
-    signature: str | None = Field(description="Of all that are listed; null where there are none.")
+    signature: str | None = Field(
+        description="The signature of all listed scores; null where there are none."
+    )
     others: dict[str, int] = Field(
-        description="How many evaluations are left out, by their signatures."
+        description="How many evaluations are left out, by their signature."
     )
 
 

@@ -1,4 +1,4 @@
-"""The training of a metric, as it is asked for and answered."""
+"""The training of a learned metric: request and answer."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
@@ -21,19 +21,24 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class CaptionerIn(Strict):
-    """Someone whose captions are told from people's."""
+    """A captioner whose captions the metric learns to tell from people's."""
 
     name: str = Field(min_length=1, max_length=100)
     evaluation: str | None = Field(
-        default=None, max_length=40, description="One on the same split: its captions."
+        default=None,
+        max_length=40,
+        description="An evaluation on the same split, whose captions are used.",
     )
     captions: list[CaptionIn] | None = Field(
-        default=None, min_length=1, max_length=1_000_000, description="Or these."
+        default=None,
+        min_length=1,
+        max_length=1_000_000,
+        description="The captions themselves, one for each image.",
     )
     trained_on: DatasetReference | None = Field(
         default=None,
-        description="The images that it was trained on, whose photos it may not be trained with "
-        "here; null where nobody says.",
+        description="The split that the captioner was trained on: its captions of these photos are "
+        "refused; null where it is not known.",
     )
 
     @model_validator(mode="after")
@@ -46,46 +51,58 @@ class CaptionerIn(Strict):
 class RatedIn(Strict):
     """A caption that people rated."""
 
-    image: str = Field(max_length=500, description="Its name, by which its photo is known.")
+    image: str = Field(max_length=500, description="The name of the image.")
     candidate: str = Field(max_length=10_000)
     references: list[str] = Field(min_length=1, max_length=100)
-    ratings: list[Finite] = Field(min_length=1, max_length=1000, description="Of each rater.")
+    ratings: list[Finite] = Field(
+        min_length=1, max_length=1000, description="One rating of each rater."
+    )
 
 
 class LearnedIn(Strict):
-    """What a metric is to be trained on: people's captions of a split, and captioners'."""
+    """Train a metric on people's captions of a split, and on captioners' captions."""
 
     dataset: DatasetReference
     captioners: list[CaptionerIn] = Field(
-        min_length=3, max_length=100, description="Of every image three must have said something."
+        min_length=3,
+        max_length=100,
+        description="At least three of them must have a caption of every image.",
     )
     stopping: list[RatedIn] | None = Field(
         default=None,
         min_length=1,
         max_length=1_000_000,
-        description="One half of the rated images ends the training, the other tests. Without, "
-        "parts of the split do, by how well people and captioners are told apart.",
+        description="One half of the rated images decides when the training stops, the other half "
+        "tests the metric. null: parts of the split do both, by how well people and captioners "
+        "are told apart.",
     )
     leave_out_rated: bool = Field(
-        default=False, description="Photos that are rated are left out, rather than refused."
+        default=False, description="Leave rated photos out of the training; else they are refused."
     )
     features: list[FeatureName] = Field(default=families.usual_features(), min_length=1)
     learner: Literal["network", "logistic", "boosting"] = Field(
         default="network",
-        description="The paper's network, one with no hidden layer, or boosted trees.",
+        description="The paper's network, a network without hidden layer, or boosted trees.",
     )
     learning_rate: Finite | None = Field(
-        default=None, ge=0, description="null: 0.001 (the paper's is 0.25), of boosting 0.1."
+        default=None, ge=0, description="null: 0.001 (0.25 in the paper); for boosting 0.1."
     )
     beta: Finite | None = Field(
-        default=None, ge=0, description="Of squared weights: 0.01; of squared leaves: 1."
+        default=None,
+        ge=0,
+        description="The weight of the L2 penalty; null: 0.01 for networks, 1 for the leaves of "
+        "trees.",
     )
     epochs: Whole = Field(
-        default=500, ge=1, le=10_000, description="At most so many, or so many trees."
+        default=500,
+        ge=1,
+        le=10_000,
+        description="The largest number of epochs; for boosting, of trees.",
     )
-    seed: Whole = Field(default=0, ge=0, lt=2**32, description="Of every draw.")
+    seed: Whole = Field(default=0, ge=0, lt=2**32, description="The seed of all random numbers.")
     tokenizer: TokenizerName = Field(
-        default=tokenizers.USUAL, description="As evaluations that ask for the metric must have it."
+        default=tokenizers.USUAL,
+        description="Evaluations with this metric must use the same tokenizer.",
     )
     deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
 
@@ -103,21 +120,23 @@ def _check_once(what: str, names: Sequence[str]) -> None:
 
 
 class TrainingOut(BaseModel):
-    """What a model was trained on."""
+    """The data that a model was trained on."""
 
     images: int
     captions: int
     captioners: dict[str, int | str] = Field(
-        description="How many images each was trained on, if anybody says."
+        description="How many images each captioner was trained on, where that is known."
     )
-    frequencies: dict[str, Any] = Field(description="The images that document frequencies count.")
-    inputs: dict[str, str] = Field(description="Digests of what it was made from.")
+    frequencies: dict[str, Any] = Field(
+        description="The images that the document frequencies are counted in."
+    )
+    inputs: dict[str, str] = Field(description="Digests of the files that it was trained on.")
 
 
 class ModelOut(BaseModel):
-    """A model's card."""
+    """The description of a trained metric (its model card)."""
 
-    features: dict[str, str] = Field(description="By name, how each is computed.")
+    features: dict[str, str] = Field(description="The signature of each feature, by name.")
     tokenizer: str
     learner: str
     recipe: dict[str, Any]
@@ -126,20 +145,21 @@ class ModelOut(BaseModel):
     epochs: int
     best_epoch: int
     kendall_c: dict[str, tuple[float | None, float | None]] = Field(
-        description="Kendall's tau c with what people say, or with who wrote it, where the "
-        "training stopped and where it was tested: of the metric, of each feature alone, and of "
-        "the metric without each."
+        description="Kendall's tau c with people's ratings, or with whether a person wrote the "
+        "caption, on the data that stopped the training and on the test data: of the metric, of "
+        "each feature alone, and of the metric without each feature."
     )
 
 
 class LearnedOut(RunOut):
-    """The training of a metric: a work, whose result evaluations can ask for."""
+    """The training of a metric, which evaluations can then use."""
 
     id: LearnedId
     dataset: DatasetPinned
     works: list[WorkOut]
     metric: str | None = Field(
-        description="What evaluations ask for, once it is there.", examples=["nneval@0123456789ab"]
+        description="The metric's name in requests; null until it is trained.",
+        examples=["nneval@0123456789ab"],
     )
     model: ModelOut | None
     warnings: list[WarningOut]

@@ -1,4 +1,4 @@
-"""The catalogue of metrics; health."""
+"""The catalogue of metrics, and the answer of `/livez` and `/readyz`."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ class MetricOut(BaseModel):
 
     name: str
     family: Stage
-    higher_is_better: bool | None = Field(description="null where neither is better.")
+    higher_is_better: bool | None = Field(description="null where neither direction is better.")
     range: tuple[float | None, float | None] = Field(description="null: no bound.")
     definition: str
     needs: list[str]

@@ -1,4 +1,4 @@
-"""Lists in pages."""
+"""A page of a list."""
 
 from typing import Generic, TypeVar
 
@@ -9,6 +9,4 @@ Item = TypeVar("Item")
 
 class Page(BaseModel, Generic[Item]):
     items: list[Item]
-    next: str | None = Field(
-        description="The `cursor` of the next page; null where this is the last one."
-    )
+    next: str | None = Field(description="The `cursor` of the next page; null on the last page.")

@@ -1,4 +1,4 @@
-"""Probes of a dataset."""
+"""The answer of `/v1/probes`: what metrics give to captions with a known quality."""
 
 from pydantic import BaseModel, Field
 
@@ -9,28 +9,30 @@ from service.contract.api.texts import ProbesId, Timestamp
 
 
 class ProbeRow(BaseModel):
-    """One row of a probe's table: scores, and what is lost beside the table's first row."""
+    """One row of a probe's table: scores, and how far they drop from the table's first row."""
 
     probe: str
     name: str
-    share: float | None = Field(description="Of tokens that were replaced.")
+    share: float | None = Field(description="The share of tokens that were replaced.")
     scores: dict[str, float | None]
     drop: dict[str, float | None]
-    sd: dict[str, float | None] = Field(description="Where scores are means.")
+    sd: dict[str, float | None] = Field(
+        description="The standard deviation, where scores are means."
+    )
     signatures: dict[str, str]
-    text: str = Field(description="The sentence, where the row is about one.")
+    text: str = Field(description="The sentence, where the row scores a single one.")
     note: str
     reason: str | None = Field(description="Why there are no scores.")
 
 
 class ProbesOut(RunOut):
-    """Probes of a dataset: a table for each, as they are done."""
+    """Probes of a dataset: a table for each probe that is done."""
 
     id: ProbesId
     dataset: DatasetPinned
     works: list[WorkOut]
     probes: dict[str, list[ProbeRow]]
-    health: dict[str, MetricHealth] | None = Field(description="null until all are done.")
+    health: dict[str, MetricHealth] | None = Field(description="null until all probes are done.")
     warnings: list[WarningOut]
     error: RunProblem | None
     created_at: Timestamp

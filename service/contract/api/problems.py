@@ -1,10 +1,10 @@
-"""What went wrong: with a request, with a run."""
+"""Errors of requests and of runs."""
 
 from pydantic import BaseModel, Field
 
 
 class FieldProblem(BaseModel):
-    """One thing that is wrong with a request, and where."""
+    """One error in a request, and its place."""
 
     pointer: str = Field(
         description="A JSON pointer (RFC 6901) into the body; or `/path/NAME`, `/query/NAME`, "
@@ -17,12 +17,16 @@ class Problem(BaseModel):
     """Why a request was refused (RFC 9457)."""
 
     type: str = Field(json_schema_extra={"format": "uri"})
-    title: str = Field(description="The status in words.")
-    status: int = Field(description="The status of the answer.")
-    code: str = Field(description="What programs may hold on to.", examples=["not_found"])
-    detail: str = Field(description="What was expected, what was found.")
-    request_id: str = Field(description="By which the log knows this request.")
-    errors: list[FieldProblem] = Field(description="Up to 100 places; none where there is no one.")
+    title: str = Field(description="The status as text.")
+    status: int = Field(description="The HTTP status of the answer.")
+    code: str = Field(
+        description="The kind of error, for programs; it does not change.", examples=["not_found"]
+    )
+    detail: str = Field(description="What was expected and what was found.")
+    request_id: str = Field(description="The request's id in the service's log.")
+    errors: list[FieldProblem] = Field(
+        description="Up to 100 places; empty where the error has no place."
+    )
 
 
 class RunProblem(BaseModel):

@@ -1,4 +1,4 @@
-"""What the HTTP interface is asked."""
+"""Bodies of the HTTP interface's requests."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -22,7 +22,7 @@ from service.contract.metrics import families, tokenizers
 
 
 def _whole(value: Any) -> Any:
-    """JSON tells 3 and 3.0 apart no more than JavaScript does."""
+    """3.0 as 3: JavaScript and JSON do not tell the two apart."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -30,13 +30,13 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 class Strict(BaseModel):
-    """Nothing unknown is passed over in silence, and no text is taken for a number."""
+    """Base of all requests: unknown fields are refused, and a text is never read as a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class CaptionIn(Strict):
-    """What a captioner says of one image."""
+    """A captioner's caption of one image."""
 
     image: str = Field(max_length=500, description="An image of the split, by its name or its id.")
     caption: str = Field(max_length=10_000)
@@ -45,26 +45,35 @@ class CaptionIn(Strict):
 class Decoding(Strict):
     """How captions are decoded from a checkpoint."""
 
-    beam: Whole = Field(default=3, ge=1, le=100, description="Its width; 1 is greedy.")
+    beam: Whole = Field(
+        default=3, ge=1, le=100, description="The beam's width; 1 is greedy decoding."
+    )
     min_words: Whole = Field(
-        default=4, ge=0, le=1000, description="A caption ends no earlier. At most `max_words`."
+        default=4,
+        ge=0,
+        le=1000,
+        description="Words that a caption has at least; no more than `max_words`.",
     )
     max_words: Whole = Field(default=50, ge=1, le=1000)
-    unk: bool = Field(default=False, description="Whether the word UNK may be said.")
+    unk: bool = Field(
+        default=False, description="Whether captions may contain the unknown word UNK."
+    )
 
 
 class BertScore(Strict):
-    """How `bertscore` weighs and scales."""
+    """Weights and scale of `bertscore`."""
 
     idf: bool = Field(
-        default=False, description="Tokens weigh by how few of the split's references have them."
+        default=False,
+        description="Weight each token by its inverse document frequency in the split's "
+        "references.",
     )
     baseline: float | None = Field(
         default=None,
         ge=0,
         lt=1,
-        description="The F-measure of unrelated sentences, as published for a model and layer: it "
-        "becomes 0, and 1 remains 1.",
+        description="The F-measure of unrelated sentences, as published for a model and layer. The "
+        "score is rescaled so that it becomes 0, and 1 stays 1.",
     )
 
 
@@ -72,21 +81,21 @@ ProbeName = Literal["human", "frequent", "rare", "swap", "random", "single"]
 
 
 class ProbeOptions(Strict):
-    """What is not as in the paper."""
+    """Options of single probes; null: as in the paper."""
 
     frequent: list[str] | Whole | None = Field(
-        default=None, description="Words, or how many of the most frequent ones."
+        default=None, description="Words, or how many of the most frequent words to replace."
     )
     swaps: list[tuple[str, str]] | None = Field(
-        default=None, description="Pairs of a word and what stands in its place."
+        default=None, description="Pairs of a word and its replacement."
     )
     objective: SearchedName = Field(
-        default="bleu_4", description="What the single sentence shall win."
+        default="bleu_4", description="The metric that the single sentence should score highest in."
     )
 
 
 class ProbesIn(Strict):
-    """A split whose own references show where metrics lie."""
+    """Probe metrics with the references of a split."""
 
     dataset: DatasetReference
     probes: list[ProbeName] = Field(
@@ -95,19 +104,19 @@ class ProbesIn(Strict):
     metrics: list[PostgenName] = Field(default=families.usual(), min_length=1)
     tokenizer: AnyTokenizerName = Field(
         default=tokenizers.USUAL,
-        description="`ptb` is for English; `regex`: words and marks in small letters; `character`: "
-        "every character; `none`: tokens already, split at blanks.",
+        description="`ptb`: for English; `regex`: words and punctuation in lower case; "
+        "`character`: every character; `none`: the text is tokens already, split at blanks.",
     )
     evaluation: str | None = Field(
         default=None,
         max_length=40,
-        description="One whose captions are held against people's.",
+        description="An evaluation whose captions are compared with people's.",
     )
     captions: list[CaptionIn] | None = Field(
         default=None,
         min_length=1,
         max_length=1_000_000,
-        description="Or these, one for each image.",
+        description="Captions to compare with people's, one for each image.",
     )
     options: ProbeOptions = ProbeOptions()
     deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
@@ -120,21 +129,21 @@ class ProbesIn(Strict):
 
 
 class ComparisonIn(Strict):
-    """Two evaluations of the same images."""
+    """Compare two evaluations of the same images."""
 
-    a: str = Field(max_length=40, description="An evaluation: the difference is this one's score…")
-    b: str = Field(max_length=40, description="… less this one's.")
+    a: str = Field(max_length=40, description="An evaluation; the difference is a - b.")
+    b: str = Field(max_length=40, description="An evaluation of the same images.")
     metrics: list[PostgenName | PregenName] | None = Field(
         default=None,
         min_length=1,
         description="Post-gen metrics, and pre-gen metrics that begin with `sum`, `mean` or "
-        "`geomean`. By default those that both evaluations show.",
+        "`geomean`. By default all that both evaluations have.",
     )
     deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
 
 
 class EvaluationIn(Strict):
-    """Either a checkpoint or captions, scored on one split of a dataset."""
+    """Score either a checkpoint or captions on one split of a dataset."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -160,12 +169,13 @@ class EvaluationIn(Strict):
     dataset: DatasetReference
     pregen: Literal["all"] | list[PregenName] | None = Field(
         default=None,
-        description="Pre-gen metrics, which need a checkpoint: all of them by default.",
+        description="Pre-gen metrics, which need a checkpoint. By default all, or none with "
+        "captions.",
     )
     postgen: list[ScoreName] = Field(
         default=families.usual(),
-        description="Post-gen metrics; `bleu` asks for all four, `nneval@` and the first digits "
-        "of a model's SHA-256 for that model's.",
+        description="Post-gen metrics; `bleu` stands for all four, and `nneval@` with the first "
+        "digits of a model's SHA-256 for the metric of that model.",
     )
     tokenizer: TokenizerName = Field(
         default=tokenizers.USUAL,
@@ -176,18 +186,18 @@ class EvaluationIn(Strict):
     subset: bool = Field(default=False, description="Allows captions for a part of the split.")
     idf: Literal["dataset", "subset"] = Field(
         default="dataset",
-        description="Where the document frequencies of `cider_d` and `cider` come from: from all "
-        "images of the split, so that a part's score is on the whole's scale, or from the images "
-        "that are answered alone. A score's signature tells which.",
+        description="The images in which `cider_d` and `cider` count document frequencies: all "
+        "images of the split, so that a part's score compares with the whole split's, or only "
+        "the images with a caption. A score's signature says which.",
     )
     bertscore: BertScore = BertScore()
     gates: list[GateText] = Field(
         default=[],
         max_length=50,
-        description="What the scores must be for the verdict `passed`; metrics named here are "
-        "added. `METRIC >= EXPRESSION` (or <=, >, <), linear in `baseline`; or "
+        description="Conditions on scores for the verdict `passed`; metrics named here are "
+        "computed too. `METRIC >= EXPRESSION` (or <=, >, <), linear in `baseline`; or "
         "`no_significant_drop(METRIC, ...)`: no metric of captions is worse than the baseline's, "
-        "tested image by image at 5 % (two-sided), each by itself.",
+        "tested image by image at 5 % (two-sided), each metric separately.",
         examples=[["cider_d >= baseline - 0.01", "no_significant_drop(bleu_4, meteor)"]],
     )
     baseline: Baseline | None = None
@@ -197,17 +207,20 @@ class EvaluationIn(Strict):
     )
     trust: list[PostgenName] = Field(
         default=[],
-        description="Metrics that gate although one sentence for all images has more of them than "
-        "people on this split (`health`); any other such metric leaves its gate `undecided`.",
+        description="Metrics that gates may use although one sentence for all images scores higher "
+        "than people on this split (`health`). The gate of any other such metric is `undecided`.",
     )
     labels: Labels = Field(
         default={},
         max_length=MAX_LABELS,
-        description="Any text pairs; lists are filtered by them.",
+        description="Any pairs of texts; lists can be filtered by them.",
         examples=[{"branch": "main"}],
     )
     deadline: Whole = Field(
-        default=3600, ge=1, le=7 * 24 * 3600, description="Seconds until what has not ended fails."
+        default=3600,
+        ge=1,
+        le=7 * 24 * 3600,
+        description="Seconds after which works that have not ended fail.",
     )
 
     @model_validator(mode="after")

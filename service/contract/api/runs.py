@@ -1,4 +1,4 @@
-"""What every run shows: its dataset, its works, its warnings."""
+"""Parts of every run's answer: dataset, works, warnings, events."""
 
 from pydantic import BaseModel, Field
 
@@ -7,7 +7,7 @@ from service.contract.plan.works import RunStatus, WorkStatus
 
 
 class DatasetPinned(BaseModel):
-    """One split of one version."""
+    """One split of one version of a dataset."""
 
     name: str
     version: str
@@ -21,20 +21,22 @@ class ProgressOut(BaseModel):
 
 
 class WorkOut(BaseModel):
-    """One computation of an evaluation."""
+    """One computation of a run."""
 
     name: str = Field(examples=["columns"])
     kind: str
     status: WorkStatus
     progress: ProgressOut
     attempts: int
-    seconds: float | None = Field(description="Of its last attempt; null before the first one.")
-    cached: bool = Field(description="It had been done already when this evaluation came.")
+    seconds: float | None = Field(
+        description="Seconds of the last attempt; null before the first one."
+    )
+    cached: bool = Field(description="The work was done before this run was submitted.")
     error: RunProblem | None
 
 
 class WarningOut(BaseModel):
-    """Something odd that can be scored."""
+    """Something odd in the input, which can still be scored."""
 
     code: str
     image: str | None
@@ -42,14 +44,14 @@ class WarningOut(BaseModel):
 
 
 class RunOut(BaseModel):
-    """A named set of works."""
+    """A run: a named set of works."""
 
     id: str
     status: RunStatus
 
 
 class WorkEvent(BaseModel):
-    """A work of the evaluation began, went on or ended."""
+    """The event `work`: a work began, made progress or ended."""
 
     name: str
     status: WorkStatus
@@ -59,6 +61,6 @@ class WorkEvent(BaseModel):
 
 
 class EndEvent(BaseModel):
-    """The evaluation has ended: nothing comes after this."""
+    """The event `end`: the evaluation has ended; no event follows."""
 
     status: RunStatus

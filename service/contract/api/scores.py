@@ -1,4 +1,4 @@
-"""Scores, and how far a metric can be trusted."""
+"""Scores, and the health of metrics: how far they can be trusted."""
 
 from collections.abc import Mapping
 from typing import Self
@@ -16,9 +16,9 @@ class ScoreOut(BaseModel):
         "is infinite or undefined."
     )
     family: Stage
-    higher_is_better: bool | None = Field(description="null where neither is better.")
+    higher_is_better: bool | None = Field(description="null where neither direction is better.")
     interval: tuple[float, float] | None = Field(
-        description="95 %, by drawing images anew; null where none is known."
+        description="95 %, by bootstrap over images; null where none is known."
     )
     signature: str = Field(description="How it was computed.")
 
@@ -30,7 +30,7 @@ class ScoreOut(BaseModel):
         signature: str | Mapping[str, str],
         interval: tuple[float, float] | None = None,
     ) -> Self:
-        """By a metric's name, or an alias of it; works sign all their scores alike, or each."""
+        """The score of a metric (or alias); `signature` is one for all scores, or one for each."""
         spec = catalogue.metric(name)
         return cls(
             value=finite(value),
@@ -42,25 +42,31 @@ class ScoreOut(BaseModel):
 
 
 class MetricHealth(BaseModel):
-    """How far a metric can be trusted on a split; null where nothing is known."""
+    """How far a metric can be trusted on a split; null: not known."""
 
-    human: float | None = Field(description="People's score against each other, leave one out.")
-    human_of_range: float | None = Field(description="The same, as a share of the range.")
-    constant: float | None = Field(description="What one sentence for all images earns.")
-    constant_of_range: float | None = Field(description="The same, as a share of the range.")
-    constant_of_human: float | None = Field(description="The same, as a share of people's score.")
+    human: float | None = Field(
+        description="The score of people's captions against the other references of the image."
+    )
+    human_of_range: float | None = Field(description="`human` as a share of the range.")
+    constant: float | None = Field(
+        description="The score of the best single sentence for all images."
+    )
+    constant_of_range: float | None = Field(description="`constant` as a share of the range.")
+    constant_of_human: float | None = Field(description="`constant` as a share of `human`.")
     rare_of_human: float | None = Field(
-        description="What is lost with rare words, as a share of people's score: near 0, the "
-        "metric is blind to them."
+        description="How far the score drops when rare words are replaced, as a share of `human`: "
+        "near 0, the metric does not see rare words."
     )
 
 
 class PregenOut(BaseModel):
-    scores: dict[str, ScoreOut] = Field(description="By metric, as many as are there by now.")
+    scores: dict[str, ScoreOut] = Field(description="By metric, all that are computed so far.")
 
 
 class ScoresEvent(BaseModel):
-    """A work brought these scores."""
+    """The event `scores`: a work has computed these scores."""
 
     scores: dict[str, float | None]
-    signature: str | dict[str, str] = Field(description="Of all of them, or of each.")
+    signature: str | dict[str, str] = Field(
+        description="One signature for all scores, or one for each."
+    )

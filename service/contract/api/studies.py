@@ -1,4 +1,4 @@
-"""A correlation study, as it is answered."""
+"""Correlation studies: how pre-gen metrics correlate with post-gen metrics."""
 
 from pydantic import BaseModel, Field
 
@@ -11,47 +11,50 @@ from service.contract.plan.works import RunStatus
 
 
 class StudyIn(Strict):
-    """A split whose finished evaluations of checkpoints are to be studied, the 200 latest."""
+    """Study the 200 latest finished evaluations of checkpoints on a split."""
 
     dataset: DatasetReference
     idf: Idf = Field(
         default="dataset",
-        description="CIDEr's document frequencies: of the split, or of each stratum alone.",
+        description="Where CIDEr counts document frequencies: in the split, or in each stratum.",
     )
     limit: Whole = Field(
         default=20,
         ge=0,
         le=1000,
-        description="Pre-gen metrics shown of each metric; the headline ones are always there.",
+        description="How many pre-gen metrics to show for each post-gen metric, besides the "
+        "headline ones.",
     )
     deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
 
 
 class CorrelationOut(BaseModel):
-    """How a pre-gen metric goes with a post-gen one."""
+    """How a pre-gen metric correlates with a post-gen metric."""
 
-    place: int = Field(description="By R², the highest first.")
+    place: int = Field(description="The rank by R², the highest first.")
     metric: str
-    r: float | None = Field(description="Pearson's, over strata of images of all models.")
+    r: float | None = Field(description="Pearson's r over the strata of images of all models.")
     r2: float | None
     p: float | None = Field(
-        description="For independent rows, which they are not: the same images are in five of them."
+        description="For independent rows. They are not independent: the same images are in five "
+        "rows."
     )
     spearman: float | None = Field(
-        description="The rank agreement of models over the whole split: does the metric say which "
-        "one is better? null where either is the same for all."
+        description="Spearman's rho of models over the whole split: does the pre-gen metric say "
+        "which "
+        "model is better? null where either metric is the same for all models."
     )
     spearman_p: float | None
-    models: int = Field(description="That the rank agreement is of.")
+    models: int = Field(description="How many models `spearman` is computed over.")
 
 
 class CorrelatedOut(BaseModel):
-    """A post-gen metric, and the pre-gen ones that go with it."""
+    """A post-gen metric, and the pre-gen metrics that correlate with it."""
 
-    rows: int = Field(description="Strata of images, 15 of each model, that have the metric.")
+    rows: int = Field(description="Strata of images with this metric, 15 of each model.")
     of_images: float | None = Field(
-        description="The share of its variance that lies between strata of images rather than "
-        "between models: R² is about that."
+        description="The share of the metric's variance that lies between strata of images and not "
+        "between models; R² measures mostly this."
     )
     reason: str | None = Field(description="Why there are no correlations.")
     correlations: list[CorrelationOut]
@@ -60,21 +63,23 @@ class CorrelatedOut(BaseModel):
 class RemainingOut(BaseModel):
     of: int
     remain: int
-    infinite: int = Field(description="Left out: infinite in some row.")
-    constant: int = Field(description="Left out: the same in all rows.")
+    infinite: int = Field(description="Metrics left out: infinite in some row.")
+    constant: int = Field(description="Metrics left out: the same in all rows.")
 
 
 class LeftOut(BaseModel):
     evaluation: EvaluationId
-    metric: str | None = Field(description="null: all of it.")
+    metric: str | None = Field(description="null: the whole evaluation is left out.")
     reason: str
 
 
 class StudyOut(BaseModel):
-    """One that has finished."""
+    """The result of a study."""
 
-    idf: Idf = Field(description="Where CIDEr counts documents.")
-    evaluations: list[EvaluationId] = Field(description="One for each model, the latest first.")
+    idf: Idf = Field(description="Where CIDEr counts document frequencies.")
+    evaluations: list[EvaluationId] = Field(
+        description="One evaluation of each model, the latest first."
+    )
     left_out: list[LeftOut]
     rows: int
     pregen: RemainingOut
@@ -90,16 +95,18 @@ class StudyUnderWay(BaseModel):
 
 
 class CorrelationsOut(BaseModel):
-    """What pre-gen scores say of post-gen ones on a split, by its own evaluations."""
+    """The latest correlation study of a split, and the one under way."""
 
     dataset: DatasetPinned
-    study: StudyOut | None = Field(description="The last one that finished.")
-    under_way: StudyUnderWay | None = Field(description="One of more evaluations.")
+    study: StudyOut | None = Field(description="The last study that finished.")
+    under_way: StudyUnderWay | None = Field(
+        description="A study of more evaluations that is under way."
+    )
     none_because: str | None = Field(description="Why there is too little to study.")
 
 
 class StudyRunOut(RunOut):
-    """A correlation study as it was asked for."""
+    """A correlation study that was requested."""
 
     id: StudyId
     dataset: DatasetPinned

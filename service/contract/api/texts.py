@@ -1,4 +1,4 @@
-"""The texts that requests and answers are made of, each with its pattern."""
+"""Names, ids and times in requests and answers, each with its pattern."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ SPLIT = rf"^{_NAME}(@v[0-9]{{1,9}})?/[^/@\x00-\x20]{{1,100}}$"
 
 
 def _like(pattern: str, expected: str) -> AfterValidator:
-    """Refuses with a message that a person understands, which a pattern is not."""
+    """A validator whose message says what was expected, instead of showing the pattern."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -64,8 +64,8 @@ DatasetReference = Annotated[
     _like(SPLIT, "name[@version]/split, such as flickr8k@v1/test"),
     _described(
         SPLIT,
-        "`name[@version]/split`; without a version, the latest one. The answer names the digest "
-        "that this was pinned to.",
+        "`name[@version]/split`; without a version, the latest one. The answer names the version "
+        "and the digest that it stands for.",
         "flickr8k@v1/test",
     ),
 ]
@@ -75,7 +75,7 @@ Label = Annotated[str, StringConstraints(max_length=500), _no_nul]
 LabelName = Annotated[str, StringConstraints(min_length=1, max_length=100), _no_nul]
 Labels = Annotated[
     dict[LabelName, Label],
-    WithJsonSchema(  # pydantic's own lets names pass that have a NUL
+    WithJsonSchema(  # pydantic's own schema allows names with a NUL
         {
             "type": "object",
             "propertyNames": {"minLength": 1, "maxLength": 100, "pattern": _NO_NUL},
@@ -84,7 +84,7 @@ Labels = Annotated[
         }
     ),
 ]
-# How the ids of each kind of run begin.
+# The prefix of each kind of run's ids.
 EVALUATION, COMPARISON, PROBES, LEARNED, STUDY = "ev", "cp", "pb", "ln", "st"
 _IN_ID = "[A-Za-z0-9_-]{1,37}"
 RUN_ID = re.compile(f"[a-z]{{2}}_{_IN_ID}")  # of any kind
@@ -96,7 +96,7 @@ def run_id(prefix: str) -> str:
 
 EVALUATION_ID = run_id(EVALUATION)
 EvaluationId = Annotated[
-    str, Field(json_schema_extra={"pattern": EVALUATION_ID}, description="Where to ask for it.")
+    str, Field(json_schema_extra={"pattern": EVALUATION_ID}, description="The id in the run's URL.")
 ]
 GateText = Annotated[str, StringConstraints(min_length=1, max_length=gates.MAX_LENGTH)]
 _BASELINE = rf"^(best|{EVALUATION_ID[1:-1]}|[^=\x00]{{1,100}}=[^\x00]{{0,500}})$"
@@ -105,32 +105,32 @@ Baseline = Annotated[
     _like(_BASELINE, "a label such as branch=main, an evaluation's id, or best"),
     _described(
         _BASELINE,
-        "What `baseline` in gates stands for, on this split of this version: the latest evaluation "
-        "with a label, one by its id, or the best one so far, metric by metric.",
+        "What `baseline` in gates means: on this split of this version, the latest evaluation with "
+        "a label, the evaluation with an id, or for each metric the best one so far.",
         "branch=main",
     ),
 ]
 PROBES_ID = run_id(PROBES)
 ProbesId = Annotated[
-    str, Field(json_schema_extra={"pattern": PROBES_ID}, description="Where to ask for them.")
+    str, Field(json_schema_extra={"pattern": PROBES_ID}, description="The id in the run's URL.")
 ]
 LEARNED_ID = run_id(LEARNED)
 LearnedId = Annotated[
-    str, Field(json_schema_extra={"pattern": LEARNED_ID}, description="Where to ask for it.")
+    str, Field(json_schema_extra={"pattern": LEARNED_ID}, description="The id in the run's URL.")
 ]
 COMPARISON_ID = run_id(COMPARISON)
 ComparisonId = Annotated[
-    str, Field(json_schema_extra={"pattern": COMPARISON_ID}, description="Where to ask for it.")
+    str, Field(json_schema_extra={"pattern": COMPARISON_ID}, description="The id in the run's URL.")
 ]
 STUDY_ID = run_id(STUDY)
 StudyId = Annotated[
-    str, Field(json_schema_extra={"pattern": STUDY_ID}, description="Where to ask for it.")
+    str, Field(json_schema_extra={"pattern": STUDY_ID}, description="The id in the run's URL.")
 ]
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
 def rfc3339(seconds: float) -> str:
-    """RFC 3339 in UTC, from the record's seconds."""
+    """Seconds since 1970, as the database has them, as RFC 3339 in UTC."""
     return (
         datetime.fromtimestamp(seconds, UTC)
         .isoformat(timespec="milliseconds")
@@ -138,7 +138,7 @@ def rfc3339(seconds: float) -> str:
     )
 
 
-# What is no metric's name is refused by the catalogue, which suggests the nearest ones.
+# The catalogue refuses unknown names of metrics and suggests the nearest ones.
 _TIERS = (
     catalogue.AGGREGATES,
     (*catalogue.AGGREGATES, catalogue.JOIN),

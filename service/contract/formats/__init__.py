@@ -1,1 +1,1 @@
-"""The files that people bring, read without numpy: bundles, checkpoint headers, outputs."""
+"""Readers of users' files without numpy: dataset bundles, checkpoint headers, captions."""

@@ -1,7 +1,7 @@
-"""What a canonical checkpoint says of itself: judged before a single tensor is touched.
+"""Reads and checks the header of a canonical checkpoint, without reading a tensor.
 
-Standard library and pydantic alone, so that the API can refuse a wrong file at once, with the
-reason, and without allocating anything that the file asks for.
+Needs only the standard library and pydantic, so that the API can refuse a wrong file at once, with
+a reason, and without allocating the sizes that the file claims.
 """
 
 import json
@@ -25,12 +25,12 @@ from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.words import TOKENIZERS, Tokenizer
 
 FORMAT = "1"
-EDGE, UNK = 0, 1  # the ids of START and END (one token), and of every unknown word
+EDGE, UNK = 0, 1  # ids: START and END share one token; UNK stands for unknown words
 DTYPES = ("F32", "F16", "BF16")
 MAX_VOCABULARY = 250_000
 MAX_WORD_BYTES = 256
 MAX_METADATA = 64
-MAX_METADATA_BYTES = 100_000  # each of them, the vocabulary apart
+MAX_METADATA_BYTES = 100_000  # of each entry, except the vocabulary
 
 Architecture = Literal["init", "pre", "par", "merge"]
 ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
@@ -46,7 +46,7 @@ class Config(BaseModel):
 
 
 class Encoder(BaseModel):
-    """Where image features come from; compared for equality with the dataset's."""
+    """The encoder of image features, which must equal the dataset's."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -59,14 +59,14 @@ class Encoder(BaseModel):
 
 @dataclass(frozen=True)
 class Description:
-    """Everything that a checkpoint says of its captioner, the weights apart."""
+    """A checkpoint's captioner, without the weights."""
 
     architecture: Architecture
     config: Config
     vocabulary: tuple[str, ...]
     tokenizer: Tokenizer
     encoder: Encoder
-    notes: Mapping[str, str] = field(default_factory=dict)  # metadata beyond the contract's
+    notes: Mapping[str, str] = field(default_factory=dict)  # other metadata
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def read(path: Path) -> CheckpointHeader:
 
 
 def judge(stream: IO[bytes], file_bytes: int) -> CheckpointHeader:
-    """Reads the header alone; raises the InvalidCheckpoint that names what is wrong."""
+    """Read only the header; raises an InvalidCheckpoint that says what is wrong."""
     header = safetensors_header.read(stream, file_bytes)
     metadata = _known_metadata(header.metadata)
     _one_of(metadata, "prescore", (FORMAT,))
@@ -102,7 +102,7 @@ def judge(stream: IO[bytes], file_bytes: int) -> CheckpointHeader:
 
 
 def widths(architecture: str, size: int) -> tuple[int, int]:
-    """(input of the RNN, input of the output layer): i and o of the tensors' shapes."""
+    """Input sizes of the RNN and of the output layer: i and o in the tensors' shapes."""
     return {
         "init": (size, size),
         "pre": (size, size),
@@ -112,7 +112,7 @@ def widths(architecture: str, size: int) -> tuple[int, int]:
 
 
 def shapes(architecture: str, config: Config, vocabulary_size: int) -> Shapes:
-    """Name and shape of every tensor of such a checkpoint; all matrices are (in, out)."""
+    """Names and shapes of a checkpoint's tensors; all matrices are (in, out)."""
     s, D, V = config.size, config.feature_size, vocabulary_size
     i, o = widths(architecture, s)
     result: Shapes = {
@@ -133,7 +133,7 @@ def shapes(architecture: str, config: Config, vocabulary_size: int) -> Shapes:
 
 
 def metadata_of(description: Description) -> dict[str, str]:
-    """What `judge` reads, written."""
+    """The metadata that `judge` reads."""
     return {
         **description.notes,
         "prescore": FORMAT,

@@ -1,4 +1,4 @@
-"""What content is called by: the SHA-256 of its bytes."""
+"""Digests: the SHA-256 of a file's bytes, as `sha256:` and 64 hex digits."""
 
 import hashlib
 import re

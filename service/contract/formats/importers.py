@@ -1,4 +1,4 @@
-"""Captions as others publish them, read into bundle items: Flickr8k, Karpathy, COCO."""
+"""Reads published datasets as bundle items: Flickr8k, Karpathy's files, COCO."""
 
 import gzip
 import re
@@ -89,7 +89,7 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Split at line feeds alone: a caption may hold other line separators."""
+    """Lines, split only at line feeds: a caption may contain other line separators."""
     with _open(path) as stream:
         for number, line in enumerate(stream, start=1):
             try:

@@ -1,23 +1,23 @@
-"""Someone's outputs, a caption an image: what does not fit is refused, what is odd is said."""
+"""A captioner's outputs: errors are refused, odd captions get warnings."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_TOLD = 1000  # warnings of one file
-LONGEST_PARSED = 80  # words: a parser's time grows with their cube, 200 take 2 minutes
+MAX_WARNINGS = 1000  # of one file
+LONGEST_PARSED = 80  # words: a parser needs cubic time, 2 minutes for 200 words
 _SEPARATORS = frozenset("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _UNKNOWN = frozenset({"unk", "<unk>", "[unk]", "<unknown>"})
 _MUCH_UNKNOWN = 0.05  # of all words
-_COPIED = 0.5  # of all captions; people seldom write the same twice
-_VARIED, _FEW = 0.5, 20  # references are half as varied as captions, of so many at least
+_COPIED = 0.5  # of all captions; people seldom write the same caption twice
+_VARIED, _FEW = 0.5, 20  # references have half as many different texts, with at least 20 images
 
 
 @dataclass(frozen=True)
 class Arranged:
-    """`pairs` are [place in the split, caption] in the split's order; `problems` are JSON pointers
-    with what is wrong there, and where there are some, nothing else holds.
+    """`pairs` are (place in the split, caption) in the split's order; `problems` are (JSON pointer,
+    what is wrong there). Where there are problems, there are no pairs.
     """
 
     pairs: Sequence[tuple[int, str]] = ()
@@ -33,8 +33,8 @@ def arrange(
     *,
     subset: bool,
 ) -> Arranged:
-    """`given`: images, by a name or an id of `places`, and their captions; `of` names the split."""
-    found: dict[int, int] = {}  # place -> the first caption that answers it
+    """`given`: (name or id of an image, caption); `of`: the split's name for messages."""
+    found: dict[int, int] = {}  # place -> index of its first caption
     problems: list[tuple[str, str]] = []
     for index, (image, _) in enumerate(given):
         place = places.get(image)
@@ -57,7 +57,7 @@ def arrange(
     order = sorted(found)
     pairs = [(place, given[found[place]][1]) for place in order]
     images = [given[found[place]][0] for place in order]
-    return Arranged(pairs=pairs, warnings=list(_warnings(pairs, images, references))[:MAX_TOLD])
+    return Arranged(pairs=pairs, warnings=list(_warnings(pairs, images, references))[:MAX_WARNINGS])
 
 
 def _warnings(
@@ -65,9 +65,9 @@ def _warnings(
     images: Sequence[str],
     references: Sequence[Sequence[str]],
 ) -> Iterator[dict[str, Any]]:
-    """What is odd but can be scored: of all captions first, then of single ones."""
+    """Warnings on all captions together, then on single captions."""
     captions = [caption for _, caption in pairs]
-    yield from _of_all(captions, [references[place] for place, _ in pairs])
+    yield from _overall_warnings(captions, [references[place] for place, _ in pairs])
     for image, caption in zip(images, captions, strict=True):
         if not caption.strip():
             yield _warning("empty_caption", "it scores 0", image)
@@ -82,7 +82,7 @@ def _warnings(
             yield _warning("long_caption", detail, image)
 
 
-def _of_all(
+def _overall_warnings(
     captions: Sequence[str], references: Sequence[Sequence[str]]
 ) -> Iterator[dict[str, Any]]:
     if len(captions) == 1:
@@ -102,7 +102,7 @@ def _of_all(
 
 
 def _swapped(captions: Sequence[str], references: Sequence[Sequence[str]]) -> bool:
-    """Captioners repeat themselves, people do not; and a captioner writes one caption an image."""
+    """Whether the references look like captions: only one an image, and many the same."""
     if len(captions) < _FEW or any(len(people) > 1 for people in references):
         return False
     theirs = len({people[0] for people in references})

@@ -1,8 +1,8 @@
-"""Reads and judges the header of a safetensors file, with the standard library alone.
+"""Reads and checks the header of a safetensors file, with the standard library alone.
 
-The bytes are hostile. Sizes are capped and structure is counted *before* anything is parsed, so
-that refusing costs little: under a second and under 64 MB, whatever the file claims. What is
-accepted here is accepted by the official library too; the reverse need not hold.
+The file may be an attack. Sizes are limited and structure is counted *before* anything is parsed,
+so that a refusal takes under a second and under 64 MB, whatever the file claims. What is accepted
+here is accepted by the official library too, but not the reverse.
 """
 
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from service.contract.errors import (
 from service.contract.formats import strict_json
 
 MAX_HEADER_BYTES = 4_000_000  # 280,000 words of 9 letters; the official library takes 100 MB
-MAX_STRUCTURE = 20_000  # braces, commas, digits … outside strings: a canonical one has some 700
-MAX_TENSOR_BITS = 2**63  # others count in 64 bits, and multiply before they meet a 0
+MAX_STRUCTURE = 20_000  # characters outside strings (braces, digits …): a canonical header has 700
+MAX_TENSOR_BITS = 2**63  # other readers count in 64 bits, and multiply before they reach a 0
 DTYPE_BYTES: Mapping[str, int] = {
     "F64": 8,
     "F32": 4,
     "F16": 2,
     "BF16": 2,
-    "I64": 8,  # these three: in files of ours, never in a checkpoint
+    "I64": 8,  # these three are in files of Prescore, never in a checkpoint
     "U32": 4,
     "U16": 2,
 }
@@ -49,7 +49,7 @@ class SafetensorsHeader:
 def read(
     stream: IO[bytes], file_bytes: int, max_header_bytes: int = MAX_HEADER_BYTES
 ) -> SafetensorsHeader:
-    """Reads no more than the header from `stream`; `file_bytes` is the whole file's length."""
+    """Read only the header from `stream`; `file_bytes` is the length of the whole file."""
     raw = _header_bytes(stream, file_bytes, max_header_bytes)
     _check_structure(raw)
     text = _decoded(raw)
@@ -64,8 +64,8 @@ def read(
 def string_list(text: str, at_most: int) -> list[str]:
     """A metadata entry that is a JSON list of strings and nothing else.
 
-    JSON costs memory by structure, not by length, so it is counted before it is parsed.
-    Raises NotJson, and HeaderTooLarge where there are more than `at_most`.
+    Parsed JSON needs memory by its structure, not its length, so the structure is counted first.
+    Raises NotJson, or HeaderTooLarge where there are more than `at_most` strings.
     """
     structure = _outside_strings(text.encode(), at_most)
     if structure.count(b"[") != 1 or structure.strip(b" \t\r\n[],"):
@@ -74,7 +74,7 @@ def string_list(text: str, at_most: int) -> list[str]:
 
 
 def _outside_strings(text: bytes, max_strings: int) -> bytes:
-    """What JSON text holds outside its string literals: its structure, numbers and words."""
+    """JSON text without its string literals: its structure, numbers and constants."""
     bare = text.replace(rb"\\", b"").replace(rb"\"", b"")
     strings = bare.count(b'"') // 2
     if strings > max_strings:
@@ -124,7 +124,9 @@ def _decoded(raw: bytes) -> str:
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        value: dict[str, Any] = strict_json.parse(text)  # it begins with a brace
+        value: dict[str, Any] = strict_json.parse(
+            text
+        )  # `_header_bytes` has checked that it begins with a brace
     except strict_json.NotJson as error:
         raise HeaderMalformed(f"header: {error}", pointer=error.where[:100] or None) from None
     return value
@@ -174,12 +176,12 @@ def _bytes_of(name: str, tensor: TensorEntry) -> int:
 
 
 def _check_layout(tensors: Mapping[str, TensorEntry], data_bytes: int) -> None:
-    """Tensors must fill the data part exactly: no hole, no overlap, nothing behind the last."""
+    """Tensors must fill the data part exactly: no gap, no overlap, nothing after the last."""
     position = 0
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].end)):
         if tensor.start != position:
             problem = (
-                "overlaps the tensor before it" if tensor.start < position else "comes after a hole"
+                "overlaps the tensor before it" if tensor.start < position else "comes after a gap"
             )
             raise TensorLayout(
                 f"tensor {name!r:.100} {problem}: "
@@ -195,5 +197,5 @@ def _check_layout(tensors: Mapping[str, TensorEntry], data_bytes: int) -> None:
     if position != data_bytes:
         raise TensorLayout(
             f"the tensors take {position} bytes, but {data_bytes} follow the header: "
-            + ("the file is cut off" if data_bytes < position else "there is something behind them")
+            + ("the file is cut off" if data_bytes < position else "other bytes come after them")
         )

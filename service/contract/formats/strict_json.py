@@ -1,4 +1,4 @@
-"""JSON as the strictest readers take it, so that no two readers see two different things."""
+"""Strict JSON: text that different JSON readers could read differently is refused."""
 
 import json
 import math
@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 from service.contract.errors import RequestRefused
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # nothing else can make a lone one
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # only these can make a lone surrogate
 
 
 class NotJson(ValueError):
-    """`where` is the JSON pointer of what is wrong, as far as that is known."""
+    """`where` is the JSON pointer of the error, as far as it is known."""
 
     def __init__(self, detail: str, where: str = "") -> None:
         super().__init__(detail)
@@ -22,7 +22,7 @@ class NotJson(ValueError):
 
 
 def parse(text: str) -> Any:
-    """No duplicate keys, no NaN, no infinity, no lone surrogates, no endless nesting; NotJson."""
+    """Parse JSON; NotJson on duplicate keys, NaN, infinity, lone surrogates, too deep nesting."""
     try:
         value = json.loads(
             text,
@@ -43,7 +43,7 @@ def parse(text: str) -> Any:
 
 
 def line_object(number: int, line: bytes, refused: type[RequestRefused]) -> dict[str, Any]:
-    """The JSON object in a line of a file; `refused` says which line it is, and where in it."""
+    """The JSON object in a file's line; raises `refused` with line and field."""
     try:
         value = parse(line.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -57,7 +57,7 @@ def line_object(number: int, line: bytes, refused: type[RequestRefused]) -> dict
 
 
 def finite(value: Any) -> Any:
-    """What can be written: a number that is infinite or undefined is null."""
+    """The value with None in place of every infinite or undefined number, as JSON needs."""
     if isinstance(value, Mapping):
         return {name: finite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -78,7 +78,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _integer(digits: str) -> int | float:
-    """`-0` is a float to other readers, and so is what no 64-bit integer holds."""
+    """`-0` and numbers above 64 bits are floats in other readers, and so here."""
     return _real(digits) if digits == "-0" or len(digits) > 18 else int(digits)
 
 
@@ -90,7 +90,7 @@ def _real(digits: str) -> float:
 
 
 def _refuse_surrogates(value: Any) -> None:
-    """Without recursion: the parser goes as deep as the stack allows, and so must this."""
+    """Without recursion, since the parser accepts nesting as deep as the stack allows."""
     stack = [iter([("", value)])]
     path: list[object] = [""]
     while stack:

@@ -1,4 +1,4 @@
-"""How references become a model's words; the API shows them, the workers encode them."""
+"""The tokenizers of checkpoints: how references become a model's words."""
 
 import re
 from collections.abc import Callable

@@ -1,1 +1,1 @@
-"""The language of gates, and what becomes of a gate."""
+"""The language of gates, and their verdicts."""

@@ -1,4 +1,4 @@
-"""Expressions that are linear in `baseline`, and the tokens of them: read, never run."""
+"""Parses expressions that are linear in `baseline`; nothing is run as code."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import NoReturn
 from service.contract.errors import InvalidRequest
 
 BASELINE = "baseline"
-MAX_DEPTH = 20  # of parentheses
+MAX_DEPTH = 20  # of nested parentheses
 
 _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2}(?![0-9]))?)"
@@ -30,7 +30,7 @@ class Token:
 
 
 class Reader:
-    """The tokens of one text, from left to right. InvalidRequest says where it cannot go on."""
+    """The tokens of one text, from left to right; `refuse` raises InvalidRequest with the place."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -47,7 +47,7 @@ class Reader:
         return token
 
     def take(self, *signs: str) -> str | None:
-        """The next token, if it is one of these."""
+        """The next token's text if it is one of `signs`, which is then skipped; else None."""
         return self.skip().text if self.next.text in signs else None
 
     def demand(self, kind: str, expected: str) -> Token:
@@ -77,7 +77,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Linear:
-    """`coefficient` times the baseline, and `constant`: exact, as they are written."""
+    """`coefficient` * baseline + `constant`, as exact fractions."""
 
     coefficient: Fraction
     constant: Fraction
@@ -93,7 +93,7 @@ class Linear:
 
 
 def exactly(value: float) -> Fraction:
-    """The number that is meant by a float: the shortest one that it is written as."""
+    """A float as the shortest decimal number that stands for it: 0.3 is 3/10."""
     return Fraction(repr(float(value)))
 
 
@@ -133,7 +133,7 @@ def _operand(reader: Reader, depth: int) -> Linear:
         return Linear(Fraction(1), Fraction(0))
     if reader.take("("):
         if depth == MAX_DEPTH:
-            reader.refuse(f"at most {MAX_DEPTH} parentheses in each other", token)
+            reader.refuse(f"at most {MAX_DEPTH} nested parentheses", token)
         found = read_sum(reader, depth + 1)
         reader.demand_sign(")")
         return found

@@ -1,9 +1,9 @@
-"""Gates: what a request demands of its scores, as it was read, and what becomes of it.
+"""Gates: conditions on an evaluation's scores, parsed from text, and their verdicts.
 
     METRIC >= EXPRESSION            or <=, >, <; linear in `baseline`: `cider_d >= baseline - 0.01`
     no_significant_drop(METRIC, …)  against the baseline, by the paired test of a comparison
 
-Nothing of a gate is run as code. Numbers are compared as they are written: 0.3 is not below 0.3.
+Nothing in a gate is run as code. Numbers are compared as decimals: 0.3 is not below 0.3.
 """
 
 import operator
@@ -18,15 +18,15 @@ from service.contract.gates.expressions import Linear, Reader, exactly, read_sum
 from service.contract.metrics import catalogue, signatures
 
 Verdict = Literal["passed", "failed", "undecided", "not_comparable"]
-Decision = tuple[Verdict | None, str | None]  # and why
+Decision = tuple[Verdict | None, str | None]  # the verdict and its reason
 OPEN: Decision = (None, None)
 
 MAX_LENGTH = 200  # of a gate's text
-SIGNIFICANT = 0.05  # two-sided, each metric by itself
+SIGNIFICANT = 0.05  # two-sided, each metric separately
 NO_DROP = "no_significant_drop"
 
 _RELATIONS: Mapping[str, tuple[Callable[[Fraction, Fraction], bool], str]] = {
-    ">=": (operator.ge, "<"),  # and what holds where it does not
+    ">=": (operator.ge, "<"),  # the test, and the sign to show where it fails
     "<=": (operator.le, ">"),
     ">": (operator.gt, "<="),
     "<": (operator.lt, ">="),
@@ -35,7 +35,7 @@ _RELATIONS: Mapping[str, tuple[Callable[[Fraction, Fraction], bool], str]] = {
 
 @dataclass(frozen=True)
 class Threshold:
-    """One metric, by the name that was asked for, against a bound."""
+    """`metric relation bound`, such as cider_d >= 0.4; `metric` as the gate names it."""
 
     text: str
     metric: str
@@ -53,7 +53,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class NoDrop:
-    """No metric may be worse than the baseline's by more than images drawn by chance explain."""
+    """No metric may be significantly worse than the baseline's (paired test over images)."""
 
     text: str
     metrics: tuple[str, ...]
@@ -68,7 +68,7 @@ Gate = Threshold | NoDrop
 
 @dataclass(frozen=True)
 class Measured:
-    """A score on the whole split lies from `low` to `high`, which are one once it is computed."""
+    """The bounds of a score on the whole split; `low` equals `high` once it is computed."""
 
     low: float
     high: float
@@ -77,7 +77,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A metric's score in the evaluation that stands for the past."""
+    """A metric's score in the baseline's evaluation."""
 
     evaluation: str
     value: float
@@ -86,7 +86,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Compared:
-    """Of a comparison with the baseline: this evaluation's score less the baseline's."""
+    """A comparison with the baseline; `difference` is this score - the baseline's."""
 
     difference: float
     p: float | None
@@ -95,9 +95,9 @@ class Compared:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known by now, by metric as gates name it. Of `baselines` and `compared`, a text says
-    why there is none, nor ever will be; `lost` says so of scores, `distrusted` why a metric may
-    not gate.
+    """What is known so far, by metric as gates name it. A text in `baselines` and `compared` says
+    why there will never be a value; so does `lost` for scores. `distrusted` says why gates may
+    not use a metric.
     """
 
     measured: Mapping[str, Measured]
@@ -108,7 +108,7 @@ class Evidence:
 
 
 def parse(text: str) -> Gate:
-    """InvalidRequest says where it is none; UnknownMetric suggests the nearest names."""
+    """Raises InvalidRequest with the place of an error; UnknownMetric suggests names."""
     if len(text) > MAX_LENGTH:
         raise InvalidRequest(f"expected a gate of at most {MAX_LENGTH} characters: {len(text)}")
     reader = Reader(text)
@@ -151,7 +151,7 @@ def names(texts: Iterable[str]) -> list[str]:
 
 
 def decide(gate: Gate, evidence: Evidence) -> Decision:
-    """The verdict and why; None while it cannot be said."""
+    """The verdict and its reason; (None, None) while it is open."""
     if isinstance(gate, Threshold):
         return _decide_threshold(gate, evidence)
     found = [_decide_drop(name, evidence) for name in gate.metrics]
@@ -162,7 +162,7 @@ def decide(gate: Gate, evidence: Evidence) -> Decision:
 
 
 def overall(verdicts: Iterable[Verdict | None]) -> Verdict | None:
-    """None where one is still open, and where there are none."""
+    """The verdict on all gates; None while one is open, and where there are no gates."""
     found = set(verdicts)
     if None in found:
         return None
@@ -173,9 +173,9 @@ def overall(verdicts: Iterable[Verdict | None]) -> Verdict | None:
 def _decide_threshold(gate: Threshold, evidence: Evidence) -> Decision:
     baseline = evidence.baselines.get(gate.metric) if gate.needs_baseline else None
     measured = evidence.measured.get(gate.metric)
-    barred = _barred(gate.metric, baseline, evidence)
-    if barred is not None or measured is None:
-        return barred or OPEN
+    blocked = _blocked(gate.metric, baseline, evidence)
+    if blocked is not None or measured is None:
+        return blocked or OPEN
     past = baseline if isinstance(baseline, Baseline) else None
     bound = gate.bound.at(past.value if past else 0)
     low, high = exactly(measured.low), exactly(measured.high)
@@ -193,9 +193,9 @@ def _decide_threshold(gate: Threshold, evidence: Evidence) -> Decision:
 def _decide_drop(metric: str, evidence: Evidence) -> Decision:
     baseline = evidence.baselines.get(metric)
     measured = evidence.measured.get(metric)
-    barred = _barred(metric, baseline, evidence)
-    if barred is not None or measured is None or not isinstance(baseline, Baseline):
-        return barred or OPEN
+    blocked = _blocked(metric, baseline, evidence)
+    if blocked is not None or measured is None or not isinstance(baseline, Baseline):
+        return blocked or OPEN
     compared = evidence.compared.get(metric)
     if isinstance(compared, Compared):
         return _judge_drop(metric, compared, baseline)
@@ -216,8 +216,8 @@ def _judge_drop(metric: str, compared: Compared, baseline: Baseline) -> Decision
     return "failed" if drops else "passed", said
 
 
-def _barred(metric: str, baseline: Baseline | str | None, evidence: Evidence) -> Decision | None:
-    """Why nothing can be decided with this metric, whatever its value is."""
+def _blocked(metric: str, baseline: Baseline | str | None, evidence: Evidence) -> Decision | None:
+    """Verdict and reason if this metric cannot decide a gate, whatever its value; else None."""
     if metric in evidence.distrusted:
         return "undecided", evidence.distrusted[metric]
     if isinstance(baseline, str):
@@ -243,7 +243,7 @@ def _is_worse(metric: str, difference: float) -> bool:
 
 
 def _texts(*numbers: Fraction) -> list[str]:
-    """As few digits as tell them apart."""
+    """The numbers as text, with the fewest digits that show different numbers differently."""
     for digits in (4, 6, 9, 17):
         parts = [Decimal(at.numerator) / Decimal(at.denominator) for at in numbers]
         texts = [f"{float(part):.{digits}g}" for part in parts]

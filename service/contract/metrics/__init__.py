@@ -1,1 +1,1 @@
-"""The metrics that there are, and how a score says how it was computed."""
+"""The catalogue of metrics, and the signatures of scores."""

@@ -39,8 +39,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = View(  # families that are asked for by 
     lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}, FAMILIES
 )
 LEARNED = "nneval"
-MODEL = "nneval@(?:sha256:)?([0-9a-f]{12,64})"  # its metric by a certain model
-SUMMED = ("sum", "mean", "geomean")  # over images: what the other pre-gen metrics are not
+MODEL = "nneval@(?:sha256:)?([0-9a-f]{12,64})"  # the metric of a certain model
+SUMMED = ("sum", "mean", "geomean")  # aggregates that are sums over images: comparisons need one
 HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
 
 
@@ -48,14 +48,16 @@ HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_fil
 class MetricSpec:
     name: str
     family: Stage
-    higher_is_better: bool | None  # None: neither (a caption's length, a product of all hits)
+    higher_is_better: (
+        bool | None
+    )  # None: neither direction (a caption's length, a product of all hits)
     range: tuple[float, float]
     definition: str
     needs: tuple[str, ...]
 
 
 def metric(name: str) -> MetricSpec:
-    """The row of a metric, aliases resolved; UnknownMetric suggests the nearest names."""
+    """The row of a metric or an alias; UnknownMetric suggests the nearest names."""
     digits = model_of(name)
     if digits is not None:
         return replace(POSTGEN[LEARNED], name=learned(digits))
@@ -68,8 +70,8 @@ def metric(name: str) -> MetricSpec:
 
 
 def model_of(name: str) -> str | None:
-    """The first digits of the SHA-256 of the model that a learned metric is to be computed with;
-    None where the name says none.
+    """The first digits of a model's SHA-256, which follow the `@` in a learned metric's name; None
+    for other names.
     """
     if not name.startswith(f"{LEARNED}@"):
         return None
@@ -83,18 +85,18 @@ def model_of(name: str) -> str | None:
 
 
 def learned(digest: str) -> str:
-    """What the metric of a model is called, by the SHA-256 of its file."""
+    """The name of a model's metric, from the SHA-256 of the model's file."""
     return f"{LEARNED}@{digest.removeprefix('sha256:')[:12]}"
 
 
 def names_of(name: str) -> list[str]:
-    """All that a metric is called."""
+    """The name of a metric and its aliases."""
     full = metric(name).name
     return [full, *(alias for alias, of in ALIASES.items() if of == full)]
 
 
 def is_summed(name: str) -> bool:
-    """Whether two evaluations can be compared by it, image by image."""
+    """Whether the metric is a sum over images, so that evaluations can be compared by it."""
     spec = metric(name)
     return spec.family == "postgen" or spec.name.split("_")[0] in SUMMED
 
@@ -108,25 +110,25 @@ def expand(names: Iterable[str]) -> list[str]:
 
 
 def work_of(name: str) -> str:
-    """What the work is called that computes a post-gen metric."""
+    """The name of the work that computes a post-gen metric."""
     full = metric(name).name
     return _FAMILY_OF.get(full, full)
 
 
 def works_of(names: Iterable[str]) -> list[str]:
-    """The works that compute these, each once."""
+    """The names of the works that compute these metrics, each once."""
     return list(dict.fromkeys(map(work_of, names)))
 
 
 def pregen_name(dataset: str, image: str, caption: str, chosen: str) -> str:
-    """A name is read from tier 4 to tier 1."""
+    """The name of a pre-gen metric, such as mean_max_normcount_prefix0."""
     return f"{dataset}_{image}_{caption}_{chosen}"
 
 
 def _higher_is_better(caption: str, chosen: str) -> bool | None:
     if caption == "pplx":
         return False
-    if caption == "prob":  # more hits are more factors below 1: their product says neither
+    if caption == "prob":  # more hits mean more factors below 1, so the product has no direction
         return None if chosen in ("filter0", "prefix0") else True
     return {"none": None, "filter0": True, "prefix0": True, "miss0": False}[chosen]
 

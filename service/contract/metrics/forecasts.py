@@ -1,12 +1,12 @@
-"""How much a team must have evaluated before anything is forecast from it."""
+"""How many finished evaluations a forecast needs."""
 
 FEWEST_EVALUATIONS = 8
-FEWEST_RUNS = 2  # one alone does not say how far runs differ
+FEWEST_RUNS = 2  # one run alone does not show how much runs differ
 PREDICTORS = ("perplexity", "mean_join_normcount_filter0", "mean_max_normcount_prefix0")
 
 
-def too_thin(evaluations: int, runs: int) -> str | None:
-    """Why there is no forecast from so many."""
+def too_few(evaluations: int, runs: int) -> str | None:
+    """Why so many evaluations and runs are too few for a forecast; None where they are enough."""
     if evaluations < FEWEST_EVALUATIONS:
         return (
             f"{evaluations} finished evaluations of other checkpoints on this split, computed in "
@@ -15,6 +15,6 @@ def too_thin(evaluations: int, runs: int) -> str | None:
     if runs < FEWEST_RUNS:
         return (
             f"all {evaluations} finished evaluations on this split are of one training run, which "
-            "does not say how far runs differ; the label `run` tells runs apart"
+            "does not show how much runs differ; the label `run` tells runs apart"
         )
     return None

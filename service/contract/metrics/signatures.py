@@ -1,11 +1,11 @@
-"""Signatures say how scores were computed, as `name|field:value|…`: equal ones compare."""
+"""Signatures say how a score was computed, `name|field:value|…`; equal ones can be compared."""
 
 import re
 from collections.abc import Mapping
 
 
 def difference(one: str, other: str) -> str | None:
-    """The fields that differ, with what each side has there; None where there are none."""
+    """The fields that differ, with both values, as text; None where the signatures are equal."""
     if one == other:
         return None
     ours, theirs = _fields(one), _fields(other)
@@ -17,7 +17,7 @@ def difference(one: str, other: str) -> str | None:
 
 
 def _fields(signature: str) -> Mapping[str, str]:
-    """Its parts by what stands before the first `:` or `=`; a part without one is its own name."""
+    """The values by field name, which ends at the first `:` or `=`; a part without them: `yes`."""
     first, *rest = signature.split("|")
     found = {"name": first}
     for part in rest:

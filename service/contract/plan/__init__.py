@@ -1,1 +1,1 @@
-"""From a request to a graph of works: pure, no clock, no files, no database."""
+"""Plans: requests as graphs of works. Pure functions, except `assets`, which reads files."""

@@ -1,5 +1,6 @@
-"""What a request for metrics means on this machine: their works, and what these are computed with.
-The same for a service and for who scores without one.
+"""The metrics of a request with the assets of this machine, as input of `planning`.
+
+Used by the service and by the commands that score without one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,8 +17,10 @@ from service.contract.plan.works import Blob
 def with_models(
     names: Iterable[str], known: Iterable[str], field: str = ""
 ) -> tuple[list[str], dict[str, str]]:
-    """Metrics as they are shown and, of those that name a model of these (`sha256:…`), its digest.
-    UnknownMetric where none or several begin so; `field` of the request has the names.
+    """The metrics by their shown names, and their models' digests by these names.
+
+    `known`: the digests of all models (`sha256:…`). UnknownMetric where none or several begin with
+    the digits in a name; its pointer is into `field` of the request.
     """
     models: dict[str, str] = {}
     shown = []
@@ -25,7 +28,7 @@ def with_models(
         digits = catalogue.model_of(name)
         if digits is not None:
             digest = _model(digits, known, name, f"{field}/{place}")
-            name = catalogue.learned(digest)  # noqa: PLW2901  the same one
+            name = catalogue.learned(digest)  # noqa: PLW2901  the full name of the same metric
             models[name] = digest
         shown.append(name)
     return shown, models
@@ -37,11 +40,11 @@ def _model(digits: str, known: Iterable[str], name: str, pointer: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        told = f"{name:.100} may be any of {', '.join(found)}: say more of its digits"
+        detail = f"{name:.100} may be any of {', '.join(found)}: give more digits"
     else:
         there = ", ".join(map(catalogue.learned, every)) or "none"
-        told = f"there is no model of {name:.100} here; of learned metrics there are: {there}"
-    raise UnknownMetric(told, pointer=pointer)
+        detail = f"found no model of {name:.100}; the learned metrics here are: {there}"
+    raise UnknownMetric(detail, pointer=pointer)
 
 
 def wanted(
@@ -75,8 +78,10 @@ def probing(
     split: str,
     captions: str | None,
 ) -> tuple[Probing, dict[str, str]]:
-    """And which metrics cannot be computed here, with the reasons: they keep no other from being
-    probed; where all are, their works say why.
+    """The probes to plan, and the metrics that cannot be computed here, with reasons.
+
+    These metrics are left out, unless no metric can be computed: then their works fail with the
+    reasons.
     """
     names = catalogue.expand(metrics)
     reasons = assets.lacking(names, places)

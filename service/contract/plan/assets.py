@@ -1,8 +1,8 @@
-"""What some metrics need and Prescore may not ship: each file or folder with its bytes, licence and
-SHA-256. This finds and checks them; `prescore assets` brings them.
+"""Assets: files that some metrics need and that Prescore may not ship. Finds and checks them by
+their SHA-256; `prescore assets` adds them.
 
-A thing is looked for in the folder that PRESCORE_ASSETS names, then in `assets` at home. What its
-users bring (word vectors, a model) is registered where it lies, by the SHA-256 that it has then.
+An asset is searched in the folder PRESCORE_ASSETS, then in PRESCORE_HOME/assets. Users' own files
+(word vectors, a model) are registered with their path and the SHA-256 that they have then.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ class Asset:
     maven_sha256: str | None = None  # of that artifact
     pypi: str | None = None  # name==version
     pypi_sha256: str | None = None  # of its wheel
-    pypi_folder: str | None = None  # in the wheel
+    pypi_folder: str | None = None  # the folder inside the wheel
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ ASSETS: Mapping[str, Asset] = {
 
 @dataclass(frozen=True)
 class Places:
-    """Where this installation looks."""
+    """The folders in which assets are searched."""
 
     home: Path
     given: Path | None = None
@@ -129,7 +129,7 @@ class Places:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Places":
-        """As a worker hands them to its child."""
+        """From the variables that a worker gives to its child."""
         given = environment.get("PRESCORE_ASSETS")
         return cls(Path(environment["PRESCORE_HOME"]), Path(given) if given else None)
 
@@ -147,7 +147,7 @@ class Found:
     path: Path
     sha256: str
     bytes: int
-    layer: int | None = None  # of a model: the one whose vectors are taken; None: the last
+    layer: int | None = None  # of a model: the layer whose vectors are used; None: the last
 
 
 def named(name: str) -> Asset:
@@ -159,7 +159,7 @@ def named(name: str) -> Asset:
 
 
 def locate(name: str, places: Places) -> Found:
-    """An asset that is here and what it should be; MetricUnavailable says what is wrong."""
+    """Find an asset and check its SHA-256; MetricUnavailable says what is wrong."""
     asset = named(name)
     if asset.sha256 is None:
         return _registered(asset, places)
@@ -175,13 +175,13 @@ def locate(name: str, places: Places) -> Found:
 
 
 def encoder(places: Places) -> Found:
-    """The model for BERTScore: the users' own before the small one."""
+    """The model for BERTScore: the user's own if registered, else the small one."""
     return locate("encoder" if "encoder" in registered(places) else "minilm", places)
 
 
 def parameters(family: str, places: Places) -> dict[str, Any]:
-    """What a family is computed with here, as a part of its works' keys: None where it is not to
-    be had, which the worker then says.
+    """The digests of the assets that a family uses here, which are part of its works' keys. None
+    for a missing asset: the worker then says what is missing.
     """
     found: dict[str, Any] = {}
     for need in families.needs(family):
@@ -210,7 +210,7 @@ def _vectors(places: Places) -> str | None:
 
 
 def here(name: str, places: Places) -> Found | None:
-    """An asset, or None where it is not to be had."""
+    """An asset, or None where it is missing or wrong."""
     return _found(lambda: locate(name, places))
 
 
@@ -222,7 +222,7 @@ def _found(look: Callable[[], Found]) -> Found | None:
 
 
 def missing(metric: str, places: Places) -> str | None:
-    """Why a metric cannot be computed here, or None. Of several models for it one is enough."""
+    """Why a metric cannot be computed here, or None. Of several possible models one is enough."""
     for need in families.needs(work_of(metric)):
         reasons = [_reason(asset, places) for asset in ASSETS.values() if asset.need == need]
         if need in _SHIPPED or (need in _ONE_OF and None in reasons):
@@ -234,7 +234,7 @@ def missing(metric: str, places: Places) -> str | None:
 
 
 def lacking(metrics: Iterable[str], places: Places) -> dict[str, str]:
-    """Of these metrics those that cannot be computed here, and why."""
+    """The metrics of these that cannot be computed here, with the reasons."""
     reasons = {name: missing(name, places) for name in metrics}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
@@ -270,13 +270,13 @@ def registered(places: Places) -> dict[str, dict[str, Any]]:
 
 
 def entry_of(found: Found) -> dict[str, Any]:
-    """What is registered of a file or folder."""
+    """The entry of a file or folder in `registered.json`."""
     own = {"path": str(found.path), "sha256": found.sha256, "bytes": found.bytes}
     return {**own, "layer": found.layer, "state": _fingerprint(found.path)}
 
 
 def _registered(asset: Asset, places: Places) -> Found:
-    """By sizes and times of its files, as long as these are the same; they may be many GB."""
+    """A registered asset; read again only if sizes or times changed, since it may have GBs."""
     entry = registered(places).get(asset.name)
     if entry is None:
         raise MetricUnavailable(f"no {asset.what}: {advice(asset)}")
@@ -286,13 +286,13 @@ def _registered(asset: Asset, places: Places) -> Found:
     if state != entry["state"]:
         found = measure(path)
     if found is None or found.sha256 != entry["sha256"]:
-        how = "is gone" if found is None else "has changed since it was registered"
+        how = "does not exist" if found is None else "has changed since it was registered"
         raise MetricUnavailable(f"{path} {how}; {advice(asset)}")
     return replace(found, layer=entry["layer"])
 
 
 def measure(path: Path, member: str | None = None) -> Found | None:
-    """A file, a folder or a member of an archive, with its digest; None where it is not there."""
+    """A file, a folder or an archive's member with its digest; None where it does not exist."""
     try:
         state = tuple(_state(path))
     except OSError:
@@ -308,7 +308,7 @@ def _fingerprint(path: Path) -> str | None:
 
 
 def _state(path: Path) -> Iterator[tuple[str, int, int]]:
-    """What shows that a file, or one in a folder, has changed."""
+    """Name, size and time of a file, or of each file in a folder, to notice changes."""
     for file in _files(path):
         stat = file.stat()
         yield str(file), stat.st_size, stat.st_mtime_ns
@@ -316,7 +316,7 @@ def _state(path: Path) -> Iterator[tuple[str, int, int]]:
 
 @lru_cache(maxsize=64)
 def _measured(path: Path, member: str | None, state: object) -> Found | None:  # noqa: ARG001  a key
-    """Read once, until it changes: some are of several GB."""
+    """Read a file once until `state` changes: some have several GB."""
     try:
         if member is not None:
             with zipfile.ZipFile(path) as archive:
@@ -329,14 +329,14 @@ def _measured(path: Path, member: str | None, state: object) -> Found | None:  #
 
 
 def _digest(path: Path) -> str:
-    """Of a folder: of the lines `digest  name` of its files, in the order of their names."""
+    """A file's SHA-256; of a folder, the SHA-256 of lines `digest  name` in the order of names."""
     if not path.is_dir():
         return _hex(path)
     return digest_of_files((file.relative_to(path).as_posix(), file) for file in _files(path))
 
 
 def digest_of_files(named: Iterable[tuple[str, Path]]) -> str:
-    """Of several files, by the names that they have there, in the order in which they are given."""
+    """The SHA-256 of lines `digest  name` of (name, file), in the given order."""
     lines = [f"{_hex(file)}  {name}\n" for name, file in named]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Looks at an evaluation while its captions are decoded: one work, made up of them."""
+"""Estimates of final scores while captions are decoded: the work `estimate` and its parts."""
 
 import math
 from collections.abc import Mapping
@@ -12,8 +12,10 @@ MOST_LOOKS = 40
 
 
 def with_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
-    """`past`: a baseline's own scores of captions, by family. Only captions that are decoded in an
-    order of their own can be estimated from some of them.
+    """Add works that estimate the final scores, one for each look at the captions decoded so far.
+
+    `past`: the baseline's scores of single captions, by family. Captions decoded in the split's
+    order get no estimates, since some of them do not represent all.
     """
     captions = plan.named.get("captions")
     looked_at = [name for name in families.estimated() if _on_the_whole(plan.named.get(name))]
@@ -39,5 +41,5 @@ def with_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
 
 
 def _on_the_whole(work: Work | None) -> bool:
-    """Whether part of the captions would be scored as all of them are."""
+    """Whether a work scores a part of the captions as it scores all of them."""
     return work is not None and "idf" not in work.parameters

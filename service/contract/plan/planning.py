@@ -1,4 +1,4 @@
-"""From a request to a graph of works. Pure: no clock, no files, no database."""
+"""Plans: the graph of works for each kind of request. Pure: no clock, files or database."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,35 +11,35 @@ from service.contract.metrics.catalogue import LEARNED, model_of, work_of
 from service.contract.metrics.families import FAMILIES, Need, kind_of
 from service.contract.plan.works import Blob, Work, everything
 
-# How many images the engine takes at once. A product's last bits depend on its size, so a block is
-# part of what a result is: works are sharded in whole blocks, and both sides agree on them here.
-# Images that are decoded in an order of their own share blocks with others than in the split's: the
-# order is part of what their captions are known by.
+# How many images are computed at once. The last bits of a matrix product depend on its size, so the
+# block is part of a result: works are sharded in whole blocks, and planning and workers both use
+# this number. Images decoded in another order than the split's are in other blocks: their order is
+# an input of their captions.
 BLOCK_IMAGES = 128
 USUAL_SEARCH = 3 * 50  # a beam of 3, 50 words
-# A shard is whole blocks, so that sharding changes no bit, and short (1 to 3 s on two cores): an
-# instant score waits for the one that runs.
+# Images of a shard: whole blocks, so that sharding changes no bit, and few (1 to 3 s on two cores),
+# since the quick scores of another run wait until the running shard ends.
 COLUMNS_IMAGES, CAPTIONS_IMAGES = 1024, 256
-LOOKS = 8  # at what is decoded in an order of its own, where whole blocks allow so many
-# Parsing takes 30 to 50 ms a caption on two cores: these are at most 20 s. A caption that somebody
-# has parsed before costs nothing, and five references of an image are seldom the same.
+LOOKS = 8  # shards of captions in their own order, where whole blocks allow so many
+# Parsing takes 30 to 50 ms a caption on two cores, so a shard takes at most 20 s. An image has one
+# caption, which may have been parsed before, and usually five different references.
 PARSED_IMAGES, PARSED_REFERENCES_IMAGES = 500, 75
-EMBEDDED_IMAGES = 200  # a thousand references: a few seconds by a small model
+EMBEDDED_IMAGES = 200  # a thousand references: a few seconds with a small model
 _TRAINING = "train"
-HEALTH = "health"  # how far metrics can be trusted, from all probes
+HEALTH = "health"  # a work: how far metrics can be trusted, from all probes
 MAX_PARTS = 500  # of one work
-_OF_SYSTEMS = frozenset({"human", "single"})  # probes that look at a system's captions too
-_TRAINED = frozenset({"rare", "single"})  # and those that look at training captions
+_OF_SYSTEMS = frozenset({"human", "single"})  # probes that also use a system's captions
+_TRAINED = frozenset({"rare", "single"})  # probes that also use training captions
 
 
 def decoding_block(beam: int, max_words: int) -> int:
-    """Fewer images where each is searched for longer: a block takes about the same time."""
+    """Images of a block; fewer for a longer search, so that all blocks take about the same time."""
     return max(1, min(BLOCK_IMAGES, BLOCK_IMAGES * USUAL_SEARCH // (beam * max_words)))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Works by the name that an evaluation shows; shards are found through `everything`."""
+    """Works by the name that a run shows; `everything` also has their shards."""
 
     named: Mapping[str, Work]
 
@@ -49,9 +49,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which metrics of captions, and how. `own` are parameters of a family, by its name; `idf`
-    matters where captions answer a part of the split; `training` is the split that a captioner may
-    have learned by heart; `models` are the digests of those that names of families say.
+    """The post-gen metrics of a request. `own`: parameters by family; `idf`: matters where only a
+    part of the split has captions; `training`: the split that captioners were trained on;
+    `models`: digests of the models of learned metrics, by family.
     """
 
     families: Sequence[str]
@@ -72,8 +72,8 @@ def plan_checkpoint(
     wanted: Wanted,
     decoding: Mapping[str, Any],
 ) -> Plan:
-    """Pre-gen scores first, then captions, then one work for each post-gen family. What is known of
-    many images before they are decoded says in which order they are.
+    """Pre-gen scores first, then captions, then one work for each post-gen family. The columns of
+    many images decide the order in which they are decoded.
     """
     inputs: dict[str, Blob | Work] = {"checkpoint": Blob(checkpoint), "dataset": Blob(dataset)}
     named: dict[str, Work] = {}
@@ -102,7 +102,7 @@ def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: 
 
 
 def with_forecast(plan: Plan, history: str) -> Plan:
-    """The same, and what is forecast from the pre-gen scores and a history, right after these."""
+    """The plan with a work `forecast` after `pregen`, which also reads `history` (a digest)."""
     named: dict[str, Work] = {}
     for name, work in plan.named.items():
         named[name] = work
@@ -113,8 +113,8 @@ def with_forecast(plan: Plan, history: str) -> Plan:
 
 @dataclass(frozen=True)
 class Probing:
-    """What a dataset is probed with. `options` of single probes, by name; `captions` are of a
-    system, which some probes hold against people.
+    """A request for probes. `options`: of single probes, by name; `own`: parameters of metrics by
+    family; `captions`: of a system, which some probes compare with people's.
     """
 
     probes: Sequence[str]
@@ -127,12 +127,12 @@ class Probing:
 
 
 def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
-    """A work for each probe, and the metrics' health from all of them."""
+    """A work for each probe, and one that derives the metrics' health from all of them."""
     for place, name in enumerate(asked.metrics):
         if model_of(name) is not None:
             raise InvalidRequest(
-                f"{name} cannot be probed: it names a model; {LEARNED} is, by the registered one "
-                "or else the shipped one",
+                f"{name} cannot be probed, since it names a model; use {LEARNED}: the registered "
+                "or else the shipped model",
                 [(f"/metrics/{place}", f"expected {LEARNED}")],
             )
         row = FAMILIES.get(work_of(name))
@@ -146,7 +146,7 @@ def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
 
 
 def comparison(a: Blob | Work, b: Blob | Work, pregen: Sequence[str] = ()) -> Work:
-    """Of two systems' scores of one family; or of their columns, by these pre-gen metrics."""
+    """Compare two systems by scores of one family, or by columns for the `pregen` metrics."""
     return Work("comparison", {"a": a, "b": b}, {"pregen": list(pregen)} if pregen else {})
 
 
@@ -168,7 +168,7 @@ def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Work:
 
 @dataclass(frozen=True)
 class Captioner:
-    """What it said of the images of a split; the split that it was trained on, if that is known."""
+    """A captioner's captions of a split, and the split it was trained on, if that is known."""
 
     name: str
     captions: Blob
@@ -182,7 +182,7 @@ def plan_learned(
     ratings: Blob | None,
     recipe: Mapping[str, Any],
 ) -> Plan:
-    """One work, whose result is a model; `ratings` end the training."""
+    """One work, whose result is a model; `ratings` decide when the training stops."""
     inputs: dict[str, Blob | Work] = {"dataset": Blob(dataset)}
     for place, captioner in enumerate(captioners):
         inputs[f"captions {place}"] = captioner.captions
@@ -199,7 +199,7 @@ def plan_learned(
 
 
 def training_split(splits: Iterable[str], scored: str) -> str | None:
-    """What captioners of this dataset have seen, unless that is what they are scored on."""
+    """The split that captioners were trained on; None where there is none, or it is scored."""
     return _TRAINING if _TRAINING in splits and scored != _TRAINING else None
 
 
@@ -288,8 +288,9 @@ def _sharded(
     block: int,
     wanted: int,
 ) -> Work:
-    """One work for all images, joined from parts of about `wanted` where there are more: whole
-    blocks, and more of them where the parts would be too many.
+    """One work for all images, joined from parts of about `wanted` images where there are more.
+
+    Parts are whole blocks, and larger than `wanted` where there would be more than MAX_PARTS.
     """
     size = block * max(1, wanted // block, math.ceil(images / (block * MAX_PARTS)))
     starts = range(0, images, size)

@@ -1,4 +1,4 @@
-"""The works of a correlation study. Pure: no clock, no files, no database."""
+"""Plans of correlation studies. Pure: no clock, files or database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,17 +12,20 @@ from service.contract.plan.works import Blob, Work
 Idf = Literal["dataset", "stratum"]
 Source = Blob | Work
 STRATA = 5
-SORTED_BY = "cider_d"  # the family whose scores of single captions tell strata apart
+SORTED_BY = "cider_d"  # images are sorted into strata by their captions' scores of this family
 FAMILIES: Mapping[str, Family] = View(
     lambda: {name: row for name, row in families.FAMILIES.items() if row.is_studied},
     families.FAMILIES,
 )
-_WEIGHED_BY = ("captions", "references")  # what document frequencies of strata are counted in
+_WEIGHED_BY = (
+    "captions",
+    "references",
+)  # inputs in which a stratum's document frequencies are counted
 
 
 @dataclass(frozen=True)
 class Studied:
-    """A checkpoint's columns, the score files of its captions by family, and what these are of."""
+    """A model in a study: its columns, its score files by family, its captions and references."""
 
     columns: Source
     scores: Mapping[str, Source]
@@ -31,7 +34,7 @@ class Studied:
 
 
 def strata(model: Studied, idf: Idf) -> Work:
-    """Its scores on strata of images."""
+    """The work that computes a model's scores on strata of images."""
     inputs = {"columns": model.columns, **model.scores}
     if idf == "stratum":
         inputs |= {name: getattr(model, name) for name in _WEIGHED_BY}
@@ -39,5 +42,5 @@ def strata(model: Studied, idf: Idf) -> Work:
 
 
 def study(models: Mapping[str, Work], dataset: str) -> Work:
-    """Of strata by the names of their models."""
+    """The work that correlates the strata of all models, given by model."""
     return Work("study", models, {"dataset": dataset})

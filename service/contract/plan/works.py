@@ -1,8 +1,8 @@
-"""What a work is: a content-addressed computation, and the states that it goes through.
+"""Works: computations that are identified by a key, and their states.
 
 A work's key is the SHA-256 of what defines its result: kind, inputs, parameters, code version. An
-input is a blob by its digest, or another work by its key. What a work *waits for* may be more than
-that (the shards of a large one) and does not change its key.
+input is a blob by its digest, or another work by its key. A work may *wait for* more (a large work
+waits for its shards), which does not change its key.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from service.contract.metrics.families import FAMILIES
 from service.contract.metrics.views import View
 
 Queue = Literal["inference-now", "inference", "metrics", "parsing"]
-QUEUES: Mapping[str, tuple[Queue, ...]] = {  # by role of the worker, in order of priority
+QUEUES: Mapping[str, tuple[Queue, ...]] = {  # by the worker's role, in order of priority
     "inference": ("inference-now", "inference"),
     "metrics": ("metrics", "parsing"),
 }
@@ -31,8 +31,8 @@ ENDED: frozenset[RunStatus] = frozenset({"succeeded", "failed", "canceled"})
 
 @dataclass(frozen=True)
 class Kind:
-    """`version` counts changes of the code that change results; it is part of every key. What
-    waited for a kind that `opens` is new, and does not go first in line.
+    """`version` counts the changes of code that change results; it is part of every key. Works that
+    waited for a kind with `opens` queue as new works, not first in line.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Work:
     kind: str
     inputs: Mapping[str, "Blob | Work"]
     parameters: Mapping[str, Any]
-    parts: tuple["Work", ...] = field(default=(), compare=False)  # shards that it is joined from
+    parts: tuple["Work", ...] = field(default=(), compare=False)  # shards whose results are joined
 
     @cached_property
     def key(self) -> str:
@@ -104,7 +104,7 @@ class Work:
 
     @property
     def needs(self) -> tuple["Work", ...]:
-        """What must be done before this can run."""
+        """The works that must be done before this one can run."""
         return (*(value for value in self.inputs.values() if isinstance(value, Work)), *self.parts)
 
     def everything(self) -> "list[Work]":
@@ -112,7 +112,7 @@ class Work:
 
 
 def everything(wanted: Iterable[Work]) -> list[Work]:
-    """These and all that they need, directly or not: each once, those needed first."""
+    """These works and all that they need, directly or not: each once, needed ones first."""
     found: dict[str, Work] = {}
 
     def add(work: Work) -> None:
@@ -131,12 +131,12 @@ def reference(value: Blob | Work) -> str:
 
 
 def canonical(value: Any) -> str:
-    """One JSON text for equal values: what keys are made of."""
+    """The same JSON text for equal values; keys are hashed from it."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def derive(statuses: Iterable[WorkStatus]) -> RunStatus:
-    """An evaluation's state from its works': nothing else decides it."""
+    """A run's status, derived from its works' statuses alone."""
     found = set(statuses)
     if not found <= TERMINAL:
         return "running" if found - {"waiting", "ready"} else "queued"

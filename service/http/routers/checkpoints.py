@@ -1,4 +1,4 @@
-"""/v1/checkpoints: uploads by hash, raw and streamed."""
+"""/v1/checkpoints: upload by digest, and describe."""
 
 import asyncio
 
@@ -28,12 +28,12 @@ MAX_BYTES = 50_000_000_000
 @router.head(
     "/{digest}",
     operation_id="has_checkpoint",
-    summary="Ask whether a checkpoint is there",
-    response_description="It is there: it need not be uploaded.",
+    summary="Check whether a checkpoint is stored",
+    response_description="It is stored and need not be uploaded.",
     responses=openapi.refusals(NotFound, InvalidRequest, StoreUnavailable),
 )
 def head(digest: Digest, service: Service) -> Response:
-    """So that what was uploaded once is never sent again."""
+    """Use this before an upload, so that no checkpoint is sent twice."""
     if not checkpoints.exists(service.records, service.blobs, digest):
         raise NotFound(f"no checkpoint {digest}")
     return Response()
@@ -44,7 +44,7 @@ def head(digest: Digest, service: Service) -> Response:
     operation_id="upload_checkpoint",
     summary="Upload a checkpoint",
     response_model=CheckpointOut,
-    response_description="It was there already; the body was not read.",
+    response_description="It was stored already; the body was not read.",
     responses={
         201: {"model": CheckpointOut, "description": "Stored."},
         **openapi.refusals(
@@ -57,14 +57,14 @@ def head(digest: Digest, service: Service) -> Response:
         ),
     },
     openapi_extra=openapi.body(
-        "The file: safetensors with Prescore's metadata. Not read where it is there already.",
+        "The file: safetensors with Prescore's metadata. Not read if it is stored already.",
         "application/octet-stream",
         required=False,
     ),
 )
 async def put(digest: Digest, request: Request, service: Service) -> Response:
-    """The raw bytes, streamed; their SHA-256 must be the address. Header, metadata and config are
-    judged at once, the tensors' values by the first work that reads them.
+    """Send the raw bytes; their SHA-256 must be the one in the URL. Header, metadata and config are
+    checked at once, the tensors' values by the first work that reads them.
     """
     known = await asyncio.to_thread(checkpoints.exists, service.records, service.blobs, digest)
     if not known:
@@ -85,5 +85,5 @@ async def put(digest: Digest, request: Request, service: Service) -> Response:
     responses=openapi.refusals(NotFound, InvalidRequest),
 )
 def get(digest: Digest, service: Service) -> CheckpointOut:
-    """What its header says, and on which splits it has been scored already."""
+    """The facts in its header, and the splits on which it was scored."""
     return checkpoints.get(service.records, digest)

@@ -1,4 +1,4 @@
-"""/v1/datasets/{name}/correlations: what pre-gen scores say of post-gen ones."""
+"""/v1/datasets/{name}/correlations: the latest correlation study of a split."""
 
 from typing import Annotated
 
@@ -27,10 +27,10 @@ router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
 @router.get(
     "/correlations",
     operation_id="get_correlations",
-    summary="Hold pre-gen scores against post-gen ones",
+    summary="Correlations of pre-gen with post-gen scores",
     response_model=CorrelationsOut,
     response_description="The last study that finished, and the one under way; with `Accept: "
-    "text/csv` the whole of the former as CSV (404 where there is none).",
+    "text/csv` the finished one in full as CSV (404 where there is none).",
     responses={
         200: {
             "content": {sheets.TYPE: {"schema": {"type": "string"}}},
@@ -46,20 +46,26 @@ def get_correlations(
     accept: Annotated[str | None, Header(include_in_schema=False)] = None,
     split: Annotated[
         str | None,
-        Query(max_length=100, description="`test` by default, or the only one that there is."),
+        Query(max_length=100, description="By default the only split, or `test`."),
     ] = None,
     idf: Annotated[
         Idf,
-        Query(description="CIDEr's document frequencies: of the split, or of each stratum alone."),
+        Query(
+            description="Where CIDEr counts document frequencies: in the split, or in each stratum."
+        ),
     ] = "dataset",
     limit: Annotated[
         int,
-        Query(ge=0, le=1000, description="Of each metric; the headline ones are always there."),
+        Query(
+            ge=0,
+            le=1000,
+            description="Pre-gen metrics for each post-gen metric, besides the headline ones.",
+        ),
         Digits,
     ] = 20,
 ) -> Response | CorrelationsOut:
-    """The last correlation study of the split that finished, and the one under way. `POST
-    /v1/studies` makes one; looking makes none.
+    """The last correlation study of the split that finished, and the one under way. This starts no
+    study; `POST /v1/studies` does.
     """
     asked = Asked(name, split, idf, limit)
     if sheets.is_wanted(accept):

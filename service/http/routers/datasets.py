@@ -1,4 +1,4 @@
-"""/v1/datasets: immutable versions of a name."""
+"""/v1/datasets: add, list and read immutable versions of datasets."""
 
 import asyncio
 from typing import Annotated
@@ -35,7 +35,7 @@ Reference = Annotated[str, Path(description="`name` or `name@version`.", example
     operation_id="upload_dataset",
     summary="Upload a version of a dataset",
     response_model=DatasetOut,
-    response_description="These bytes are a version already: this one.",
+    response_description="A version with these bytes exists already: this one.",
     responses={
         201: {"model": DatasetOut, "description": "A new version."},
         **openapi.refusals(TooLarge, InvalidBundle, InvalidRequest, StoreUnavailable, DiskFull),
@@ -47,7 +47,7 @@ Reference = Annotated[str, Path(description="`name` or `name@version`.", example
     ),
 )
 async def put(name: DatasetName, request: Request, service: Service) -> Response:
-    """Every line of `captions.jsonl` is judged at once; what is wrong, with its line and field."""
+    """Every line of `captions.jsonl` is checked at once; errors name line and field."""
     async with receive(request, service.blobs, MAX_BYTES) as upload:
         facts = await asyncio.to_thread(datasets.judge, upload.path)
         digest = await asyncio.to_thread(upload.commit)
@@ -62,7 +62,7 @@ async def put(name: DatasetName, request: Request, service: Service) -> Response
     responses=openapi.refusals(),
 )
 def every(service: Service) -> DatasetPage:
-    """Every version, the latest of a name first."""
+    """Every version of every dataset, the latest of a name first."""
     return DatasetPage(items=datasets.latest(service.records), next=None)
 
 
@@ -82,7 +82,7 @@ def get(
     service: Service,
     accept: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Response | DatasetOut:
-    """`name` is its latest version, `name@v1` that one."""
+    """`name` is the latest version, `name@v1` a certain one."""
     found = datasets.get(service.records, name)
     if accept is not None and LINES in accept:
         chunks = bundles.captions_of(service.blobs.path(found.digest))

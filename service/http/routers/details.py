@@ -44,7 +44,7 @@ _STORED = (NotFound, BlobMissing, BlobDamaged, StoreUnavailable)
     responses=openapi.refusals(NotFound),
 )
 def pregen(id: Identity, service: Service) -> PregenOut:
-    """All that are there by now, in the same shape as an evaluation's own."""
+    """All pre-gen scores that are computed so far, in the shape of the evaluation's `scores`."""
     return PregenOut(scores=evaluations.pregen(service, id))
 
 
@@ -55,8 +55,8 @@ def pregen(id: Identity, service: Service) -> PregenOut:
     response_model=CaptionPage | list[CocoCaption],
     response_description="A page; with `format=coco` all of them in COCO's results format; with "
     "`Accept: text/csv` all of them as CSV, a column for each score; with `format=columns` one "
-    "safetensors file: `captions/METRIC` (N), `statistics/FAMILY/…` (N, …), of which corpus scores "
-    "are made, and as JSON in its metadata `images`, `captions` and `signatures`.",
+    "safetensors file: `captions/METRIC` (N), `statistics/FAMILY/…` (N, …), from which corpus "
+    "scores are computed, and as JSON in its metadata `images`, `captions` and `signatures`.",
     responses={
         200: {
             "content": {
@@ -74,13 +74,14 @@ def list_captions(
     format: Annotated[
         Literal["coco", "columns"] | None,
         Query(
-            description="All of them: without scores for COCO's tools, or with all that is kept."
+            description="All captions in one file: `coco` without scores, for COCO's tools; "
+            "`columns` with all data."
         ),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=10_000), Digits] = 1000,
     cursor: Cursor = None,
 ) -> Response | CaptionPage:
-    """Those that were sent, or those decoded from the checkpoint (404 until they are there)."""
+    """The submitted captions, or those decoded from the checkpoint (404 until they exist)."""
     if format == "coco":
         found = captions.captions_coco(service, id)
         return JSONResponse([caption.model_dump() for caption in found])
@@ -103,8 +104,8 @@ def tokens(
     image: Annotated[str, Path(description="The image's name or id.", examples=["1000268201.jpg"])],
     service: Service,
 ) -> TokensOut:
-    """What the model thought of each reference token: its log-probability, its rank, the model's
-    own word (404 until the columns are there).
+    """The log-probability and rank of each reference token, and the model's most probable word
+    there (404 until the columns are computed).
     """
     return captions.tokens(service, id, image)
 
@@ -114,16 +115,16 @@ def tokens(
     operation_id="stream_events",
     summary="Listen to an evaluation",
     response_class=StreamingResponse,
-    response_description="Server-sent events with increasing ids, each of them as the schema says.",
+    response_description="Server-sent events with increasing ids, as in the schema.",
     responses={
         200: {"content": {"text/event-stream": {"schema": _EVENT}}},
-        204: {"description": "There is nothing after Last-Event-ID, and never will be."},
+        204: {"description": "There is no event after Last-Event-ID, and never will be."},
         **openapi.refusals(NotFound),
     },
 )
 async def events(id: Identity, service: Service, last_event_id: LastEventId = None) -> Response:
-    """Events `work`, `scores` and `end`, after which nothing comes. A listener that was cut off
-    goes on with `Last-Event-ID`; comments keep a silent connection alive.
+    """Events `work`, `scores` and, as the last one, `end`. After a lost connection, go on with
+    `Last-Event-ID`; comments keep a connection without events open.
     """
     version, over = await asyncio.to_thread(base.state, service.records, id, evaluations.KIND)
     after = min(event_number(last_event_id), version)
@@ -136,9 +137,9 @@ async def events(id: Identity, service: Service, last_event_id: LastEventId = No
     )
 
 
-# sse-starlette would save the line that writes an event (16 times as fast as its own) and changes
-# uvicorn's Server when it is imported. FastAPI's EventSourceResponse takes generators alone: their
-# answer is 200 whatever they raise, and ours may be 204 or 404.
+# sse-starlette would save the line that writes an event (which is 16 times as fast) but changes
+# uvicorn's Server when it is imported. FastAPI's EventSourceResponse takes only generators, whose
+# status is 200 whatever they raise; here it may be 204 or 404.
 async def _stream(service: Running, identity: str, after: int) -> AsyncIterator[str]:
     while True:
         version, _ = await asyncio.to_thread(

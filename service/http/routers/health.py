@@ -14,16 +14,16 @@ from service.http.dependencies import Service
 router = APIRouter(tags=["health"])
 
 
-@router.get("/livez", operation_id="livez", summary="Ask whether the API runs")
+@router.get("/livez", operation_id="livez", summary="Check whether the API runs")
 def livez() -> HealthOut:
-    """200 as long as this process answers at all."""
+    """200 as long as this process can answer."""
     return HealthOut(status="ok")
 
 
 @router.get(
     "/readyz",
     operation_id="readyz",
-    summary="Ask whether the service is ready",
+    summary="Check whether the service is ready",
     responses=openapi.refusals(),
 )
 def readyz(service: Service) -> HealthOut:

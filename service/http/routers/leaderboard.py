@@ -1,4 +1,4 @@
-"""/v1/datasets/{name}/leaderboard and …/history: one metric over a split's evaluations."""
+"""/v1/datasets/{name}/leaderboard and …/history: one metric of a split's evaluations."""
 
 from typing import Annotated
 
@@ -19,20 +19,23 @@ _RESPONSES: openapi.Responses = {
     200: {"content": {sheets.TYPE: {"schema": {"type": "string"}}}},
     **openapi.refusals(NotFound, InvalidCursor, InvalidRequest, UnknownMetric),
 }
-_PAGE = "A page; with `Accept: text/csv` all of it as CSV."
+_PAGE = "A page; with `Accept: text/csv` the whole list as CSV."
 
 
 def _asked(
     name: Reference,
     request: Request,
-    metric: Annotated[str, Query(max_length=200, description="Its name.")] = "cider_d",
+    metric: Annotated[str, Query(max_length=200, description="The metric's name.")] = "cider_d",
     split: Annotated[
         str | None,
-        Query(max_length=100, description="`test` by default, or the only one that there is."),
+        Query(max_length=100, description="By default the only split, or `test`."),
     ] = None,
     signature: Annotated[
         str | None,
-        Query(max_length=1000, description="Those computed so; as the latest one by default."),
+        Query(
+            max_length=1000,
+            description="Only scores with this signature; by default the latest score's.",
+        ),
     ] = None,
 ) -> Asked:
     wanted = search.wanted_labels(request.query_params.multi_items(), _PARAMETERS)
@@ -60,8 +63,8 @@ def get_leaderboard(
     limit: _Limit = 50,
     cursor: Cursor = None,
 ) -> Response | Leaderboard:
-    """The best first. Ties within the interval are shown as ties; what scores the same again is
-    not listed again. Evaluations of a part of the split are left out.
+    """The best first. Evaluations whose intervals overlap are shown as ties; equal scores of the
+    same checkpoint are listed once. Evaluations of a part of the split are left out.
     """
     if sheets.is_wanted(accept):
         return sheets.answer(leaderboard.sheet(leaderboard.ranked(service, asked)))
@@ -84,7 +87,7 @@ def history(
     limit: _Limit = 50,
     cursor: Cursor = None,
 ) -> Response | ScoreHistory:
-    """The latest first."""
+    """The scores of a metric, the latest first."""
     if sheets.is_wanted(accept):
         return sheets.answer(leaderboard.sheet(leaderboard.history(service, asked)))
     return leaderboard.history(service, asked, limit, cursor)

@@ -1,4 +1,4 @@
-"""/v1/learned/{id}/model: what the training of a metric has made."""
+"""/v1/learned/{id}/model: the model of a trained metric."""
 
 from fastapi import APIRouter, Response
 
@@ -15,17 +15,17 @@ _FILE = "application/octet-stream"
 @router.get(
     "/{id}/model",
     operation_id="get_model",
-    summary="Fetch the model of a metric",
+    summary="Download the model of a metric",
     response_class=Response,
     responses={
         200: {
-            "description": "safetensors, as `prescore assets add learned` takes it.",
+            "description": "A safetensors file, which `prescore assets add learned` accepts.",
             "content": {_FILE: {"schema": {"type": "string", "format": "binary"}}},
         },
         **openapi.refusals(NotFound, BlobMissing, BlobDamaged, StoreUnavailable),
     },
 )
 def fetch(id: TrainingIdentity, service: Service) -> Response:
-    """For who scores captions elsewhere."""
+    """The model, to score captions on another machine."""
     path = training.model(service, id)
     return Response(path.read_bytes(), media_type=_FILE)

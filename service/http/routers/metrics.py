@@ -1,4 +1,4 @@
-"""/v1/metrics: what can be computed here, and what it means."""
+"""/v1/metrics: the catalogue of metrics, and which of them can be computed here."""
 
 from dataclasses import replace
 
@@ -23,8 +23,8 @@ router = APIRouter(prefix="/v1/metrics", tags=["metrics"])
     responses=openapi.refusals(),
 )
 def every(service: Service) -> MetricPage:
-    """Name, direction, range and definition of each, and whether it can be computed here; those
-    that were trained here at the end.
+    """Name, direction, range and definition of each metric, and whether it can be computed here;
+    metrics that were trained here come last.
     """
     reasons = {name: assets.missing(name, service.places) for name in POSTGEN}
     items = [_out(spec, reasons.get(spec.name)) for spec in METRICS.values()]

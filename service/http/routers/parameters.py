@@ -1,4 +1,4 @@
-"""The parameters that routes of runs share, as they are described to who writes a client."""
+"""Parameters that several routes share, with their descriptions for openapi.json."""
 
 import re
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from service.runs.base import AnyKind
 
 
 def _digits(value: Any) -> Any:
-    """Pydantic would take ` 5`, `+5` and `1_0` too."""
+    """Accept only digits; pydantic would also accept ` 5`, `+5` and `1_0`."""
     if isinstance(value, str) and not re.fullmatch(r"-?[0-9]+(\.0+)?", value):
         raise ValueError(f"expected a whole number, found {value!r:.40}")
     return value
@@ -27,7 +27,7 @@ def identity_of(kind: AnyKind) -> Any:
 
 
 def _one_of(kind: AnyKind) -> AfterValidator:
-    """An id of something else is not found, rather than wrong."""
+    """An id of another kind of run answers 404, not 422."""
     pattern = run_id(kind.prefix)
 
     def check(value: str) -> str:
@@ -47,14 +47,14 @@ def _path(kind: AnyKind) -> Any:
 Identity = Annotated[str, _one_of(evaluations.KIND), _path(evaluations.KIND)]
 TrainingIdentity = Annotated[str, _one_of(training.KIND), _path(training.KIND)]
 Cursor = Annotated[
-    str | None, Query(description="The `next` of the page before; opaque. None: the first page.")
+    str | None, Query(description="The `next` of the previous page. None: the first page.")
 ]
 IdempotencyKey = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        description="The same key with the same body answers with the run that the first such "
-        "request made. A quoted string or a bare token, up to 255 characters.",
+        description="A request with the same key and body as an earlier one is answered with that "
+        "request's run. A quoted string or a bare token, up to 255 characters.",
         json_schema_extra={"pattern": IDEMPOTENCY_KEY},
         examples=['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
     ),
@@ -69,5 +69,5 @@ Prefer = Annotated[
 IfNoneMatch = Annotated[str | None, Header(description="The `ETag` of an earlier answer.")]
 LastEventId = Annotated[
     str | None,
-    Header(description="The `id` of the last event that was heard; none: from the first."),
+    Header(description="The `id` of the last event that was received; none: send all."),
 ]

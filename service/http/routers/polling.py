@@ -1,4 +1,4 @@
-"""Runs as they are submitted and polled: waiting, ETag, 304, the long poll."""
+"""Answers to submitting and polling runs: `Prefer: wait`, ETag, 304, long polls."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ from service.http.preferences import matches, wait_seconds
 from service.runs import base
 from service.runs.base import AnyKind
 
-# What a request that is taken in may be refused for.
+# The errors of a submission.
 _REFUSED = (
     MalformedJson,
     NotFound,
@@ -47,12 +47,12 @@ CANCELED: openapi.Responses = {
 }
 
 
-def taken_in(model: type[RunOut], ended: str) -> openapi.Responses:
-    """What a submission may answer; `ended` is what `Prefer: wait` waits for, with its verb."""
+def submission(model: type[RunOut], ended: str) -> openapi.Responses:
+    """The answers to a submission; `ended` is a sentence: what `Prefer: wait` has waited for."""
     return {
         201: {
             "model": model,
-            "description": f"`Prefer: wait=N` was asked for, and {ended}.",
+            "description": f"`Prefer: wait=N` was sent, and {ended}.",
             **openapi.headers(*_MADE),
         },
         202: openapi.headers(*_MADE, "Retry-After"),
@@ -60,12 +60,12 @@ def taken_in(model: type[RunOut], ended: str) -> openapi.Responses:
     }
 
 
-def described(subject: str) -> openapi.Responses:
-    """What a poll may answer; `subject` is what is polled, with its verb."""
+def polled(subject: str) -> openapi.Responses:
+    """The answers to a poll; `subject` is the start of a sentence, such as `It is`."""
     return {
         200: openapi.headers(*_WAITED),
         304: {
-            "description": f"{subject} as `If-None-Match` says.",
+            "description": f"{subject} unchanged since the state in `If-None-Match`.",
             **openapi.headers("ETag", "Preference-Applied"),
         },
         **openapi.refusals(NotFound),
@@ -73,7 +73,7 @@ def described(subject: str) -> openapi.Responses:
 
 
 async def submitted(service: Running, kind: AnyKind, identity: str, prefer: str | None) -> Response:
-    """202; or, where `Prefer: wait=N` was asked and enough has come in time, 201."""
+    """202; or 201 if `Prefer: wait=N` was sent and the awaited results came in time."""
     seconds = wait_seconds(prefer)
     until = asyncio.get_running_loop().time() + (seconds or 0)
     while True:
@@ -94,8 +94,10 @@ async def submitted(service: Running, kind: AnyKind, identity: str, prefer: str 
 async def answer(
     service: Running, kind: AnyKind, identity: str, if_none_match: str | None, prefer: str | None
 ) -> Response:
-    """200 with the run as it is now, or 304 where its version is as it was."""
-    version, _ = base.state(service.records, identity, kind)  # 0.1 ms: a thread costs more
+    """200 with the run as it is now, or 304 if its version has not changed."""
+    version, _ = base.state(
+        service.records, identity, kind
+    )  # takes 0.1 ms; a thread would take longer
     tag = etag(identity, version)
     seconds = wait_seconds(prefer)
     headers = {} if seconds is None else {"Preference-Applied": f"wait={seconds}"}
@@ -105,7 +107,7 @@ async def answer(
             return Response(status_code=304, headers={"ETag": tag, **headers})
         version = changed
     kept = await service.bodies.get(identity, version, lambda: kind.look(service, identity))
-    if not kept.over and seconds is None:  # whoever waits here need not wait at home too
+    if not kept.over and seconds is None:  # a client that waits here need not pause between polls
         headers["Retry-After"] = RETRY_AFTER
     headers["ETag"] = etag(identity, kept.version)
     return Response(kept.text, 200, headers, media_type="application/json")
@@ -118,7 +120,7 @@ def canceled(service: Running, kind: AnyKind, identity: str) -> Response:
 
 
 def _made(answer: RunOut, version: int, status: int, headers: dict[str, str]) -> Response:
-    """A run that was just submitted, or canceled."""
+    """The answer with a run that was submitted or canceled."""
     return Response(
         answer.model_dump_json(),
         status,

@@ -1,4 +1,4 @@
-"""The routes that every kind of run has: submit, list, look, cancel."""
+"""The routes of every kind of run: submit, list, get, cancel."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -30,9 +30,9 @@ from service.runs.base import AnyKind
 from service.runs.kinds import Offered, submit
 from service.runs.search import Asked
 
-_Status = Annotated[RunStatus | None, Query(description="Those in this state.")]
+_Status = Annotated[RunStatus | None, Query(description="Only runs with this status.")]
 _OnDataset = Annotated[
-    DatasetFilter | None, Query(description="Those on it: `name` or `name@version`.")
+    DatasetFilter | None, Query(description="Only runs on this dataset: `name` or `name@version`.")
 ]
 _Limit = Annotated[int, Query(ge=1, le=200), Digits]
 Answering = Callable[..., Response | Coroutine[Any, Any, Response]]
@@ -44,17 +44,17 @@ def router_of(offered: Offered) -> APIRouter:
     router = APIRouter(prefix=kind.place, tags=[tag], route_class=JsonRoute)
     router.post(
         "",
-        operation_id=f"submit_{words.called}",
+        operation_id=f"submit_{words.one}",
         summary=words.submit,
         description=words.about,
         status_code=202,
         response_model=kind.out,
-        response_description=words.taken_in,
-        responses=polling.taken_in(kind.out, words.ended),
+        response_description=words.submitted,
+        responses=polling.submission(kind.out, words.ended),
     )(_submitting(offered))
     router.get(
         "",
-        operation_id=f"list_{words.all_called}",
+        operation_id=f"list_{words.many}",
         summary=words.every,
         description=words.filtered,
         response_model=_page_of(kind),
@@ -63,15 +63,15 @@ def router_of(offered: Offered) -> APIRouter:
     )(_listing(offered))
     router.get(
         "/{id}",
-        operation_id=f"get_{words.called}",
-        summary=words.look,
+        operation_id=f"get_{words.one}",
+        summary=words.get,
         description=words.polled,
         response_model=kind.out,
-        responses=polling.described(words.is_as),
-    )(_looking(kind))
+        responses=polling.polled(words.it_is),
+    )(_getting(kind))
     router.post(
         "/{id}/cancel",
-        operation_id=f"cancel_{words.called}",
+        operation_id=f"cancel_{words.one}",
         summary=words.cancel,
         description=words.canceled,
         status_code=202,
@@ -114,7 +114,7 @@ def _listing(offered: Offered) -> Answering:
     return endpoint
 
 
-def _looking(kind: AnyKind) -> Answering:
+def _getting(kind: AnyKind) -> Answering:
     async def endpoint(
         id: str, service: Service, if_none_match: IfNoneMatch = None, prefer: Prefer = None
     ) -> Response:
@@ -131,7 +131,7 @@ def _canceling(kind: AnyKind) -> Answering:
 
 
 def _with(endpoint: Answering, **types: Any) -> Answering:
-    """FastAPI reads what it parses from annotations; these are known when the router is made."""
+    """Set annotations, from which FastAPI takes types that are known only at this point."""
     endpoint.__annotations__.update(types)
     return endpoint
 

@@ -1,6 +1,6 @@
-"""Objects by the SHA-256 of their content: whole or absent, never half, checked when read.
+"""Objects by the SHA-256 of their content: stored completely or not at all, checked when read.
 
-In a folder (`files`), or in an S3-compatible store with a folder of copies before it (`remote`).
+They are in a folder (`files`), or in an S3-compatible store with a cache folder (`remote`).
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ __all__ = ["Blobs", "FileBlobs", "Upload", "open_blobs"]
 
 class Blobs(Protocol):
     def upload(self) -> AbstractContextManager[Upload]:
-        """What is not committed when the block ends is gone."""
+        """An upload, which is deleted at the end of the block unless it was committed."""
         ...
 
     def put(self, data: bytes) -> str: ...
@@ -25,33 +25,33 @@ class Blobs(Protocol):
     def put_file(self, path: Path) -> str: ...
 
     def path(self, digest: str, *, check: bool = True) -> Path:
-        """A local file with the content; BlobMissing, or BlobDamaged where `check` finds so."""
+        """A local file with the content; raises BlobMissing or, with `check`, BlobDamaged."""
         ...
 
     def has(self, digest: str) -> bool: ...
 
     def old(self, before: float) -> Iterable[str]:
-        """Digests of objects that nobody has put since that time."""
+        """Digests of objects that were last put before that time."""
         ...
 
     def delete_old(self, digest: str, before: float) -> bool:
-        """Deletes the object unless somebody has put it again since that time."""
+        """Delete an object unless it was put again since that time; whether it was deleted."""
         ...
 
     def sweep_uploads(self, older_than: float) -> int:
-        """Removes what uploads left behind before that time (a process that was killed)."""
+        """Delete files of uploads that never ended (killed processes), older than that time."""
         ...
 
 
 def open_blobs(url: str | None, home: Path) -> Blobs:
-    """`file:///folder` or `s3://bucket/prefix`; None is a folder at home."""
+    """Open `file:///folder` or `s3://bucket/prefix`; None: the folder `blobs` in `home`."""
     if url is None:
         return FileBlobs(home / "blobs")
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path:
         return FileBlobs(Path(unquote(parts.path)))
     if parts.scheme == "s3" and parts.netloc:
-        from service.works.blobs.remote import RemoteBlobs  # noqa: PLC0415  where it is used
+        from service.works.blobs.remote import RemoteBlobs  # noqa: PLC0415  only where S3 is used
 
         return RemoteBlobs(url, home / "copies")
     raise InvalidSetting(

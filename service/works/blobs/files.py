@@ -1,4 +1,4 @@
-"""Objects in a folder: objects/ab/cdef…, and uploads/ for what is on its way."""
+"""Objects in a folder: objects/ab/cdef…, and uploads/ for unfinished uploads."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ _CHUNK = 1 << 20
 
 
 class Upload:
-    """Bytes on their way in: a file that nobody sees before `commit`."""
+    """An object being written: a file that becomes visible with `commit`."""
 
     def __init__(self, path: Path, publish: Callable[[Path, str], None]) -> None:
         self.path = path
@@ -30,12 +30,12 @@ class Upload:
         self.size += len(data)
 
     def flush(self) -> None:
-        """After it, `path` has all that was written."""
+        """Afterwards the file at `path` contains all that was written."""
         self._stream.flush()
 
     @property
     def digest(self) -> str:
-        """Of what was written so far."""
+        """The digest of what was written so far."""
         return f"sha256:{self._hash.hexdigest()}"
 
     def commit(self) -> str:
@@ -47,13 +47,13 @@ class Upload:
         return self.digest
 
     def close(self) -> None:
-        """What was not committed is gone."""
+        """Delete the file, unless it was committed."""
         self._stream.close()
         self.path.unlink(missing_ok=True)
 
 
 class Store(ABC):
-    """Whatever takes uploads takes bytes and files too."""
+    """`put` and `put_file` for stores that have `upload`."""
 
     @abstractmethod
     def upload(self) -> AbstractContextManager[Upload]: ...
@@ -100,7 +100,7 @@ class FileBlobs(Store):
         return (digest for digest in self.digests() if _modified(self._target(digest)) < before)
 
     def delete_old(self, digest: str, before: float) -> bool:
-        """Aside first: who puts the object at this very moment must not lose it."""
+        """Rename the file first, so that an object put at the same moment is not lost."""
         target, aside = self._target(digest), self.partial()
         try:
             target.rename(aside)
@@ -119,11 +119,11 @@ class FileBlobs(Store):
         return len(old)
 
     def partial(self) -> Path:
-        """A name for what is on its way."""
+        """A new path for an unfinished upload."""
         return self._uploads / secrets.token_hex(16)
 
     def adopt(self, path: Path, digest: str) -> None:
-        """The file of that content becomes the object, durably."""
+        """Make a file with that content the object, durably."""
         target = self._target(digest)
         target.parent.mkdir(exist_ok=True)
         path.replace(target)
@@ -134,7 +134,7 @@ class FileBlobs(Store):
 
 
 def place(digest: str) -> str:
-    """ab/cdef…: where in a store the object lies."""
+    """The object's path in a store: ab/cdef…"""
     if not DIGEST.fullmatch(digest):
         raise BlobMissing(digest, f"expected sha256:<64 hex digits>, found {digest!r:.80}")
     name = digest.removeprefix("sha256:")
@@ -142,7 +142,7 @@ def place(digest: str) -> str:
 
 
 def _modified(path: Path) -> float:
-    """Seconds; now where the file has just gone."""
+    """A file's time in seconds; infinity if the file was just deleted."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Objects in an S3-compatible store, and a folder of copies before it.
+"""Objects in an S3-compatible store, with a cache folder on this machine.
 
-Engines read files, so what is read is copied to this machine first and kept there; what was not
-used for longest goes when the copies take too much room. Credentials and another address than the
-usual one come from the AWS_… variables.
+Workers read files, so an object is copied to the cache before it is read; the least recently used
+copies are deleted when the cache is full. Credentials and the endpoint come from the AWS_…
+variables.
 """
 
 import os
@@ -40,14 +40,14 @@ class RemoteBlobs(Store):
         return closing(Upload(self._copies.partial(), self._publish))
 
     def _publish(self, path: Path, digest: str) -> None:
-        """The store first: a copy alone would be forgotten."""
-        with _told():
+        """Write to the store first, since copies may be deleted."""
+        with _translated():
             obstore.put(self._store, _name(digest), path)
         self._copies.adopt(path, digest)
 
     def has(self, digest: str) -> bool:
         try:
-            with _told():
+            with _translated():
                 obstore.head(self._store, _name(digest))
         except FileNotFoundError:
             return False
@@ -56,14 +56,16 @@ class RemoteBlobs(Store):
     def path(self, digest: str, *, check: bool = True) -> Path:
         with suppress(BlobUnreadable):
             found = self._copies.path(digest, check=check)
-            os.utime(found)  # used just now
+            os.utime(found)  # marks the copy as used
             return found
         self._make_room()
         with self._copies.upload() as upload:
             self._fetch(digest, upload.write)
             if upload.digest != digest:
-                with _told():
-                    obstore.delete(self._store, _name(digest))  # computed or uploaded again
+                with _translated():
+                    obstore.delete(
+                        self._store, _name(digest)
+                    )  # so that it is computed or uploaded again
                 raise BlobDamaged(
                     digest, f"object {digest} was damaged in the store and has been removed"
                 )
@@ -72,24 +74,24 @@ class RemoteBlobs(Store):
 
     def _fetch(self, digest: str, write: Callable[[bytes], None]) -> None:
         try:
-            with _told():
+            with _translated():
                 for chunk in obstore.get(self._store, _name(digest)).stream(min_chunk_size=_CHUNK):
                     write(bytes(chunk))
         except FileNotFoundError:
             raise BlobMissing(digest, f"no object {digest} is stored") from None
 
     def old(self, before: float) -> Iterator[str]:
-        with _told():
+        with _translated():
             for page in obstore.list(self._store, "objects"):
                 for entry in page:
                     if entry["last_modified"].timestamp() < before:
                         yield "sha256:" + "".join(entry["path"].split("/")[-2:])
 
     def delete_old(self, digest: str, before: float) -> bool:
-        """An S3 store cannot delete on a condition: between the look and the deletion lie some
-        milliseconds in which somebody might put the object again; the grace period is hours.
+        """S3 cannot delete on a condition: an object that is put again in the milliseconds between
+        look and deletion would be lost. The grace period of hours makes that unlikely.
         """
-        with _told(), suppress(FileNotFoundError):
+        with _translated(), suppress(FileNotFoundError):
             if obstore.head(self._store, _name(digest))["last_modified"].timestamp() < before:
                 obstore.delete(self._store, _name(digest))
                 return True
@@ -99,7 +101,7 @@ class RemoteBlobs(Store):
         return self._copies.sweep_uploads(older_than)
 
     def _make_room(self) -> None:
-        """Not what was used just now: somebody may be about to read it."""
+        """Delete old copies until the cache fits, but none of the last hour: they may be in use."""
         files, held = [], 0
         for file in self._objects.glob("*/*"):
             with suppress(FileNotFoundError):
@@ -111,7 +113,7 @@ class RemoteBlobs(Store):
         for _, size, file in sorted(files):
             if excess <= 0:
                 return
-            file.unlink(missing_ok=True)  # who has it open still reads it
+            file.unlink(missing_ok=True)  # a process that has it open can still read it
             excess -= size
 
 
@@ -120,8 +122,8 @@ def _name(digest: str) -> str:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """What the store's library says, without its page of debugging."""
+def _translated() -> Iterator[None]:
+    """Raise errors of the store's library as StoreUnavailable, with only their first line."""
     try:
         yield
     except BaseError as error:

@@ -54,7 +54,7 @@ def test_what_hangs_is_left_behind_with_what_it_had_found():
 
 
 def test_of_a_long_error_beginning_and_end_are_kept():
-    text = findings.said(ValueError("begin" + 5000 * "x" + "end"))
+    text = findings.sentence(ValueError("begin" + 5000 * "x" + "end"))
     assert text.startswith("ValueError: begin")
     assert text.endswith("end")
     assert len(text) < 500

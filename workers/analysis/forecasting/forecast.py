@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from service.contract.metrics import catalogue
-from service.contract.metrics.forecasts import PREDICTORS, too_thin
+from service.contract.metrics.forecasts import PREDICTORS, too_few
 from service.contract.results import PastEvaluation
 from workers.analysis.forecasting import agreement
 from workers.analysis.forecasting.fits import FITS
@@ -49,7 +49,7 @@ def forecast(
 
 
 def _of_metric(history: History, metric: str, pregen: Mapping[str, float]) -> dict[str, Any]:
-    thin = too_thin(len(history.values), history.many_runs)
+    thin = too_few(len(history.values), history.many_runs)
     if thin is not None:
         return _none(thin, None)
     direction = _direction(history, metric)
@@ -106,7 +106,7 @@ def _best(history: History, direction: int) -> _Candidate | None:
         for predictor in PREDICTORS
         for fit in FITS
     ]
-    tried = [one for one in candidates if not too_thin(len(one.seen.errors), one.seen.many_runs)]
+    tried = [one for one in candidates if not too_few(len(one.seen.errors), one.seen.many_runs)]
     return min(tried, key=lambda one: one.seen.left, default=None)
 
 

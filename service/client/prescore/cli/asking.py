@@ -1,4 +1,4 @@
-"""The request that submit and gate make of their options."""
+"""The request body that `prescore submit` and `prescore gate` build from their options."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from prescore.files import captions
 def fields(
     dataset: str, gates: Sequence[str] | None, scoring: Scoring, judging: Judging, run: Run
 ) -> dict[str, Any]:
-    """The request but for its source; what was not given is left to the service."""
+    """The request's fields, except the checkpoint or captions; None: the service's default."""
     if "/" not in dataset:
         raise typer.BadParameter(f"--dataset: expected NAME/SPLIT, found {dataset!r:.100}")
     return {
@@ -36,7 +36,7 @@ def fields(
 
 
 def source(client: Client, target: str) -> dict[str, Any]:
-    """Captions as they are, a checkpoint by its digest once the service has it."""
+    """The request's `captions` or `checkpoint`; a checkpoint's file is uploaded first."""
     if target.startswith("sha256:"):
         return {"checkpoint": target}
     path = Path(target)

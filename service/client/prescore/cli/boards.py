@@ -19,25 +19,26 @@ def leaderboard(
         str, typer.Argument(metavar="DATASET[/SPLIT]", help="NAME or NAME@VERSION; a split of it.")
     ],
     *,
-    metric: Annotated[str, typer.Option(help="By which they are ranked.")] = "cider_d",
+    metric: Annotated[str, typer.Option(help="The metric to rank by.")] = "cider_d",
     label: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE: those that have it; may be given again.")
+        list[str] | None,
+        typer.Option(help="NAME=VALUE: only runs with this label; may be given many times."),
     ] = None,
     over_time: Annotated[
-        bool, typer.Option("--history", help="The metric over time: the latest first, all of them.")
+        bool, typer.Option("--history", help="List all runs by time, the latest first.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many runs.")] = 20,
     csv_file: Annotated[
-        Path | None, typer.Option("--csv", metavar="F", help="Write them to a CSV file too.")
+        Path | None, typer.Option("--csv", metavar="F", help="Write the list to a CSV file too.")
     ] = None,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
     """Rank the finished evaluations of a dataset by a metric.
 
-    A rank is shared (=) by those whose intervals overlap that of its best one: on this
-    split nobody can tell them apart. What was scored in another way (its signature
-    differs), or on a part of the split, is left out.
+    Runs share a rank (=) when their intervals overlap the interval of the best run of
+    that rank: this split is too small to tell them apart. Runs that were scored in
+    another way (their signature differs), or on a part of the split, are left out.
 
         prescore leaderboard flickr8k/test
         prescore leaderboard flickr8k --metric meteor --label branch=main

@@ -15,34 +15,37 @@ _HEADING = ("", "a", "b", "a - b", "95 %", "p", "detectable")
 
 @options.spread
 def compare(
-    a: Annotated[str, typer.Argument(metavar="EV", help="A run's id, ev_...")],
-    b: Annotated[str, typer.Argument(metavar="EV", help="Another's, of the same images.")],
+    a: Annotated[str, typer.Argument(metavar="EV", help="The first run's id, ev_...")],
+    b: Annotated[
+        str, typer.Argument(metavar="EV", help="The second run's id; it must have the same images.")
+    ],
     *,
     metrics: Annotated[
-        str | None, typer.Option(help="Names by commas; by default those that both show.")
+        str | None,
+        typer.Option(help="Names, separated by commas. Default: all that both runs have."),
     ] = None,
-    images: Annotated[int, typer.Option(min=0, help="Show so many that moved most.")] = 0,
+    images: Annotated[int, typer.Option(min=0, help="Show the N images that differ most.")] = 0,
     csv_file: Annotated[
         Path | None, typer.Option("--csv", metavar="F", help="Write the table to a CSV file too.")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="Seconds to wait for it at most.")
+        float | None, typer.Option(min=0, help="Wait at most this many seconds.")
     ] = None,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Tell two runs apart: by how much, how surely, and whether it may be chance.
+    """Compare two runs: the difference of each metric, and whether it may be chance.
 
-    The difference is a - b, with a 95 % interval over images drawn anew, the same for
-    both. p: how often chance sets two such runs so far apart, in either direction. The
-    last column is the difference that these images would show (p < .05) 4 times in 5:
-    smaller ones may well be there, unseen.
+    The difference is a - b, with a 95 % bootstrap interval over the images, the same
+    images drawn for both. p: how often chance alone makes a difference this large, in
+    either direction. The last column is the smallest difference that these images would
+    show (p < .05) in 4 cases of 5: a smaller difference may exist and not be detected.
 
         prescore compare ev_2f9c ev_81d0
         prescore compare ev_2f9c ev_81d0 --metrics cider_d,perplexity --images 5
 
-    Exit 0: there it is. 1: refused, for they were not scored alike. 2: usage. 3: it
-    failed or has not ended in time. 4: no answer of the service.
+    Exit 0: compared. 1: refused, because the runs were not scored in the same way.
+    2: usage. 3: it failed or has not ended in time. 4: no answer from the service.
     """
     names = None if metrics is None else [name.strip() for name in metrics.split(",")]
     with console.connected(connection) as client:

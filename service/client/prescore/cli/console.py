@@ -1,6 +1,6 @@
-"""What all commands share: exit codes, and how they speak to people and programs.
+"""What all commands share: exit codes, connections, and output for people and programs.
 
-Results go to stdout, all else to stderr: bars where that is a terminal, plain lines where not.
+Results go to stdout, everything else to stderr: progress bars on a terminal, else plain lines.
 """
 
 import csv
@@ -39,7 +39,7 @@ INTERRUPTED = 130
 
 @contextmanager
 def connected(connection: Connection) -> Iterator[Client]:
-    """A client whose errors end the command: a sentence on stderr and an exit code."""
+    """A client; its errors end the command with a sentence on stderr and an exit code."""
     try:
         with opened(connection) as client:
             yield client
@@ -50,9 +50,9 @@ def connected(connection: Connection) -> Iterator[Client]:
 
 @contextmanager
 def opened(connection: Connection) -> Iterator[Client]:
-    """A client whose errors are the caller's."""
+    """A client; its errors are left to the caller."""
     key = None if connection.key_file is None else _key(connection.key_file)
-    with _warnings_said(), Client(connection.url, key, patience=connection.patience) as client:
+    with _warnings_printed(), Client(connection.url, key, patience=connection.patience) as client:
         yield client
 
 
@@ -67,13 +67,13 @@ def show(lines: Sequence[str]) -> None:
 
 
 def show_json(*answers: Answer, many: bool = False) -> None:
-    """One object, or a list of them."""
+    """Print one answer as a JSON object, or with `many` all of them as a list."""
     found = [answer.model_dump(mode="json") for answer in answers]
     typer.echo(json.dumps(found if many else found[0]))
 
 
 def plain(text: str) -> str:
-    """Others' words (names, labels, errors) cannot steer the terminal."""
+    """Without control characters: names and labels that others wrote cannot steer the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -106,9 +106,9 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 
 @contextmanager
 def upload_shown(name: str) -> Iterator[uploads.Progress]:
-    """How far an upload is. Nothing is shown of one that is not needed."""
+    """Show the progress of an upload; nothing appears if no byte has to be sent."""
     if not sys.stderr.isatty():
-        yield _told(name)
+        yield _upload_lines(name)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     console = Console(stderr=True)
@@ -117,7 +117,7 @@ def upload_shown(name: str) -> Iterator[uploads.Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 
 
-def _told(name: str) -> uploads.Progress:
+def _upload_lines(name: str) -> uploads.Progress:
     def tell(done: int, total: int) -> None:
         if done == 0:
             say(f"uploading {name}: {filesize.decimal(total)}")
@@ -128,9 +128,9 @@ def _told(name: str) -> uploads.Progress:
 
 
 @contextmanager
-def _warnings_said() -> Iterator[None]:
-    """The library tells its retries to the log; here they are for people."""
-    handler = _Said(logging.WARNING)
+def _warnings_printed() -> Iterator[None]:
+    """Print what the library logs as warnings, such as retries, to stderr."""
+    handler = _PrintingHandler(logging.WARNING)
     log = logging.getLogger("prescore")
     log.addHandler(handler)
     try:
@@ -139,7 +139,7 @@ def _warnings_said() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-class _Said(logging.Handler):
+class _PrintingHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         say(record.getMessage())
 
@@ -148,7 +148,7 @@ def _key(path: Path) -> str:
     with reading.readable(path):
         key = path.read_text(encoding="ascii", errors="replace").strip()
     if not key:
-        raise InvalidArgument(f"{path} holds no key")
+        raise InvalidArgument(f"{path} contains no key")
     return key
 
 

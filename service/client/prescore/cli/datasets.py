@@ -13,16 +13,18 @@ datasets = typer.Typer(help="Add datasets to the service, list those it has.", n
 @datasets.command()
 @options.spread
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As runs will name it.")],
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A folder or a tar.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The dataset's name, by which runs refer to it.")
+    ],
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A folder or a tar file.")],
     *,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Add a dataset bundle as a new version of NAME; the same bytes are the same version.
+    """Add a dataset bundle as a new version of NAME; equal bytes make no new version.
 
     A bundle has captions.jsonl and, if wanted, features.safetensors and images/.
-    Nothing else that is in a folder is sent.
+    Other files in the folder are not sent.
 
         prescore datasets add flickr8k flickr8k/
         prescore datasets add flickr8k flickr8k.tar --json

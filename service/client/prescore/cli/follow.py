@@ -1,4 +1,4 @@
-"""A run as it goes: a live table on a terminal, a line for each piece of news elsewhere."""
+"""Shows the progress of a run: a live table on a terminal, else one line for each change."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from prescore.models import Evaluation
 
 
 def follow(client: Client, id_: str, timeout: float | None = None) -> Evaluation:
-    """The run at its end, or as it is when `timeout` is over."""
+    """Wait for the run's end, or `timeout` seconds; returns the run as it then is."""
     try:
         with _display() as show:
             return client.wait(id_, timeout, show)
@@ -28,7 +28,7 @@ def follow(client: Client, id_: str, timeout: float | None = None) -> Evaluation
         return cast("Evaluation", error.run)
     except KeyboardInterrupt:
         console.say(
-            f"{id_} goes on without us; "
+            f"{id_} goes on in the service; "
             f"watch it again: prescore watch {id_}; stop it: prescore cancel {id_}"
         )
         raise typer.Exit(console.INTERRUPTED) from None
@@ -44,7 +44,7 @@ def _display() -> Iterator[OnChange]:
 
 
 class _Lines:
-    """States and scores, each once; how far a work is would fill a CI's log."""
+    """Prints each state and score once; not the progress of works, which would fill a CI's log."""
 
     def __init__(self) -> None:
         self._told: set[tuple[str, ...]] = set()
@@ -72,7 +72,7 @@ def _table(evaluation: Evaluation) -> Group:
     heading = Text(console.plain(f"{evaluation.id}  {evaluation.status}  {evaluation.dataset}"))
     works = _grid(text.work_row(work) for work in evaluation.works)
     expected = (*text.expected_rows(evaluation.estimate or evaluation.forecast or {}),)
-    gates = text.gates_told(evaluation.gates)
+    gates = text.gate_table(evaluation.gates)
     return Group(heading, works, *map(_grid, (text.score_rows(evaluation.scores), expected, gates)))
 
 

@@ -1,4 +1,4 @@
-"""Gates as rows: one for each metric that a gate held against something."""
+"""Gates as table rows: one row for each metric of each gate."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

@@ -31,24 +31,29 @@ def gate(
     scoring: options.Scoring,
     run: options.Run,
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="Seconds to wait; the run goes on after them.")
+        float | None,
+        typer.Option(min=0, help="Seconds to wait; then the run goes on in the service."),
     ] = None,
     once_for: Annotated[
         str | None,
-        typer.Option(help="Equal gates for the same text share one run. Default: CI's job."),
+        typer.Option(
+            help="Equal requests with the same text share one run. Default: the CI job's id."
+        ),
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option(metavar="F", help="Write JUnit's XML: a test for each gate.")
+        Path | None, typer.Option(metavar="F", help="Write JUnit XML, a test case for each gate.")
     ] = None,
-    json_out: Annotated[Path | None, typer.Option(metavar="F", help="Write --json's JSON.")] = None,
+    json_out: Annotated[
+        Path | None, typer.Option(metavar="F", help="Write the JSON of --json to a file.")
+    ] = None,
     csv: Annotated[Path | None, typer.Option(metavar="F", help="Write the gates as CSV.")] = None,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Let CI pass or fail by the scores of a checkpoint, or of captions that it wrote.
+    """Pass or fail a CI job by the scores of a checkpoint, or of captions.
 
-    Submits it, waits and prints the verdict on each gate. Metrics named in gates
-    are computed, beside bleu, rouge_l, cider_d and meteor.
+    Submits it, waits, and prints a verdict for each gate. Metrics that gates name
+    are computed in addition to bleu, rouge_l, cider_d and meteor.
 
         prescore gate best.safetensors --dataset coco/val --gate 'cider_d >= 0.9'
         prescore gate best.safetensors --dataset coco/val --baseline branch=main
@@ -56,16 +61,16 @@ def gate(
         prescore gate results.json --dataset coco/val --baseline best
             --gate 'no_significant_drop(cider_d, meteor)' --junit gates.xml
 
-    In GitHub, GitLab and Jenkins, branch and commit become labels, and a job that
-    runs twice for a commit, at once or again, shares one run; where that ended
-    without a verdict, there is a new one. GitHub shows a summary and annotations.
+    In GitHub, GitLab and Jenkins, branch and commit become labels. A job that runs
+    twice for a commit uses the same run; if that run ended without a verdict, a new
+    one is submitted. GitHub shows a summary and annotations.
 
-    Ctrl-C ends the waiting only: the job that is tried again goes on with the
-    same run. To stop it: prescore cancel.
+    Ctrl-C ends only the waiting: the run goes on, and a repeated job uses it again.
+    To stop the run: prescore cancel.
 
     Exit 0: every gate passed. 1: a gate failed. 2: usage, or refused.
     3: undecided, not comparable, a metric unavailable; or the run failed, was
-    canceled or has not ended in time. 4: no answer of the service. 130: Ctrl-C.
+    canceled or has not ended in time. 4: no answer from the service. 130: Ctrl-C.
     """
     around = surroundings.find(os.environ)
     reports = Reports(junit, json_out, csv)
@@ -84,10 +89,10 @@ def gate(
 
 
 def _submitted(client: Client, request: dict[str, Any], key: str | None) -> Evaluation:
-    """The run of this job; a new one where that is over and has decided nothing."""
+    """The run of this job; a new run if that one has ended without a verdict."""
     evaluation = client.submit(**request, idempotency_key=key)
     if key is not None and evaluation.ended and not is_decided(evaluation):
-        console.say(f"{evaluation.id} of this job ended without a verdict: submitting anew")
+        console.say(f"{evaluation.id} of this job ended without a verdict: submitting a new run")
         evaluation = client.submit(**request)
     console.say(f"submitted {evaluation.id}")
     return evaluation
@@ -96,7 +101,7 @@ def _submitted(client: Client, request: dict[str, Any], key: str | None) -> Eval
 def _key(
     once_for: str | None, around: surroundings.Surroundings, request: dict[str, Any]
 ) -> str | None:
-    """The same for the same request of the same job; none where there is no job."""
+    """The idempotency key, made from the CI job and the request; None outside a CI job."""
     job = once_for or " ".join(filter(None, (around.run, around.commit)))
     if not job:
         return None

@@ -1,4 +1,4 @@
-"""Options that commands share, each spelled once, in groups that go together."""
+"""Options that several commands share, in groups."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """Where the service is, and how to get in."""
+    """How to reach the service."""
 
     url: Annotated[
         str | None,
@@ -40,34 +40,50 @@ class Connection:
     ] = None
     patience: Annotated[
         float,
-        typer.Option("--patience", min=0, help="Seconds to go on trying while there is no answer."),
+        typer.Option(
+            "--patience", min=0, help="Seconds to keep trying while the service does not answer."
+        ),
     ] = PATIENCE_SECONDS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """What is computed, and how."""
+    """Which scores are computed, and how."""
 
     pregen: Annotated[
-        list[str] | None, typer.Option(help="all, none, or names by commas. Default: all.")
+        list[str] | None,
+        typer.Option(help="all, none, or names separated by commas. Default: all."),
     ] = None
     postgen: Annotated[
-        list[str] | None, typer.Option(help="none, or names by commas. Default: below.")
+        list[str] | None, typer.Option(help="none, or names separated by commas. Default: below.")
     ] = None
-    beam: Annotated[int | None, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = None
-    min_words: Annotated[int | None, typer.Option(min=0, help="Of a caption.")] = None
-    max_words: Annotated[int | None, typer.Option(min=1, help="Of a caption.")] = None
-    unk: Annotated[bool | None, typer.Option(help="May captions hold the unknown word?")] = None
-    tokenizer: Annotated[Tokenizer | None, typer.Option(help="Of captions and references.")] = None
-    subset: Annotated[bool, typer.Option("--subset", help="Captions for a part will do.")] = False
+    beam: Annotated[int | None, typer.Option(min=1, help="Beam width; 1 is greedy decoding.")] = (
+        None
+    )
+    min_words: Annotated[
+        int | None, typer.Option(min=0, help="Words that a caption has at least.")
+    ] = None
+    max_words: Annotated[
+        int | None, typer.Option(min=1, help="Words that a caption has at most.")
+    ] = None
+    unk: Annotated[bool | None, typer.Option(help="Allow the unknown word in captions.")] = None
+    tokenizer: Annotated[
+        Tokenizer | None, typer.Option(help="How captions and references are split into words.")
+    ] = None
+    subset: Annotated[
+        bool, typer.Option("--subset", help="Accept captions for a part of the split.")
+    ] = False
     idf: Annotated[
-        Idf | None, typer.Option(help="Of CIDEr: from the whole split, or the answered part.")
+        Idf | None,
+        typer.Option(
+            help="CIDEr's document frequencies: of the whole split, or of the images with captions."
+        ),
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judging:
-    """What gates mean, and when they are decided."""
+    """How gates are decided, and when."""
 
     baseline: Annotated[
         str | None,
@@ -75,7 +91,9 @@ class Judging:
     ] = None
     trust: Annotated[
         list[str] | None,
-        typer.Option(help="A metric that may gate though a constant sentence beats people in it."),
+        typer.Option(
+            help="Allow gates on a metric in which a constant sentence beats human captions."
+        ),
     ] = None
     until: Annotated[
         Until | None, typer.Option(help="verdict: end as soon as all gates are decided.")
@@ -84,21 +102,24 @@ class Judging:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What holds of the run as a whole."""
+    """Facts of the run as a whole."""
 
     label: Annotated[
-        list[str] | None, typer.Option("--label", help="NAME=VALUE, to find it by.")
+        list[str] | None,
+        typer.Option("--label", help="NAME=VALUE, to find the run by; may be given many times."),
     ] = None
-    deadline: Annotated[int | None, typer.Option(min=1, help="Seconds that it may take.")] = None
+    deadline: Annotated[int | None, typer.Option(min=1, help="Seconds that the run may take.")] = (
+        None
+    )
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as Typer reads it: the fields of a group stand where the group stood."""
+    """The command for Typer: each group of options is replaced by its fields."""
     written = inspect.signature(command).parameters
     groups = {name: each.annotation for name, each in written.items() if _is_group(each)}
 
     @wraps(command)
-    def spread_out(**given: Any) -> None:
+    def with_groups(**given: Any) -> None:
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         command(**given)
@@ -108,9 +129,9 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         for name, parameter in written.items()
         for each in (_fields(groups[name]) if name in groups else [parameter])
     ]
-    spread_out.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-    spread_out.__annotations__ = {each.name: each.annotation for each in options}
-    return spread_out
+    with_groups.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    with_groups.__annotations__ = {each.name: each.annotation for each in options}
+    return with_groups
 
 
 def _is_group(parameter: inspect.Parameter) -> bool:

@@ -1,4 +1,4 @@
-"""How a gate ended: by a verdict, without one, or before there was a run."""
+"""The outcome of `prescore gate`: a verdict, none, or an error before there was a run."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -45,7 +45,7 @@ def is_decided(evaluation: Evaluation) -> bool:
 
 
 def _code(evaluation: Evaluation) -> int:
-    """A gate that failed has failed, whatever else became of the run."""
+    """The exit code; a failed gate counts even if the run itself failed."""
     verdicts = {gate.verdict for gate in evaluation.gates}
     if "failed" in verdicts:
         return GATE_FAILED

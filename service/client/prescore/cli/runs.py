@@ -1,4 +1,4 @@
-"""prescore status, watch, cancel, scores: what becomes of a run."""
+"""prescore status, watch, cancel, scores"""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ def status(
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Say how a run is at this moment: its works, its scores, what went wrong.
+    """Show the present state of a run: its works, its scores, its errors.
 
         prescore status ev_2f9c
         prescore status ev_2f9c --json | jq .scores.cider_d.value
@@ -40,7 +40,7 @@ def watch(
 ) -> None:
     """Follow a run until its end, then print its scores.
 
-    Ctrl-C ends the watching only: the run goes on, and can be watched again.
+    Ctrl-C ends only the watching: the run goes on, and can be watched again.
 
         prescore watch ev_2f9c
 
@@ -57,7 +57,7 @@ def cancel(
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Stop a run. What it has computed stays; work that other runs need goes on.
+    """Stop a run. Computed scores stay; works that other runs need go on.
 
     prescore cancel ev_2f9c
     """
@@ -74,20 +74,20 @@ def scores(
     id_: Id,
     *,
     pregen: Annotated[
-        bool, typer.Option("--pregen", help="All the pre-gen scores instead of the chief ones.")
+        bool, typer.Option("--pregen", help="All pre-gen scores instead of the main scores.")
     ] = False,
     csv_file: Annotated[
-        Path | None, typer.Option("--csv", metavar="F", help="Write them to a CSV file too.")
+        Path | None, typer.Option("--csv", metavar="F", help="Write the scores to a CSV file too.")
     ] = None,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Print the scores that a run has by now.
+    """Print the scores that a run has so far.
 
         prescore scores ev_2f9c
         prescore scores ev_2f9c --pregen --csv pregen.csv
 
-    Exit 0: there they are. 3: the run failed or was canceled; so much is there.
+    Exit 0: printed. 3: the run failed or was canceled; the scores so far are printed.
     """
     with console.connected(connection) as client:
         evaluation = client.evaluation(id_)

@@ -21,17 +21,20 @@ def submit(
     ] = None,
     judging: options.Judging,
     run: options.Run,
-    wait: Annotated[bool, typer.Option("--wait", help="Until its end; shows how it goes.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the run's end and show its progress.")
+    ] = False,
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="Seconds to --wait; the run goes on after them.")
+        float | None,
+        typer.Option(min=0, help="Seconds to --wait; then the run goes on in the service."),
     ] = None,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Score a checkpoint, or captions that it wrote, on one split of a dataset.
+    """Score a checkpoint, or captions, on one split of a dataset.
 
-    Prints the run's id at once, or with --wait its scores at the end. What the
-    service has is not uploaded again, and no score is computed twice.
+    Prints the run's id at once, or with --wait its scores at the end. A checkpoint
+    that the service has is not uploaded again, and no score is computed twice.
 
         prescore submit best.safetensors --dataset flickr8k/test --wait
         prescore submit best.safetensors --dataset flickr8k@v1/test --postgen none
@@ -42,7 +45,7 @@ def submit(
     pre-gen ones for a checkpoint.
 
     Exit 0: submitted, or succeeded. 1: refused. 2: usage. 3: with --wait, the run
-    failed, was canceled or has not ended in time. 4: no answer of the service.
+    failed, was canceled or has not ended in time. 4: no answer from the service.
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout goes with --wait")

@@ -1,4 +1,4 @@
-"""What a CI's environment says of the job that we run in."""
+"""The branch, commit and job of the CI that this command runs in, from its environment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class System:
-    """Names of variables; of `branch` the first one that is set."""
+    """The names of a CI system's variables; the first variable of `branch` that is set counts."""
 
     commit: str
     branch: tuple[str, ...]
     run: str  # the same in every job of a run, and when a job is tried again
 
 
-# A change that was proposed is labelled by its number and not by its branch: that may be called
-# `main` too, in somebody's fork, and would be taken for the baseline.
+# A pull request is labelled by its number and not by its branch: a branch in somebody's fork may
+# be called `main` too, and its scores would be taken for the baseline's.
 SYSTEMS = {
     "github": System("GITHUB_SHA", ("GITHUB_REF_NAME",), "GITHUB_RUN_ID"),
     "gitlab": System(
@@ -40,7 +40,7 @@ class Surroundings:
 
 
 def find(environment: Mapping[str, str]) -> Surroundings:
-    """The first system that names a commit; nothing outside a CI."""
+    """From the first CI system whose commit variable is set; empty outside a CI."""
     for system in SYSTEMS.values():
         if commit := environment.get(system.commit):
             return Surroundings(

@@ -1,4 +1,4 @@
-"""Answers as lines for people. Pure functions; what others wrote is made harmless here."""
+"""The service's answers as lines of text for people, without control characters."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,14 +21,14 @@ def aligned(rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
 
 
 def summary(evaluation: Evaluation) -> list[str]:
-    """All that matters of a run."""
+    """All that people want to know of a run, in sections."""
     facts = [
         ("checkpoint", evaluation.checkpoint or ""),
         ("labels", ", ".join(f"{name}={value}" for name, value in evaluation.labels.items())),
         ("verdict", evaluation.verdict or ""),
         ("error", evaluation.error.detail or evaluation.error.title if evaluation.error else ""),
     ]
-    oddities = [(one.code, one.image or "", one.detail) for one in evaluation.warnings]
+    warnings = [(one.code, one.image or "", one.detail) for one in evaluation.warnings]
     return [
         *aligned([(evaluation.id, evaluation.status, str(evaluation.dataset))]),
         *aligned([fact for fact in facts if fact[1]]),
@@ -36,8 +36,8 @@ def summary(evaluation: Evaluation) -> list[str]:
         *_section("scores", score_rows(evaluation.scores)),
         *_section("forecast", list(expected_rows(evaluation.forecast or {}))),
         *_section("estimate", list(expected_rows(evaluation.estimate or {}))),
-        *_section("warnings", oddities),
-        *_section("gates", gates_told(evaluation.gates)),
+        *_section("warnings", warnings),
+        *_section("gates", gate_table(evaluation.gates)),
         *gate_details(evaluation.gates),
     ]
 
@@ -65,7 +65,7 @@ def bounds(interval: Sequence[float | None] | None) -> str:
 
 
 def scored_rows(found: Iterable[Scored]) -> list[tuple[str, ...]]:
-    """`=` marks a rank that is shared."""
+    """Rows of a leaderboard or a history; `=` marks a shared rank."""
     return [_scored_row(each) for each in found]
 
 
@@ -81,7 +81,7 @@ def direction(score: Score) -> str:
 
 
 def expected_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Of a forecast or an estimate; why there is none, where there is none."""
+    """Rows of a forecast or an estimate, or the reason why there is none."""
     for name, one in found.items():
         if isinstance(one, Mapping):
             seen = f"{one['images']} of {one['of']} images" if one.get("of") else ""
@@ -90,9 +90,9 @@ def expected_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str
             yield name.replace("_", " "), str(one), "", ""
 
 
-def gates_told(gates: Sequence[Gate]) -> list[tuple[str, ...]]:
-    """A heading, and a row for each metric that a gate held against something."""
-    told = [
+def gate_table(gates: Sequence[Gate]) -> list[tuple[str, ...]]:
+    """A heading, then a row for each metric of each gate; empty where there are no gates."""
+    table = [
         (
             row.gate,
             row.metric,
@@ -104,7 +104,7 @@ def gates_told(gates: Sequence[Gate]) -> list[tuple[str, ...]]:
         )
         for row in gate_rows.rows(gates)
     ]
-    return [GATE_HEADING, *told] if told else []
+    return [GATE_HEADING, *table] if table else []
 
 
 def gate_details(gates: Iterable[Gate]) -> list[str]:

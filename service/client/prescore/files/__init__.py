@@ -1,1 +1,1 @@
-"""Files of this machine that are given to the service."""
+"""Local files that are sent to the service."""

@@ -1,7 +1,7 @@
 """A dataset bundle as the bytes of a tar.
 
-The same folder gives the same bytes on any machine, so that the service knows it again: names in
-order, no times, no owners.
+The same folder gives the same bytes on any machine, so that the service recognises it: sorted
+names, no times, no owners.
 """
 
 import logging
@@ -58,7 +58,7 @@ def _chunks(members: Sequence[_Member]) -> Iterator[bytes]:
 def _member(folder: Path, name: str) -> _Member:
     path = folder / name
     if path.is_symlink() or not path.is_file():
-        # As `prescore check`: a link in somebody's bundle could send any file of this machine.
+        # As in `prescore check`: a link in a bundle could send any file of this machine.
         raise InvalidArgument(f"{path} is a link or a device; expected plain files")
     try:
         name.encode("utf-8")
@@ -70,7 +70,7 @@ def _member(folder: Path, name: str) -> _Member:
 
 
 def _names(folder: Path) -> list[str]:
-    """What a bundle is made of and no more: whatever else lies there is nobody's business."""
+    """The names of a bundle's files; other files in the folder are not sent."""
     top = {path.name for path in folder.iterdir()}
     if CAPTIONS not in top:
         raise InvalidArgument(f"expected {CAPTIONS} in {folder}, found none")
@@ -83,7 +83,7 @@ def _names(folder: Path) -> list[str]:
 def _images(folder: Path) -> list[str]:
     images = folder / IMAGES
     if images.is_symlink() or not images.is_dir():
-        return [IMAGES]  # which is refused
+        return [IMAGES]  # `_member` refuses it
     return [
         path.relative_to(folder).as_posix()
         for path in images.rglob("*")

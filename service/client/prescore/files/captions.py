@@ -1,4 +1,4 @@
-"""Captions that somebody's model wrote, as the service takes them: {"image", "caption"}."""
+"""A model's captions in the form that the service takes: {"image", "caption"}."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Files read as they were found: their digest, and their bytes as the body of a request."""
+"""A file's digest, and its bytes as the body of a request."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Body:
-    """Bytes whose number is known beforehand, and that can be had again for every attempt."""
+    """A request's body: its size, and its bytes, made again for every attempt."""
 
     size: int
     chunks: Callable[[], Iterator[bytes]]
@@ -31,7 +31,7 @@ def file_body(path: Path) -> Body:
 
 
 def read_exactly(path: Path, size: int) -> Iterator[bytes]:
-    """Their number was promised to the service; a file that somebody writes to is told."""
+    """The file's bytes in chunks; raises if they are not `size`, which Content-Length promised."""
     with readable(path), path.open("rb") as stream:
         left = size
         while left and (chunk := stream.read(min(CHUNK_BYTES, left))):

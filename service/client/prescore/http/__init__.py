@@ -1,1 +1,1 @@
-"""HTTP as the client speaks it: one transport, and what goes over it."""
+"""The client's use of HTTP: transport, retries, uploads, downloads, polls and events."""

@@ -1,4 +1,4 @@
-"""Downloads: a file comes whole or not at all."""
+"""Downloads: a file is written completely or not at all."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from prescore.http.transport import Request, Transport
 
 
 def save(transport: Transport, request: Request, path: Path) -> None:
-    """One attempt. What was there before stays until all has come."""
+    """Download once to `path`; an older file there stays until the new one is complete."""
     partial = path.with_name(path.name + ".partial")
     try:
         with (

@@ -1,4 +1,4 @@
-"""Server-sent events: read after the standard, resumed where a connection broke."""
+"""Server-sent events, parsed as the standard says and resumed after a lost connection."""
 
 import json
 import re
@@ -10,29 +10,29 @@ from prescore.http.retries import passes
 from prescore.http.transport import Request, Transport
 from prescore.models import Event
 
-LAST = "end"  # the event after which a run has nothing to say
-RECONNECT_SECONDS = 1.0  # until the service says `retry`
-QUIET_SECONDS = 60.0  # without so much as a comment: then the connection is taken for dead
+LAST = "end"  # a run's last event
+RECONNECT_SECONDS = 1.0  # until the service sends `retry`
+QUIET_SECONDS = 60.0  # without a byte, not even a comment: then the connection counts as lost
 
 
 # httpx-sse 0.4.3 would save 30 lines and takes 1.2 times as long, but it makes an event of a block
-# without data: each comment that keeps the connection alive would come as one.
+# without data: each comment that keeps the connection alive would be an event.
 class Parser:
-    """Bytes to events. Lines end at CR, LF or CRLF and nowhere else: a caption may hold U+2028.
+    """Bytes to events. Lines end only at CR, LF or CRLF: a caption may contain U+2028.
 
-    An event without the empty line behind it never happened.
+    An event is complete with the empty line after it; an incomplete one is dropped.
     """
 
     def __init__(self, retry: float = RECONNECT_SECONDS) -> None:
         self.retry = retry
-        self.heard = False
+        self.received = False
         self._rest = b""
         self._after_cr = False
         self._begin()
 
     def feed(self, chunk: bytes) -> Iterator[tuple[str, str, str]]:
-        """Every event that is now complete: its id, its name, its data."""
-        self.heard = True
+        """Every event that this chunk completes: its id, its name, its data."""
+        self.received = True
         if self._after_cr:
             chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r")
@@ -82,7 +82,7 @@ def listen(transport: Transport, path: str, last: str | None) -> Iterator[Event]
         except PrescoreClientError as error:
             if not passes(error):
                 raise
-            if parser.heard:  # patience is with silence, not with a long run
+            if parser.received:  # `patience` bounds the time without a byte, not the run
                 backoff = transport.backoff()
             backoff.after(error, at_least=parser.retry)
 
@@ -90,7 +90,7 @@ def listen(transport: Transport, path: str, last: str | None) -> Iterator[Event]
 def _connection(
     transport: Transport, path: str, last: str | None, parser: Parser
 ) -> Generator[Event, None, None]:
-    """Ends by an error, since only `end` ends a run; or where the service has no events (204)."""
+    """The events of one connection, which ends with an error; or none, if the answer is 204."""
     headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
     if last is not None:
         headers["Last-Event-ID"] = last
@@ -100,7 +100,7 @@ def _connection(
             return
         found = response.headers.get("Content-Type", "")
         if not found.startswith("text/event-stream"):
-            raise transport.nonsense(f"expected events, found {found!r:.100}")
+            raise transport.not_prescore(f"expected events, found {found!r:.100}")
         for chunk in response.iter_bytes():
             for id_, name, data in parser.feed(chunk):
                 yield Event(id=id_, name=name, data=_json(transport, data))
@@ -111,7 +111,9 @@ def _json(transport: Transport, data: str) -> object:
     try:
         return json.loads(data)
     except ValueError:
-        raise transport.nonsense(f"expected an event's data in JSON, found {data!r:.60}") from None
+        raise transport.not_prescore(
+            f"expected an event's data in JSON, found {data!r:.60}"
+        ) from None
 
 
 def _seen(id_: str, last: str | None) -> bool:

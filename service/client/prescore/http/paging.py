@@ -1,4 +1,4 @@
-"""Lists of any length: a page is fetched when the one before it is used up."""
+"""Lists of any length: the next page is fetched when all items of a page were taken."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar

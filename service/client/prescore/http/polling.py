@@ -1,4 +1,4 @@
-"""Waiting for a run by long polls: an answer comes when there is news, or after HOLD_SECONDS."""
+"""Waiting for a run by long polls: the service answers at a change, or after HOLD_SECONDS."""
 
 import time
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from prescore.http.transport import Request, Transport, retry_after
 from prescore.models import Evaluation, Run
 
 HOLD_SECONDS = 20  # below the 30 to 60 s after which proxies give up
-NEWS_GAP_SECONDS = 0.1  # polls are no closer than that, whatever the service does
-QUIET_GAP_SECONDS = 1.0  # with nothing new: a service that does not hold its answers
+NEWS_GAP_SECONDS = 0.1  # at least so long between polls, whatever the service does
+QUIET_GAP_SECONDS = 1.0  # after no change: for a service that answers at once
 
 R = TypeVar("R", bound=Run)
 OnChange = Callable[[Evaluation], None]
@@ -48,7 +48,7 @@ def wait(
 
 
 def _poll(transport: Transport, path: str, etag: str, left: float) -> httpx.Response:
-    """Whatever there is at first; with an ETag, what is other than that."""
+    """The run; with an ETag the service waits for a change first."""
     headers = {"If-None-Match": etag} if etag else {}
     hold = int(max(0.0, min(HOLD_SECONDS, left))) if etag else 0
     if hold:

@@ -1,4 +1,4 @@
-"""When to try again and how long to wait: exponentially longer, with jitter, bounded in total."""
+"""Retries: exponential pauses with jitter, for a limited time."""
 
 import logging
 import random
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from prescore.errors import PrescoreClientError, Refused, ServiceError, Unreachable
 
-PASSING = frozenset({429, 502, 503, 504})  # answers that may well be others in a moment
+PASSING = frozenset({429, 502, 503, 504})  # a later attempt may succeed
 FIRST_SECONDS = 0.2
 LONGEST_SECONDS = 8.0
 
@@ -16,18 +16,18 @@ T = TypeVar("T")
 _log = logging.getLogger("prescore")
 
 
-# Tried with tenacity: 7 lines more, and 17 us a call instead of 0.3, for those who listen to events
-# or watch a training need pauses of their own. httpx-retries repeats one request; an attempt here
-# may be several (ask, then upload), and makes a streamed body anew.
+# Tried with tenacity: 7 lines more, and 17 us a call instead of 0.3, since events and training
+# watches need pauses of their own. httpx-retries repeats one request; an attempt here may be
+# several requests (ask, then upload), and builds a streamed body again.
 class Backoff:
-    """The pauses of one series of attempts, which ends `patience` seconds after its start."""
+    """The pauses between attempts, which end `patience` seconds after the start."""
 
     def __init__(self, patience: float) -> None:
         self._until = time.monotonic() + patience
         self._failures = 0
 
     def after(self, error: PrescoreClientError, at_least: float = 0.0) -> None:
-        """Sleep before the next attempt; raises `error` where that one would come too late."""
+        """Sleep before the next attempt, or raise `error` if that would be after the end."""
         wait = max(pause(self._failures, error), at_least)
         if time.monotonic() + wait > self._until:
             raise error
@@ -39,7 +39,7 @@ class Backoff:
 def persistently(
     attempt: Callable[[], T], patience: float, statuses: Collection[int] = PASSING
 ) -> T:
-    """What `attempt` returns; it is called again after failures that pass."""
+    """Call `attempt` until it returns, after failures that may pass, for `patience` seconds."""
     backoff = Backoff(patience)
     while True:
         try:
@@ -51,7 +51,7 @@ def persistently(
 
 
 def pause(failures: int, error: PrescoreClientError) -> float:
-    """After so many failures before this one, in seconds."""
+    """Seconds to wait after `error`, with so many failures before it."""
     longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(failures, 32))
     return max(longest * random.uniform(0.5, 1), _asked(error))  # noqa: S311  jitter is no secret
 
@@ -62,7 +62,7 @@ def passes(error: PrescoreClientError, statuses: Collection[int] = PASSING) -> b
 
 
 def _asked(error: PrescoreClientError) -> float:
-    """Retry-After is a lower bound; a quarter more spreads those who were told the same."""
+    """Retry-After, or up to a quarter more, so that clients do not all return at the same time."""
     if isinstance(error, Refused | ServiceError) and error.retry_after is not None:
         return error.retry_after * random.uniform(1, 1.25)  # noqa: S311
     return 0.0

@@ -1,4 +1,4 @@
-"""The only place that speaks HTTP: sends, translates errors, tries again what may be repeated."""
+"""Sends all HTTP requests, translates errors, and repeats requests that failed."""
 
 import re
 import ssl
@@ -26,11 +26,11 @@ READ_SECONDS = 30.0
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 _KEY = re.compile(r"[!-~]+")
-_HINTS = {  # for answers without a problem of their own, such as to HEAD or from a proxy
+_HINTS = {  # for answers without problem+json, such as to HEAD or from a proxy
     401: "give a key by PRESCORE_KEY or --key-file",
     403: "the key does not allow this",
-    404: "there is no such thing here; does the URL lead to a Prescore service?",
-    413: "more than the service, or a proxy before it, takes",
+    404: "not found; is this the URL of a Prescore service?",
+    413: "larger than the service, or a proxy before it, accepts",
 }
 _CUT = (
     httpx.TimeoutException,
@@ -46,8 +46,8 @@ class Request:
     path: str
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | Callable[[], Iterable[bytes]] = b""  # a stream is made anew for every attempt
-    hold: float = 0.0  # seconds for which the service may hold back its answer
+    body: bytes | Callable[[], Iterable[bytes]] = b""  # a stream is built again for every attempt
+    hold: float = 0.0  # seconds that the service may wait before it answers
 
 
 class Transport:
@@ -69,7 +69,7 @@ class Transport:
         patience: float | None = None,
         statuses: Collection[int] = PASSING,
     ) -> httpx.Response:
-        """For requests that may be repeated, which all of ours may."""
+        """The answer; the request is repeated after failures that may pass."""
         return self.persist(lambda: self.once(request), patience=patience, statuses=statuses)
 
     def persist(
@@ -89,7 +89,7 @@ class Transport:
 
     @contextmanager
     def stream(self, request: Request) -> Iterator[httpx.Response]:
-        """An answer to be read as it comes, by the caller and within `translated`."""
+        """An answer whose body the caller reads in chunks, inside `translated`."""
         response = self._http.send(self._built(request), stream=True)
         try:
             if not response.is_success:
@@ -105,13 +105,13 @@ class Transport:
         except _CUT as error:
             raise Unreachable(self.url, _reason(error)) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise self.nonsense(f"{type(error).__name__}: {error}") from error
+            raise self.not_prescore(f"{type(error).__name__}: {error}") from error
 
     def backoff(self) -> Backoff:
         return Backoff(self.patience)
 
-    def nonsense(self, what: str) -> ServiceError:
-        detail = f"{what}; does {self.url} lead to a Prescore service?"
+    def not_prescore(self, what: str) -> ServiceError:
+        detail = f"{what}; is {self.url} a Prescore service?"
         return ServiceError(Problem(title="not an answer of Prescore", detail=detail))
 
     def parsed(self, model: type[M], response: httpx.Response) -> M:
@@ -126,7 +126,7 @@ class Transport:
             first = error.errors(include_input=False, include_url=False)[0]
             place = "/".join(map(str, first["loc"])) or "the body"
             what = f"expected a {model.__name__}, found in {place}: {first['msg']}"
-            raise self.nonsense(what) from None
+            raise self.not_prescore(what) from None
 
     def _built(self, request: Request) -> httpx.Request:
         return self._http.build_request(
@@ -142,14 +142,14 @@ class Transport:
 
 
 def segment(text: str) -> str:
-    """A part of a path: whatever it holds, it leads to no other path."""
+    """One segment of a URL's path, quoted so that no text can lead to another path."""
     if text in ("", ".", ".."):
         raise InvalidArgument(f"expected a name or an id, found {text!r}")
     return quote(text, safe="@:")
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """In seconds from now; a date is allowed too."""
+    """The header Retry-After, a number or a date, as seconds from now."""
     value = response.headers.get("Retry-After", "").strip()
     if re.fullmatch("[0-9]{1,9}", value):
         return float(value)
@@ -189,8 +189,8 @@ def _problem(response: httpx.Response) -> Problem:
 
 def _hint(response: httpx.Response) -> str:
     if response.is_redirect:
-        # Not followed: a POST would become a GET, and a key would go to another host.
-        return "a redirect, which is not followed; give the URL that it leads to"
+        # A POST would become a GET, and the key would be sent to another host.
+        return "a redirect, which is not followed; use the URL that it leads to"
     return _HINTS.get(response.status_code, "")
 
 
@@ -199,14 +199,14 @@ def _reason(error: httpx.HTTPError) -> str:
 
 
 def _plain_url(text: str) -> str:
-    """Neither a password nor anything else that has no place in a base; shown in errors as is."""
+    """The URL without a trailing slash; a password or a query is refused, since errors show it."""
     expected = "expected a URL such as http://127.0.0.1:8000"
     try:
         url = httpx.URL(text.strip())
     except (httpx.InvalidURL, TypeError, ValueError):
         raise InvalidArgument(expected) from None
     if "@" in text:
-        raise InvalidArgument(f"{expected}, found one with a user's name: use a key instead")
+        raise InvalidArgument(f"{expected}, found one with a user name: use a key instead")
     if url.query or url.fragment:
         raise InvalidArgument(f"{expected}, found one with a query or a fragment")
     if url.scheme not in ("http", "https") or not url.host or (url.port or 1) > 65535:
@@ -216,6 +216,6 @@ def _plain_url(text: str) -> str:
 
 def _plain_key(key: str) -> str:
     key = key.strip()
-    if not _KEY.fullmatch(key):  # said here, since httpx would show it
-        raise InvalidArgument("the key holds something other than visible ASCII characters")
+    if not _KEY.fullmatch(key):  # checked here, since httpx's message would show the key
+        raise InvalidArgument("expected a key of visible ASCII characters")
     return key

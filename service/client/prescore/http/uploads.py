@@ -1,4 +1,4 @@
-"""Uploads: raw, streamed, sent again from the start where need be."""
+"""Uploads: streamed, and sent again from the start after a failure."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,9 +7,9 @@ from prescore.errors import Refused
 from prescore.files.reading import Body, digest_of, file_body
 from prescore.http.transport import Request, Transport
 
-STORE_SECONDS = 120.0  # the service may check, sync and record before it answers
+STORE_SECONDS = 120.0  # the service checks and stores the file before it answers
 
-Progress = Callable[[int, int], None]  # bytes sent of bytes in all; an attempt starts from 0
+Progress = Callable[[int, int], None]  # bytes sent, bytes in all; each attempt starts from 0
 
 
 def put(place: str, body: Body, content_type: str, progress: Progress | None) -> Request:
@@ -23,9 +23,9 @@ def put(place: str, body: Body, content_type: str, progress: Progress | None) ->
 
 
 def store_checkpoint(transport: Transport, path: Path, progress: Progress | None) -> str:
-    """The file's digest; only bytes that the service does not have are sent.
+    """Send a file unless the service has it; returns its digest.
 
-    It is asked again before every attempt: an upload whose answer was lost is complete.
+    Every attempt asks first: an upload may be complete although its answer was lost.
     """
     digest = digest_of(path)
     place = f"/v1/checkpoints/{digest}"

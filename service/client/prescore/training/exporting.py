@@ -1,4 +1,4 @@
-"""What trainers' callbacks share: models exported for a watch, its news kept for their thread."""
+"""What the trainers' callbacks share: they export models, and take scores in their own thread."""
 
 import queue
 import tempfile
@@ -13,7 +13,7 @@ Told = tuple[int, dict[str, float]]
 
 
 class Exporting:
-    """`export(model, path)` writes a canonical checkpoint, which is deleted once it was sent."""
+    """A watch whose checkpoints `export(model, path)` writes; a file is deleted after sending."""
 
     def __init__(
         self, run: str, export: Export, stop_on: str | None, stop_after: int, **watched: Any
@@ -38,7 +38,7 @@ class Exporting:
         self._last_step = None
 
     def save(self, model: Any, step: int) -> None:
-        """Once for a step, however many files a trainer writes of it."""
+        """Export and send a model, once for each step, though a trainer may save a step twice."""
         if self.watch is None or self._folder is None or step == self._last_step:
             return
         self._last_step = step
@@ -56,7 +56,7 @@ class Exporting:
         return self.watch.should_stop(self._stop_on, self._stop_after)
 
     def close(self) -> None:
-        """Wait for what is under way; results stay to be read."""
+        """Wait for the evaluations under way; results can still be read."""
         self._end(Watch.close)
 
     def abandon(self) -> None:

@@ -1,4 +1,4 @@
-"""The thread that sends checkpoints and asks what became of them, while a training goes on."""
+"""The thread that sends checkpoints and polls their evaluations while a training goes on."""
 
 import threading
 import time
@@ -17,12 +17,12 @@ from prescore.http.retries import PASSING
 from prescore.models import Evaluation
 from prescore.training.journal import Journal
 
-MOST_OPEN = 8  # evaluations that are under way at once
-LEAVE_SECONDS = 1.0  # for a request that is on the wire when all is abandoned
+MOST_OPEN = 8  # evaluations under way at the same time
+LEAVE_SECONDS = 1.0  # for a request that is being sent when the watch is abandoned
 CTRL_C_SECONDS = 0.2  # not every system interrupts a thread that waits for another
 SHORTEST_POLL_SECONDS = 0.5
 LONGEST_POLL_SECONDS = 10.0
-POLLS_PER_AGE = 10  # what has run for a minute is asked about every six seconds
+POLLS_PER_AGE = 10  # an evaluation that has run for 60 s is polled every 6 s
 UNSENT = "not sent before the end"
 
 OnScores = Callable[[int, dict[str, float]], None]
@@ -53,8 +53,8 @@ class _Open:
 @dataclass(frozen=True)
 class Limits:
     waiting: int  # checkpoints
-    patience: float  # seconds without the service, where they are bounded
-    strict: bool  # they are always, else at the end alone
+    patience: float  # seconds without an answer, where these are bounded
+    strict: bool  # they are bounded always, else only at the end
 
 
 class _Abandoned(Exception):
@@ -84,10 +84,10 @@ class Follower:
         self._thread.start()
 
     def put(self, step: int, path: Path, *, remove: bool) -> None:
-        """The latest takes the place of the oldest where too many wait."""
+        """Add a checkpoint to those waiting; where too many wait, the oldest is left out."""
         with self._changed:
             if self._closing:
-                raise InvalidArgument(f"{path}: this watch is over")
+                raise InvalidArgument(f"{path}: this watch has ended")
             place = self._journal.add(step, path)
             try:
                 self._waiting.append(_Saved(place, step, path, _stamp(path), remove))
@@ -99,7 +99,7 @@ class Follower:
             self._leave_out(late)
 
     def end(self, timeout: float) -> None:
-        """Wait so many seconds for what is under way, and leave the rest."""
+        """Wait at most `timeout` seconds for the evaluations under way; leave the others."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -118,8 +118,8 @@ class Follower:
         self._journal.note(saved.place, problem="left out: later ones were waiting to be sent")
         saved.done_with()
         self._journal.warn(
-            "checkpoints come faster than they are evaluated: the latest are, and some before "
-            f"them, the first of step {saved.step}, are left out",
+            "checkpoints are saved faster than they are evaluated: older ones are left out, "
+            f"the first is step {saved.step}",
             once_for="left out",
         )
 
@@ -130,7 +130,7 @@ class Follower:
         for saved in unsent:
             self._leave_unsent(saved)
         if unfinished:
-            told = "not waited for any longer, going on without us"
+            told = "not waited for any longer; they go on in the service"
             self._journal.warn(f"{', '.join(unfinished)}: {told}")
 
     def _leave_unsent(self, saved: _Saved) -> None:
@@ -138,7 +138,7 @@ class Follower:
         self._journal.warn(f"step {saved.step}: {UNSENT}")
         saved.done_with()
 
-    # In the thread
+    # The methods below run in the thread
 
     def _work(self) -> None:
         try:
@@ -153,7 +153,7 @@ class Follower:
             self._client.close()
 
     def _next(self) -> _Saved | _Open | None:
-        """What is to be done now, waited for; None at the end."""
+        """Wait for the next checkpoint to send or evaluation to poll; None at the end."""
         with self._changed:
             while not self._abandoned:
                 if self._waiting and len(self._open) < MOST_OPEN:
@@ -233,11 +233,11 @@ class Follower:
             return
         try:
             self._on_scores(step, news)
-        except Exception as error:  # noqa: BLE001  somebody else's code, whatever it raises
+        except Exception as error:  # noqa: BLE001  code of the caller, which may raise anything
             self._journal.trouble(f"on_scores: {type(error).__name__}: {error}", error)
 
     def _persist(self, attempt: Callable[[], T]) -> T:
-        """Tried again while the service cannot be reached; a pause ends when all is abandoned."""
+        """Repeat `attempt` while the service cannot be reached; _Abandoned when the watch ends."""
         since = time.monotonic()
         failures = 0
         while not self._abandoned:
@@ -247,7 +247,9 @@ class Follower:
                 if not self._may_try_again(error, since):
                     raise
                 line = str(error).splitlines()[0]
-                self._journal.warn(f"{line}; training goes on, and it is tried again", "network")
+                self._journal.warn(
+                    f"{line}; training goes on, and the request is tried again", "network"
+                )
                 pause = retries.pause(failures, error)
             failures += 1
             with self._changed:
@@ -261,7 +263,7 @@ class Follower:
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    """Another one when the file is written to, or another file."""
+    """Identifies a file's present content: another value after it was written to or replaced."""
     with readable(path):
         found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns

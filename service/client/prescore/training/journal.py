@@ -1,4 +1,4 @@
-"""What became of a training run's checkpoints: kept for two threads, and told to a person once."""
+"""The results of a training run's checkpoints, shared by two threads; each warning logged once."""
 
 import logging
 import threading
@@ -19,13 +19,13 @@ class Journal:
         self._error: Exception | None = None
 
     def add(self, step: int, path: Path) -> int:
-        """Its place, by which more is noted of it."""
+        """Add a checkpoint; returns its place, the index that `note` takes."""
         with self._lock:
             self._results.append(Result(step, path))
             return len(self._results) - 1
 
     def note(self, place: int, **fields: Any) -> tuple[Result, Result]:
-        """As it was, and as it is."""
+        """Change fields of the result at `place`; returns it before and after."""
         with self._lock:
             before = self._results[place]
             self._results[place] = replace(before, **fields)
@@ -45,7 +45,7 @@ class Journal:
         self.warn(text)
 
     def taken_error(self) -> Exception | None:
-        """The first one since it was asked for last."""
+        """The first error since the last call, if any."""
         with self._lock:
             error, self._error = self._error, None
         return error

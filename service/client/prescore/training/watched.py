@@ -1,4 +1,4 @@
-"""What is known of a training run's checkpoints, and what follows from it. Pure functions."""
+"""Results of a training run's checkpoints, the best of them, and when to stop. Pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Result:
-    """A checkpoint, with its evaluation as it was last seen; `problem` says why it has none."""
+    """A checkpoint with its evaluation as last seen; `problem` says why there is none."""
 
     step: int
     path: Path
@@ -30,7 +30,7 @@ class Result:
 
     @property
     def forecast(self) -> Mapping[str, Forecast]:
-        """Of the metrics that have one: where the service says why there is none, there is none."""
+        """The forecasts by metric; empty where the service says why there are none."""
         found = None if self.evaluation is None else self.evaluation.forecast
         if not isinstance(found, Mapping):
             return {}
@@ -39,7 +39,7 @@ class Result:
 
     @property
     def numbers(self) -> dict[str, float]:
-        """For a logger: forecasts are told from scores as `forecast/cider_d`."""
+        """Scores and forecasts for a logger; a forecast's name is `forecast/cider_d`."""
         values = {name: score.value for name, score in self.scores.items()}
         forecasts = {f"forecast/{name}": one.value for name, one in self.forecast.items()}
         scores = {name: value for name, value in values.items() if value is not None}
@@ -47,7 +47,7 @@ class Result:
 
 
 def best(results: Iterable[Result], metric: str) -> Result | None:
-    """Of those that have the score; of equal ones the earliest."""
+    """The result with the best score; of equal scores the earliest."""
     scored = [(result, _score(result, metric)) for result in results]
     known = [(result, score) for result, score in scored if score is not None]
     if not known:
@@ -57,11 +57,11 @@ def best(results: Iterable[Result], metric: str) -> Result | None:
 
 
 def has_plateaued(results: Iterable[Result], metric: str, patience: int) -> bool:
-    """Whether the last `patience` of them, in their order, are no improvement.
+    """Whether the last `patience` results, in their order, are no improvement.
 
-    A score is one if it lies beyond the interval of the last improvement: what is smaller cannot
-    be told from the choice of images, but may add up to one. A forecast alone is never one; it
-    counts as none where its whole interval is no better, and else says nothing.
+    A score is an improvement if it lies outside the interval of the last improvement; a smaller
+    gain may come from the choice of images. A forecast is never an improvement: it counts as none
+    if its whole interval is no better than the best score, else it is ignored.
     """
     if patience < 1:
         raise InvalidArgument(f"patience: expected at least 1 checkpoint, found {patience}")
@@ -79,7 +79,7 @@ def has_plateaued(results: Iterable[Result], metric: str, patience: int) -> bool
 
 
 def lacking(results: Iterable[Result], metric: str) -> Result | None:
-    """One that has succeeded without the metric: it was not asked for, or is misspelt."""
+    """A result that succeeded without the metric, which was not requested or is misspelt."""
     ended = (one for one in results if one.evaluation and one.evaluation.status == "succeeded")
     return next((one for one in ended if metric not in one.scores), None)
 
@@ -106,7 +106,7 @@ def _value(score: Score) -> float:
 
 def _higher_is_better(metric: str, score: Score) -> bool:
     if score.higher_is_better is None:
-        raise InvalidArgument(f"{metric}: expected a metric of which more, or less, is better")
+        raise InvalidArgument(f"{metric}: expected a metric of which higher, or lower, is better")
     return score.higher_is_better
 
 

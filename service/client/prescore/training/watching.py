@@ -1,4 +1,4 @@
-"""A training run whose checkpoints are scored while it goes on."""
+"""`prescore.watch`: scores the checkpoints of a training run while it goes on."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ TIMEOUT_SECONDS = 600.0
 
 
 class Asked(TypedDict, total=False):
-    """What `Client.submit` takes too."""
+    """Arguments of `watch` that are passed to `Client.submit`."""
 
     pregen: Literal["all"] | Sequence[str]
     postgen: Sequence[str]
@@ -46,7 +46,7 @@ def watch(
     patience: float = PATIENCE_SECONDS,
     **asked: Unpack[Asked],
 ) -> "Watch":
-    """A training run, by name, whose checkpoints are evaluated on a dataset as they are saved.
+    """Evaluate the checkpoints of a training run on a dataset while the training goes on.
 
         with prescore.watch("run-7", dataset="flickr8k/val", on_scores=log) as run:
             for epoch in range(30):
@@ -56,18 +56,19 @@ def watch(
                     break
         print(run.best("cider_d").path)
 
-    `on_scores(step, numbers)` is called, by a thread of ours, with the numbers of a step that are
-    new: forecasts (`forecast/cider_d`) within seconds, scores as they are computed. At most
-    `waiting` checkpoints wait to be sent: then the latest takes the place of the oldest. The end
-    of the `with` waits `timeout` seconds for what is under way; an exception, or Ctrl-C, does not.
+    `on_scores(step, numbers)` is called, in a thread of the watch, with the new numbers of a step:
+    forecasts (`forecast/cider_d`) within seconds, scores as they are computed. At most `waiting`
+    checkpoints wait to be sent; one more, and the oldest of them is left out. The end of the
+    `with` waits at most `timeout` seconds for evaluations under way; after an exception, or
+    Ctrl-C, it does not wait.
 
-    Trouble is logged once and training goes on; while the service cannot be reached, sending is
-    tried again. With `strict` it is raised by the next call, a lost network after `patience`
-    seconds. Labels `run` and `step` are added. Of several processes, one alone must watch.
+    Errors are logged once and training goes on; while the service cannot be reached, sending is
+    repeated. With `strict`, the next call raises the error, a lost network after `patience`
+    seconds. The labels `run` and `step` are added. Of several processes, only one may watch.
     """
     if unknown := sorted(asked.keys() - Asked.__annotations__.keys()):
         raise InvalidArgument(
-            f"unknown: {', '.join(unknown)}; expected {', '.join(Asked.__annotations__)}"
+            f"unknown arguments: {', '.join(unknown)}; expected {', '.join(Asked.__annotations__)}"
         )
     if waiting < 1:
         raise InvalidArgument(f"waiting: expected at least 1 checkpoint, found {waiting}")
@@ -75,12 +76,12 @@ def watch(
     journal = Journal()
     limits = Limits(waiting, patience, strict)
     client = Client(url, key, patience=0)
-    follower = Follower(client, request, journal, on_scores or _unheard, limits)
+    follower = Follower(client, request, journal, on_scores or _ignore, limits)
     return Watch(follower, journal, timeout, strict=strict)
 
 
 class Watch:
-    """See `watch`. Safe to share between threads."""
+    """What `prescore.watch` returns. Safe to share between threads."""
 
     def __init__(
         self, follower: Follower, journal: Journal, timeout: float, *, strict: bool
@@ -105,9 +106,9 @@ class Watch:
             self.abandon()
 
     def checkpoint(self, path: str | Path, *, step: int, remove: bool = False) -> None:
-        """Have a file evaluated, which must stay as it is until it was sent; returns at once.
+        """Evaluate a checkpoint's file; returns at once. The file must not change until it is sent.
 
-        `remove` deletes it once it was sent or left out.
+        With `remove`, the file is deleted after it was sent or left out.
         """
         self._raise()
         self._follower.put(step, Path(path), remove=remove)
@@ -116,38 +117,36 @@ class Watch:
     def should_stop(self, metric: str = "cider_d", patience: int = 3) -> bool:
         """Whether the last `patience` checkpoints are no improvement on the best before them.
 
-        An improvement is a score beyond the interval of the one that it improves on. Where the
-        score is still being computed, its forecast counts if its whole interval is no better.
+        An improvement is a score outside the interval of the best score before it. Where a score
+        is still being computed, its forecast counts if its whole interval is no better.
         """
         self._raise()
         results = self.results()
         if (without := watched.lacking(results, metric)) is not None:
             known = ", ".join(without.scores) or "no scores"
-            self._journal.warn(
-                f"should_stop: {metric} is not among what is scored: {known}", metric
-            )
+            self._journal.warn(f"should_stop: {metric} is not among the scores: {known}", metric)
         return watched.has_plateaued(results, metric, patience)
 
     def results(self) -> list[Result]:
-        """Of every checkpoint so far, in the order of their steps."""
+        """The results of all checkpoints so far, in the order of their steps."""
         return self._journal.results()
 
     @property
     def latest(self) -> Result | None:
-        """Of the checkpoints with a score or a forecast, the one of the last step."""
+        """The last step's result among those with a score or a forecast."""
         return next((one for one in reversed(self.results()) if one.numbers), None)
 
     def best(self, metric: str) -> Result | None:
-        """Of the checkpoints with that score; None while there is none."""
+        """The result with the best score of `metric`; None while no result has it."""
         return watched.best(self.results(), metric)
 
     def close(self) -> None:
-        """Wait for what is under way, as the end of a `with` does."""
+        """Wait for the evaluations under way, as the end of the `with` does."""
         self._follower.end(self._timeout)
         self._raise()
 
     def abandon(self) -> None:
-        """End without waiting; what was submitted goes on in the service."""
+        """End without waiting; submitted evaluations go on in the service."""
         self._follower.end(0)
 
     def _raise(self) -> None:
@@ -156,5 +155,5 @@ class Watch:
             raise error
 
 
-def _unheard(step: int, numbers: dict[str, float]) -> None:
+def _ignore(step: int, numbers: dict[str, float]) -> None:
     pass

@@ -1,7 +1,7 @@
 """Dataset bundles: a tar or a folder with captions.jsonl, perhaps features and images.
 
-Read as a stream, one line at a time, without numpy; what is wrong is said with line and field.
-Bytes are hostile: tar members are never extracted, lengths are capped before they are read.
+Read as a stream, one line at a time, without numpy; errors name line and field. A bundle may be an
+attack: tar members are never extracted, and lengths are limited before they are read.
 """
 
 import json
@@ -32,12 +32,12 @@ MAX_IMAGES = 2_000_000
 MAX_ENCODER_CHARACTERS = 10_000
 MAX_FEATURES_HEADER_BYTES = 64_000_000  # a million image names
 
-_NUMBER = re.compile("0|[1-9][0-9]{0,17}")  # an id that is the same text after a reader of JSON
+_NUMBER = re.compile("0|[1-9][0-9]{0,17}")  # an id that JSON readers write as the same text
 
 
 @dataclass(frozen=True)
 class Item:
-    """One image and what people said of it."""
+    """One image and its references."""
 
     image: str
     split: str
@@ -61,14 +61,14 @@ def read_items(path: Path) -> Iterator[Item]:
 
 
 def captions_of(path: Path) -> Iterator[bytes]:
-    """captions.jsonl in chunks, as it is."""
+    """The bytes of captions.jsonl in chunks."""
     with open_member(path, CAPTIONS) as stream:
         while chunk := stream.read(_CHUNK):
             yield chunk
 
 
 def count_splits(path: Path) -> dict[str, dict[str, int]]:
-    """Images and references by split; reads, and so judges, every line."""
+    """The numbers of images and references by split; reads, and so checks, every line."""
     splits: dict[str, dict[str, int]] = {}
     for item in read_items(path):
         counts = splits.setdefault(item.split, {"images": 0, "references": 0})
@@ -78,7 +78,7 @@ def count_splits(path: Path) -> dict[str, dict[str, int]]:
 
 
 def read_split(path: Path, split: str) -> list[Item]:
-    """All images of one split; an empty answer is an error that names the splits there are."""
+    """All images of one split; InvalidBundle names the splits that exist if there are none."""
     items = list(read_items(path))
     chosen = [item for item in items if item.split == split]
     if not chosen:
@@ -88,13 +88,13 @@ def read_split(path: Path, split: str) -> list[Item]:
 
 
 def places_of(items: Sequence[Item]) -> dict[str, int]:
-    """Every text that stands for an image, its name or its id -> where the image is."""
+    """Name or id of an image -> its place in `items`."""
     places = {item.image: place for place, item in enumerate(items)}
     return places | {item.id: place for place, item in enumerate(items) if item.id is not None}
 
 
 def read_features_header(path: Path) -> FeaturesHeader | None:
-    """None where the bundle has captions alone."""
+    """The header of the features; None where the bundle has none."""
     if FEATURES not in set(member_names(path)):
         return None
     with open_member(path, FEATURES) as stream:
@@ -102,7 +102,7 @@ def read_features_header(path: Path) -> FeaturesHeader | None:
 
 
 def write_folder(path: Path, items: Iterable[Item]) -> None:
-    """captions.jsonl in a folder: whole or not at all, and nothing that `read_items` refuses."""
+    """Write captions.jsonl, completely or not at all; raises where `read_items` would."""
     path.mkdir(parents=True, exist_ok=True)
     partial = path / (CAPTIONS + ".partial")
     try:
@@ -124,7 +124,7 @@ def _written(stream: IO[bytes], items: Iterable[Item]) -> Iterator[bytes]:
 
 
 def member_names(path: Path) -> Iterator[str]:
-    """Every file of the bundle; unsafe names and links are refused, never followed."""
+    """The names of all files of the bundle; unsafe names and links are refused."""
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             if file.is_symlink():
@@ -138,7 +138,7 @@ def member_names(path: Path) -> Iterator[str]:
 
 @contextmanager
 def open_member(path: Path, name: str) -> Iterator[IO[bytes]]:
-    """A file of the bundle, seekable; there is no way out of the bundle by its name."""
+    """Open a file of the bundle, seekable; a name cannot lead outside the bundle."""
     if path.is_dir():
         with _plain_file(path, plain_tar.plain_name(name)).open("rb") as stream:
             yield stream
@@ -155,7 +155,7 @@ def _plain_file(folder: Path, name: str) -> Path:
     file = folder / name
     try:
         found = file.is_file() and file.resolve() == folder.resolve() / name
-    except OSError:  # such as a name too long for the file system
+    except OSError:  # such as: the name is too long for the file system
         found = False
     if not found:
         raise InvalidBundle(f"expected a file {name!r:.200} in the bundle, found none")
@@ -186,7 +186,7 @@ def _items(lines: Iterable[bytes]) -> Iterator[Item]:
 
 
 class _Names:
-    """An image is found by its name or its id as text, so no text may stand for two images."""
+    """Checks that no name or id stands for two images, since an image is found by either."""
 
     def __init__(self) -> None:
         self._lines: dict[str, int] = {}

@@ -1,8 +1,8 @@
-"""A tar as a container of plain files, read in place: nothing is extracted, nothing is guessed.
+"""Reads a tar of plain files without extracting it.
 
-The standard library decodes single header blocks for us and does no more, since the bytes are
-hostile: its reader allocates what a header claims, follows chains of extended headers until the
-stack ends, needs quadratic time for some of them, and takes a damaged header for the tar's end.
+The standard library is used only to decode single header blocks, since the file may be an attack:
+its reader allocates what a header claims, follows chains of extended headers until the stack is
+full, needs quadratic time for some of them, and takes a damaged header for the end of the tar.
 """
 
 import io
@@ -17,13 +17,13 @@ from typing import IO, Any
 from service.contract.errors import InvalidBundle
 
 BLOCK = 512
-MAX_EXTENDED_BYTES = 100_000  # a long name, times, attributes: some 100 as a rule
+MAX_EXTENDED_BYTES = 100_000  # a long name, times, attributes: usually about 100
 _PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE)
 _PAX = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE)
 _EXTENDED = (*_PAX, tarfile.GNUTYPE_LONGNAME)
-_SIZE = re.compile(rb" *[0-7]*[ \0]*|\x80.{11}", re.DOTALL)  # octal, or binary where too big
+_SIZE = re.compile(rb" *[0-7]*[ \0]*|\x80.{11}", re.DOTALL)  # octal, or binary for large sizes
 _DIGITS = re.compile(rb"[0-9]{1,18}")
-_REINTERPRET = (b"GNU.sparse", b"hdrcharset")  # pax records that change what the rest means
+_REINTERPRET = (b"GNU.sparse", b"hdrcharset")  # pax records that change the meaning of other fields
 
 Records = Mapping[bytes, bytes]
 
@@ -35,7 +35,7 @@ class Member:
 
 
 def members(stream: IO[bytes]) -> dict[str, Member]:
-    """Where every file lies; links, devices and all else that is no file are refused."""
+    """Names and places of all files; links, devices and sparse files are refused."""
     found: dict[str, Member] = {}
     for kind, name, member in _entries(stream):
         if kind == tarfile.DIRTYPE and member.size == 0:
@@ -51,12 +51,12 @@ def members(stream: IO[bytes]) -> dict[str, Member]:
 
 
 def open_member(stream: IO[bytes], member: Member) -> IO[bytes]:
-    """Its bytes, seekable, for as long as `stream` is open."""
+    """The member's bytes as a seekable stream, while `stream` is open."""
     return io.BufferedReader(_Part(stream, member))
 
 
 def plain_name(name: str) -> str:
-    """`./captions.jsonl` is `captions.jsonl`; whatever could leave the folder is refused."""
+    """The name without `./`; a name that could lead outside the folder is refused."""
     parts = PurePosixPath(name)
     if parts.is_absolute() or ".." in parts.parts or "\\" in name or not name.isprintable():
         raise InvalidBundle(f"{name!r:.200} is not a name inside the bundle")
@@ -89,7 +89,7 @@ class _Part(io.RawIOBase):
 
 
 def _entries(stream: IO[bytes]) -> Iterator[tuple[bytes, str, Member]]:
-    """Type, name and place, after what the extended header before an entry says of it."""
+    """Type, name and place of each entry, with what its extended header says."""
     file_bytes = stream.seek(0, os.SEEK_END)
     records: Records | None = None
     position = 0
@@ -103,12 +103,14 @@ def _entries(stream: IO[bytes]) -> Iterator[tuple[bytes, str, Member]]:
                 f"the file has {file_bytes}"
             )
         if header.type in _EXTENDED:
-            records = _extended(stream, header.type, member, behind=records)
+            records = _extended(stream, header.type, member, before=records)
         else:
             yield header.type, _name(header, records), member
             records = None
     if records is not None:
-        raise InvalidBundle("expected a file behind the last extended header, found the tar's end")
+        raise InvalidBundle(
+            "expected a file after the last extended header, found the end of the tar"
+        )
 
 
 def _read(stream: IO[bytes], position: int, size: int) -> bytes:
@@ -121,7 +123,7 @@ def _header(block: bytes, position: int) -> tarfile.TarInfo:
         return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
     except tarfile.HeaderError as error:
         raise InvalidBundle(
-            f"expected an uncompressed tar, whole to its end mark, found {error} at byte {position}"
+            f"expected an uncompressed, complete tar, found {error} at byte {position}"
         ) from None
 
 
@@ -145,13 +147,13 @@ def _name(header: tarfile.TarInfo, records: Records | None) -> str:
 
 
 def _extended(
-    stream: IO[bytes], kind: bytes, member: Member, behind: Records | None
+    stream: IO[bytes], kind: bytes, member: Member, before: Records | None
 ) -> Records | None:
-    """What it says of the next file; a global one may say nothing that matters."""
-    if behind is not None or member.size > MAX_EXTENDED_BYTES:
+    """An extended header's records for the next file; a global one may change no name or size."""
+    if before is not None or member.size > MAX_EXTENDED_BYTES:
         raise InvalidBundle(
-            f"expected one extended header a file, of at most {MAX_EXTENDED_BYTES} bytes, found "
-            + (f"{member.size} bytes" if behind is None else "a second one")
+            f"expected one extended header for a file, of at most {MAX_EXTENDED_BYTES} bytes, "
+            f"found " + (f"{member.size} bytes" if before is None else "a second one")
         )
     data = _read(stream, member.start, member.size)
     if kind == tarfile.GNUTYPE_LONGNAME:
@@ -166,7 +168,7 @@ def _extended(
 
 
 def _pax_records(data: bytes) -> Records:
-    r"""`20 path=some/name\n` and so on; the number counts the bytes of its own record."""
+    r"""Parse records like `20 path=some/name\n`; the number is the length of the record."""
     records: dict[bytes, bytes] = {}
     at = 0
     while at < len(data):

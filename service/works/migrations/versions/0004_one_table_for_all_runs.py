@@ -11,7 +11,7 @@ down_revision = "0003"
 branch_labels = None
 depends_on = None
 
-# How ids begin, and what has such an id. Both are as they were when this was written.
+# The prefixes of ids and the kinds of runs, as they were when this was written.
 KINDS = {
     "ev_": "evaluation",
     "cp_": "comparison",
@@ -19,7 +19,12 @@ KINDS = {
     "ln_": "training",
     "st_": "study",
 }
-RENAMED = ("scores", "labels", "events", "idempotency")  # they say whose they are
+RENAMED = (
+    "scores",
+    "labels",
+    "events",
+    "idempotency",
+)  # their column `evaluation_id` becomes `run_id`
 _KEPT = (
     ("id", sa.String(40)),
     ("request", sa.Text),

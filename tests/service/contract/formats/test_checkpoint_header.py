@@ -74,7 +74,7 @@ def test_a_file_is_judged_where_it_lies(tmp_path):
     with pytest.raises(errors.TensorLayout, match="the file is cut off"):
         checkpoint_header.read(path)
     path.write_bytes(checkpoint() + b"\0")
-    with pytest.raises(errors.TensorLayout, match="something behind them"):
+    with pytest.raises(errors.TensorLayout, match="other bytes come after them"):
         checkpoint_header.read(path)
 
 

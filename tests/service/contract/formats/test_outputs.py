@@ -1,6 +1,6 @@
 import pytest
 
-from service.contract.formats.outputs import MAX_TOLD, arrange
+from service.contract.formats.outputs import MAX_WARNINGS, arrange
 
 PLACES = {"a.jpg": 0, "b.jpg": 1, "c.jpg": 2, "7": 0, "8": 1, "9": 2}
 PEOPLE = [["a dog", "one dog"], ["a cat"], ["a bird"]]
@@ -118,5 +118,5 @@ def test_references_and_captions_that_were_swapped_are_noticed():
 
 
 def test_no_more_warnings_than_somebody_reads():
-    captions = [f"{index} \x07" for index in range(MAX_TOLD + 5)]
-    assert len(_many(captions, [["a"]] * len(captions))) == MAX_TOLD
+    captions = [f"{index} \x07" for index in range(MAX_WARNINGS + 5)]
+    assert len(_many(captions, [["a"]] * len(captions))) == MAX_WARNINGS

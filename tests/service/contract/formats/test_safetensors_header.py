@@ -162,19 +162,19 @@ def test_an_entry_that_is_not_a_tensor_is_refused_with_its_name(header, words):
 @pytest.mark.parametrize(
     ("tensors", "data", "words"),
     [
-        ({"a": (4, 0, 4), "b": (4, 8, 12)}, 12, ("'b' comes after a hole", "byte 4, found 8")),
-        ({"a": (4, 4, 8)}, 8, ("'a' comes after a hole", "byte 0, found 4")),
+        ({"a": (4, 0, 4), "b": (4, 8, 12)}, 12, ("'b' comes after a gap", "byte 4, found 8")),
+        ({"a": (4, 4, 8)}, 8, ("'a' comes after a gap", "byte 0, found 4")),
         ({"a": (4, 0, 4), "b": (4, 2, 6)}, 6, ("'b' overlaps", "at byte 4, found 2")),
         ({"a": (4, 0, 4), "b": (4, 0, 4)}, 4, ("'b' overlaps", "at byte 4, found 0")),
         ({"a": (4, 0, 8)}, 8, ("shape [1] of F32 takes 4 bytes", "span 8")),
         ({"a": (4, 0, 2)}, 2, ("shape [1] of F32 takes 4 bytes", "span 2")),
         ({"a": (4, 0, 0)}, 0, ("shape [1] of F32 takes 4 bytes", "span 0")),
-        ({"a": (4, 4, 0)}, 4, ("'a' comes after a hole",)),
+        ({"a": (4, 4, 0)}, 4, ("'a' comes after a gap",)),
         ({"z": (0, 0, 0), "a": (4, 0, 4), "b": (4, 4, 0)}, 4, ("span -4",)),
         ({"a": (4, 0, 4)}, 3, ("take 4 bytes, but 3 follow", "cut off")),
         ({"a": (4, 0, 4)}, 0, ("take 4 bytes, but 0 follow", "cut off")),
-        ({"a": (4, 0, 4)}, 5, ("take 4 bytes, but 5 follow", "something behind them")),
-        ({}, 1, ("take 0 bytes, but 1 follow", "something behind them")),
+        ({"a": (4, 0, 4)}, 5, ("take 4 bytes, but 5 follow", "other bytes come after them")),
+        ({}, 1, ("take 0 bytes, but 1 follow", "other bytes come after them")),
     ],
 )
 def test_tensors_that_do_not_fill_the_file_exactly_are_refused_with_their_place(

@@ -23,7 +23,7 @@ def test_a_model_is_found_by_its_first_digits_and_shown_by_twelve(digits):
 
 def test_digits_that_begin_two_are_refused_until_they_say_more():
     told = _refused("nneval@0123456789abc", [THIRD, OTHER, ONE])
-    assert f"{ONE}, {OTHER}: say more" in told
+    assert f"{ONE}, {OTHER}: give more digits" in told
     assert asked.with_models(["nneval@0123456789abcd"], [ONE, OTHER])[1] == {
         "nneval@0123456789ab": ONE
     }
@@ -31,5 +31,5 @@ def test_digits_that_begin_two_are_refused_until_they_say_more():
 
 def test_digits_of_no_model_are_refused_with_those_there_are():
     told = _refused("nneval@" + "0" * 12, [THIRD])
-    assert told.endswith(f"there are: nneval@{'f' * 12}")
-    assert _refused("nneval@" + "0" * 12, []).endswith("there are: none")
+    assert told.endswith(f"here are: nneval@{'f' * 12}")
+    assert _refused("nneval@" + "0" * 12, []).endswith("here are: none")

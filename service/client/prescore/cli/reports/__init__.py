@@ -1,4 +1,4 @@
-"""What a gate leaves for programs: files that were asked for, and what a GitHub workflow shows."""
+"""What `prescore gate` writes for programs: report files, and a GitHub workflow's summary."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ class Reports:
     csv: Path | None
 
     def check(self) -> None:
-        """Said now, and not when an hour has been waited."""
+        """Raise now for a path that cannot be written, not after an hour of waiting."""
         for path, _ in self._files():
             if path.is_dir() or not path.parent.is_dir():
                 raise InvalidArgument(f"{path} cannot be written: expected a file in a folder")

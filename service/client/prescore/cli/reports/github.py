@@ -14,13 +14,13 @@ TITLE = "prescore gate"
 
 
 def summary(outcome: Outcome) -> str:
-    """In GitHub's Markdown."""
-    heading, *rows = text.gates_told(outcome.gates)
+    """The outcome in GitHub's Markdown."""
+    heading, *rows = text.gate_table(outcome.gates)
     lines = [f"### {MARKS.get(outcome.verdict, OPEN)} {TITLE}: {_words(outcome.verdict)}", ""]
     if outcome.evaluation is not None:
         facts = (outcome.evaluation.id, str(outcome.evaluation.dataset), outcome.evaluation.status)
         lines += [" · ".join(map(_words, facts)), ""]
-    lines += [_row(heading), _row(["---"] * len(heading), as_it_is=True), *map(_row, rows), ""]
+    lines += [_row(heading), _row(["---"] * len(heading), markdown=True), *map(_row, rows), ""]
     lines += [f"- {_words(why)}" for why in _reasons(outcome)]
     return "\n".join(lines) + "\n\n"
 
@@ -31,7 +31,7 @@ def outputs(outcome: Outcome) -> str:
 
 
 def annotations(outcome: Outcome) -> Iterator[str]:
-    """Of everything but a gate that has passed."""
+    """Annotations for each gate that has not passed, and for the run's error."""
     for gate in outcome.gates:
         if gate.verdict == "failed":
             yield _command("error", f"{gate.gate}: {gate.detail or 'failed'}")
@@ -47,16 +47,16 @@ def _reasons(outcome: Outcome) -> Iterator[str]:
         yield outcome.problem
 
 
-def _row(cells: list[str] | tuple[str, ...], *, as_it_is: bool = False) -> str:
-    return f"| {' | '.join(cells if as_it_is else map(_words, cells))} |"
+def _row(cells: list[str] | tuple[str, ...], *, markdown: bool = False) -> str:
+    return f"| {' | '.join(cells if markdown else map(_words, cells))} |"
 
 
 def _words(said: str) -> str:
-    """Every mark escaped, which Markdown allows: what others wrote stays words on one line."""
+    """One line with every punctuation mark escaped: text of others cannot become Markdown."""
     return _PUNCTUATION.sub(r"\\\1", one_line(said))
 
 
 def _command(level: str, message: str) -> str:
-    """A line that the runner reads; what it takes for an end or a code is escaped."""
+    """A workflow command for GitHub's runner; `%` and line ends are escaped."""
     said = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return f"::{level} title={TITLE}::{plain(said)}"

@@ -1,4 +1,4 @@
-"""JUnit's XML, as Jenkins, GitLab and GitHub's actions read it: a test case for each gate."""
+"""JUnit XML, as Jenkins, GitLab and GitHub's actions read it: a test case for each gate."""
 
 import re
 from collections.abc import Iterator
@@ -65,12 +65,12 @@ def _case(suite: Element, gate: Gate, outcome: Outcome) -> None:
         SubElement(case, kind, message=first, type=verdict).text = why
     if gate.scores:
         SubElement(case, "system-out").text = _clean(
-            "\n".join(text.aligned(text.gates_told([gate])))
+            "\n".join(text.aligned(text.gate_table([gate])))
         )
 
 
 def _kind(gate: Gate) -> str:
-    """A gate that could not be decided is an error: the job ends badly, the captioner is not."""
+    """JUnit's element: an undecided gate is an `error`, since it does not show a bad captioner."""
     return {"passed": "", "failed": "failure"}.get(gate.verdict or "", "error")
 
 
