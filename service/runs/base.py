@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -40,6 +40,7 @@ class Looked:
     row: Row[Any]
     works: Sequence[Mapping[str, Any]]
     common: Mapping[str, Any]  # the answer's fields that every run has
+    whole: bool = True  # False in lists, which leave out what stands in files
 
     def request(self, kept: type[_Kept]) -> _Kept:
         """The stored request, as the model `kept`."""
@@ -70,10 +71,10 @@ class Kind(Generic[_Answer]):
     def missing(self, identity: str) -> NotFound:
         return NotFound(f"no {self.noun} {identity!r:.60}")
 
-    def look(self, parts: Parts, identity: str) -> tuple[_Answer, int]:
+    def look(self, parts: Parts, identity: str, *, whole: bool = True) -> tuple[_Answer, int]:
         """The run's answer and its version."""
         with parts.records.reading() as connection:
-            looked = look(connection, identity, self)
+            looked = replace(look(connection, identity, self), whole=whole)
         return self.answer(parts, looked), looked.row.version
 
 

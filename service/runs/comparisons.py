@@ -61,7 +61,7 @@ def _answer(parts: Parts, looked: Looked) -> ComparisonOut:
         found |= {} if summed is None else summed.comparison
     full = {name: catalogue.metric(name).name for name in request.metrics}
     scores = {name: _compared(found[of]) for name, of in full.items() if of in found}
-    over = looked.row.status == "succeeded"
+    over = looked.row.status == "succeeded" and looked.whole
     return ComparisonOut(
         **looked.common,
         a=request.a,

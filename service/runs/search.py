@@ -49,7 +49,7 @@ def page(parts: Parts, kind: AnyKind, asked: Asked) -> tuple[list[RunOut], str |
     query = query.order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(asked.limit + 1)
     with parts.records.reading() as connection:
         found = connection.execute(query).all()
-    items = [kind.look(parts, row.id)[0] for row in found[: asked.limit]]
+    items = [kind.look(parts, row.id, whole=False)[0] for row in found[: asked.limit]]
     if len(found) <= asked.limit:
         return items, None
     last = found[asked.limit - 1]

@@ -79,7 +79,9 @@ def _answer(parts: Parts, looked: Looked) -> StudyRunOut:
     return StudyRunOut(
         **looked.common,
         idf=kept.idf,
-        study=read(parts, looked.row, work["result"], kept.limit) if done else None,
+        study=read(parts, looked.row, work["result"], kept.limit)
+        if done and looked.whole
+        else None,
     )
 
 

@@ -54,7 +54,7 @@ class ComparisonOut(RunOut):
     scores: dict[str, ComparedOut]
     images: list[MovedOut] = Field(
         description="The images that differ most by any of the metrics, relative to that metric's "
-        "usual difference; empty until the end."
+        "usual difference; empty until the end, and in lists."
     )
     error: RunProblem | None
     created_at: Timestamp

@@ -112,7 +112,7 @@ class StudyRunOut(RunOut):
     dataset: DatasetPinned
     works: list[WorkOut]
     idf: Idf
-    study: StudyOut | None = Field(description="null until it has finished.")
+    study: StudyOut | None = Field(description="null until it has finished, and in lists.")
     warnings: list[WarningOut]
     error: RunProblem | None
     created_at: Timestamp
