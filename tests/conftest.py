@@ -1,4 +1,3 @@
-import contextlib
 import os
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +14,7 @@ from service.contract.plan import assets
 from service.contract.plan.assets import Places
 from service.works import database
 from service.works.blobs import Blobs, open_blobs
+from service.works.tables import metadata
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.scenes import tuples
 from workers.metrics.scenes.tuple_store import TupleStore
@@ -23,6 +23,47 @@ from workers.metrics.scenes.tuple_store import TupleStore
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("wide", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+STARTED_BY = {"parser", "remembering", "s3_server", "standing"}  # fixtures that start processes
+OUTSIDE = {"postgresql", "s3"}  # parameters that stand for a server
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Levels, and who runs what with `-n 2`: trials with fleets one after the other by one process,
+    which begins with them; what is asked of the shared Java by another one, since METEOR takes ten
+    seconds of a core to read its table; other files by whoever is free.
+    """
+    with_java = {_file(item) for item in items if _asks_java(item)}
+    for item in items:
+        if _starts_processes(item):
+            item.add_marker("processes")
+        if item.get_closest_marker("xdist_group") is None:
+            group = "java" if _file(item) in with_java else _file(item)
+            item.add_marker(pytest.mark.xdist_group(group))
+    first = {"fleets": 0, "java": 1}
+    items.sort(key=lambda item: first.get(item.get_closest_marker("xdist_group").args[0], 2))
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+def _asks_java(item: pytest.Item) -> bool:
+    """What is served in this process seldom asks anything of it, and then for tokens."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return "jvm" in fixtures and "serve_here" not in fixtures
+
+
+def _starts_processes(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return (
+        bool(STARTED_BY & fixtures)
+        or _asks_java(item)
+        or any(value in OUTSIDE for value in parameters.values() if isinstance(value, str))
+    )
+
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _BESIDE = _SHARED / "data"
@@ -94,17 +135,31 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def engine(request, tmp_path) -> Iterator[sa.Engine]:
-    """An empty record on either database; PostgreSQL in a database of its own."""
-    with contextlib.ExitStack() as stack:
-        url = f"sqlite:///{tmp_path / 'record.sqlite'}"
-        if request.param == "postgresql":
-            url = stack.enter_context(outside.or_skip(outside.postgres_database()))
+@pytest.fixture(scope="session")
+def postgres_record() -> Iterator[sa.Engine]:
+    """In a database of its own: to make one, and to drop it, takes longer than most tests do."""
+    with outside.or_skip(outside.postgres_database()) as url:
         engine = database.connect(url)
-        stack.callback(engine.dispose)
         database.migrate(engine)
         yield engine
+        engine.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request, tmp_path) -> Iterator[sa.Engine]:
+    """An empty record on either database."""
+    if request.param == "postgresql":
+        engine = request.getfixturevalue("postgres_record")
+        yield engine
+        engine.dispose()
+        with engine.begin() as connection:
+            names = ", ".join(f'"{table.name}"' for table in metadata.sorted_tables)
+            connection.execute(sa.text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+        return
+    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    database.migrate(engine)
+    yield engine
+    engine.dispose()
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,7 @@ print(len(names), sorted({"torch", "numpy", "safetensors", "scipy"} & set(sys.mo
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("package", "at_least"), [("service", 50), ("prescore", 36)])
 def test_no_module_of_the_front_door_and_the_client_loads_anything_heavy(package, at_least):
     """Nor does what they import in turn: a fresh process says what it has loaded."""

@@ -17,7 +17,7 @@ from rq.serializers import JSONSerializer
 from sqlalchemy.engine import Row
 
 from service.contract.errors import InvalidSetting
-from service.contract.plan.works import KINDS, QUEUES
+from service.contract.plan.works import KINDS
 from service.works.records import Records
 from service.works.tables import outbox, work_rows
 
@@ -94,7 +94,8 @@ def _taken(records: Records) -> Row[Any] | None:
     """The next of the outbox, which holds it no more. Metrics are computed beside inference in a
     fleet, so none waits here for what is still to be inferred; those that go first come first.
     """
-    order = outbox.c.queue.in_(QUEUES["metrics"]).desc(), outbox.c.first.desc(), outbox.c.id
+    inferred = outbox.c.queue.startswith("inference")
+    order = inferred, outbox.c.first.desc(), outbox.c.id
     with records.transaction() as connection:
         row = connection.execute(sa.select(outbox).order_by(*order).limit(1)).first()
         if row is not None:

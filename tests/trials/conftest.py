@@ -1,4 +1,5 @@
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,19 @@ STANDS_ON = [
     pytest.param("embedded", id="embedded"),
     pytest.param("outside", id="postgresql-redis-s3", marks=pytest.mark.slow),
 ]
+
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Fleets stand one after the other: two at once are late on two cores."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker("processes")
+            if item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group("fleets"))
 
 
 @pytest.fixture(scope="session", params=STANDS_ON)

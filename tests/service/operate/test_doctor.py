@@ -23,6 +23,8 @@ from service.operate import doctor
 from service.works import database
 from service.works.blobs import open_blobs
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).resolve().parents[3]
 SECRET = "hush-hush"
 

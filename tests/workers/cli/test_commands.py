@@ -15,6 +15,8 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from workers.inference import checkpoints, features
 
+pytestmark = pytest.mark.processes
+
 
 def _prescore(*arguments, **options):
     return subprocess.run(

@@ -71,6 +71,7 @@ def service(serve_here, home):
         yield service
 
 
+@pytest.mark.processes
 def test_it_says_what_a_service_says(service, home, folder, monkeypatch):
     """By a dataset's name, which it fetches once, and by a file: value for value. The second is
     in this process, for a second one of its own shows nothing new.

@@ -4,6 +4,8 @@ import pytest
 
 from contract_files import cost_of_reading, line, tar_block
 
+pytestmark = pytest.mark.processes
+
 LINES = 215
 CAPTIONS = ["a man in a blue shirt stands in front of a building " * 150] * 122
 

@@ -20,6 +20,8 @@ from contract_files import (
     tar_entry,
 )
 
+pytestmark = pytest.mark.processes
+
 LIMIT = 64 * 10**6
 FULL = 3_990_000  # just under the longest header that is looked at
 

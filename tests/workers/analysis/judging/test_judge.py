@@ -244,6 +244,7 @@ def test_what_is_refused_and_what_is_misused(file, options, code, said):
     assert not result.stdout
 
 
+@pytest.mark.processes
 def test_a_wrong_line_is_refused_in_one_sentence(tmp_path):
     """As a process of its own."""
     file = _write(tmp_path / "wrong.jsonl", [ONE, ONE | {"rating": "good"}])

@@ -211,6 +211,7 @@ def test_the_list_of_stop_words_has_nltks_length_and_no_word_of_a_picture():
     assert not {"man", "two", "near", "standing", "front", "also"} & ENGLISH
 
 
+@pytest.mark.processes
 def test_torch_is_not_loaded():
     code = (
         "import sys, numpy as np\n"

@@ -14,6 +14,8 @@ from service.contract.errors import Canceled, JavaFailed, MetricFailed
 from workers import processes
 from workers.metrics.java.jvm import Jvm
 
+pytestmark = pytest.mark.processes
+
 TEXTS = ["A dog's life.", "", "Two cats"]
 TOKENS = ["a dog 's life .", "", "two cats"]
 

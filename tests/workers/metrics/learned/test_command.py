@@ -46,6 +46,7 @@ def _refused(arguments):
     return result.stderr.replace("\n", " ")
 
 
+@pytest.mark.processes
 def test_a_model_is_trained_written_and_described(files, tmp_path):
     ratings = ["--ratings", tmp_path / "rated.jsonl"]
     command = [sys.executable, "-m", "workers", "learned", "train", *files, *map(str, ratings)]

@@ -12,6 +12,8 @@ from workers.metrics.java.jvm_child import package_file
 from workers.metrics.scenes.scene_graphs import SceneGraph
 from workers.metrics.scenes.synonyms import Synonyms
 
+pytestmark = pytest.mark.processes
+
 ORACLE = Path(__file__).resolve().parents[3] / "oracles" / "spice_java.py"
 NOUNS = [
     *("man", "person", "people", "woman", "lady", "child", "kid", "boy", "dog", "puppy", "animal"),
