@@ -1,15 +1,14 @@
-"""How long work says how far it is, and how it is asked to stop."""
+"""How work says how far it is, and how it is ended.
+
+Who is told may end the work: a Progress raises Canceled, and the work lets it pass like any other
+error. So work tells as often as it can end: after each block, and with unchanged numbers where it
+waits for another process.
+"""
 
 from collections.abc import Callable
 
-Progress = Callable[[int, int], None]  # done, total
-Stop = Callable[[], bool]  # asked between two blocks of work; True ends it with Canceled
+Progress = Callable[[int, int], None]  # done, total; may raise Canceled
 
 
 def silent(done: int, total: int) -> None:
     """A Progress that tells nobody."""
-
-
-def never() -> bool:
-    """A Stop that does not."""
-    return False

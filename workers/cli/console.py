@@ -87,8 +87,10 @@ def errors() -> Iterator[None]:
 
 
 @contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C asks to stop at the next batch, the second one interrupts at once."""
+def interruptible() -> Iterator[Progress]:
+    """A Progress that ends a training when it is next told after the first Ctrl-C; a second one
+    interrupts at once.
+    """
     asked = False
 
     def ask(number: int, frame: object) -> None:  # noqa: ARG001  the signature of a handler
@@ -96,9 +98,13 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         asked = True
         signal.signal(signal.SIGINT, before)
 
+    def heed(_done: int, _total: int) -> None:
+        if asked:
+            raise Canceled("the training was stopped")
+
     before = signal.signal(signal.SIGINT, ask)
     try:
-        yield lambda: asked
+        yield heed
     finally:
         signal.signal(signal.SIGINT, before)
 

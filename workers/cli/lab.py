@@ -55,7 +55,7 @@ def train(
     """
     from workers.lab import recipes
 
-    with errors(), interruptible() as stop, progress("epoch 0") as (bar, task):
+    with errors(), interruptible() as heed, progress("epoch 0") as (bar, task):
         run = recipes.prepare(
             bundle,
             architecture=architecture,
@@ -66,12 +66,16 @@ def train(
             device=device or settings.load().device,
         )
         out.mkdir(parents=True, exist_ok=True)
+
+        def told(done: int, total: int) -> None:
+            heed(done, total)
+            bar.update(task, completed=done, total=total)
+
         for epoch in run.train(
             epochs=epochs,
             batch=batch,
             seed=seed,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-            stop=stop,
+            progress=told,
         ):
             path = recipes.save(out, epoch)
             bar.update(task, description=f"epoch {epoch.number + 1}", completed=0)

@@ -30,7 +30,7 @@ from workers.cli.console import (
 )
 from workers.jobs.toolbox import Toolbox
 from workers.offline import sources
-from workers.progress import Stop
+from workers.progress import Progress
 
 if TYPE_CHECKING:
     from workers.metrics.learned.builder import Captioner
@@ -133,7 +133,7 @@ def train(
     recipe = learners.recipe(
         learner.value, learning_rate=learning_rate, beta=beta, epochs=epochs, seed=seed
     )
-    with errors(), interruptible() as stop, progress("captions") as (bar, task):
+    with errors(), interruptible() as heed, progress("captions") as (bar, task):
         if not out.parent.is_dir():
             raise RequestRefused(f"expected a folder for {out.name}, found none at {out.parent}")
         chosen = settings.load()
@@ -148,15 +148,16 @@ def train(
             [find(each) for each in frequencies or ()],
         )
         material = read.material(ratings, leave_out_rated=leave_out_rated)
-        report = partial(_tell, bar, task)
+        report = partial(_tell, bar, task, heed)
         with closing(Toolbox.of(chosen)) as toolbox:
-            outcome = _trained(material, names(features), recipe, tokenizer, toolbox, report, stop)
+            outcome = _trained(material, names(features), recipe, tokenizer, toolbox, report, heed)
         model.write(out, outcome.model)
         written = model.read(out)
         typer.echo(json.dumps(_document(written)) if as_json else _text(outcome, written, out))
 
 
-def _tell(bar: Any, task: Any, what: str, done: int, total: int) -> None:
+def _tell(bar: Any, task: Any, heed: Progress, what: str, done: int, total: int) -> None:
+    heed(done, total)
     bar.update(task, description=what, completed=done, total=total)
 
 
@@ -167,7 +168,7 @@ def _trained(
     tokenizer: str,
     toolbox: Toolbox,
     report: "Report",
-    stop: Stop,
+    heed: Progress,
 ) -> "Outcome":
     from workers.metrics import postgen
     from workers.metrics.learned import training
@@ -180,9 +181,8 @@ def _trained(
         recipe,
         score=postgen.score,
         tokenizer=tokenizer,
-        **toolbox.features(features, vectors, stop=stop),
+        **toolbox.features(features, vectors, heed),
         report=report,
-        stop=stop,
     )
 
 

@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from service.contract.errors import Canceled, UnusableCheckpoint
+from service.contract.errors import UnusableCheckpoint
 from service.contract.formats.checkpoint_header import EDGE, UNK
 from service.contract.plan.planning import decoding_block
 from workers.inference.captioners import Captioner, State
 from workers.inference.features import check_size
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 CHUNK_BYTES = {"cpu": 20_000_000, "cuda": 512_000_000}  # logits alive at once
 
@@ -53,15 +53,12 @@ def decode(
     features: NDArray[np.floating],
     options: Options = Options(),
     progress: Progress = silent,
-    stop: Stop = never,
 ) -> list[Decoded]:
-    """A caption for each row of `features` (N, D); Canceled at the next block when stopped."""
+    """A caption for each row of `features` (N, D)."""
     check_size(features, model.description.config.feature_size)
     captions: list[Decoded] = []
     size = decoding_block(options.beam, options.max_words)
     for start in range(0, len(features), size):
-        if stop():
-            raise Canceled(f"stopped after {start} of {len(features)} images")
         block = torch.tensor(features[start : start + size], device=model.output.weight.device)
         captions += _Search(model, block, options).run()
         progress(len(captions), len(features))

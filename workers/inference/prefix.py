@@ -11,12 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from service.contract.errors import Canceled
 from service.contract.formats.checkpoint_header import EDGE
 from workers.inference import near_ties, scoring
 from workers.inference.captioners import Captioner
 from workers.inference.vocabulary import Encoded
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 BLOCK_IMAGES = 1024  # a walk is cheap and its steps are few: larger products than in scoring
 
@@ -27,7 +26,6 @@ def walk(
     features: NDArray[np.floating],
     encoded: Encoded,
     progress: Progress = silent,
-    stop: Stop = never,
 ) -> NDArray[np.int64]:
     """The length of each caption's prefix of rank-0 tokens, END counted like any other."""
     scoring.check_features(model, features, encoded)
@@ -35,8 +33,6 @@ def walk(
     prefixes = np.zeros(len(encoded.lengths), np.int64)
     undecided = np.zeros(len(prefixes), np.bool_)
     for start in range(0, encoded.images, BLOCK_IMAGES):
-        if stop():
-            raise Canceled(f"stopped after {start} of {encoded.images} images")
         end = min(start + BLOCK_IMAGES, encoded.images)
         captions = slice(encoded.image_offsets[start], encoded.image_offsets[end])
         found = walker.block(features[start:end], encoded.part(start, end))

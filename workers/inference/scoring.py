@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from service.contract.errors import Canceled, CheckpointMismatch, UnusableCheckpoint
+from service.contract.errors import CheckpointMismatch, UnusableCheckpoint
 from service.contract.plan.planning import BLOCK_IMAGES
 from workers.inference import near_ties
 from workers.inference.captioners import Captioner
@@ -23,7 +23,7 @@ from workers.inference.features import check_size
 from workers.inference.packing import batches, pack
 from workers.inference.products import Product
 from workers.inference.vocabulary import Encoded
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 BATCH_TOKENS = 8_192  # hidden rows alive at once: 17 MB for 512 units
 LOGITS_BYTES = {"cpu": 10_000_000, "cuda": 256_000_000}  # one chunk; a second one is scratch
@@ -53,18 +53,12 @@ def columns(
     encoded: Encoded,
     options: Options = Options(),
     progress: Progress = silent,
-    stop: Stop = never,
 ) -> Columns:
-    """Teacher forcing of every caption. `features` (N, D): a row for each image of `encoded`.
-
-    Raises Canceled at the next block when `stop()` says so.
-    """
+    """Teacher forcing of every caption. `features` (N, D): a row for each image of `encoded`."""
     check_features(model, features, encoded)
     scorer = _Scorer(model, options)
     rows = _Rows.empty(len(encoded.tokens), scorer.top, with_entropy=options.entropy)
     for start in range(0, encoded.images, BLOCK_IMAGES):
-        if stop():
-            raise Canceled(f"stopped after {start} of {encoded.images} images")
         end = min(start + BLOCK_IMAGES, encoded.images)
         first = encoded.caption_offsets[encoded.image_offsets[start]]
         scorer.block(features[start:end], encoded.part(start, end), rows, first)

@@ -13,7 +13,7 @@ from service.contract.metrics import families
 from service.contract.metrics.families import Need
 from service.contract.plan import assets
 from service.contract.settings import Settings
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 if TYPE_CHECKING:
     from workers.inference.captioners import Recurrent
@@ -111,7 +111,6 @@ class Toolbox:
         family: str,
         parameters: Mapping[str, Any],
         progress: Progress = silent,
-        stop: Stop = never,
     ) -> dict[str, Any]:
         """What a family is scored with beside captions and references, by the names that it has in
         a Task's `tools`; `parameters` are those that it was planned with. MetricUnavailable where
@@ -119,7 +118,7 @@ class Toolbox:
         """
         found: dict[str, Any] = {}
         for need in families.needs(family):
-            found |= self.need(need, parameters, progress, stop)
+            found |= self.need(need, parameters, progress)
         return found
 
     def need(
@@ -127,19 +126,18 @@ class Toolbox:
         need: Need,
         parameters: Mapping[str, Any],
         progress: Progress = silent,
-        stop: Stop = never,
     ) -> dict[str, Any]:
         """One of those."""
         match need:
             case "tuples":
-                return {"parse": partial(self.parser().parse, progress=progress, stop=stop)}
+                return {"parse": partial(self.parser().parse, progress=progress)}
             case "vectors" if "vectors" in parameters:
                 return {"vectors": self.vectors(parameters["vectors"])}
             case "encoder" if "encoder" in parameters:
                 return {"encoder": self.encoder(parameters["encoder"], parameters["layer"])}
             case "model" if "model" in parameters:
                 model = self.learned(parameters["model"])
-                needs = self.features(model.features, parameters["vectors"], progress, stop)
+                needs = self.features(model.features, parameters["vectors"], progress)
                 return {"model": model, **needs}
         return {}
 
@@ -148,12 +146,11 @@ class Toolbox:
         names: Iterable[str],
         vectors: str | None,
         progress: Progress = silent,
-        stop: Stop = never,
     ) -> dict[str, Any]:
         """The same for the features of a learned metric."""
         found: dict[str, Any] = {}
         for family in families.with_features(names):
-            found |= self.bring(family, {"vectors": vectors}, progress, stop)
+            found |= self.bring(family, {"vectors": vectors}, progress)
         return found
 
     def learned(self, sha256: str | None) -> "Model":

@@ -14,7 +14,7 @@ from service.contract.formats.words import Tokenizer
 from workers.inference import checkpoints, devices, features, vocabulary
 from workers.lab import training
 from workers.lab.training import Epoch, Examples
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 TOKENIZER: Tokenizer = "karpathy"
 
@@ -33,7 +33,6 @@ class Run:
         batch: int | None,
         seed: int,
         progress: Progress = silent,
-        stop: Stop = never,
     ) -> Iterator[Epoch]:
         recipe = training.PAPER[self.description.architecture]
         recipe = replace(recipe, epochs=epochs, seed=seed, batch=batch or recipe.batch)
@@ -44,7 +43,6 @@ class Run:
             recipe,
             device=self.device,
             progress=progress,
-            stop=stop,
         )
 
 

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from service.contract.errors import Canceled
 from service.contract.formats.checkpoint_header import Architecture, Description, shapes
 from workers.inference import scoring
 from workers.inference.captioners import ARCHITECTURES, Dropout, Recurrent
 from workers.inference.packing import pack
 from workers.inference.vocabulary import Encoded
 from workers.metrics import pregen
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,6 @@ def train(
     recipe: Recipe | None = None,
     device: torch.device = torch.device("cpu"),
     progress: Progress = silent,
-    stop: Stop = never,
 ) -> Iterator[Epoch]:
     """Yields the untrained model, then one model an epoch; ends at the first that is worse.
 
@@ -85,7 +83,7 @@ def train(
     for number in range(recipe.epochs + 1):
         began = time.perf_counter()
         batches = _batches(training.captions, recipe.batch, generator) if number else []
-        loss = _epoch(description, tensors, recipe, optimiser, training, batches, progress, stop)
+        loss = _epoch(description, tensors, recipe, optimiser, training, batches, progress)
         model = _frozen(description, tensors)
         perplexity = _perplexity(model, first_captions)
         seconds = time.perf_counter() - began
@@ -103,14 +101,11 @@ def _epoch(
     training: Examples,
     batches: list[NDArray[np.int64]],
     progress: Progress,
-    stop: Stop,
 ) -> float:
     total, tokens, seen = 0.0, 0, 0
     build = ARCHITECTURES[description.architecture]
     device = tensors["output.weight"].device
     for batch in batches:
-        if stop():
-            raise Canceled("the training was stopped")
         model = build(description, tensors, recipe.dropout)
         packed = pack(training.captions, batch, device)
         images, rows = np.unique(packed.image_rows.cpu(), return_inverse=True)

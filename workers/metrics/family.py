@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract.errors import Canceled, MetricUnavailable
+from service.contract.errors import MetricUnavailable
 from service.contract.metrics.families import Need
 from workers.metrics import ngrams
 from workers.metrics.frequencies import Frequencies
@@ -16,12 +16,12 @@ from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Encoded, Ints, Numbers, Occurrences
 from workers.metrics.references import References
 from workers.metrics.tokens import Tokenizer
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 Floats = NDArray[np.float64]
 Statistics = dict[str, Floats]  # the first axis is that of the captions; sums over it suffice
 
-_BLOCK = 500  # captions between two questions whether to stop: a third of a second at most
+_BLOCK = 500  # captions between two times that progress is told: a third of a second at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,6 @@ class Task:
     prepared: References | None
     jvm: Jvm
     idf: Idf = "dataset"
-    stop: Stop = never
     progress: Progress = silent
     tokenizer: Tokenizer | None = None
     tools: Mapping[str, Any] = field(default_factory=dict)
@@ -102,8 +101,6 @@ class Task:
     def blocks(self) -> Iterator[slice]:
         total = len(self.captions)
         for start in range(0, total, _BLOCK):
-            if self.stop():
-                raise Canceled(f"stopped after {start} of {total} captions")
             block = slice(start, min(start + _BLOCK, total))
             yield block
             self.progress(block.stop, total)

@@ -31,7 +31,7 @@ from workers.metrics.family import Family, Floats, Idf, Measured, Scores, Statis
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import scoring as learned
 from workers.metrics.references import References
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 # What is known of a family beside this stands in its row: service.contract.metrics.families.
 FAMILIES: dict[str, Family] = {
@@ -80,7 +80,6 @@ def score_tokens(
     jvm: Jvm,
     *,
     idf: Idf = "dataset",
-    stop: Stop = never,
     progress: Progress = silent,
     **tools: Any,
 ) -> Scores:
@@ -94,7 +93,7 @@ def score_tokens(
     by = references.tokenizer
     _check(tokens, rows, references)
     places = rows.astype(np.int64)
-    task = Task(tokens, places, references, jvm, idf, stop, progress, tokenizer=by, tools=tools)
+    task = Task(tokens, places, references, jvm, idf, progress, tokenizer=by, tools=tools)
     return score(family, task)
 
 

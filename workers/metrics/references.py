@@ -17,7 +17,7 @@ from workers.metrics import ngrams
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints, Level, Numbers
 from workers.metrics.tokens import SIGNATURES, Tokenizer, tokenize
-from workers.progress import Stop, never
+from workers.progress import Progress, silent
 
 _FORMAT = "2"
 _SMALL = (np.uint8, np.uint16, np.uint32)
@@ -70,11 +70,17 @@ def counted(offsets: Ints) -> str:
 
 
 def prepare(
-    references: Sequence[Sequence[str]], tokenizer: Tokenizer, jvm: Jvm, *, stop: Stop = never
+    references: Sequence[Sequence[str]],
+    tokenizer: Tokenizer,
+    jvm: Jvm,
+    *,
+    progress: Progress = silent,
 ) -> References:
-    """From people's captions, image by image; MetricFailed where an image has none."""
+    """From people's captions, image by image; MetricFailed where an image has none. `progress`
+    counts captions.
+    """
     sizes = _sizes(references)
-    tokens = tokenize(_flat(references), tokenizer, jvm, stop=stop)
+    tokens = tokenize(_flat(references), tokenizer, jvm, progress=progress)
     return _indexed(tokens, sizes, tokenizer)
 
 

@@ -13,10 +13,10 @@ from pycocoevalcap.tokenizer.ptbtokenizer import PUNCTUATIONS
 from service.contract.metrics import tokenizers
 from service.contract.metrics.views import View
 from workers.metrics.java.jvm import Jvm
-from workers.progress import Stop, never
+from workers.progress import Progress, silent
 
 Tokenizer = str  # a name in TOKENIZERS
-Tokenize = Callable[[Sequence[str], Jvm, Stop], list[str]]  # texts -> tokens joined by blanks
+Tokenize = Callable[[Sequence[str], Jvm, Progress], list[str]]  # texts -> tokens joined by blanks
 
 # What CoreNLP 3.4.1 takes for a line break. Not U+0085: to it, that is an ellipsis (Windows-1252).
 _BREAKS = re.compile("[\n\r\v\f\u2028\u2029]")
@@ -29,9 +29,10 @@ SIGNATURES: Mapping[Tokenizer, str] = View(  # as scores name them
 )
 
 
-def _ptb(texts: Sequence[str], jvm: Jvm, stop: Stop) -> list[str]:
+def _ptb(texts: Sequence[str], jvm: Jvm, progress: Progress) -> list[str]:
     """Small letters, without the caption code's punctuation list."""
-    lines = jvm.call("ptb", [_BREAKS.sub(" ", text) for text in texts], batch=_BATCH, stop=stop)
+    plain = [_BREAKS.sub(" ", text) for text in texts]
+    lines = jvm.call("ptb", plain, batch=_BATCH, progress=progress)
     return [
         " ".join(word for word in line.split(" ") if word not in _PUNCTUATION) for line in lines
     ]
@@ -39,7 +40,7 @@ def _ptb(texts: Sequence[str], jvm: Jvm, stop: Stop) -> list[str]:
 
 def each(split: Callable[[str], Iterable[str]]) -> Tokenize:
     """A tokeniser that takes text by text, and needs no Java."""
-    return lambda texts, _jvm, _stop: [" ".join(split(text)) for text in texts]
+    return lambda texts, _jvm, _progress: [" ".join(split(text)) for text in texts]
 
 
 TOKENIZERS: dict[Tokenizer, Tokenize] = {
@@ -51,7 +52,7 @@ TOKENIZERS: dict[Tokenizer, Tokenize] = {
 
 
 def tokenize(
-    texts: Sequence[str], tokenizer: Tokenizer, jvm: Jvm, *, stop: Stop = never
+    texts: Sequence[str], tokenizer: Tokenizer, jvm: Jvm, *, progress: Progress = silent
 ) -> list[str]:
     """Tokens joined by blanks."""
-    return TOKENIZERS[tokenizer](texts, jvm, stop)
+    return TOKENIZERS[tokenizer](texts, jvm, progress)

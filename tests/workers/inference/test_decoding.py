@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import ending
 from builders import KINDS, model, tensors
 from oracles import captioner as oracle
 from service.contract.errors import Canceled, CheckpointMismatch, UnusableCheckpoint
@@ -96,14 +97,14 @@ def test_where_no_word_is_allowed_the_caption_is_empty():
     assert [caption.words for caption in found] == [(), ()]
 
 
-def test_progress_is_told_after_every_block_and_stop_is_heeded_between_two():
+def test_progress_is_told_after_every_block_and_may_end_it():
     captioner = model("init", "gru", tensors("init", "gru"))
     features = np.random.default_rng(0).normal(size=(200, 5)).astype(np.float32)
     told: list[tuple[int, int]] = []
     decoding.decode(captioner, features, decoding.GREEDY, progress=lambda *at: told.append(at))
     assert told == [(128, 200), (200, 200)]
-    with pytest.raises(Canceled, match="0 of 200"):
-        decoding.decode(captioner, features, stop=lambda: True)
+    with pytest.raises(Canceled, match="128 of 200"):
+        decoding.decode(captioner, features, decoding.GREEDY, ending.ends)
 
 
 @pytest.mark.parametrize("wrong", [{"beam": 0}, {"min_words": 5, "max_words": 4}, {"max_words": 0}])

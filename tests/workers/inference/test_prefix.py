@@ -3,6 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+import ending
 from builders import KINDS, agreeing_references, encoded, model, random_references, tensors
 from oracles import captioner as oracle
 from service.contract.errors import Canceled
@@ -108,7 +109,7 @@ def test_images_drop_out_when_no_reference_goes_on():
     assert 100 <= rows < 110
 
 
-def test_progress_is_told_and_stop_is_heeded():
+def test_progress_is_told_and_may_end_it():
     rng = np.random.default_rng(8)
     captioner = model("init", "gru", tensors("init", "gru"))
     features = rng.normal(size=(1100, 5)).astype(np.float32)
@@ -117,4 +118,4 @@ def test_progress_is_told_and_stop_is_heeded():
     prefix.walk(captioner, features, references, progress=lambda *at: told.append(at))
     assert told == [(1024, 1100), (1100, 1100)]
     with pytest.raises(Canceled):
-        prefix.walk(captioner, features, references, stop=lambda: True)
+        prefix.walk(captioner, features, references, progress=ending.ends)

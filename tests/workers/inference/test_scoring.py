@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+import ending
 from builders import KINDS, agreeing_references, encoded, model, random_references, tensors
 from oracles import captioner as oracle
 from service.contract.errors import Canceled, CheckpointMismatch, UnusableCheckpoint
@@ -161,21 +162,14 @@ def test_no_more_logits_are_alive_than_promised(monkeypatch):
     assert 0 < largest <= 10_000_000  # and as much again for scratch
 
 
-def test_progress_is_told_after_every_block_and_stop_is_heeded_between_two():
+def test_progress_is_told_after_every_block_and_may_end_it():
     arrays, features, references = _case("init", "gru", images=300)
     captioner = model("init", "gru", arrays)
     told: list[tuple[int, int]] = []
     scoring.columns(captioner, features, encoded(references), progress=lambda *at: told.append(at))
     assert told == [(128, 300), (256, 300), (300, 300)]
-    told.clear()
     with pytest.raises(Canceled, match="128 of 300"):
-        scoring.columns(
-            captioner,
-            features,
-            encoded(references),
-            progress=lambda *at: told.append(at),
-            stop=lambda: bool(told),
-        )
+        scoring.columns(captioner, features, encoded(references), progress=ending.ends)
 
 
 def test_features_of_another_size_are_refused_with_both_sizes():

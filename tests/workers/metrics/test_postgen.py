@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import ending
 from builders import captions_with_references, sentence
 from oracles import coco_scorers
 from service.contract.errors import Canceled, MetricFailed, UnknownMetric
@@ -260,7 +261,7 @@ def test_nothing_is_printed(prepared, jvm, capfd):
 
 
 @pytest.mark.parametrize("family", SCORED)
-def test_progress_is_told_and_stop_is_heeded(jvm, family):
+def test_progress_is_told_and_may_end_it(jvm, family):
     captions, people = _set(600, 0)
     refs = references.prepare(people, "none", jvm)
     told = []
@@ -268,7 +269,7 @@ def test_progress_is_told_and_stop_is_heeded(jvm, family):
     assert told[-1] == (600, 600)
     assert len(told) > 1
     with Jvm() as cold, pytest.raises(Canceled):
-        _score(family, captions, refs, cold, stop=lambda: True)
+        _score(family, captions, refs, cold, progress=ending.ends)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ending
 from service.contract.errors import Canceled, MetricFailed
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.java.jvm_child import package_file
@@ -159,4 +160,4 @@ def test_no_captions_give_no_tokens(jvm):
 
 def test_tokenising_can_be_stopped():
     with Jvm() as java, pytest.raises(Canceled):
-        tokenize(["a cat"], "ptb", java, stop=lambda: True)
+        tokenize(["a cat"], "ptb", java, progress=ending.ends)

@@ -23,7 +23,7 @@ from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import References
 from workers.metrics.tokens import Tokenizer, tokenize
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 Bring = Callable[[str, Progress], Mapping[str, Any]]  # of a family
 Told = Callable[[str], Progress]  # the name of a family -> who is told how far it is
@@ -106,7 +106,6 @@ def score(
     *,
     bring: Bring = lambda _family, _progress: {},
     frequencies: Sequence[Sequence[str]] | None = None,
-    stop: Stop = never,
     told: Told = lambda _: silent,
 ) -> Scored:
     """Of metrics as `metrics` gives them. `bring` gives what a family needs beside captions and
@@ -114,7 +113,7 @@ def score(
     Document frequencies are those of the file's own reference sets, or of the sets in
     `frequencies`. A metric that fails does not keep the others.
     """
-    bench = _Bench(given, tokenizer, jvm, frequencies, stop)
+    bench = _Bench(given, tokenizer, jvm, frequencies)
     found: dict[str, Scores] = {}
     failed: dict[str, MetricFailed] = {}
     families = catalogue.works_of(names)
@@ -148,7 +147,6 @@ class _Bench:
     tokenizer: Tokenizer
     jvm: Jvm
     frequencies: Sequence[Sequence[str]] | None
-    stop: Stop
 
     def measured(self, family: str, needs: Mapping[str, Any], progress: Progress) -> Scores:
         task = self._texts if FAMILIES[family].reads == "texts" else self._tokens
@@ -171,7 +169,7 @@ class _Bench:
         """Each distinct caption, with its tokens."""
         texts = chain(self.given.texts, *self._people)
         distinct = list(dict.fromkeys(texts))
-        tokens = tokenize(distinct, self.tokenizer, self.jvm, stop=self.stop)
+        tokens = tokenize(distinct, self.tokenizer, self.jvm)
         return dict(zip(distinct, tokens, strict=True))
 
     @property
@@ -197,11 +195,10 @@ class _Bench:
             self._prepared,
             self.jvm,
             self._idf,
-            self.stop,
             tokenizer=self.tokenizer,
         )
 
     @property
     def _texts(self) -> Task:
         people = {"people": self.given.reference_sets}
-        return Task(self.given.texts, self.given.rows, None, self.jvm, stop=self.stop, tools=people)
+        return Task(self.given.texts, self.given.rows, None, self.jvm, tools=people)

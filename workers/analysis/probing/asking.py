@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.contract.errors import Canceled
 from workers.analysis.probing import table
 from workers.analysis.probing.material import Material
 from workers.analysis.probing.scoring import Scorer
 from workers.analysis.probing.table import Row, Scored
 from workers.metrics.vectors import stop_words
-from workers.progress import Progress, Stop
+from workers.progress import Progress
 
 Trial = tuple[Sequence[str], int | None]  # captions, and the column that is left out for them
 
@@ -40,15 +39,12 @@ class Asked:
     material: Material
     score: Scorer
     options: Options
-    stop: Stop
     progress: Progress
 
     def scores(self, trials: Sequence[Trial]) -> list[Scored]:
         """Against the references but a column, or against all of them (None)."""
         found: list[Scored] = []
         for captions, column in trials:
-            if self.stop():
-                raise Canceled(f"stopped after {len(found)} of {len(trials)} rows")
             material = self.material
             references = material.complete if column is None else material.rest(column)
             found.append(self.score(captions, references))

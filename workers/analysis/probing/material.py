@@ -9,7 +9,6 @@ from workers.metrics import references as reference_sets
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.references import References
 from workers.metrics.tokens import Tokenizer, tokenize
-from workers.progress import Stop, never
 
 
 class Material:
@@ -72,15 +71,13 @@ def prepare(
     *,
     outputs: Sequence[str] | None = None,
     training: Sequence[str] | None = None,
-    stop: Stop = never,
 ) -> Material:
     """From captions as they were written."""
     flat = [caption for captions in references for caption in captions]
-    tokens = iter(tokenize(flat, tokenizer, jvm, stop=stop))
+    tokens = iter(tokenize(flat, tokenizer, jvm))
     people = [[next(tokens) for _ in captions] for captions in references]
     said, learned = (
-        None if texts is None else tokenize(texts, tokenizer, jvm, stop=stop)
-        for texts in (outputs, training)
+        None if texts is None else tokenize(texts, tokenizer, jvm) for texts in (outputs, training)
     )
     return Material(tokenizer, people, said, learned)
 

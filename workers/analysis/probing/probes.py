@@ -10,7 +10,7 @@ from workers.analysis.probing.people import human
 from workers.analysis.probing.scoring import Scorer
 from workers.analysis.probing.single import single
 from workers.analysis.probing.table import Row
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 PROBES: Mapping[str, Callable[[Asked], list[Row]]] = {
     "human": human,
@@ -28,7 +28,6 @@ def run(
     score: Scorer,
     options: Options = Options(),
     *,
-    stop: Stop = never,
     progress: Progress = silent,
 ) -> list[Row]:
     """A probe's table, its first row what the others are held against. A row that cannot be
@@ -37,4 +36,4 @@ def run(
     if probe not in PROBES:
         known = ", ".join(PROBES)
         raise InvalidRequest(f"expected one of the probes {known}, found {probe!r:.60}")
-    return PROBES[probe](Asked(material, score, options, stop, progress))
+    return PROBES[probe](Asked(material, score, options, progress))

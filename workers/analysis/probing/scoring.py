@@ -12,12 +12,11 @@ from workers.analysis.probing.table import Scored
 from workers.metrics import postgen
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.references import References
-from workers.progress import Stop, never
 
 Scorer = Callable[[Sequence[str], References], Scored]  # tokens of each image, in its order
 
 
-def scorer(metrics: Iterable[str], jvm: Jvm, *, stop: Stop = never, **tools: Any) -> Scorer:
+def scorer(metrics: Iterable[str], jvm: Jvm, **tools: Any) -> Scorer:
     """For metrics by name (`bleu`: all four), of any family that compares captions with references;
     `tools` are what these need beside captions: `parse`, `vectors`, `encoder` (for which tokens are
     joined by blanks), `model`; without them those raise MetricUnavailable. It remembers: probes
@@ -42,9 +41,7 @@ def scorer(metrics: Iterable[str], jvm: Jvm, *, stop: Stop = never, **tools: Any
         values: dict[str, float] = {}
         signatures: dict[str, str] = {}
         for family in families:
-            found = postgen.score_tokens(
-                family, captions, references, rows, jvm, stop=stop, **tools
-            )
+            found = postgen.score_tokens(family, captions, references, rows, jvm, **tools)
             values |= found.corpus
             signatures |= found.signatures
         return Scored(

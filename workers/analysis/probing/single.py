@@ -47,6 +47,5 @@ def _search(asked: Asked, steps: int) -> Best:
         asked.material.complete,
         asked.options.objective,
         state=asked.options.state,
-        stop=asked.stop,
         progress=lambda done, total: asked.progress(_PARTS * done // total, steps * _PARTS),
     )

@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
+from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.files import tensor_files
 from workers.metrics.family import Floats, Measured, Statistics, Task
 from workers.metrics.references import counted
 from workers.metrics.vectors.encoder import Embedded, Encoder
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 _FORMAT = "1"
 _TENSORS = ("vectors", "tokens", "offsets", "cut", "sentences", "images")
-_BLOCK = 500  # captions between two questions whether to stop
+_BLOCK = 500  # captions between two times that progress is told
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,6 @@ def prepare(
     references: Sequence[Sequence[str]],
     encoder: Encoder,
     *,
-    stop: Stop = never,
     progress: Progress = silent,
 ) -> Prepared:
     """MetricFailed where an image has no reference."""
@@ -64,7 +63,7 @@ def prepare(
     place_of, sentences = _distinct(flat)
     return Prepared(
         model=_model(encoder),
-        embedded=encoder.embed(place_of, stop=stop, progress=progress),
+        embedded=encoder.embed(place_of, progress=progress),
         sentences=sentences,
         images=np.array([0, *accumulate(map(len, references))], np.int64),
     )
@@ -78,7 +77,6 @@ def measure(
     *,
     idf: bool = False,
     baseline: float | None = None,
-    stop: Stop = never,
     progress: Progress = silent,
 ) -> Measured:
     """rows[i] is the image that caption i answers. `idf`: tokens weigh by how few of all
@@ -90,13 +88,13 @@ def measure(
     if references.model != _model(encoder):
         raise MetricFailed("expected references embedded by the same layer of the same model")
     distinct, places = _distinct(captions)
-    embedded = encoder.embed(distinct, stop=stop, progress=progress)
+    embedded = encoder.embed(distinct, progress=progress)
     weights = _weights(references, encoder, idf=idf)
     mine, theirs = _Side.of(embedded, weights), _Side.of(references.embedded, weights)
     found = np.empty((len(captions), 3))
     for index, row in enumerate(rows):
-        if index % _BLOCK == 0 and stop():
-            raise Canceled(f"stopped after {index} of {len(captions)} captions")
+        if index % _BLOCK == 0:
+            progress(len(distinct), len(distinct))
         people = references.sentences[references.images[row] : references.images[row + 1]]
         found[index] = _best(mine, places[index], theirs, people.tolist())
     scores = found[:, 2] if baseline is None else (found[:, 2] - baseline) / (1 - baseline)
@@ -134,7 +132,7 @@ def completed(task: Task) -> Task:
     if "embedded" in task.tools:
         return task
     people = task.references.captions if task.tokenizer else task.tools["people"]
-    embedded = prepare(people, encoder, stop=task.stop, progress=task.progress)
+    embedded = prepare(people, encoder, progress=task.progress)
     return replace(task, tools={**task.tools, "embedded": embedded})
 
 
@@ -145,7 +143,6 @@ def of_task(task: Task) -> Measured:
         task.tools["embedded"],
         task.tools["encoder"],
         **_options(task),
-        stop=task.stop,
         progress=task.progress,
     )
 

@@ -22,7 +22,7 @@ def expect(jvm: Jvm) -> None:
 
 def measure(task: Task) -> Measured:
     items = [(caption, task.references_of(place)) for place, caption in enumerate(task.captions)]
-    answers = task.jvm.call("meteor", items, batch=_BATCH, stop=task.stop, progress=task.progress)
+    answers = task.jvm.call("meteor", items, batch=_BATCH, progress=task.progress)
     table = np.array([statistics for _, statistics in answers], np.float64)
     return Measured(
         captions={"meteor": np.array([score for score, _ in answers], np.float64)},

@@ -6,15 +6,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
-from service.contract.errors import Canceled, JavaFailed, MetricFailed
+from service.contract.errors import JavaFailed, MetricFailed
 from workers.processes import Child, Gone
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 # METEOR's table of paraphrases takes most of 768m, and no more is used (0.67 GB resident) until a
 # caption comes of 10,000 characters: 5,000 times "a" need this much (and 14 s).
@@ -73,19 +73,22 @@ class Jvm:
         *,
         batch: int = 250,
         deadline: float | None = None,
-        stop: Stop = never,
         progress: Progress = silent,
     ) -> list[Any]:
         """An answer for each item. MetricFailed where Java refuses an item, JavaFailed where the
-        child dies, hangs or answers nonsense, Canceled where `stop` says so: within 50 ms, by
-        killing the child.
+        child dies, hangs or answers nonsense. `progress` is told after each batch, and every 50 ms
+        while Java computes: what it raises then (Canceled) kills the child.
         """
         answers: list[Any] = []
+
+        def tell() -> None:
+            progress(len(answers), len(items))
+
         with self._lock:
             for start in range(0, len(items), batch):
                 part = list(items[start : start + batch])
-                answers += self._ask(operation, part, start, deadline or self._deadline, stop)
-                progress(len(answers), len(items))
+                answers += self._ask(operation, part, start, deadline or self._deadline, tell)
+                tell()
         return answers
 
     def close(self) -> None:
@@ -94,12 +97,17 @@ class Jvm:
             self._child = None
 
     def _ask(
-        self, operation: str, items: list[Any], start: int, deadline: float, stop: Stop
+        self,
+        operation: str,
+        items: list[Any],
+        start: int,
+        deadline: float,
+        tell: Callable[[], None],
     ) -> list[Any]:
         self._calls += 1
         request = {"id": self._calls, "operation": operation, "items": items}
         try:
-            answer = _parsed(_exchange(self._running(), request, deadline, stop), request)
+            answer = _parsed(_exchange(self._running(), request, deadline, tell), request)
         except Gone as error:
             raise JavaFailed(f"{operation}: Java {error}{self._ended()}") from None
         except BaseException:  # canceled, interrupted: what the child says later is not for us
@@ -135,12 +143,13 @@ class Jvm:
         )
 
 
-def _exchange(child: Child, request: dict[str, Any], seconds: float, stop: Stop) -> bytes:
+def _exchange(
+    child: Child, request: dict[str, Any], seconds: float, tell: Callable[[], None]
+) -> bytes:
     child.send(request)
     until = time.monotonic() + seconds
     while (body := child.receive(_POLL_SECONDS)) is None:
-        if stop():
-            raise Canceled("stopped while Java was computing")
+        tell()
         if time.monotonic() > until:
             raise Gone(f"gave no answer within {seconds:g} s")
     if child.unsent:

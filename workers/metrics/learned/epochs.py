@@ -7,9 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract.errors import Canceled
 from workers.metrics.family import Floats
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -56,18 +55,14 @@ def train(
     patience: int,
     *,
     progress: Progress = silent,
-    stop: Stop = never,
 ) -> Trained:
     """Of all epochs the one is kept whose watched captions have the highest quality, the first of
-    equals; so many epochs without a better one (`patience`) end it early. Canceled where `stop`
-    says so.
+    equals; so many epochs without a better one (`patience`) end it early.
     """
     best, best_epoch, kept = quality(learning.watched()), 0, learning.learnt()
     qualities, losses = [best], [float("nan")]
     progress(0, epochs)
     for epoch in range(1, epochs + 1):
-        if stop():
-            raise Canceled(f"stopped after {epoch - 1} of {epochs} epochs")
         losses.append(learning.epoch())
         qualities.append(quality(learning.watched()))
         if qualities[-1] > best:

@@ -16,7 +16,7 @@ from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import References
 from workers.metrics.tokens import Tokenizer, tokenize
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,6 @@ class Tools:
     jvm: Jvm
     frequencies: Frequencies
     needs: Mapping[str, Any] = field(default_factory=dict)
-    stop: Stop = never
     progress: Progress = silent
 
 
@@ -85,7 +84,6 @@ def measure(
         prepared,
         tools.jvm,
         tools.frequencies,
-        tools.stop,
         tools.progress,
         tokenizer=prepared.tokenizer,
         tools=tools.needs,
@@ -114,8 +112,12 @@ def measure_texts(
             f"expected captions with a reference set for each, found {len(captions)} and "
             f"{len(reference_sets)}"
         )
+
+    def none_yet(_done: int, _total: int) -> None:
+        tools.progress(0, len(captions))
+
     distinct = {each: place for place, each in enumerate(dict.fromkeys(reference_sets))}
-    prepared = references.prepare(list(distinct), tokenizer, tools.jvm, stop=tools.stop)
-    tokens = tokenize(captions, tokenizer, tools.jvm, stop=tools.stop)
+    prepared = references.prepare(list(distinct), tokenizer, tools.jvm, progress=none_yet)
+    tokens = tokenize(captions, tokenizer, tools.jvm, progress=none_yet)
     rows = np.array([distinct[each] for each in reference_sets], np.int64)
     return measure(names, tokens, prepared, rows, tools)

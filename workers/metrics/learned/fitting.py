@@ -13,7 +13,6 @@ from workers.metrics.learned.epochs import Classifier, Trained
 from workers.metrics.learned.features import Scaling
 from workers.metrics.learned.learners import USUAL, Recipe
 from workers.metrics.ngrams import Ints
-from workers.progress import Stop, never
 
 Report = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 
@@ -91,7 +90,6 @@ def fit(
     recipe: Recipe = USUAL,
     *,
     report: Report = lambda _what, _done, _total: None,
-    stop: Stop = never,
     what: str = "training",
 ) -> Fitted:
     scaling = Scaling.of(task.values)
@@ -102,7 +100,6 @@ def fit(
         recipe.epochs,
         recipe.patience,
         progress=lambda done, total: report(what, done, total),
-        stop=stop,
     )
     tested = trained.classifier(scaling(task.test.values))
     best = trained.qualities[trained.best_epoch]
@@ -121,12 +118,11 @@ def one_left_out(
     recipe: Recipe = USUAL,
     *,
     report: Report = lambda _what, _done, _total: None,
-    stop: Stop = never,
 ) -> Iterator[Row]:
     """The metric trained anew without each feature."""
     everything = range(len(task.names))
     for place, name in enumerate(task.names if len(task.names) > 1 else ()):
         what = f"without {name}"
         rest = task.of([other for other in everything if other != place])
-        fitted = fit(rest, recipe, report=report, stop=stop, what=what)
+        fitted = fit(rest, recipe, report=report, what=what)
         yield Row(what, fitted.stopping, fitted.test)

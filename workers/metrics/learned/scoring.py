@@ -25,8 +25,7 @@ def measure(task: Task) -> Measured:
             f"{references.tokenizer!r}"
         )
     _check_needs(model, task)
-    how = task.tools, task.stop, task.progress
-    tools = Tools(task.others, task.jvm, model.frequencies, *how)
+    tools = Tools(task.others, task.jvm, model.frequencies, task.tools, task.progress)
     found = features.measure(model.features, task.captions, references, task.rows, tools)
     for expected, recipe in zip(model.recipes, found.recipes, strict=True):
         if recipe != expected:

@@ -21,7 +21,6 @@ from workers.metrics.learned.learners import USUAL, Recipe
 from workers.metrics.learned.model import Model
 from workers.metrics.learned.ratings import Rated
 from workers.metrics.tokens import Tokenizer
-from workers.progress import Stop, never
 
 _SHARES = (8, 1, 1)  # of images to train on, to stop at and to test on, where nobody rated any
 _TRAINING, _STOPPING, _TEST = "training images", "early-stopping images", "test images"
@@ -63,7 +62,6 @@ def train(
     score: Score,
     tokenizer: Tokenizer = tokenizers.USUAL,
     report: Report = silent,
-    stop: Stop = never,
     **needs: Any,
 ) -> Outcome:
     """`score` is how any family scores captions, `needs` what some features have beside them, as
@@ -74,8 +72,11 @@ def train(
     parts = _parts(material, recipe.seed)
     training = {image: material.people[image] for image in material.people if image in parts[0]}
     corpus = [*training.values(), *material.further]
-    counted = frequencies.collect(references.prepare(corpus, tokenizer, jvm, stop=stop))
-    tools = Tools(score, jvm, counted, needs, stop)
+    prepared = references.prepare(
+        corpus, tokenizer, jvm, progress=lambda _, total: report(_features_of(_TRAINING), 0, total)
+    )
+    counted = frequencies.collect(prepared)
+    tools = Tools(score, jvm, counted, needs)
     bench = _Bench(material, names, tokenizer, tools, recipe.seed, report)
     examples = builder.build(training, material.captioners, recipe.seed)
     measured = bench.measure(_TRAINING, examples.captions, examples.reference_sets)
@@ -86,14 +87,18 @@ def train(
         bench.watched(_STOPPING, parts[1]),
         bench.watched(_TEST, parts[2]),
     )
-    fitted = fitting.fit(task, recipe, report=report, stop=stop)
+    fitted = fitting.fit(task, recipe, report=report)
     rows = [
         Row("all features", fitted.stopping, fitted.test),
         *fitting.single_features(task),
-        *fitting.one_left_out(task, recipe, report=report, stop=stop),
+        *fitting.one_left_out(task, recipe, report=report),
     ]
     about = _about(material, recipe, examples, counted, fitted, rows)
     return Outcome(_model(names, measured, tokenizer, fitted, counted, about), rows)
+
+
+def _features_of(what: str) -> str:
+    return f"features of {what}"
 
 
 def _parts(material: Material, seed: int) -> list[frozenset[str]]:
@@ -122,7 +127,7 @@ class _Bench:
     def measure(
         self, what: str, captions: Sequence[str], reference_sets: Sequence[tuple[str, ...]]
     ) -> Measured:
-        tools = replace(self.tools, progress=partial(self.report, f"features of {what}"))
+        tools = replace(self.tools, progress=partial(self.report, _features_of(what)))
         return features.measure_texts(self.names, captions, reference_sets, self.tokenizer, tools)
 
     def watched(self, what: str, images: frozenset[str]) -> Watched:

@@ -15,7 +15,7 @@ from workers.files import atomic
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.scenes.scene_graphs import Tuples
 from workers.metrics.scenes.tuple_store import TupleStore
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 PARSER = "spice1.0+corenlp3.6.0"  # what tuples depend on beside their caption
 
@@ -35,20 +35,22 @@ class Parser:
         self._jvm = Jvm("spice", heap=f"{heap}m", jars=jars)
         self._store = store
 
-    def parse(
-        self, captions: Sequence[str], *, stop: Stop = never, progress: Progress = silent
-    ) -> dict[str, Tuples]:
+    def parse(self, captions: Sequence[str], *, progress: Progress = silent) -> dict[str, Tuples]:
         """Tuples of each different caption (tokens joined by blanks). Java starts for those alone
-        that nobody has parsed before. MetricFailed, JavaFailed and Canceled as `Jvm.call` says.
+        that nobody has parsed before. MetricFailed and JavaFailed as `Jvm.call` says.
         """
         texts = {caption: readable(caption) for caption in captions}
         distinct = list(dict.fromkeys(texts.values()))
         found = self._store.get(distinct) if self._store else {}
         unknown = sorted((text for text in distinct if text not in found), key=len)
+
+        def as_before(_done: int, _total: int) -> None:
+            progress(len(found), len(distinct))
+
         progress(len(found), len(distinct))
         for start in range(0, len(unknown), _BATCH):
             batch = unknown[start : start + _BATCH]
-            answers = self._jvm.call("tuples", batch, deadline=_deadline(batch), stop=stop)
+            answers = self._jvm.call("tuples", batch, deadline=_deadline(batch), progress=as_before)
             parsed = dict(zip(batch, answers, strict=True))
             if self._store:
                 self._store.put(parsed)

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract.errors import Canceled, MetricFailed
+from service.contract.errors import MetricFailed
 from service.contract.formats import strict_json
 from service.contract.plan.assets import digest_of_files
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 if TYPE_CHECKING:
     import torch
@@ -63,9 +63,7 @@ class Encoder:
     blank_first: bool
     size: int  # of a token's vector
 
-    def embed(
-        self, sentences: Sequence[str], *, stop: Stop = never, progress: Progress = silent
-    ) -> Embedded:
+    def embed(self, sentences: Sequence[str], *, progress: Progress = silent) -> Embedded:
         """Sentences of equal length go together, so that nothing is padded."""
         encodings = self.tokenizer.encode_batch([self._plain(text) for text in sentences])
         lengths = np.array([len(encoding.ids) for encoding in encodings], np.int64)
@@ -74,8 +72,6 @@ class Encoder:
         vectors = np.empty((offsets[-1], self.size), np.float32)
         done = 0
         for batch in _batches(lengths):
-            if stop():
-                raise Canceled(f"stopped after {done} of {len(sentences)} sentences")
             found = self._forward(np.stack([ids[place] for place in batch]))
             for place, rows in zip(batch, found, strict=True):
                 vectors[offsets[place] : offsets[place + 1]] = rows

@@ -10,6 +10,7 @@ from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.rouge.rouge import Rouge
 
 import encoders
+import ending
 import learned_models
 from service.contract.errors import Canceled, MetricUnavailable, UnknownMetric
 from workers.analysis.judging import scoring
@@ -233,7 +234,7 @@ def test_names_are_expanded_and_what_needs_a_model_is_refused():
 
 def test_it_stops_when_it_is_asked_to(java):
     with pytest.raises(Canceled):
-        _scored(java, stop=lambda: True)
+        _scored(java, told=lambda _family: ending.ends)
 
 
 def test_the_verdict_counts_lines_and_observations(java):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import ending
 import learned_models
 from oracles import coco_scorers
 from service.contract.errors import (
@@ -208,7 +209,7 @@ def test_progress_ends_where_it_said_and_a_probe_can_be_stopped(probe):
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1]
     with pytest.raises(Canceled):
-        probes.run(probe, material, score, stop=lambda: True)
+        probes.run(probe, material, score, progress=ending.ends)
 
 
 def test_unknown_probes_and_metrics_are_refused():

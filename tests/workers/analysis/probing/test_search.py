@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import ending
 from oracles import coco_scorers
 from service.contract.errors import Canceled, MetricFailed, UnknownMetric
 from workers.analysis.probing.constant import search
@@ -185,7 +186,13 @@ def test_a_search_that_is_stopped_goes_on(tmp_path, objective, monkeypatch):
     sentences, people = _corpus()
     state, answers = tmp_path / "state", iter([False] * 10 + [True])
     with pytest.raises(Canceled):
-        _best(sentences, people, objective, state=state, stop=lambda: next(answers))
+        _best(
+            sentences,
+            people,
+            objective,
+            state=state,
+            progress=ending.ends_when(lambda _: next(answers)),
+        )
     told = []
     found = _best(sentences, people, objective, state=state, progress=lambda *at: told.append(at))
     assert found == _best(sentences, people, objective)

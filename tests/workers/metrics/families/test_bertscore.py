@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import encoders
+import ending
 from builders import captions_with_references
 from oracles import bertscore as oracle
 from outside import Absent
@@ -239,7 +240,7 @@ def test_a_sentence_is_embedded_once_however_often_it_stands_there(model):
     assert prepared.sentences.tolist() == [0, 1, 1, 1, 0]
 
 
-def test_progress_is_told_and_stop_is_heeded(model):
+def test_progress_is_told_and_may_end_it(model):
     captions, people = _set(9, 3)
     prepared = bertscore.prepare(people, model)
     told = []
@@ -247,12 +248,19 @@ def test_progress_is_told_and_stop_is_heeded(model):
     assert told[-1] == (len(set(captions)), len(set(captions)))
     assert len(told) > 1
     with pytest.raises(Canceled):
-        bertscore.measure(captions, range(9), prepared, model, stop=lambda: True)
+        bertscore.measure(captions, range(9), prepared, model, progress=ending.ends)
     with pytest.raises(Canceled):
-        bertscore.prepare(people, model, stop=lambda: True)
+        bertscore.prepare(people, model, progress=ending.ends)
     asked = iter([False, True])  # a batch of sentences of one length, then the matching
-    with pytest.raises(Canceled, match="of 1 captions"):
-        bertscore.measure(["dog"], [0], prepared, model, stop=lambda: next(asked))
+    with pytest.raises(Canceled, match="of 1"):
+        bertscore.measure(
+            ["dog"],
+            [0],
+            prepared,
+            model,
+            progress=ending.ends_when(lambda _: next(asked)),
+        )
+    assert next(asked, None) is None
 
 
 def test_a_signature_says_model_layer_weights_and_baseline(model):

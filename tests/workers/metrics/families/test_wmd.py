@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from gensim.models import KeyedVectors
 
+import ending
 from parity import systems
 from service.contract.errors import Canceled, MetricFailed
 from workers.metrics import references
@@ -187,14 +188,14 @@ def test_a_solver_that_does_not_end_is_an_error_not_a_number(monkeypatch):
         _measure(_task(["w1 w2"], [["w3 w4 w5"]]), _ours(WORDS, _vectors()))
 
 
-def test_progress_is_told_and_stop_is_heeded():
+def test_progress_is_told_and_may_end_it():
     captions, people = _set(1200, 0)
     told = []
     vectors = _ours(WORDS, _vectors())
     _measure(_task(captions, people, progress=lambda *at: told.append(at)), vectors)
     assert told == [(500, 1200), (1000, 1200), (1200, 1200)]
     with pytest.raises(Canceled):
-        _measure(_task(captions, people, stop=lambda: True), vectors)
+        _measure(_task(captions, people, progress=ending.ends), vectors)
 
 
 def test_a_signature_says_which_vectors_and_whether_at_unit_length():

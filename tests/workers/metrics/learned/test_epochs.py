@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import ending
 from service.contract.errors import Canceled
 from workers.metrics.learned import epochs
 
@@ -41,10 +42,9 @@ def test_what_is_best_untrained_is_kept_untrained():
     assert (found.classifier, found.best_epoch, len(found.qualities)) == (0, 0, 4)
 
 
-def test_progress_is_told_and_stop_is_heeded():
+def test_progress_is_told_and_may_end_it():
     told = []
     _trained([0.0] * 4, many=3, progress=lambda *at: told.append(at))
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    answers = iter([False, False, True])
-    with pytest.raises(Canceled, match="2 of 3 epochs"):
-        _trained([0.0] * 4, many=3, stop=lambda: next(answers))
+    with pytest.raises(Canceled, match="2 of 3"):
+        _trained([0.0] * 4, many=3, progress=ending.ends_when(lambda done: done == 2))

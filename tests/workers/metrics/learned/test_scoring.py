@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import ending
 import learned_models
 from builders import captions_with_references
 from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
@@ -63,6 +64,6 @@ def test_what_is_wanting_is_said(model, refs, unused_jvm, name):
         _score(None, refs, unused_jvm)
 
 
-def test_stop_is_heeded(model, refs, unused_jvm):
+def test_progress_may_end_it(model, refs, unused_jvm):
     with pytest.raises(Canceled):
-        _score(model, refs, unused_jvm, stop=lambda: True)
+        _score(model, refs, unused_jvm, progress=ending.ends)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import ending
 from service.contract.errors import Canceled, RequestRefused, UnknownMetric
 from workers.metrics import postgen, references
 from workers.metrics.learned import fitting, model, training
@@ -145,7 +146,7 @@ def test_too_little_is_refused(world, unused_jvm):
         _train(world.material, unused_jvm, names=["rouge_l"])
 
 
-def test_progress_is_told_and_stop_is_heeded(world, unused_jvm):
+def test_progress_is_told_and_may_end_it(world, unused_jvm):
     told = []
     material = replace(world.material, rated=world.rated)
     _train(material, unused_jvm, report=lambda *at: told.append(at))
@@ -153,4 +154,4 @@ def test_progress_is_told_and_stop_is_heeded(world, unused_jvm):
     assert ("without cider_d", 8, 8) in told
     assert ("features of training images", 360, 360) in told
     with pytest.raises(Canceled):
-        _train(material, unused_jvm, stop=lambda: True)
+        _train(material, unused_jvm, report=lambda _what, *at: ending.ends(*at))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import ending
 from service.contract.errors import Canceled, JavaFailed, MetricFailed
 from service.contract.formats.outputs import LONGEST_PARSED
 from workers.metrics.scenes import tuples
@@ -134,14 +135,13 @@ def test_a_killed_java_is_an_error_and_what_was_parsed_before_is_kept(
     monkeypatch.setattr("workers.metrics.scenes.tuples._BATCH", 2)
     parser = Parser(spice_jars, store)
 
-    def kill():
+    def kill(_done, _total):
         if parser._jvm.pid is not None and store.get([CAPTION]):
             os.kill(parser._jvm.pid, signal.SIGKILL)
-        return False
 
     texts = ["a dog", CAPTION, f"{CAPTION} and a dog", f"{CAPTION} and a black dog"]
     with pytest.raises(JavaFailed, match="tuples: Java was killed by signal 9"):
-        parser.parse(texts, stop=kill)
+        parser.parse(texts, progress=kill)
     assert parser._jvm.pid is None
     assert store.get([CAPTION, "a dog"]) == {CAPTION: TUPLES, "a dog": [["dog"]]}
 
@@ -168,10 +168,10 @@ def test_a_hung_java_is_killed_at_its_deadline(spice_jars, monkeypatch):
     assert parser._jvm.pid is None
 
 
-def test_a_cancel_is_heeded(spice_jars):
+def test_a_cancel_kills_java_while_it_reads_its_grammar(spice_jars):
     parser = Parser(spice_jars)
     with pytest.raises(Canceled):
-        parser.parse([CAPTION], stop=lambda: True)
+        parser.parse([CAPTION], progress=ending.ends_when(lambda _: parser._jvm.pid is not None))
     assert parser._jvm.pid is None
 
 

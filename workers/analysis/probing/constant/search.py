@@ -26,10 +26,10 @@ from workers.metrics.families.bleu import NAMES
 from workers.metrics.family import Floats
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import References
-from workers.progress import Progress, Stop, never, silent
+from workers.progress import Progress, silent
 
 _FORMAT = "1"
-_BLOCK = 8192  # sentences bounded between two questions whether to stop: a fifth of a second
+_BLOCK = 8192  # sentences bounded between two times that progress is told: a fifth of a second
 _KEPT = 4096  # sentences scored between two times that the state is kept
 
 
@@ -77,19 +77,18 @@ def best(
     objective: str = "bleu_4",
     *,
     state: Path | None = None,
-    stop: Stop = never,
     progress: Progress = silent,
 ) -> Best:
     """`sentences` are tokens joined by blanks, as the references' tokenizer makes them. In the file
     `state` the search keeps how far it is: one that was killed goes on there, one for other
-    sentences, references or another objective begins anew. Canceled where `stop` says so.
+    sentences, references or another objective begins anew.
     """
     if not sentences:
         raise MetricFailed("expected at least one training sentence, found none")
     if objective not in OBJECTIVES:
         known = ", ".join(OBJECTIVES)
         raise UnknownMetric(f"expected one of the objectives {known}, found {objective!r:.60}")
-    return _Search(sentences, references, objective, state, stop, progress).run()
+    return _Search(sentences, references, objective, state, progress).run()
 
 
 class _Search:
@@ -99,7 +98,6 @@ class _Search:
         references: References,
         objective: str,
         file: Path | None,
-        stop: Stop,
         progress: Progress,
     ) -> None:
         first = {text: place for place, text in reversed(list(enumerate(sentences)))}
@@ -107,7 +105,7 @@ class _Search:
         self._places = np.array([first[text] for text in self._texts])
         self._objective = OBJECTIVES[objective](Sentences(self._texts, references), references)
         self._key = _digest(sentences, references, objective)
-        self._file, self._stop, self._progress = file, stop, progress
+        self._file, self._progress = file, progress
         self._state = self._read() or _State(np.empty(0))
 
     def run(self) -> Best:
@@ -154,11 +152,11 @@ class _Search:
         return bool(score > state.score or (score == state.score and earlier))
 
     def _pause(self, done: int) -> None:
-        total = 2 * len(self._texts)
-        self._progress(done, total)
-        if self._stop():
+        try:
+            self._progress(done, 2 * len(self._texts))
+        except Canceled:
             self._write()
-            raise Canceled(f"stopped after {done} of {total} steps")
+            raise
 
     def _write(self) -> None:
         if self._file is not None:
