@@ -35,7 +35,7 @@ AGGREGATES: Mapping[str, str] = {
 }
 JOIN = "join"
 ALIASES: Mapping[str, str] = {"perplexity": "geomean_join_pplx_none"}
-GROUPS: Mapping[str, tuple[str, ...]] = View(  # families that are asked for by one name
+GROUPS: Mapping[str, tuple[str, ...]] = View(  # families that one name requests
     lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}, FAMILIES
 )
 LEARNED = "nneval"

@@ -43,7 +43,7 @@ def _model(digits: str, known: Iterable[str], name: str, pointer: str) -> str:
         detail = f"{name:.100} may be any of {', '.join(found)}: give more digits"
     else:
         there = ", ".join(map(catalogue.learned, every)) or "none"
-        detail = f"found no model of {name:.100}; the learned metrics here are: {there}"
+        detail = f"there is no model of {name:.100} here; of learned metrics there are: {there}"
     raise UnknownMetric(detail, pointer=pointer)
 
 

@@ -390,7 +390,7 @@ def _plant(service, digests):
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("nneval@" + "0" * 12, "found no model of nneval@000000000000"),
+        ("nneval@" + "0" * 12, "there is no model of nneval@000000000000 here"),
         ("nneval@0123456789abc", "give more digits"),
         ("nneval@0123", "the first 12 or more hex digits"),
         ("nneval@", "the first 12 or more hex digits"),

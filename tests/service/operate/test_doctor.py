@@ -79,7 +79,7 @@ def test_where_all_is_well_everything_is_found(fleet):
     odd = {name for name, row in rows.items() if row["status"] != "ok"}
     assert lacking <= odd <= lacking | {"memory", "home"}
     assert re.search(r"at revision (\d+), this version's is \1$", rows["record"]["found"])
-    assert "objects come and go" in rows["blobs"]["found"]
+    assert "objects can be written, read and deleted" in rows["blobs"]["found"]
     assert f"{fleet.url}: ready, version" in rows["service"]["found"]
     assert "models run on" in rows["devices"]["found"]
     assert "stanford-corenlp-3.4.1.jar, meteor-1.5.jar" in rows["jars"]["found"]
@@ -292,7 +292,7 @@ def test_a_blob_store_on_two_file_systems_is_unavailable(tmp_path):
         (found,) = _probe("blobs", tmp_path)
     assert (found.status, found.needed) == ("unavailable", True)
     assert "cross-device" in found.found
-    assert "one file system" in found.advice
+    assert "on the same file system" in found.advice
 
 
 def test_a_bucket_is_asked_with_an_object_that_goes_again(tmp_path, monkeypatch, s3_server):
@@ -300,7 +300,7 @@ def test_a_bucket_is_asked_with_an_object_that_goes_again(tmp_path, monkeypatch,
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     (found,) = _probe("blobs", tmp_path / "home", blob_url=url)
-    assert (found.status, found.found) == ("ok", f"{url}: objects come and go")
+    assert (found.status, found.found) == ("ok", f"{url}: objects can be written, read and deleted")
     assert not list(open_blobs(url, tmp_path / "copies").old(before=float("inf")))
     assert not (tmp_path / "home").exists()
 
