@@ -71,7 +71,7 @@ def history(
 
 
 def sheet(page: Leaderboard | ScoreHistory) -> Iterator[Sequence[object]]:
-    """The page as rows of a table, the columns' names first; labels as JSON."""
+    """The page as rows of a table, with the columns' names first; labels are JSON."""
     ranked = isinstance(page, Leaderboard)
     yield ("rank", "tied", *_COLUMNS) if ranked else _COLUMNS
     for item in page.items:

@@ -42,7 +42,7 @@ def make(folder: Path) -> dict[str, bytes]:
 
 
 def _studied(folder: Path) -> bytes:
-    """The same pictures seen twice: as many as a study needs."""
+    """Each picture twice, since a study needs so many."""
     items = [json.loads(line) for line in CAPTIONS.read_text("utf-8").splitlines()]
     tests = [item for item in items if item["split"] == "test"]
     twice = [{**item, "image": f"{time}-{item['image']}"} for time in (1, 2) for item in tests]

@@ -54,7 +54,7 @@ def decode(
     options: Options = Options(),
     progress: Progress = silent,
 ) -> list[Decoded]:
-    """A caption for each row of `features` (N, D)."""
+    """Decode a caption for each row of `features` (N, D)."""
     check_size(features, model.description.config.feature_size)
     captions: list[Decoded] = []
     size = decoding_block(options.beam, options.max_words)

@@ -47,7 +47,7 @@ def margin(output: Product, dtype: torch.dtype) -> Margin:
 
 
 def undecided(targets: Tensor, best: Tensor, margins: Tensor) -> Tensor:
-    """Rows in which the target logit may or may not be the largest. `best` (n, 2): the top two."""
+    """Rows where errors decide whether the target logit is the largest. `best` (n, 2): top 2."""
     first, second = best[:, 0], best[:, 1]
     close = targets >= first - margins
     rival_close = (targets < first) | (second >= first - margins)

@@ -26,10 +26,8 @@ from workers.inference.vocabulary import Encoded
 from workers.progress import Progress, silent
 
 BATCH_TOKENS = 8_192  # of hidden rows in memory at the same time: 17 MB for 512 units
-LOGITS_BYTES = {
-    "cpu": 10_000_000,
-    "cuda": 256_000_000,
-}  # of one chunk; a second chunk is scratch space
+# Of one chunk of logits; a second chunk is scratch space.
+LOGITS_BYTES = {"cpu": 10_000_000, "cuda": 256_000_000}
 
 Precision = Literal["fp32", "bf16"]
 

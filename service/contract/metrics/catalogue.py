@@ -48,9 +48,7 @@ HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_fil
 class MetricSpec:
     name: str
     family: Stage
-    higher_is_better: (
-        bool | None
-    )  # None: neither direction (a caption's length, a product of all hits)
+    higher_is_better: bool | None  # None: neither (a caption's length, a product of all hits)
     range: tuple[float, float]
     definition: str
     needs: tuple[str, ...]

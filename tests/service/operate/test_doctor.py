@@ -117,7 +117,7 @@ def test_an_engine_that_crashes_is_a_row(tmp_path, ill):
     result = _doctor("--home", tmp_path, **ill(torch="import os; os.abort()"))
     assert result.returncode == 1
     assert "its process ended with -6" in " ".join(result.stdout.split())
-    assert "`prescore serve` does not work here: mind engine." in result.stdout
+    assert "`prescore serve` does not work here: see engine." in result.stdout
 
 
 def test_a_package_that_is_missing_is_a_row(tmp_path, ill):
@@ -318,7 +318,7 @@ def test_a_bucket_that_nobody_answers_for_is_told_without_its_key(tmp_path, monk
 def test_a_service_that_is_not_there_is_no_reason_to_fail(tmp_path):
     (found,) = _probe("service", tmp_path)
     assert (found.status, found.needed) == ("unavailable", False)
-    assert "nobody answers at http://127.0.0.1:9" in found.found
+    assert "no answer from http://127.0.0.1:9" in found.found
 
 
 def test_something_else_at_the_services_address_is_told(tmp_path):
