@@ -3,13 +3,13 @@
 # Needs python3.11 and python3.11-venv, and nothing else.
 #
 #   sh deploy/quickstart.sh            install, then show the demo
-#   sh deploy/quickstart.sh --once     the same, and stop the service at the end
+#   sh deploy/quickstart.sh --once     install, show the demo, and stop the service at the end
 set -eu
 cd "$(dirname "$0")/.."
 
 [ -x .venv/bin/python ] || "${PYTHON:-python3.11}" -m venv .venv
 
-# Installed anew when what is installed has changed; a developer's environment will do as well.
+# Install again only when the lists of packages have changed; a developer's environment is used too.
 wanted=$(cat pyproject.toml service/client/pyproject.toml deploy/constraints.txt | cksum)
 if [ "$(cat .venv/installed-dev 2>/dev/null || true)" != "$wanted" ]; then
     echo "Installing (torch is large: the first time takes some minutes) …"

@@ -1,1 +1,1 @@
-"""The front door: API, record, queue. Imports neither torch nor numpy."""
+"""The service: API, database and queues. Imports neither torch nor numpy."""

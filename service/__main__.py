@@ -1,4 +1,4 @@
-"""`python -m service COMMAND`: the service's commands where the console script is not at hand."""
+"""`python -m service COMMAND`: the service's commands without the console script."""
 
 import typer
 

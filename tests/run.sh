@@ -5,8 +5,8 @@
 #   sh tests/run.sh            what CI runs, five minutes on two cores
 #   sh tests/run.sh --quick    the same without tests that start processes, and without parity: a minute
 #   sh tests/run.sh --all      the slow tests too
-#   sh tests/run.sh --bench    the engine's benchmarks: they print and record, they do not judge
-#   sh tests/run.sh --bench-service    the service's
+#   sh tests/run.sh --bench    the benchmarks of the workers: they print and record, and never fail
+#   sh tests/run.sh --bench-service    the benchmarks of the service
 #
 # Anything else goes to pytest, after --quick or --all or alone: sh tests/run.sh -k prefix -x
 # Tests run in two processes, and in one where something goes to pytest: -n 2 is yours to ask for.
@@ -25,7 +25,7 @@ esac
 
 [ -x .venv/bin/python ] || "${PYTHON:-python3.11}" -m venv .venv
 
-# Installed anew when what is installed has changed, and only then.
+# Install again only when the lists of packages have changed.
 wanted=$(cat pyproject.toml service/client/pyproject.toml deploy/constraints.txt | cksum)
 if [ "$(cat .venv/installed-dev 2>/dev/null || true)" != "$wanted" ]; then
     .venv/bin/python -m pip install --quiet -c deploy/constraints.txt \

@@ -1,4 +1,4 @@
-"""`python -m workers COMMAND`: the workers' commands where the console script is not at hand."""
+"""`python -m workers COMMAND`: the workers' commands without the console script."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""Checkpoints for other people's code, under the name that is promised to it."""
+"""Read and write checkpoints: the public name for other people's code."""
 
 from workers.inference.checkpoints import read, write
 

@@ -1,7 +1,8 @@
-"""Processes of ours beside this one. They die with their parent. Messages are JSON behind a length
-of four bytes: no separators to escape, nothing that runs code, no pickle.
+"""Child processes that end with their parent, and messages to and from them.
 
-The parent has a `Child`. The child calls `die_with` and `private_pipes`, then `read` and `write`.
+A message is four bytes of length and JSON: no separators to escape, and no pickle, which could run
+code. The parent has a `Child`. The child calls `die_with` and `private_pipes`, then `read` and
+`write`.
 """
 
 import contextlib
@@ -27,21 +28,21 @@ _STOP_SECONDS = 5.0
 
 
 class Gone(Exception):
-    """The child has died, or what it said is no message: no more is to be expected of it."""
+    """The child has died, or has sent something that is not a message."""
 
 
 def die_with(parent: int) -> None:
-    """Ends this process with its parent, also while it is busy: an end of file on a pipe would be
-    seen too late.
+    """Have the kernel end this process with its parent. A busy process would notice the end of a
+    pipe too late.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        sys.exit("the parent is gone already")
+        sys.exit("the parent has ended already")
 
 
 def private_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Requests and answers. What libraries print goes to stderr: it is not taken for an answer."""
+    """The pipes of requests and answers. What libraries print to stdout goes to stderr."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -51,7 +52,7 @@ def private_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def read(stream: BinaryIO) -> Any:
-    """The next message; None where the parent has closed its end."""
+    """The next message; None if the parent has closed the pipe."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -69,20 +70,18 @@ def _framed(message: Mapping[str, Any]) -> bytes:
 
 
 class Child:
-    """One process group, its pipes, and a thread that listens to its stderr."""
+    """A child in its own process group, its pipes, and a thread that reads its stderr."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], output_bytes: int
     ) -> None:
-        """`output_bytes`: how much of the end of its stderr is kept."""
+        """`output_bytes`: how much of the end of stderr to keep."""
         self._output = b""
         self._output_bytes = output_bytes
         started: Future[subprocess.Popen[bytes]] = Future()
-        # The kernel kills the child when the *thread* that started it ends: so it is the one that
-        # lives as long as the child does, not some caller's.
-        self._listener = Thread(
-            target=self._live, args=(command, environment, started), daemon=True
-        )
+        # The kernel kills the child when the *thread* that started it ends, so the child is started
+        # by the thread that reads its stderr, and not by a caller's thread.
+        self._listener = Thread(target=self._run, args=(command, environment, started), daemon=True)
         self._listener.start()
         self._process = started.result()
         self.pid = self._process.pid
@@ -98,24 +97,24 @@ class Child:
         return self._process.poll() is None
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """`receive` sends what does not fit into the pipe: it reads and writes at once, so that two
-        full pipes cannot wait for each other.
+        """Send a message; `receive` sends the rest if the pipe is full. It reads and writes at the
+        same time, so that two full pipes cannot block each other.
         """
         self._unsent = memoryview(bytes(self._unsent) + _framed(message))
         self._send()
 
     @property
     def unsent(self) -> int:
-        """Bytes that the child has not taken."""
+        """Bytes that are not sent yet."""
         return len(self._unsent)
 
     @property
     def unread(self) -> int:
-        """Bytes that the child has said after the last message."""
+        """Bytes received after the last message."""
         return len(self._received)
 
     def receive(self, seconds: float) -> bytes | None:
-        """The next message's JSON; None where the child says nothing for so long."""
+        """The next message's JSON; None if there is none within `seconds`."""
         until = time.monotonic() + seconds
         while True:
             message = self._message()
@@ -131,7 +130,7 @@ class Child:
                 self._receive()
 
     def end(self) -> str:
-        """Kills the whole group at once; how the child ended."""
+        """Kill the whole group at once; returns how the child ended, as text."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
@@ -143,7 +142,7 @@ class Child:
         return self._how()
 
     def close(self) -> None:
-        """Lets an idle child go by itself; kills it where it does not."""
+        """Let an idle child end by itself, or kill it after some seconds."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -155,7 +154,7 @@ class Child:
     def last_output(self) -> str:
         return self._output.decode(errors="replace").strip()
 
-    def _live(
+    def _run(
         self,
         command: Sequence[str],
         environment: Mapping[str, str],
@@ -176,8 +175,8 @@ class Child:
         started.set_result(process)
         assert process.stderr is not None
         with process.stderr as stream:
-            while said := os.read(stream.fileno(), _CHUNK):
-                self._output = (self._output + said)[-self._output_bytes :]
+            while output := os.read(stream.fileno(), _CHUNK):
+                self._output = (self._output + output)[-self._output_bytes :]
 
     def _message(self) -> bytes | None:
         received = self._received
@@ -194,7 +193,7 @@ class Child:
         return message
 
     def _wait(self, seconds: float) -> int:
-        """POLLIN, POLLOUT or nothing, after so long at most."""
+        """Wait at most `seconds` for the pipes: POLLIN, POLLOUT, both or 0."""
         poller = poll()
         poller.register(self._answers, POLLIN)
         if self._unsent:

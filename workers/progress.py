@@ -1,8 +1,7 @@
-"""How work says how far it is, and how it is ended.
+"""The type of functions that report progress, and that can end a work.
 
-Who is told may end the work: a Progress raises Canceled, and the work lets it pass like any other
-error. So work tells as often as it can end: after each block, and with unchanged numbers where it
-waits for another process.
+A Progress may raise Canceled, which ends the work like any other error. So a work reports as often
+as it can end: after each block, and with unchanged numbers while it waits for another process.
 """
 
 from collections.abc import Callable
@@ -11,4 +10,4 @@ Progress = Callable[[int, int], None]  # done, total; may raise Canceled
 
 
 def silent(done: int, total: int) -> None:
-    """A Progress that tells nobody."""
+    """A Progress that does nothing."""

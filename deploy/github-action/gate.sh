@@ -1,8 +1,8 @@
 #!/bin/sh
-# Inputs to options of `prescore gate`; a line is a word, whatever is in it.
+# Runs `prescore gate` with the action's inputs as options; each line of an input is one argument.
 set -eu
 
-words() { # lines of $2, each with the option $1 before it, if there is one
+words() { # the lines of $2, each with $1 in front
     while IFS= read -r line || [ -n "$line" ]; do
         line=$(printf %s "$line" | sed 's/^[[:space:]]*//; s/[[:space:]]*$//')
         [ -z "$line" ] || printf '%s\n' "$1$line"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prescore's client, from the checkout that this action is part of, in an environment of its own.
+# Installs Prescore's client from this action's repository into its own virtual environment.
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 python3 -m venv "$RUNNER_TEMP/prescore"

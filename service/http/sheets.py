@@ -1,4 +1,4 @@
-"""Answers as CSV, for who asks with `Accept: text/csv`."""
+"""Answers as CSV, for requests with `Accept: text/csv`."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ def is_wanted(accept: str | None) -> bool:
 
 
 def answer(rows: Iterable[Sequence[object]]) -> Response:
-    """The first row has the names of the columns."""
+    """Rows as a CSV answer; the first row has the names of the columns."""
     buffer = io.StringIO()
     csv.writer(buffer).writerows(rows)
     return Response(buffer.getvalue(), media_type=TYPE)

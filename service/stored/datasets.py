@@ -56,7 +56,7 @@ def judge(path: Path) -> dict[str, Any]:
 
 
 def add(records: Records, name: str, digest: str, facts: dict[str, Any]) -> tuple[DatasetOut, bool]:
-    """The version with these bytes, and whether it is new."""
+    """Add a version with these bytes, or find it; returns it, and whether it is new."""
     with records.transaction() as connection:
         same = sa.and_(datasets.c.name == name, datasets.c.digest == digest)
         found = connection.execute(sa.select(datasets).where(same)).first()
@@ -79,7 +79,7 @@ def add(records: Records, name: str, digest: str, facts: dict[str, Any]) -> tupl
 
 
 def get(records: Records, reference: str) -> DatasetOut:
-    """`name` (its latest version) or `name@v3`."""
+    """A dataset by `name` (its latest version) or `name@v3`."""
     name, _, version = reference.partition("@")
     return _out(_row(records, name, version))
 

@@ -91,8 +91,8 @@ class AtOnce:
 
 
 def _taken(records: Records) -> Row[Any] | None:
-    """The next of the outbox, which holds it no more. Metrics are computed beside inference in a
-    fleet, so none waits here for what is still to be inferred; those that go first come first.
+    """Take the next entry from the outbox: metrics before inference, since in a fleet metrics do
+    not wait for inference; then those with `first`.
     """
     inferred = outbox.c.queue.startswith("inference")
     order = inferred, outbox.c.first.desc(), outbox.c.id

@@ -153,8 +153,8 @@ def _distrusted(names: Sequence[str], request: EvaluationKept) -> dict[str, str]
         known = health.get(catalogue.metric(name).name)
         if known is not None and name not in trusted and _is_poor(name, known):
             found[name] = (
-                f"{name} cannot be used in gates on this split: one sentence for all images scores "
-                f"{known.constant:.4g}, people {known.human:.4g} (`trust` allows it)"
+                f"{name} cannot gate on this split: of it one sentence for all images has "
+                f"{known.constant:.4g}, people have {known.human:.4g} (`trust` lets it gate)"
             )
     return found
 

@@ -46,7 +46,7 @@ def encoded(references: Sequence[Sequence[Sequence[int]]]) -> Encoded:
 
 
 def random_references(images, words, rng, longest=9):
-    """1 to 5 captions of 0 to `longest` - 1 words an image."""
+    """For each image 1 to 5 captions of 0 to `longest` - 1 words."""
     return [
         [
             rng.integers(1, words, rng.integers(0, longest)).tolist()
@@ -57,7 +57,7 @@ def random_references(images, words, rng, longest=9):
 
 
 def agreeing_references(architecture, cell, arrays, features, rng):
-    """References that follow the model's own greedy caption for a while, and some to its end."""
+    """References that begin as the model's greedy caption; some equal it."""
     words = arrays["embedding.weight"].shape[0]
     references = []
     for row in features:
@@ -71,12 +71,12 @@ def agreeing_references(architecture, cell, arrays, features, rng):
 
 
 def sentence(rng, words, longest=12):
-    """1 to `longest` - 1 of these words."""
+    """A sentence of 1 to `longest` - 1 of these words."""
     return " ".join(rng.choice(words, rng.integers(1, longest)))
 
 
 def captions_with_references(words, images, seed):
-    """Captions and, for each, 1 to 5 references: some of them the caption itself."""
+    """Captions, and 1 to 5 references for each, of which some equal the caption."""
     rng = np.random.default_rng(seed)
     captions = [sentence(rng, words) for _ in range(images)]
     people = [[sentence(rng, words) for _ in range(rng.integers(1, 6))] for _ in range(images)]

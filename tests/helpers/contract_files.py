@@ -1,7 +1,5 @@
-"""Checkpoints, features and tars as bytes, by json and struct alone: the formats in
-deploy/guide/files.md, written a second time.
-
-And what every test of a refusal asks.
+"""Checkpoints, features and tars as bytes, made with json and struct alone: a second implementation
+of the formats in deploy/guide/files.md. Also the checks that all tests of refusals share.
 """
 
 import json
@@ -22,7 +20,7 @@ ENCODER = '{"name": "vgg", "digest": "sha256:0"}'
 
 
 def safetensors_file(header: object, data: bytes = b"", length: int | None = None) -> bytes:
-    """`header` is JSON as bytes or what JSON is made of; `length` is what the file claims of it."""
+    """`header` is JSON, as bytes or a value; `length` is the header length that the file claims."""
     raw = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(raw) if length is None else length) + raw + data
 
@@ -32,7 +30,7 @@ def entry(dtype: object, shape: object, start: object, end: object) -> dict[str,
 
 
 def laid_out(tensors: Mapping[str, tuple[str, Sequence[int]]]) -> tuple[dict[str, object], bytes]:
-    """Header entries without a hole, and as many zeros."""
+    """Header entries without gaps, and data of zeros for them."""
     header: dict[str, object] = {}
     end = 0
     for name, (dtype, shape) in tensors.items():
@@ -42,7 +40,7 @@ def laid_out(tensors: Mapping[str, tuple[str, Sequence[int]]]) -> tuple[dict[str
 
 
 def checkpoint_shapes(architecture: str, cell: str, s: int, D: int, V: int) -> dict[str, list[int]]:
-    """The table in deploy/guide/files.md, written a second time."""
+    """A second implementation of the table of shapes in deploy/guide/files.md."""
     i = 2 * s if architecture == "par" else s
     o = 2 * s if architecture == "merge" else s
     shapes = {
@@ -70,7 +68,7 @@ def checkpoint(
     dtypes: Mapping[str, str] | None = None,
     metadata: Mapping[str, str | None] | None = None,
 ) -> bytes:
-    """A valid file of size 2 and 3 features, but for what is given; None takes something away."""
+    """A valid file of size 2 and 3 features, changed by the arguments; None removes an entry."""
     shapes = checkpoint_shapes(architecture, cell, 2, 3, len(words)) | dict(tensors or {})
     typed = {
         name: ((dtypes or {}).get(name, "F32"), shape)
@@ -156,7 +154,7 @@ def _base_256(size: int) -> bytes:
 
 
 def refused(act: Callable[[], object], error: type[PrescoreError], *words: str) -> PrescoreError:
-    """`act` raises exactly `error`, with a short text for every reader that has all `words`."""
+    """Check that `act` raises exactly `error`, with a short text that has all `words`."""
     with pytest.raises(PrescoreError) as caught:
         act()
     assert type(caught.value) is error, caught.value.detail
@@ -193,10 +191,10 @@ print(json.dumps([type(error).__name__, str(error), seconds, grown * 1024]))
 
 
 def cost_of_reading(what: str, path: Path, limit: int) -> tuple[str, str, float, int]:
-    """Error's name and text, CPU seconds, resident bytes more than before, in a fresh process.
+    """Read a file in a new process: error's name and text, CPU seconds, growth of resident bytes.
 
-    `what` is "checkpoint" or "bundle". Asking for `limit` bytes of address space more than the
-    imports have, touched or not, is a MemoryError, and ends here as a failure.
+    `what` is "checkpoint" or "bundle". The process may use `limit` bytes of address space more than
+    after its imports; a MemoryError fails here.
     """
     command = [sys.executable, "-c", _CHILD, what, str(path), str(limit)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

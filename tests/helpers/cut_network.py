@@ -1,4 +1,4 @@
-"""A network between a client and a service, cut where something certain passes it."""
+"""A proxy between a client and a service that cuts connections at certain requests."""
 
 import socket
 import threading
@@ -9,15 +9,15 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Cut:
-    """At the first request that holds `at`; so many connections after it find nobody."""
+    """Cut at the first request that contains `at`; the next `refused` connections are refused."""
 
     at: bytes
-    answered: bool = False  # the service has got it, and its answer is lost
+    answered: bool = False  # the service gets the request, and its answer is lost
     refused: int = 2
 
 
 class Network:
-    """TCP from a port of its own to the service's. `cuts` are those that have not been made."""
+    """Forwards TCP from its own port to the service's; `cuts` are the cuts still to come."""
 
     def __init__(self, port: int, *cuts: Cut) -> None:
         self.cuts = list(cuts)

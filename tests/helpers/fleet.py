@@ -1,4 +1,4 @@
-"""A real service on this machine for tests: `prescore serve` in a folder of its own."""
+"""A real service on this machine for tests: `prescore serve` in its own folder."""
 
 import contextlib
 import hashlib
@@ -34,7 +34,7 @@ from workers.inference import checkpoints, features
 ROOT = Path(__file__).resolve().parents[2]
 
 
-CERTIFICATES = ssl.create_default_context()  # read once: it takes 30 ms, and nobody asks for them
+CERTIFICATES = ssl.create_default_context()  # read once, since it takes 30 ms; no test needs them
 LONG = {"beam": 60, "min_words": 900, "max_words": 1000}  # a second for a shard of one image
 
 
@@ -45,30 +45,31 @@ def free_port() -> int:
 
 
 class Served:
-    """What is asked of a service in a test, whether it has processes of its own or none."""
+    """What tests use of a service, with or without its own processes."""
 
     home: Path
     url: str
 
     def client(self) -> httpx.Client:
-        """Each answer that it gets is held against openapi.json."""
+        """A client that checks each answer against openapi.json."""
         hooks = {"response": [interface.check]}
         return httpx.Client(base_url=self.url, timeout=60, event_hooks=hooks, verify=CERTIFICATES)
 
     def blob_files(self, digest: str) -> list[Path]:
-        """Where this machine has the object."""
+        """The object's files on this machine."""
         name = digest.removeprefix("sha256:")
         return list(self.home.glob(f"*/objects/{name[:2]}/{name[2:]}"))
 
     def leftovers(self) -> list[Path]:
-        """Files of uploads and attempts that are no longer on their way."""
+        """Files that unfinished uploads and attempts have left."""
         return [*self.home.glob("*/uploads/*"), *self.home.glob("attempts/*")]
 
 
 class Fleet(Served):
-    """Starts and ends the service; finds its processes by what they run.
+    """Starts and ends the service, and finds its processes by their commands.
 
-    On parts of its own in `home`, unless the environment names others (`outside.parts`).
+    Database, Redis and objects are in `home`, unless the environment names others
+    (`outside.parts`).
     """
 
     def __init__(self, home: Path, **environment: str) -> None:
@@ -101,7 +102,7 @@ class Fleet(Served):
         return self
 
     def stop(self, number: int = signal.SIGINT) -> float:
-        """Seconds until the supervisor was gone."""
+        """Stop the service; returns the seconds until the supervisor ended."""
         began = time.monotonic()
         self.process.send_signal(number)
         self.process.wait(20)
@@ -118,11 +119,11 @@ class Fleet(Served):
         return self.supervisor.children(recursive=True)
 
     def find(self, *words: str) -> psutil.Process:
-        """The one process with all these words in its command line; it may be starting."""
+        """The process with all these words in its command line; waits if it is starting."""
         return until(lambda: self.running(*words), 10, f"a process that runs {words}")[0]
 
     def running(self, *words: str) -> list[psutil.Process]:
-        """Those with all these words in their command lines by now."""
+        """The processes with all these words in their command lines."""
         found = []
         for process in self.family():
             with contextlib.suppress(psutil.Error):
@@ -156,7 +157,7 @@ class Fleet(Served):
 
 
 def until(condition, seconds: float, what: str):
-    """What `condition` answers as soon as it is true; fails with `what` after `seconds`."""
+    """Wait until `condition()` is true and return it; fails with `what` after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         found = condition()
@@ -167,7 +168,7 @@ def until(condition, seconds: float, what: str):
 
 
 def until_ended(client: httpx.Client, identity: str, seconds: float) -> dict[str, Any]:
-    """The evaluation, once it has come to an end."""
+    """Wait for an evaluation's end and return it."""
 
     def over():
         found = client.get(f"/v1/evaluations/{identity}").json()
@@ -188,8 +189,8 @@ def bundle_of(
     rows: NDArray[np.float32] | None = None,
     training: Sequence[str] = (),
 ) -> bytes:
-    """The same of given references, by image; with features, where there are any, and with
-    captions of a training split.
+    """A dataset with given references by image, as a tar; `rows` are its features, if any, and
+    `training` the captions of a training split.
     """
     names = list(people)
     items = [

@@ -1,4 +1,4 @@
-"""Made-up histories whose truth is known."""
+"""Histories made from a known relation of hits and CIDEr-D."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def evaluation(run, hits, scores, architecture="merge", perplexity=None, prefix=
 
 
 def training(rng, runs, each, run_sd, noise=0.004, slope=1.0):
-    """CIDEr-D rises by `slope` for a hit rate, and by as much for every run as it happens."""
+    """CIDEr-D is `slope` times the hit rate, plus a random effect of each run, plus noise."""
     found = []
     for run in range(runs):
         effect = rng.normal(scale=run_sd)
@@ -25,7 +25,7 @@ def training(rng, runs, each, run_sd, noise=0.004, slope=1.0):
 
 
 def pregen(one):
-    """As the work of the pre-gen scores names them."""
+    """The pre-gen scores by the names that the work `pregen` uses."""
     scores = one.scores
     return {
         "geomean_join_pplx_none": scores["perplexity"],

@@ -1,4 +1,4 @@
-"""The parts of a service in this process: a real record and real blobs, works done at once."""
+"""The parts of a service in this process: real database and blobs; works are done at once."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,18 +15,18 @@ from workers.jobs.toolbox import Toolbox
 from workers.runtime import in_process
 
 NOWHERE = Path("/nowhere")
-NO_BLOBS = cast("Blobs", object())  # whoever asks fails; a store would make its folder
+NO_BLOBS = cast("Blobs", object())  # every use fails; a store would create its folder
 
 
 def parts_on(records: Records, blobs: Blobs | None = None) -> Parts:
-    """For rules alone: nobody listens to the queue."""
+    """Parts for tests of rules: works are queued but never performed."""
     nobody = AtOnce(lambda key: None)
     return Parts(records, blobs or NO_BLOBS, nobody, Places(NOWHERE))
 
 
 @contextmanager
 def working(folder: Path, toolbox: Toolbox | None = None) -> Iterator[Parts]:
-    """Whatever is submitted is computed before the answer comes. On SQLite in `folder`."""
+    """Parts on SQLite in `folder`, with which works are done before a submission returns."""
     engine = database.connect(f"sqlite:///{folder / 'record.sqlite'}")
     database.migrate(engine)
     records, blobs = Records(engine), open_blobs(None, folder)
@@ -41,7 +41,7 @@ def working(folder: Path, toolbox: Toolbox | None = None) -> Iterator[Parts]:
 
 
 def on_split(pinned) -> dict[str, object]:
-    """The columns of a row of `runs` that say what it is on."""
+    """The columns of `runs` that name the split."""
     return {
         "dataset_name": pinned.name,
         "dataset_version": pinned.version,

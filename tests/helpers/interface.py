@@ -1,4 +1,4 @@
-"""openapi.json as a judge: is an answer of the service what the document says?"""
+"""Checks that answers of the service are as openapi.json describes them."""
 
 import json
 import re
@@ -17,14 +17,14 @@ _REGISTRY = Registry().with_resource("urn:openapi", DRAFT202012.create_resource(
 
 
 def operations():
-    """(method, path, operation), the method in capitals."""
+    """All (method, path, operation), with the method in capitals."""
     for path, item in DOCUMENT["paths"].items():
         for method, operation in item.items():
             yield method.upper(), path, operation
 
 
 def find(method, url):
-    """The path and the operation that a request is for; None where the document has none."""
+    """The path and the operation of a request; None where the document has none."""
     path = urlsplit(url).path
     for known, template, operation in operations():
         pattern = re.sub(r"\\{(\w+)\\}", _part, re.escape(template))
@@ -38,7 +38,7 @@ def _part(name):
 
 
 def check(response: httpx.Response) -> None:
-    """Status, headers and body of an answer; for `event_hooks`, so that none goes unjudged."""
+    """Check status, headers and body of an answer; used in `event_hooks`, for every answer."""
     found = find(response.request.method, str(response.request.url))
     if found is None:
         assert response.status_code in (404, 405), response.request.url
@@ -53,7 +53,7 @@ def check(response: httpx.Response) -> None:
     if response.request.method == "HEAD" or not contents:
         return
     assert media_type in contents, f"undocumented: {place} {media_type}"
-    if media_type != "text/event-stream":  # they come one by one: whoever reads them judges
+    if media_type != "text/event-stream":  # the reader checks them one by one
         response.read()
         check_content(place, contents[media_type]["schema"], media_type, response.text)
     if response.status_code >= 400:
@@ -72,7 +72,7 @@ def check_value(place, schema, value):
 
 
 def check_event(event):
-    """One server-sent event, as {"id", "event", "data"}, and what its data hold."""
+    """Check one server-sent event, as {"id", "event", "data"}, and its data."""
     responses = DOCUMENT["paths"]["/v1/evaluations/{id}/events"]["get"]["responses"]
     schema = responses["200"]["content"]["text/event-stream"]["schema"]
     check_value("event", schema, event)

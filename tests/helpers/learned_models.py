@@ -1,4 +1,4 @@
-"""Learned metrics with weights of chance. Nothing starts Java for their features, of tokens."""
+"""Learned metrics with random weights, whose features need no Java."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ _SIZES = (len(FEATURES), 4, 2)
 
 
 def by_chance(people: Sequence[Sequence[str]], seed: int = 0) -> Model:
-    """With document frequencies of these."""
+    """A model with random weights and the document frequencies of these references."""
     rng = np.random.default_rng(seed)
     counted = frequencies.collect(references.from_tokens(people, "none"))
     layers = [(rng.normal(size=_SIZES[n : n + 2]), rng.normal(size=_SIZES[n + 1])) for n in (0, 1)]
@@ -35,7 +35,7 @@ def by_chance(people: Sequence[Sequence[str]], seed: int = 0) -> Model:
 
 
 def human(model: Model, features: Mapping[str, float]) -> float:
-    """P(human) of one caption, by the definition."""
+    """P(human) of one caption, computed by the definition."""
     row = np.array([features[name] for name in FEATURES])
     (first, second) = model.classifier.layers
     hidden = np.maximum(np.clip(2 * row / HIGHEST - 1, -1, 1) @ first[0] + first[1], 0)

@@ -1,4 +1,4 @@
-"""Statistics such as every family keeps of captions, made up."""
+"""Random statistics of captions in the form of each family."""
 
 import numpy as np
 

@@ -1,6 +1,7 @@
-"""Servers that a fleet stands on, for tests: PostgreSQL, Redis, an S3-compatible store.
+"""Servers of a fleet for tests: PostgreSQL, Redis, an S3-compatible store.
 
-Each gives a place of its own and takes it away again; `Absent` says why there is none.
+Each function creates an empty database or store and deletes it at the end; `Absent` says why there
+is none.
 """
 
 import contextlib
@@ -24,7 +25,10 @@ POSTGRES = os.environ.get(
 )
 REDIS = os.environ.get("PRESCORE_TEST_REDIS", "redis://127.0.0.1:6379")
 REDIS_DATABASES = range(15, 3, -1)
-CLAIMS, CLAIM_SECONDS = 3, 7200  # where they are noted, and how long a lost run's stays
+CLAIMS, CLAIM_SECONDS = (
+    3,
+    7200,
+)  # the database of claims, and how long a claim of a killed run stays
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "tester",
     "AWS_SECRET_ACCESS_KEY": "not-a-real-secret",
@@ -37,12 +41,12 @@ T = TypeVar("T")
 
 
 class Absent(Exception):
-    """Nobody answers there."""
+    """A server or file for a test is not there."""
 
 
 @contextlib.contextmanager
 def postgres_database() -> Iterator[str]:
-    """The URL of an empty database."""
+    """Create an empty database; gives its URL."""
     name = f"prescore_test_{uuid.uuid4().hex[:12]}"
     server = sa.create_engine(POSTGRES, isolation_level="AUTOCOMMIT")
     try:
@@ -63,14 +67,14 @@ def postgres_database() -> Iterator[str]:
 
 @contextlib.contextmanager
 def redis_database() -> Iterator[str]:
-    """The URL of an empty numbered database, claimed: other runs of tests look for theirs too."""
+    """Claim an empty numbered database, since other test runs use others; gives its URL."""
     claims = redis.Redis.from_url(f"{REDIS}/{CLAIMS}", socket_connect_timeout=2)
     try:
         number = next((number for number in REDIS_DATABASES if _claimed(claims, number)), None)
     except redis.RedisError:
         raise Absent("no Redis: neither PRESCORE_TEST_REDIS nor 127.0.0.1:6379 answers") from None
     if number is None:
-        raise Absent("no empty database in the Redis at hand")
+        raise Absent("this Redis has no empty database")
     try:
         yield f"{REDIS}/{number}"
     finally:
@@ -93,7 +97,7 @@ def _claim(number: int) -> str:
 
 @contextlib.contextmanager
 def s3_server() -> Iterator[str]:
-    """The address of a store of moto's: a real HTTP server that speaks S3's protocol."""
+    """Start moto's S3 server; gives its URL."""
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -105,7 +109,7 @@ def s3_server() -> Iterator[str]:
 
 
 def new_bucket(server: str) -> tuple[str, dict[str, str]]:
-    """The URL of an empty bucket, and the environment that a client of it needs."""
+    """Create an empty bucket: its URL, and the environment that a client needs."""
     name = f"prescore-{uuid.uuid4().hex[:12]}"
     assert httpx.put(f"{server}/{name}").status_code == httpx.codes.OK
     return f"s3://{name}/some/prefix", {**CREDENTIALS, "AWS_ENDPOINT_URL": server}
@@ -113,7 +117,7 @@ def new_bucket(server: str) -> tuple[str, dict[str, str]]:
 
 @contextlib.contextmanager
 def parts(server: str) -> Iterator[dict[str, str]]:
-    """The environment of a fleet that stands on all three."""
+    """The environment of a fleet with all three servers."""
     with postgres_database() as record, redis_database() as wake_ups:
         url, environment = new_bucket(server)
         yield {
@@ -126,7 +130,7 @@ def parts(server: str) -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def or_skip(manager: AbstractContextManager[T]) -> Iterator[T]:
-    """What `manager` gives; the test is skipped, with the reason, where there is none."""
+    """What `manager` gives; skips the test, with the reason, if it raises Absent."""
     with contextlib.ExitStack() as stack:
         try:
             found = stack.enter_context(manager)

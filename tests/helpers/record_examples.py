@@ -1,6 +1,6 @@
-"""Writes into openapi/examples what the service answers now: run it by its path.
+"""Writes the service's present answers to openapi/examples. Run it by its path.
 
-What still holds stays as it is written; look at the difference before you keep it.
+Values that still agree stay as written; look at the differences before you commit them.
 """
 
 import contextlib

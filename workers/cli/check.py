@@ -1,4 +1,4 @@
-"""`prescore check`: what a file holds, or what is wrong with it."""
+"""`prescore check`: check a checkpoint or a dataset bundle."""
 
 import json
 from pathlib import Path
@@ -15,9 +15,9 @@ def check(
     path: Annotated[Path, typer.Argument(help="A checkpoint (.safetensors) or a dataset bundle.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say what a checkpoint or a dataset bundle holds, or exactly what is wrong with it.
+    """Check a checkpoint or a dataset bundle: show its content, or what is wrong.
 
-    Exit 0: it is right. Exit 1: it is wrong. Needs neither a service nor a GPU.
+    Exit 0: it is right. Exit 1: it is wrong. Needs no service and no GPU.
 
         prescore check model.safetensors
         prescore check flickr8k/

@@ -1,4 +1,4 @@
-"""What the commands share: options, errors as sentences, progress, Ctrl-C."""
+"""What the commands share: options, error messages, progress bars, Ctrl-C."""
 
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from workers.progress import Progress
 
 
 def one_of(names: Callable[[], Sequence[str]], help: str, *flags: str) -> Any:  # noqa: A002
-    """An option whose values are the names of rows of a table, as it is when a command runs."""
+    """An option whose values are the names that `names()` returns when the command runs."""
 
     def parse(text: str) -> str:
         if text not in names():
@@ -32,36 +32,42 @@ def one_of(names: Callable[[], Sequence[str]], help: str, *flags: str) -> Any:  
     )
 
 
-Out = Annotated[Path, typer.Argument(help="The bundle to write: a folder, made if need be.")]
+Out = Annotated[
+    Path, typer.Argument(help="The bundle to write: a folder, created if it does not exist.")
+]
 Split = Annotated[
     str,
     typer.Option(
         "--dataset",
         metavar="DATASET[/SPLIT]",
-        help="A bundle here, or NAME[@VERSION]/SPLIT of a service. Its only split, or `test`.",
+        help="A local bundle, or a dataset of a service. Default: the only split, or `test`.",
     ),
 ]
 Url = Annotated[
-    str | None, typer.Option("--url", help="The service that has it; else PRESCORE_URL.")
+    str | None,
+    typer.Option("--url", help="The service that has the dataset. Default: PRESCORE_URL."),
 ]
 KeyFile = Annotated[
-    Path | None, typer.Option("--key-file", help="A file with its key, instead of PRESCORE_KEY.")
+    Path | None,
+    typer.Option("--key-file", help="A file with the service's key, instead of PRESCORE_KEY."),
 ]
 USUAL = ",".join(families.usual())
-Metrics = Annotated[str, typer.Option(help="Names by commas, or `all` for every available one.")]
-Tokens = Annotated[str, one_of(tokenizers.scored, "none: tokens already.", "--tokenizer")]
-JsonOut = Annotated[Path | None, typer.Option("--json-out", help="The same JSON, into a file.")]
-TableOut = Annotated[Path | None, typer.Option("--csv", help="The table, into a file.")]
+Metrics = Annotated[str, typer.Option(help="Names separated by commas, or `all` available ones.")]
+Tokens = Annotated[
+    str, one_of(tokenizers.scored, "none: the text is tokens already.", "--tokenizer")
+]
+JsonOut = Annotated[Path | None, typer.Option("--json-out", help="Write the JSON to a file.")]
+TableOut = Annotated[Path | None, typer.Option("--csv", help="Write the table to a CSV file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def names(text: str) -> list[str]:
-    """`bleu,cider_d` as a list."""
+    """The names in a text such as `bleu,cider_d`."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def check_folders(outputs: Iterable[Path | None]) -> None:
-    """Before minutes of work."""
+    """Raise, before minutes of work, if the folder of an output file does not exist."""
     for path in outputs:
         if path is not None and not path.parent.is_dir():
             raise RequestRefused(f"expected a folder for {path.name}, found none at {path.parent}")
@@ -69,7 +75,7 @@ def check_folders(outputs: Iterable[Path | None]) -> None:
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Our errors are sentences for a person; anything else is a defect and keeps its traceback."""
+    """Print errors of Prescore as one line and exit; other errors keep their traceback."""
     try:
         yield
     except Canceled as error:
@@ -88,8 +94,8 @@ def errors() -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[Progress]:
-    """A Progress that ends a training when it is next told after the first Ctrl-C; a second one
-    interrupts at once.
+    """A Progress that raises Canceled when it is next called after the first Ctrl-C; the second
+    Ctrl-C interrupts at once.
     """
     asked = False
 
@@ -117,7 +123,7 @@ def progress(what: str) -> Iterator[tuple[Bar, Any]]:
 
 @contextmanager
 def progresses() -> Iterator[Callable[[str], Progress]]:
-    """For several things one after the other: by the name of each, who is told how far it is."""
+    """A progress bar for several works in turn: call it with a name to get its Progress."""
     with _bar() as bar:
         task = bar.add_task("", total=None)
 

@@ -1,4 +1,4 @@
-"""`prescore convert`: turn what others publish into dataset bundles."""
+"""`prescore convert`: convert published datasets to dataset bundles."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -12,18 +12,24 @@ from service.contract.formats import bundles, importers
 from workers.cli.check import bundle_facts
 from workers.cli.console import Out, errors
 
-convert = typer.Typer(help="Turn what others publish into dataset bundles.", no_args_is_help=True)
+convert = typer.Typer(help="Convert published datasets to dataset bundles.", no_args_is_help=True)
 
 
 @convert.command()
 def flickr8k(
     out: Out,
-    tokens: Annotated[Path, typer.Option(help="Flickr8k.token.txt, or the same with .gz.")],
-    train: Annotated[Path | None, typer.Option(help="A list of image names, one a line.")] = None,
-    val: Annotated[Path | None, typer.Option(help="The same for validation.")] = None,
-    test: Annotated[Path | None, typer.Option(help="The same for testing.")] = None,
+    tokens: Annotated[Path, typer.Option(help="Flickr8k.token.txt, or Flickr8k.token.txt.gz.")],
+    train: Annotated[
+        Path | None, typer.Option(help="A file with the image names for training, one per line.")
+    ] = None,
+    val: Annotated[
+        Path | None, typer.Option(help="A file with the image names for validation.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="A file with the image names for testing.")
+    ] = None,
 ) -> None:
-    """From Flickr8k's token file and its lists of images."""
+    """Convert Flickr8k: its token file and its lists of images."""
     listings = {"train": train, "val": val, "test": test}
     splits = {split: listing for split, listing in listings.items() if listing is not None}
     if not splits:
@@ -33,19 +39,19 @@ def flickr8k(
 
 @convert.command()
 def karpathy(
-    out: Out, source: Annotated[Path, typer.Argument(help="dataset_flickr8k.json or alike.")]
+    out: Out, source: Annotated[Path, typer.Argument(help="dataset_flickr8k.json or similar.")]
 ) -> None:
-    """From Karpathy's JSON, with its splits."""
+    """Convert Karpathy's JSON, with its splits."""
     _write(out, lambda: importers.karpathy(source))
 
 
 @convert.command()
 def coco(
     out: Out,
-    source: Annotated[Path, typer.Argument(help="captions_val2014.json or alike.")],
-    split: Annotated[str, typer.Option(help="The name that this split shall have.")],
+    source: Annotated[Path, typer.Argument(help="captions_val2014.json or similar.")],
+    split: Annotated[str, typer.Option(help="The name of the split to write.")],
 ) -> None:
-    """From COCO's caption annotations."""
+    """Convert COCO's caption annotations."""
     _write(out, lambda: importers.coco(source, split))
 
 

@@ -1,4 +1,4 @@
-"""`python -m workers doctor`: what the engine finds on this machine."""
+"""`python -m workers doctor`: the workers' part of `prescore doctor`."""
 
 import json
 from dataclasses import asdict
@@ -10,7 +10,7 @@ from workers.cli.console import AsJson, errors
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Say what the engine finds on this machine: a part of what `prescore doctor` says."""
+    """Check torch, memory, Java and metrics: the workers' part of `prescore doctor`."""
     from workers.offline import doctor as engine
 
     with errors():

@@ -1,4 +1,4 @@
-"""`prescore judge`: do a metric's scores agree with people?"""
+"""`prescore judge`: how well do metrics agree with people's judgements?"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -39,30 +39,32 @@ _DATASET = "DATASET[/SPLIT]"
 
 
 def judge(
-    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Judgements, one a line.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Judgements, one per line.")],
     metrics: Metrics = USUAL,
     raters: Annotated[
         Literal["flat", "mean", "mode"],
         typer.Option(
-            help="Every rating for itself, or one for a line (of several modes the lowest)."
+            help="flat: every rating counts; mean, mode: one rating per line (lowest mode)."
         ),
     ] = "flat",
     tokenizer: Tokens = tokenizers.USUAL,
     idf: Annotated[
-        str | None, typer.Option(metavar=_DATASET, help="Document frequencies from there.")
+        str | None,
+        typer.Option(metavar=_DATASET, help="The dataset for CIDEr's document frequencies."),
     ] = None,
     distractors: Annotated[
-        str | None, typer.Option(metavar=_DATASET, help="Make FILE first, of tasks from there.")
+        str | None,
+        typer.Option(metavar=_DATASET, help="First write FILE, with tasks made from this dataset."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the tasks that are made.")] = 0,
+    seed: Annotated[int, typer.Option(help="The random seed of these tasks.")] = 0,
     as_json: AsJson = False,
     json_out: JsonOut = None,
     csv_out: TableOut = None,
-    plot: Annotated[Path | None, typer.Option(help="The table as a picture (SVG).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write the table as a picture (SVG).")] = None,
     url: Url = None,
     key_file: KeyFile = None,
 ) -> None:
-    """Say how closely metrics follow people's judgements of captions.
+    """Measure how well metrics agree with people's judgements of captions.
 
     FILE has rated lines, pair lines, or both:
 
@@ -71,18 +73,19 @@ def judge(
 
     (or "rating": 3.5). Rated captions give correlations (Pearson, Spearman, Kendall's
     tau b and c) with p and 95 % intervals; pairs give how often the preferred caption
-    has the higher score: by category, of all, on average over the categories and at
-    worst. A tie is wrong, and the share of ties is told. CIDEr's document frequencies
-    are those of the file's own distinct reference sets, unless --idf says otherwise.
+    has the higher score: by category, over all pairs, on average over categories, and
+    in the worst category. A tie counts as wrong; the share of ties is shown. CIDEr's
+    document frequencies are of FILE's distinct reference sets, unless --idf is given.
 
         prescore judge expert.jsonl --metrics cider_d,bleu_4,spice
         prescore judge tasks.jsonl --distractors flickr8k/test --metrics all
 
-    The second one first makes tasks.jsonl: correct captions against ones with another
-    person or scene, of another image, or with nothing but the person or scene.
+    The second example first writes tasks.jsonl: correct captions in pairs with captions
+    that have another person or scene, are of another image, or name only the person or
+    scene.
 
-    Exit 0: judged; metrics that are unavailable are told on stderr. Exit 1: refused,
-    or no metric could be computed. Exit 2: usage.
+    Exit 0: judged; unavailable metrics are listed on stderr. Exit 1: refused, or no
+    metric could be computed. Exit 2: usage.
     """
     from workers.analysis.judging import scoring
     from workers.analysis.judging.verdict import verdict
@@ -90,7 +93,7 @@ def judge(
 
     outputs = {"json": json_out, "csv": csv_out, "svg": plot}
     if not (asked := names(metrics)):
-        raise typer.BadParameter("expected names of metrics by commas, or all")
+        raise typer.BadParameter("expected names of metrics separated by commas, or all")
     with errors(), closing(Toolbox.of(settings.load())) as toolbox:
         wanted = scoring.metrics(asked)
         check_folders(outputs.values())
@@ -130,7 +133,7 @@ def _make(file: Path, people: Sequence[tuple[str, ...]], seed: int) -> None:
     from workers.files import judgements
 
     if file.exists():
-        raise RequestRefused(f"expected the name of a new file for the tasks, {file} is there")
+        raise RequestRefused(f"expected the name of a new file for the tasks, but {file} exists")
     pairs = list(distractors.make(people, seed))
     if not pairs:
         raise RequestRefused(

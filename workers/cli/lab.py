@@ -1,4 +1,4 @@
-"""`prescore lab`: train captioners to try Prescore with, and study what their scores say."""
+"""`prescore lab`: train captioners to try Prescore with, and study their scores."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +24,7 @@ def shapes(
     images: Annotated[int, typer.Option(min=8, help="Images in all three splits.")] = 1200,
     seed: int = 0,
 ) -> None:
-    """Make the shapes dataset: pictures that never were, with captions and features."""
+    """Make the shapes dataset: generated images with captions and features."""
     from workers.lab import shapes as dataset
 
     dataset.make(out, images, seed)
@@ -34,22 +34,26 @@ def shapes(
 @lab.command()
 def train(
     bundle: Annotated[Path, typer.Argument(help="A dataset bundle with features.")],
-    out: Annotated[Path, typer.Argument(help="Folder for a checkpoint an epoch.")],
+    out: Annotated[Path, typer.Argument(help="The folder for checkpoints, one per epoch.")],
     architecture: Annotated[str, typer.Option(help="init, pre, par or merge.")] = "merge",
     cell: Annotated[str, typer.Option(help="gru or lstm.")] = "gru",
     size: Annotated[int, typer.Option(min=1, help="Units of the RNN.")] = 256,
-    epochs: Annotated[int, typer.Option(min=0, help="At most so many.")] = 100,
-    batch: Annotated[int | None, typer.Option(min=1, help="Captions; else the paper's.")] = None,
-    at_least: Annotated[int, typer.Option(help="A word must be seen so often in training.")] = 5,
+    epochs: Annotated[int, typer.Option(min=0, help="Epochs at most.")] = 100,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Captions per batch. Default: the paper's.")
+    ] = None,
+    at_least: Annotated[
+        int, typer.Option(help="Words seen less often in training become UNK.")
+    ] = 5,
     train_split: Annotated[str, typer.Option(help="Split to train on.")] = "train",
-    val_split: Annotated[str, typer.Option(help="Split that says when to stop.")] = "val",
+    val_split: Annotated[str, typer.Option(help="Split for early stopping.")] = "val",
     seed: int = 0,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda:N.")] = None,
 ) -> None:
     """Train one of the paper's four captioners; writes epoch-NN.safetensors after every epoch.
 
-    It stops at the first epoch whose validation perplexity is worse. Ctrl-C stops it cleanly: what
-    is written stays. Each checkpoint can be scored while the next one trains.
+    Stops at the first epoch with a worse validation perplexity. Ctrl-C stops it, and written files
+    stay. Each checkpoint can be scored while the next one trains.
 
         prescore lab train flickr8k/ runs/merge --architecture merge --epochs 8
     """

@@ -1,4 +1,4 @@
-"""`prescore learned`: the learned metric NNEval, trained on what people and captioners said."""
+"""`prescore learned`: train the learned metric NNEval on captions of people and captioners."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -66,13 +66,17 @@ def _group() -> None:
 def train(
     dataset: Annotated[
         list[str],
-        typer.Option(metavar="DATASET[/SPLIT]", help="Images with references; may be given again."),
+        typer.Option(
+            metavar="DATASET[/SPLIT]", help="Images with references; may be given many times."
+        ),
     ],
     outputs: Annotated[
         list[str],
-        typer.Option(metavar="NAME=FILE.json", help="What a captioner said; three or more."),
+        typer.Option(metavar="NAME=FILE.json", help="A captioner's captions; give three or more."),
     ],
-    out: Annotated[Path, typer.Option(metavar="F", help="The model to write (.safetensors).")],
+    out: Annotated[
+        Path, typer.Option(metavar="F", help="The model's file to write (.safetensors).")
+    ],
     trained_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -82,11 +86,12 @@ def train(
     ratings: Annotated[
         Path | None,
         typer.Option(
-            metavar="RATED.jsonl", help="People's ratings: one half stops, the other tests."
+            metavar="RATED.jsonl",
+            help="People's ratings: one half for early stopping, the other for the test.",
         ),
     ] = None,
     leave_out_rated: Annotated[
-        bool, typer.Option("--leave-out-rated", help="Do not train on photos that are rated.")
+        bool, typer.Option("--leave-out-rated", help="Do not train on rated photos.")
     ] = False,
     frequencies: Annotated[
         list[str] | None,
@@ -95,20 +100,24 @@ def train(
         ),
     ] = None,
     features: Annotated[
-        str, typer.Option(help="Of bleu_1 to bleu_4, cider_d, meteor, spice, wmd; by commas.")
+        str,
+        typer.Option(
+            help="Among bleu_1 to bleu_4, cider_d, meteor, spice, wmd; separated by commas."
+        ),
     ] = ",".join(families.usual_features()),
     learner: Annotated[
-        Learner, typer.Option(help="The paper's network, none hidden, or boosted trees.")
+        Learner, typer.Option(help="The paper's network, no hidden layer, or boosted trees.")
     ] = Learner.NETWORK,
     learning_rate: Annotated[
-        float | None, typer.Option(min=0.0, help="0.001 (the paper's: 0.25), of boosting 0.1.")
+        float | None,
+        typer.Option(min=0.0, help="Default: 0.001 (in the paper 0.25), for boosting 0.1."),
     ] = None,
     beta: Annotated[
         float | None,
-        typer.Option(min=0.0, help="Of squared weights: 0.01; of squared leaves: 1."),
+        typer.Option(min=0.0, help="L2 penalty. Default: 0.01, for boosting 1."),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="At most so many, or so many trees.")] = 500,
-    seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs at most; for boosting, trees.")] = 500,
+    seed: Annotated[int, typer.Option(min=0, help="The random seed.")] = 0,
     tokenizer: Tokens = tokenizers.USUAL,
     as_json: AsJson = False,
     url: Url = None,
@@ -116,11 +125,11 @@ def train(
 ) -> None:
     """Train a metric that says how likely a person wrote a caption.
 
-    Of every image three references and three captioners' captions are told apart by other
-    metrics' scores. Training stops at the best agreement (Kendall's tau c) with half of the
-    RATINGS, and is tested on the other half; without ratings with held-out images. No photo
-    is in two of these sets, whatever its file is called: Flickr30k's 123.jpg and Flickr8k's
-    123_abc.jpg are one.
+    It learns to tell three references of each image from three captioners' captions, by other
+    metrics' scores. Training stops at the best agreement (Kendall's tau c) with one half of
+    RATINGS, and is tested on the other half; without ratings, on held-out images. No photo is
+    in two of these sets, even under two names: Flickr30k's 123.jpg and Flickr8k's 123_abc.jpg
+    are the same photo.
 
         prescore learned train --dataset coco/test --ratings expert.jsonl --out m.safetensors
             --outputs a=a.json --outputs b=b.json --outputs c=c.json
@@ -188,7 +197,7 @@ def _trained(
 
 @dataclass(frozen=True)
 class _Reading:
-    """Where captions are: datasets, (name, file) of outputs, what captioners were trained on."""
+    """The sources of captions: datasets, (name, file) of outputs, captioners' training sets."""
 
     datasets: "Sequence[Source]"
     outputs: Sequence[tuple[str, str]]
@@ -227,22 +236,22 @@ class _Reading:
             for source in self.datasets
             for text, place in source.places.items()
         }
-        strangers = self.trained_on.keys() - {name for name, _ in self.outputs}
-        if strangers:
-            raise RequestRefused(f"--trained-on {min(strangers)}: no --outputs of that name")
+        unknown_names = self.trained_on.keys() - {name for name, _ in self.outputs}
+        if unknown_names:
+            raise RequestRefused(f"--trained-on {min(unknown_names)}: no --outputs of that name")
         found = []
         for name, path in self.outputs:
-            said = {each["image"]: each["caption"] for each in captions.read(Path(path))}
-            unknown = [image for image in said if image not in images]
+            written = {each["image"]: each["caption"] for each in captions.read(Path(path))}
+            unknown = [image for image in written if image not in images]
             if unknown:
                 raise RequestRefused(
                     f"{path}: expected images of the datasets, found {unknown[0]!r:.100}"
                 )
             known = self.trained_on.get(name)
             if known is None:
-                typer.echo(f"warning: nobody says what {name} was trained on", err=True)
+                typer.echo(f"warning: it is not known what {name} was trained on", err=True)
             seen = None if known is None else frozenset(item.image for item in known.items)
-            by_image = {images[image]: caption for image, caption in said.items()}
+            by_image = {images[image]: caption for image, caption in written.items()}
             found.append(Captioner(name, by_image, seen))
         return found
 
@@ -255,7 +264,7 @@ def _named(text: str, option: str) -> tuple[str, str]:
 
 
 def _called(what: str, source: "Source") -> str:
-    """Without the folders of this machine."""
+    """The name of an input in the model's card, without this machine's folders."""
     return f"{what} {Path(source.name).name}/{source.split}"
 
 

@@ -1,4 +1,4 @@
-"""`prescore probe`: where metrics lie, seen on a dataset's own references."""
+"""`prescore probe`: test metrics with a dataset's own references."""
 
 import csv
 import json
@@ -39,52 +39,59 @@ def probe(
     dataset: Annotated[
         str,
         typer.Argument(
-            metavar="DATASET/SPLIT", help="A bundle here, or NAME[@VERSION]/SPLIT of a service."
+            metavar="DATASET/SPLIT", help="A local bundle, or NAME[@VERSION]/SPLIT of a service."
         ),
     ],
-    probes: Annotated[str, typer.Option(help="Names by commas, see below.")] = _ALL,
-    metrics: Annotated[str, typer.Option(help="Names by commas.")] = USUAL,
+    probes: Annotated[str, typer.Option(help="Names separated by commas, see below.")] = _ALL,
+    metrics: Annotated[str, typer.Option(help="Names separated by commas.")] = USUAL,
     outputs: Annotated[
         Path | None,
         typer.Option(
-            "--captions", metavar="OUTPUTS.json", help="A system's, to hold against people's."
+            "--captions",
+            metavar="OUTPUTS.json",
+            help="A system's captions, to compare with people's.",
         ),
     ] = None,
     tokenizer: Annotated[
         str,
         one_of(
-            tokenizers.names, "ptb is for English; regex: words and marks; none: tokens already."
+            tokenizers.names,
+            "ptb: for English; regex: words and punctuation; none: tokens already.",
         ),
     ] = tokenizers.USUAL,
     frequent: Annotated[
         str | None,
-        typer.Option(help="Words by commas, or how many of the most frequent; else the paper's."),
+        typer.Option(help="Words, or how many of the most frequent words. Default: the paper's."),
     ] = None,
-    swap: Annotated[str | None, typer.Option(help="Words as woman=man,dog=cat.")] = None,
-    objective: Annotated[str, typer.Option(help="What the single sentence shall win.")] = "bleu_4",
+    swap: Annotated[str | None, typer.Option(help="Pairs of words: woman=man,dog=cat.")] = None,
+    objective: Annotated[
+        str, typer.Option(help="The metric that the single sentence should score highest in.")
+    ] = "bleu_4",
     as_json: AsJson = False,
     csv_out: TableOut = None,
     url: Url = None,
     key_file: KeyFile = None,
 ) -> None:
-    """Show what metrics reward and overlook on a dataset: the "curious case".
+    """Show which changes of captions metrics reward or do not see on a dataset.
 
-    human     each column of references as the candidate against the rest (RvR);
-              a system's captions against the same (SvR)
+    human     each column of references scored against the others (RvR);
+              a system's captions scored against these (SvR)
     frequent  the first references with one frequent word made unknown
-    rare      the same with words seen fewer than 30, 20, 10, 5 times in training
-    swap      the same with one word for another throughout (woman -> man)
-    random    the same with tokens replaced at random
-    single    the one training sentence that scores best for every image alike
+    rare      the first references with words seen fewer than 30, 20, 10, 5 times in
+              training made unknown
+    swap      the first references with one word replaced everywhere (woman -> man)
+    random    the first references with tokens replaced at random
+    single    the training sentence that scores best when used for every image
 
-    `rare` and `single` need the dataset's training split, `train`. A table is computed
-    once and kept.
+    `rare` and `single` need the dataset's training split, `train`. Tables are kept and
+    not computed again.
 
         prescore probe flickr8k/test
         prescore probe coco.tar/test --probes human --captions results.json
         prescore probe multi30k-de/test --tokenizer regex --probes human,frequent
 
-    Exit 0: done. 1: refused, or no metric is available. 2: usage. 3: some are not.
+    Exit 0: done. 1: refused, or no metric is available. 2: usage. 3: some metrics are
+    not available.
     """
     from workers.offline import probes as work
 
@@ -115,7 +122,7 @@ def probe(
 
 
 def _options(frequent: str | None, swap: str | None, objective: str) -> dict[str, dict[str, Any]]:
-    """Those that are not as usual, by the probe that they are for."""
+    """The options by probe, without those that have their default."""
     options: dict[str, dict[str, Any]] = {"single": {"objective": objective}}
     if frequent is not None:
         count = frequent.strip()

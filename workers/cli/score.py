@@ -1,4 +1,4 @@
-"""`prescore score`: captions that somebody's model wrote, with no service."""
+"""`prescore score`: score captions on this machine, without a service."""
 
 import csv
 import json
@@ -49,32 +49,38 @@ def score(
     dataset: Split,
     metrics: Metrics = USUAL,
     tokenizer: Tokens = tokenizers.USUAL,
-    subset: Annotated[bool, typer.Option("--subset", help="Captions for a part will do.")] = False,
+    subset: Annotated[
+        bool, typer.Option("--subset", help="Accept captions for a part of the split.")
+    ] = False,
     idf: Annotated[
-        Idf, typer.Option(help="Of CIDEr: from the whole split, or the answered part.")
+        Idf,
+        typer.Option(
+            help="CIDEr's document frequencies: of the whole split, or of images with captions."
+        ),
     ] = Idf.DATASET,
     as_json: AsJson = False,
     json_out: JsonOut = None,
     csv_out: Annotated[
-        Path | None, typer.Option("--csv", help="Every caption with its own scores.")
+        Path | None,
+        typer.Option("--csv", help="Write every caption with its own scores to a CSV file."),
     ] = None,
     url: Url = None,
     key_file: KeyFile = None,
 ) -> None:
-    """Score captions here, as a service would: for people who have outputs and no checkpoint.
+    """Score captions on this machine, with the same scores as a service.
 
-    What is prepared of the references is kept, so that the next outputs for the
-    same dataset take less time.
+    Prepared references are kept, so that the next captions for the same dataset take
+    less time.
 
         prescore score results.json --dataset flickr8k/
         prescore score results.json --dataset coco.tar/val --metrics cider_d,spice
         prescore score results.json --dataset flickr8k@v1/test --json
 
     Metrics: bleu (bleu_1 to bleu_4), rouge_l, cider_d, cider, meteor, spice, spider,
-    wmd, wmd_unit, bertscore, nneval (nneval@DIGEST: by a certain model), variety. Some need
-    what `prescore assets` brings.
+    wmd, wmd_unit, bertscore, nneval (nneval@DIGEST: with a certain model), variety.
+    Some need files that `prescore assets` adds.
 
-    Exit 0: every metric has its score. 1: refused. 2: usage. 3: some have none.
+    Exit 0: every metric has a score. 1: refused. 2: usage. 3: some have no score.
     """
     from workers.offline import outputs as work
 

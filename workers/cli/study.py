@@ -1,4 +1,4 @@
-"""`prescore lab study`: what pre-gen scores say of post-gen ones, and what they do not."""
+"""`prescore lab study`: correlations of pre-gen with post-gen scores."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,40 +40,44 @@ def study(
     ],
     dataset: Annotated[
         str | None,
-        typer.Option(metavar="BUNDLE[/SPLIT]", help="With features: where checkpoints are tried."),
+        typer.Option(
+            metavar="BUNDLE[/SPLIT]",
+            help="The dataset, with features, on which to score checkpoints.",
+        ),
     ] = None,
-    metrics: Annotated[str, typer.Option(help="Of their captions, by commas.")] = USUAL,
+    metrics: Annotated[str, typer.Option(help="Post-gen metrics, separated by commas.")] = USUAL,
     idf: Annotated[
         Literal["dataset", "stratum"],
-        typer.Option(help="Where CIDEr counts documents; stratum: as in the published table."),
+        typer.Option(help="Where CIDEr counts document frequencies; stratum: as published."),
     ] = "dataset",
     tokenizer: Tokens = tokenizers.USUAL,
-    beam: Annotated[int, typer.Option(min=1, max=100, help="Its width; 1 is greedy.")] = 3,
-    top: Annotated[int, typer.Option(min=0, help="So many of the best are printed.")] = 10,
+    beam: Annotated[
+        int, typer.Option(min=1, max=100, help="Beam width; 1 is greedy decoding.")
+    ] = 3,
+    top: Annotated[int, typer.Option(min=0, help="Print the best N pre-gen metrics.")] = 10,
     rows_out: Annotated[
-        Path | None, typer.Option("--rows", help="All rows, into a table for the next study.")
+        Path | None, typer.Option("--rows", help="Write all rows to a table, for the next study.")
     ] = None,
     as_json: AsJson = False,
     json_out: JsonOut = None,
     csv_out: Annotated[
-        Path | None, typer.Option("--csv", help="Every correlation, into a file.")
+        Path | None, typer.Option("--csv", help="Write every correlation to a CSV file.")
     ] = None,
 ) -> None:
-    """Say how pre-gen scores go with post-gen ones: the study of Tanti, Gatt and Muscat (2018).
+    """Correlate pre-gen with post-gen scores: the study of Tanti, Gatt and Muscat (2018).
 
-    Each model's images are sorted by their CIDEr-D and cut into 1 to 5 strata;
-    over all 15 rows of all models R² says which images are described well.
-    Whether a model is better than another is what `rank` says: Spearman's
-    correlation over whole sets, model by model. Left out are metrics that are
-    infinite in a row, or constant in a dataset. Tables are tab- or
-    comma-separated, perhaps gzipped: those of --rows, or the authors' own, whose
-    filter0 is our miss0.
+    Each model's images are sorted by CIDEr-D and cut into 1 to 5 strata; R² over
+    the 15 rows of all models says which images are described well. `rank`
+    (Spearman's correlation of models over whole sets) says whether a metric knows
+    which model is better. Metrics that are infinite in a row, or constant in a
+    dataset, are left out. Tables are tab- or comma-separated, plain or gzipped:
+    written by --rows, or the authors' own, whose filter0 is called miss0 here.
 
         prescore lab study data.txt.gz
         prescore lab study runs/*.safetensors --dataset flickr8k/test --rows a.tsv
         prescore lab study a.tsv runs/new/*.safetensors --dataset flickr8k/test
 
-    Exit 0: studied. 1: refused. 2: usage. 3: without a checkpoint or a metric.
+    Exit 0: studied. 1: refused. 2: usage. 3: a checkpoint or a metric is missing.
     """
     from workers.analysis.study import correlations, tables
     from workers.analysis.study import files as tables_of_rows
@@ -86,14 +90,14 @@ def study(
         missing: Mapping[str, str] = {}
         if checkpoints:
             if dataset is None:
-                raise typer.BadParameter("checkpoints are tried on a --dataset")
+                raise typer.BadParameter("checkpoints need a --dataset to be scored on")
             asked = Asked(names(metrics), idf, tokenizer, Decoding(beam=beam))
             gathered = _gather(checkpoints, dataset, asked)
             parts, missing = [*parts, *gathered.rows], gathered.missing
         for name, reason in missing.items():
             typer.echo(f"{name}: {reason}", err=True)
         if not parts:
-            raise RequestRefused("there is nothing to study")
+            raise RequestRefused("found nothing to study")
         rows = join(parts)
         found = correlations.study(rows)
     document = json.dumps(found, allow_nan=False)

@@ -10,13 +10,13 @@ worker = typer.Typer(help="Run a worker of a fleet.", no_args_is_help=True)
 
 @worker.command()
 def inference() -> None:
-    """Take works that need a model: prefix scores, columns, captions. One for each device."""
+    """Run works that need a model: prefix scores, columns, captions. Start one per device."""
     _work("inference")
 
 
 @worker.command()
 def metrics() -> None:
-    """Take works of post-gen metrics."""
+    """Run works of post-gen metrics."""
     _work("metrics")
 
 

@@ -1,1 +1,1 @@
-"""Prescore's own files: whole or not at all, and the same bytes each time."""
+"""Prescore's files: written completely or not at all, with the same bytes for equal content."""

@@ -1,4 +1,4 @@
-"""Results on disk: whole or not at all."""
+"""Files that are written completely or not at all."""
 
 import os
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write(path: Path, save: Callable[[Path], object]) -> None:
-    """`save` writes beside `path`; what it wrote takes the name when it is all there."""
+    """Call `save` with a temporary path, and rename that file to `path` when it is complete."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         save(partial)

@@ -1,5 +1,5 @@
-"""People's judgements as JSON lines: captions rated, and pairs of captions of which one is
-preferred. What is wrong is said with line and field.
+"""People's judgements as JSON lines: rated captions, and pairs of captions of which one is
+preferred. Errors name line and field.
 """
 
 import json
@@ -17,13 +17,17 @@ from service.contract.formats.bundles import (
 )
 from workers.files import atomic
 
-ALL, AVERAGE, WORST = "all", "average", "worst"  # what pairs are summed up as; no category's name
+ALL, AVERAGE, WORST = (
+    "all",
+    "average",
+    "worst",
+)  # names of summaries over pairs; no category may have them
 _RATED, _PAIR = {"candidate", "rating", "ratings"}, {"a", "b", "preferred"}
 
 
 @dataclass(frozen=True)
 class Rated:
-    """`image` is the name of the one that the caption is of, where that is said."""
+    """A rated caption; `image`: the name of its image, if the line has it."""
 
     candidate: str
     references: tuple[str, ...]
@@ -33,7 +37,7 @@ class Rated:
 
 @dataclass(frozen=True)
 class Pair:
-    """`category` None counts in the sum of all pairs alone."""
+    """A pair of captions; with `category` None it counts only among all pairs."""
 
     references: tuple[str, ...]
     a: str
@@ -49,7 +53,7 @@ class Judgements:
 
 
 def read(path: Path) -> Judgements:
-    """Both kinds may stand in one file; RequestRefused at the first wrong line."""
+    """Read a file, which may have both kinds; RequestRefused at the first wrong line."""
     found: dict[type, list[Any]] = {Rated: [], Pair: []}
     for _, judgement in _numbered(path):
         found[type(judgement)].append(judgement)
@@ -57,9 +61,7 @@ def read(path: Path) -> Judgements:
 
 
 def read_images(path: Path) -> list[tuple[str, Rated]]:
-    """Rated captions alone, each with the name of its image; RequestRefused at the first other
-    line.
-    """
+    """Read rated captions, each with its image's name; RequestRefused at any other line."""
     found = []
     for number, judgement in _numbered(path):
         if isinstance(judgement, Pair):
@@ -71,7 +73,7 @@ def read_images(path: Path) -> list[tuple[str, Rated]]:
 
 
 def write(path: Path, pairs: Iterable[Pair], **notes: Any) -> None:
-    """`notes` stand in every line, for people: `read` passes over fields that it does not know."""
+    """Write pairs; `notes` are added to every line, for people: `read` ignores unknown fields."""
     lines = (json.dumps(asdict(pair) | notes, ensure_ascii=False) for pair in pairs)
     atomic.write(path, lambda partial: partial.write_text("\n".join(lines) + "\n", "utf-8"))
 
@@ -127,7 +129,7 @@ def _pair(number: int, references: tuple[str, ...], value: Mapping[str, Any]) ->
 
 
 def _is_name(value: Any) -> bool:
-    """That can stand as the head of a column."""
+    """Whether a category's name can be the heading of a column."""
     fits = isinstance(value, str) and 0 < len(value) <= MAX_NAME_CHARACTERS and value.isprintable()
     return fits and value not in (ALL, AVERAGE, WORST)
 

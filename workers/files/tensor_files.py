@@ -1,7 +1,7 @@
-"""Writes safetensors files: whole or not at all, and equal content in equal bytes.
+"""Writes safetensors files: completely or not at all, with equal bytes for equal content.
 
-The official writer puts metadata in an order of chance, so that the same weights have another
-SHA-256 each time; here digests are what everything is found by.
+The official writer puts metadata in a random order, so that the same weights get another SHA-256
+each time; here files are found by their SHA-256.
 """
 
 import json
@@ -31,7 +31,7 @@ def write(
     metadata: Mapping[str, str],
     dtypes: Mapping[str, str] | None = None,
 ) -> None:
-    """Tensors by name, sorted. `dtypes` names what numpy has no type for (BF16 as uint16)."""
+    """Write tensors, sorted by name. `dtypes` names types that numpy lacks (BF16 as uint16)."""
     header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     arrays, end = [], 0
     for name, tensor in sorted(tensors.items()):

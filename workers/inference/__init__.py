@@ -1,1 +1,1 @@
-"""A captioner run: its checkpoint, its words, its probabilities, its captions."""
+"""Captioners: their checkpoints, vocabularies, scores of references (columns) and decoding."""

@@ -1,4 +1,4 @@
-"""Canonical checkpoints: opened, checked, written. The header is judged by service.contract."""
+"""Reads, checks and writes canonical checkpoints; service.contract checks their headers."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from workers.inference.captioners import ARCHITECTURES, Recurrent
 def read(path: Path | str, device: torch.device | str = "cpu") -> Recurrent:
     """The captioner in a file, in float32 on `device`.
 
-    Raises InvalidCheckpoint (header, metadata, config, vocabulary) before any tensor is touched,
+    Raises InvalidCheckpoint (header, metadata, config, vocabulary) before it reads any tensor,
     and UnusableCheckpoint where a tensor's values are not finite.
     """
     path = Path(path)
@@ -26,7 +26,7 @@ def read(path: Path | str, device: torch.device | str = "cpu") -> Recurrent:
         with safe_open(path, framework="pt", device=str(device)) as file:
             for name in header.tensors:
                 tensors[name] = file.get_tensor(name).float()
-    except SafetensorError as error:  # what our header check lets through, the library must open
+    except SafetensorError as error:  # the header is right, but the library cannot read the file
         raise UnusableCheckpoint(f"the tensors cannot be read: {error}") from None
     for name, tensor in tensors.items():
         _check_finite(name, tensor)
@@ -35,7 +35,7 @@ def read(path: Path | str, device: torch.device | str = "cpu") -> Recurrent:
 
 
 def write(path: Path | str, model: Recurrent, dtype: torch.dtype = torch.float32) -> None:
-    """A canonical checkpoint, whole or not at all."""
+    """Write a canonical checkpoint, completely or not at all."""
     tensors = {
         name: tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in model.tensors.items()

@@ -1,4 +1,4 @@
-"""The cached probability matrix: what the model thinks of every reference token."""
+"""Columns: the model's log-probability and rank of every reference token, stored for reuse."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ _TENSORS = ("logp", "rank", "caption_offsets", "image_offsets", "top_ids", "top_
 
 @dataclass(frozen=True)
 class Columns:
-    """T tokens (END included), C captions, N images; k of the model's own first words.
+    """T tokens (END included), C captions, N images; the k most probable words at each token.
 
     logp            (T)     f32  natural log-probability of the reference token
     rank            (T)     u16 or u32  number of words with a strictly larger logit
     caption_offsets (C+1)   i64  into tokens
     image_offsets   (N+1)   i64  into captions
     top_ids         (T, k)  u16 or u32;  top_logp (T, k) f32
-    entropy         (T)     f32, nats; only where asked for
+    entropy         (T)     f32, nats; only if requested
     """
 
     logp: NDArray[np.float32]
@@ -36,7 +36,7 @@ class Columns:
 
 
 def concatenate(parts: Sequence[Columns]) -> Columns:
-    """The columns of consecutive shards as one."""
+    """Join the columns of consecutive shards."""
     entropies = [part.entropy for part in parts if part.entropy is not None]
     return Columns(
         logp=np.concatenate([part.logp for part in parts]),
@@ -50,7 +50,7 @@ def concatenate(parts: Sequence[Columns]) -> Columns:
 
 
 def write(path: Path, columns: Columns, metadata: Mapping[str, str] | None = None) -> None:
-    """A safetensors file, whole or not at all."""
+    """Write a safetensors file, completely or not at all."""
     tensors = {name: getattr(columns, name) for name in _TENSORS}
     if columns.entropy is not None:
         tensors["entropy"] = columns.entropy
@@ -58,7 +58,7 @@ def write(path: Path, columns: Columns, metadata: Mapping[str, str] | None = Non
 
 
 def read(path: Path) -> tuple[Columns, dict[str, str]]:
-    """Columns and their metadata; InvalidColumns where the file is not what it must be."""
+    """Read columns and their metadata; InvalidColumns where the file is wrong."""
     try:
         with safe_open(path, framework="numpy") as file:
             names = set(file.keys())

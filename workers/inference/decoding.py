@@ -1,7 +1,7 @@
 """Greedy and beam search with a cached state, batched over images and beams.
 
-The beam search is that of the pre-gen paper: the beam holds complete hypotheses too, which compete
-by their probability; an image is done when the best hypothesis of its beam is complete.
+This is the beam search of the pre-gen paper: complete hypotheses stay in the beam and compete by
+their probability; an image is done when the best hypothesis of its beam is complete.
 """
 
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from workers.inference.captioners import Captioner, State
 from workers.inference.features import check_size
 from workers.progress import Progress, silent
 
-CHUNK_BYTES = {"cpu": 20_000_000, "cuda": 512_000_000}  # logits alive at once
+CHUNK_BYTES = {"cpu": 20_000_000, "cuda": 512_000_000}  # of logits in memory at the same time
 
 
 @dataclass(frozen=True)
 class Options:
-    """The defaults are the paper's. `length_power` 1 compares hypotheses by their mean."""
+    """The defaults are the paper's. `length_power` 1 compares mean log-probabilities."""
 
     beam: int = 3
-    min_words: int = 4  # END is not allowed before
+    min_words: int = 4  # END is not allowed earlier
     max_words: int = 50
     unk: bool = False
     length_power: float = 0.0
@@ -41,7 +41,7 @@ GREEDY = Options(beam=1)
 
 @dataclass(frozen=True)
 class Decoded:
-    """A caption's word ids without END, and the sum of their log-probabilities, END's included."""
+    """A caption's word ids without END, and the sum of the log-probabilities, END included."""
 
     words: tuple[int, ...]
     logp: float
@@ -54,7 +54,7 @@ def decode(
     options: Options = Options(),
     progress: Progress = silent,
 ) -> list[Decoded]:
-    """A caption for each row of `features` (N, D)."""
+    """Decode a caption for each row of `features` (N, D)."""
     check_size(features, model.description.config.feature_size)
     captions: list[Decoded] = []
     size = decoding_block(options.beam, options.max_words)
@@ -70,7 +70,7 @@ def text(model: Captioner, caption: Decoded) -> str:
 
 
 class _Search:
-    """A block of images. Hypotheses are (n, w): n images still searching, w places in a beam."""
+    """The search for a block of images. Hypotheses are (n, w): n unfinished images, beam w."""
 
     def __init__(self, model: Captioner, features: Tensor, options: Options) -> None:
         self._model = model
@@ -82,7 +82,7 @@ class _Search:
         self._state: State = model.select(
             model.begin(self._images), torch.arange(n, device=device).repeat_interleave(w)
         )
-        self._places = torch.arange(n, device=device)  # which image of the block each one is
+        self._places = torch.arange(n, device=device)  # row -> image of the block
         self._logp = torch.full((n, w), -torch.inf, dtype=torch.float64, device=device)
         self._logp[:, 0] = 0.0
         self._complete = torch.zeros(n, w, dtype=torch.bool, device=device)
@@ -102,7 +102,7 @@ class _Search:
         return done
 
     def _advance(self, depth: int) -> None:
-        """Every incomplete hypothesis grows by a word; the best `w` of an image stay."""
+        """Extend every incomplete hypothesis by a word, and keep the best `w` of each image."""
         w = self._options.beam
         rows = (~self._complete & self._logp.isfinite()).flatten().nonzero()[:, 0]
         logp, words, state = self._expand(rows, depth)
@@ -110,7 +110,7 @@ class _Search:
         grown[rows] = self._logp.flatten()[rows, None] + logp
         next_words = self._words.new_zeros(grown.shape)
         next_words[rows] = words
-        kept = self._logp.masked_fill(~self._complete, -torch.inf)  # first: they win ties
+        kept = self._logp.masked_fill(~self._complete, -torch.inf)  # first, so that they win ties
         pool = torch.cat([kept, grown.view(-1, w * w)], dim=1)
         chosen = self._rank(pool, depth)[:, :w]
         parents = torch.where(chosen < w, chosen, (chosen - w) // w)
@@ -128,7 +128,9 @@ class _Search:
         logp, words = [], []
         for start in range(0, len(rows), self._chunk):
             logits = self._model.output(hidden[start : start + self._chunk])
-            total = torch.logsumexp(logits, dim=1, keepdim=True)  # before words are forbidden
+            total = torch.logsumexp(
+                logits, dim=1, keepdim=True
+            )  # before the next lines exclude words
             if depth < self._options.min_words:
                 logits[:, EDGE] = -torch.inf
             if not self._options.unk:
@@ -151,7 +153,7 @@ class _Search:
         )
 
     def _rank(self, pool: Tensor, depth: int) -> Tensor:
-        """Places of `pool` (kept hypotheses, then grown ones), best first."""
+        """Indices into `pool` (kept hypotheses, then extended ones), the best first."""
         if self._options.length_power:
             tokens = torch.full_like(pool, depth + 1)
             tokens[:, : self._options.beam] = self._lengths + 1
@@ -159,11 +161,13 @@ class _Search:
         return pool.sort(dim=1, descending=True, stable=True).indices
 
     def _take(self, parents: Tensor, rows: Tensor, state: State) -> None:
-        """Every hypothesis becomes the heir of its parent."""
+        """Copy words, lengths and state of each new hypothesis from its parent."""
         self._words = self._words.gather(1, parents[:, :, None].expand_as(self._words))
         self._lengths = self._lengths.gather(1, parents)
         self._complete = self._complete.gather(1, parents)
-        places = parents.new_zeros(self._logp.numel())  # complete ones have no state: any will do
+        places = parents.new_zeros(
+            self._logp.numel()
+        )  # complete ones need no state: any row will do
         places[rows] = torch.arange(len(rows), device=rows.device)
         flat = (
             parents + self._options.beam * torch.arange(len(parents), device=rows.device)[:, None]
@@ -179,7 +183,7 @@ class _Search:
         self._complete |= ended | (longer & (depth + 1 == self._options.max_words))
 
     def _drop_finished(self) -> None:
-        stuck = self._logp[:, 0].isinf()  # nothing may follow: no word is allowed
+        stuck = self._logp[:, 0].isinf()  # no word is allowed here
         finished = self._complete[:, 0] | stuck
         for row in finished.nonzero()[:, 0].tolist():
             words = self._words[row, 0, : self._lengths[row, 0]].tolist()

@@ -1,4 +1,4 @@
-"""Where models run, from the setting `PRESCORE_DEVICE`."""
+"""The device for models, from the setting `PRESCORE_DEVICE`."""
 
 import torch
 
@@ -6,7 +6,7 @@ from service.contract.errors import InvalidSetting
 
 
 def resolve(setting: str) -> torch.device:
-    """`auto` is the first CUDA device where there is one, else the CPU."""
+    """The device of a setting; `auto` is the first CUDA device if there is one, else the CPU."""
     if setting == "auto":
         return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
     if setting.startswith("cuda"):

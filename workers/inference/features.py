@@ -1,4 +1,4 @@
-"""Image features of a bundle: rows looked up by image name, never the whole file in memory."""
+"""Image features of a bundle: reads rows by image name, never the whole file."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _TYPES: Mapping[str, np.dtype[Any]] = {"F16": np.dtype("<f2"), "F32": np.dtype("
 
 
 def read(bundle: Path, images: Sequence[str], encoder: Encoder) -> NDArray[np.float32]:
-    """(N, D) in the order of `images`; the dataset's encoder must be the checkpoint's."""
+    """Features (N, D) in the order of `images`; CheckpointMismatch for another encoder."""
     header = bundles.read_features_header(bundle)
     if header is None:
         raise UnusableDataset(
@@ -44,7 +44,7 @@ def read(bundle: Path, images: Sequence[str], encoder: Encoder) -> NDArray[np.fl
 
 
 def check_size(rows: NDArray[np.floating], expected: int) -> None:
-    """Features must be those that the checkpoint was made for."""
+    """Raise CheckpointMismatch unless features have the size that the checkpoint expects."""
     if rows.ndim != 2 or rows.shape[1] != expected:
         raise CheckpointMismatch(
             f"the checkpoint expects image features of size {expected}, "
@@ -53,7 +53,7 @@ def check_size(rows: NDArray[np.floating], expected: int) -> None:
 
 
 def write(path: Path, ids: Sequence[str], rows: NDArray[np.floating], encoder: Encoder) -> None:
-    """`features.safetensors`, whole or not at all."""
+    """Write `features.safetensors`, completely or not at all."""
     assert rows.ndim == 2, rows.shape
     assert len(rows) == len(ids), (len(rows), len(ids))
     metadata = {"ids": json.dumps(list(ids)), "encoder": encoder.model_dump_json()}

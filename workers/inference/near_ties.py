@@ -1,9 +1,9 @@
-"""Who is first, decided exactly.
+"""Exact ranks where two logits nearly tie.
 
-The last bits of a float32 product depend on how many rows it has, on the kernel and on the device.
-Almost always that does not matter; where the reference word and a rival are closer than the
-arithmetic can tell, the decision is made again in float64. So "rank 0" means the same thing in
-columns, in the prefix walk, in fp32, in bf16, on every device and in every batch.
+The last bits of a float32 product depend on its number of rows, on the kernel and on the device.
+Where the logits of the reference word and of the best other word are closer than this error, the
+rank is computed again in float64. So "rank 0" means the same in columns and prefix walk, in fp32
+and bf16, on every device and in every batch.
 """
 
 from dataclasses import dataclass
@@ -19,26 +19,26 @@ from workers.inference.products import Product
 from workers.inference.vocabulary import Encoded, Subset
 
 _BATCH_TOKENS = 4_096
-_ROWS, _WORDS = 1_024, 2_048  # float64 logits alive at once: 17 MB
-_TIE = 2.0**-40  # of the largest logit there could be; float64 products agree far closer
+_ROWS, _WORDS = 1_024, 2_048  # of float64 logits in memory at the same time: 17 MB
+_TIE = 2.0**-40  # of the largest possible logit; float64 products differ by far less
 
 
 @dataclass(frozen=True)
 class Margin:
-    """How far two computed logits of one row may be from the truth, together."""
+    """The largest error of the difference of two computed logits of one row."""
 
-    relative: float  # of |h| times the longest column of the weight, by Cauchy and Schwarz
+    relative: float  # of |h| times the weight's longest column (Cauchy-Schwarz)
     longest: float
     bias: float
 
     def of(self, hidden: Tensor) -> Tensor:
-        """(n, o) -> (n)."""
+        """The margin of each row: (n, o) -> (n)."""
         largest: Tensor = hidden.float().norm(dim=1) * self.longest + self.bias
         return largest * self.relative
 
 
 def margin(output: Product, dtype: torch.dtype) -> Margin:
-    """For float32: a long sum's worst case. For bf16: both factors and the result rounded."""
+    """float32: the worst case of a long sum. bf16: both factors and the result are rounded."""
     size = max(output.weight.shape[0], 64)
     relative = size * 2.0**-23 if dtype == torch.float32 else 2 * (2.0**-8 + 2.0**-9)
     longest = float(output.weight.norm(dim=0).max())
@@ -47,7 +47,7 @@ def margin(output: Product, dtype: torch.dtype) -> Margin:
 
 
 def undecided(targets: Tensor, best: Tensor, margins: Tensor) -> Tensor:
-    """Rows in which the target logit may or may not be the largest. `best` (n, 2): the top two."""
+    """Rows where errors decide whether the target logit is the largest. `best` (n, 2): top 2."""
     first, second = best[:, 0], best[:, 1]
     close = targets >= first - margins
     rival_close = (targets < first) | (second >= first - margins)
@@ -60,7 +60,7 @@ def decide(
     encoded: Encoded,
     tokens: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rank and first word (the lowest id of equals) of these tokens (sorted), in float64."""
+    """In float64, the rank of each of `tokens` (sorted), and the best word there (lowest id)."""
     ranks, firsts = np.zeros_like(tokens), np.zeros_like(tokens)
     if not len(tokens):
         return ranks, firsts

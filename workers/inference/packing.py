@@ -1,4 +1,4 @@
-"""Ragged captions in the order in which an RNN reads them: no padding, no wasted row."""
+"""Captions of different lengths in the order in which an RNN reads them, without padding."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from workers.inference.vocabulary import Encoded
 
 @dataclass(frozen=True)
 class Packed:
-    """Captions sorted by falling length, tokens by time: at time t the first counts[t] are alive.
+    """Captions by descending length, tokens by time; the first counts[t] captions reach time t.
 
     words      (T)  the word read at each place: START, then the caption's own
     counts          as many as the longest caption has tokens
@@ -28,7 +28,7 @@ class Packed:
 
 
 def pack(encoded: Encoded, captions: NDArray[np.int64], device: torch.device) -> Packed:
-    """These captions (indices, any order); image rows count from the first image of `encoded`."""
+    """Pack captions (indices, any order); image rows count from the first image of `encoded`."""
     lengths = encoded.lengths[captions]
     order = np.argsort(-lengths, kind="stable")
     alive = len(lengths) - np.cumsum(np.bincount(lengths))[:-1]  # captions longer than t
@@ -44,7 +44,7 @@ def pack(encoded: Encoded, captions: NDArray[np.int64], device: torch.device) ->
 
 
 def batches(encoded: Encoded, max_tokens: int) -> list[NDArray[np.int64]]:
-    """All captions, longest first, cut where a batch would hold more than `max_tokens`."""
+    """Batches of captions, the longest first, of at most `max_tokens` tokens each."""
     lengths = encoded.lengths
     order = np.argsort(-lengths, kind="stable")
     result, start, tokens = [], 0, 0

@@ -1,9 +1,9 @@
 """The greedy prefix walk: 84 of the pre-gen scores from a few steps an image.
 
-A caption's `prefix0` ends at the first word that is not the model's own first choice. So the model
-walks greedily, all images at once, and an image drops out as soon as none of its references goes
-on: on COCO about 3 steps an image where columns take 57. A caption whose next word is too close to
-call is settled in float64, as columns settle such a word; so both answers are equal, always.
+A caption's `prefix0` ends at the first word that is not the model's most probable word. So the
+model decodes greedily, all images at once, and an image is finished when the prefixes of all its
+references have ended: on COCO after about 3 steps an image, where columns take 57. Near ties are
+computed in float64, as in columns; so both results are always equal.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from workers.inference.captioners import Captioner
 from workers.inference.vocabulary import Encoded
 from workers.progress import Progress, silent
 
-BLOCK_IMAGES = 1024  # a walk is cheap and its steps are few: larger products than in scoring
+BLOCK_IMAGES = 1024  # steps are few and cheap, so products may be larger than in scoring
 
 
 @torch.inference_mode()
@@ -46,19 +46,19 @@ class _Walker:
     def __init__(self, model: Captioner) -> None:
         self._model = model
         self._device = model.output.weight.device
-        self._chunk = 2 * scoring.chunk_rows(model)  # no second buffer here
+        self._chunk = 2 * scoring.chunk_rows(model)  # scoring needs a second buffer, this does not
         self._margin = near_ties.margin(model.output, torch.float32)
 
     def block(
         self, features: NDArray[np.floating], encoded: Encoded
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Prefix lengths, and which captions met a word that is too close to call."""
+        """Prefix lengths, and which captions have a near tie."""
         prefixes = np.zeros(len(encoded.lengths), np.int64)
         undecided = np.zeros(len(prefixes), np.bool_)
         images = self._model.look(torch.tensor(features, device=self._device))
         state = self._model.begin(images)
-        captions = np.arange(len(prefixes))  # those still on the walk
-        rows = encoded.caption_images  # the walk's row of each of them: at first, its image
+        captions = np.arange(len(prefixes))  # those whose prefix has not ended
+        rows = encoded.caption_images  # the row of each of these captions: at first, its image
         words = torch.full((len(images),), EDGE, device=self._device)
         depth = 0
         while len(captions):
@@ -79,9 +79,9 @@ class _Walker:
     def _judge(
         self, hidden: Tensor, rows: NDArray[np.int64], targets: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Of each caption: is its next word the model's first choice; is that too close to call.
+        """For each caption: is its next word the model's best word, and is it a near tie.
 
-        `rows` ascend: captions stand in the order of their images.
+        `rows` ascend, since captions are in the order of their images.
         """
         hit, close = np.empty(len(rows), np.bool_), np.empty(len(rows), np.bool_)
         for start in range(0, len(hidden), self._chunk):
@@ -105,7 +105,7 @@ def _settle(
     prefixes: NDArray[np.int64],
     captions: NDArray[np.int64],
 ) -> None:
-    """In float64, every token of these captions; there are few."""
+    """Compute the prefixes of these few captions again in float64."""
     subset = encoded.subset(captions)
     rank, _ = near_ties.decide(model, features, encoded, subset.tokens)
     starts = subset.captions.caption_offsets[:-1]

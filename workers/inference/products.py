@@ -1,4 +1,4 @@
-"""Matrix products with one fixed weight, on the fastest kernel that the device has."""
+"""Matrix products with one fixed weight, with the device's fastest kernel."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ _PACKABLE = (torch.float32, torch.bfloat16)
 
 
 class Product:
-    """x @ weight + bias; weight is (in, out). Rows of x only: (n, in) -> (n, out)."""
+    """x @ weight + bias, for two-dimensional x only: (n, in) -> (n, out); weight is (in, out)."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self.weight = weight

@@ -1,8 +1,8 @@
-"""From a captioner and references to columns: one forward pass, never the whole matrix.
+"""Computes columns from a captioner and references: one forward pass, in chunks of logits.
 
-Images are taken in fixed blocks of consecutive ones; a block's captions are batched by length and
-projected to the vocabulary a few hundred rows at a time. A shard is whole blocks, so sharding
-cannot change a batch, and columns are equal to the last bit however they were sharded.
+Images are computed in fixed blocks of consecutive images; a block's captions are batched by length
+and projected to the vocabulary a few hundred rows at a time. A shard is whole blocks, so sharding
+cannot change a batch: columns are equal to the last bit however they were sharded.
 """
 
 from dataclasses import dataclass
@@ -25,8 +25,9 @@ from workers.inference.products import Product
 from workers.inference.vocabulary import Encoded
 from workers.progress import Progress, silent
 
-BATCH_TOKENS = 8_192  # hidden rows alive at once: 17 MB for 512 units
-LOGITS_BYTES = {"cpu": 10_000_000, "cuda": 256_000_000}  # one chunk; a second one is scratch
+BATCH_TOKENS = 8_192  # of hidden rows in memory at the same time: 17 MB for 512 units
+# Of one chunk of logits; a second chunk is scratch space.
+LOGITS_BYTES = {"cpu": 10_000_000, "cuda": 256_000_000}
 
 Precision = Literal["fp32", "bf16"]
 
@@ -89,20 +90,20 @@ def check_features(model: Captioner, features: NDArray[np.floating], encoded: En
     words = len(model.description.vocabulary)
     if len(encoded.tokens) and int(encoded.tokens.max()) >= words:
         raise CheckpointMismatch(
-            f"the references hold word id {encoded.tokens.max()}, the vocabulary has {words} "
+            f"the references contain word id {encoded.tokens.max()}, the vocabulary has {words} "
             "words: they were encoded with another checkpoint's vocabulary"
         )
 
 
 def chunk_rows(model: Captioner) -> int:
-    """Rows of logits alive at once."""
+    """Rows of logits in memory at the same time."""
     weight = model.output.weight
     return max(1, LOGITS_BYTES[weight.device.type] // (4 * weight.shape[1]))
 
 
 @dataclass
 class _Rows:
-    """Columns in the making; `near` marks tokens whose rank 0 is still undecided."""
+    """Unfinished columns; `near` marks tokens whose rank is a near tie."""
 
     logp: NDArray[np.float32]
     rank: NDArray[np.int64]
@@ -125,7 +126,7 @@ class _Rows:
 
 @dataclass
 class _Judged:
-    """One chunk, still on the device."""
+    """The results of one chunk, still on the device."""
 
     logp: Tensor
     rank: Tensor
@@ -153,7 +154,7 @@ class _Scorer:
     def block(
         self, features: NDArray[np.floating], encoded: Encoded, rows: _Rows, first: int
     ) -> None:
-        """Scores one block; its first token has number `first` in `rows`."""
+        """Score one block, whose first token is row `first` of `rows`."""
         images = self._model.look(torch.tensor(features, device=self._device))
         for batch in batches(encoded, BATCH_TOKENS):
             packed = pack(encoded, batch, images.device)
@@ -179,7 +180,7 @@ class _Scorer:
         return judged
 
     def _epilogue(self, logits: Tensor, targets: Tensor, margins: Tensor) -> _Judged:
-        """Everything we want of a chunk of logits (n, V), which may be overwritten."""
+        """All columns of a chunk of logits (n, V), which are overwritten."""
         own = logits.gather(1, targets[:, None])
         best, ids = logits.topk(max(2, self.top), dim=1)
         scratch = self._scratch[: len(logits)]
@@ -197,7 +198,7 @@ class _Scorer:
 
 
 class _HalfPrecision:
-    """The projection in bf16; the reference word's own logit is taken in float32 all the same."""
+    """The projection in bf16, but the reference word's logit in float32."""
 
     def __init__(self, output: Product, rows: int) -> None:
         self._product = Product(output.weight.bfloat16())
@@ -233,5 +234,5 @@ def _settle_near_ties(
     rows.rank[tokens] = rank
     for token, word in zip(tokens, first, strict=True):
         others = rows.top_ids[token]
-        others[others == word] = others[0]  # a rival that stood further down changes places
+        others[others == word] = others[0]  # swap, if the word was further down
         others[0] = word

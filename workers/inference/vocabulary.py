@@ -1,4 +1,4 @@
-"""From people's captions to word ids: a model's tokeniser and vocabulary."""
+"""References as word ids, by a model's tokeniser and vocabulary."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from service.contract.formats.words import TOKENIZERS, Tokenizer
 
 @dataclass(frozen=True)
 class Encoded:
-    """Captions as word ids, ragged. Every caption ends with END, and END is counted.
+    """Captions as word ids, of different lengths. Every caption ends with END, which counts.
 
     `tokens` int64 (T), caption c is tokens[caption_offsets[c]:caption_offsets[c + 1]];
     image i has the captions image_offsets[i] … image_offsets[i + 1] - 1.
@@ -36,7 +36,7 @@ class Encoded:
         return np.repeat(np.arange(self.images), np.diff(self.image_offsets))
 
     def part(self, start: int, stop: int) -> "Encoded":
-        """The images start … stop - 1 alone."""
+        """Only the images start … stop - 1."""
         captions = self.image_offsets[start : stop + 1]
         tokens = self.caption_offsets[captions[0] : captions[-1] + 1]
         return Encoded(
@@ -44,7 +44,7 @@ class Encoded:
         )
 
     def subset(self, captions: NDArray[np.int64]) -> "Subset":
-        """These captions (ascending) and the images that have any of them."""
+        """Only these captions (ascending), and the images that have one of them."""
         images, counts = np.unique(self.caption_images[captions], return_counts=True)
         lengths = self.lengths[captions]
         offsets = _from_lengths(lengths)
@@ -55,7 +55,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Subset:
-    """`captions` of a larger set; `images` and `tokens` say where they stand in it, ascending."""
+    """`captions` of a larger set; `images` and `tokens` are their indices in it, ascending."""
 
     captions: Encoded
     images: NDArray[np.int64]
@@ -69,7 +69,7 @@ def _from_lengths(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 def encode(
     references: Iterable[Sequence[str]], vocabulary: Sequence[str], tokenizer: Tokenizer
 ) -> Encoded:
-    """One sequence of captions for each image; words outside the vocabulary become UNK."""
+    """Encode a sequence of captions for each image; words outside the vocabulary become UNK."""
     split = TOKENIZERS[tokenizer]
     ids = {word: index for index, word in enumerate(vocabulary) if index > UNK}
     tokens: list[int] = []
@@ -88,7 +88,7 @@ def encode(
 
 
 def build(captions: Iterable[str], tokenizer: Tokenizer, at_least: int = 5) -> tuple[str, ...]:
-    """The words seen at least so often, sorted, after the edge token and UNK."""
+    """A vocabulary: the edge token, UNK, then the words seen at least so often, sorted."""
     split = TOKENIZERS[tokenizer]
     counts: dict[str, int] = {}
     for caption in captions:

@@ -1,7 +1,7 @@
-"""One function for each kind of work: inputs as files in, one file and a summary out.
+"""One function for each kind of work, from files of inputs to a result file and a summary.
 
-`answer` is what the warm child calls. Nothing here knows of databases, queues or object stores:
-the parent brings the inputs and takes the result away.
+The warm child calls `answer`. Nothing here uses databases, queues or object stores: the parent
+process fetches the inputs and stores the result.
 """
 
 import traceback
@@ -25,7 +25,7 @@ from workers.jobs.request import Job, Request, Result
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress, silent
 
-OTHERS: dict[str, Job] = {  # that are no family of metrics
+OTHERS: dict[str, Job] = {  # kinds of works that are not families of metrics
     "prefix": inference.prefix,
     "columns": inference.columns,
     "pregen": inference.pregen,
@@ -51,9 +51,9 @@ def job(kind: str) -> Job:
 
 
 def run(request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent) -> Result:
-    """Writes the result where the request says.
+    """Compute a work and write its result to the request's path `result`.
 
-    `files` in the request are the checked files of all digests that it names.
+    The request's `files` has a checked file for each digest in it.
     """
     paths = {digest: Path(path) for digest, path in request["files"].items()}
     given = Request(
@@ -70,7 +70,7 @@ def run(request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silen
 def answer(
     request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent
 ) -> dict[str, Any]:
-    """What the warm child says of it: a summary, or an error."""
+    """Compute a work; returns the warm child's answer, a summary or an error."""
     try:
         summary = run(request, toolbox, progress).summary
         return {"summary": {} if summary is None else summary.model_dump()}
@@ -78,7 +78,7 @@ def answer(
         return _refused("out_of_memory", "the work needs more memory")
     except PrescoreError as error:
         return _refused(error.code, error.detail)
-    except Exception as error:  # noqa: BLE001  a defect of ours is a failed run, not a dead worker
+    except Exception as error:  # noqa: BLE001  an error in our code fails the run, not the worker
         traceback.print_exc()
         return _refused("internal", f"{type(error).__name__}: {error}"[:500])
 

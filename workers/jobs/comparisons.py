@@ -1,4 +1,4 @@
-"""The work that holds two systems' scores of one family against each other, image by image."""
+"""The work that compares two systems, image by image, by the scores of one family."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def compare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
-    """Of what scored captions of the same images; of columns, where pre-gen metrics are named."""
+    """Compare two score files of the same images; with `pregen`, two columns files."""
     from workers.analysis.uncertainty import comparison
     from workers.analysis.uncertainty.pregen import Material
     from workers.inference import columns as columns_file

@@ -1,4 +1,4 @@
-"""The works of estimates while captions are decoded: the order of images, and looks."""
+"""The works of estimates during decoding: the order of images, and looks at their scores."""
 
 import contextlib
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def draw(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
-    """Seeded by the columns: a checkpoint that is unlucky says nothing of the next one's luck."""
+    """Draw an order of images, seeded by the columns: each checkpoint has its own order."""
     from workers.analysis.estimate import order
     from workers.inference import columns as columns_file
 
@@ -27,7 +27,10 @@ def draw(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # n
 
 
 def look(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    """What there was before and the captions since; of parts, the last one has seen all."""
+    """Estimate scores from all captions so far: the previous look's and the new ones.
+
+    A joined look is its last part, which has seen all captions.
+    """
     from workers.analysis.estimate import looks, order
 
     if request.parts:
@@ -41,16 +44,16 @@ def look(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
             progress(len(batches), len(names))
         seen = looks.after(looks.read(before) if before else None, batches)
     known = order.read(request.inputs["order"]).known
-    said = looks.tell(seen, known, _baselines(request, len(known)))
+    estimates = looks.tell(seen, known, _baselines(request, len(known)))
     summary = results.Estimated(
-        estimate={name: EstimateOut.model_validate(each) for name, each in said.items()},
-        signature={name: seen.signatures[name] for name in said},
+        estimate={name: EstimateOut.model_validate(each) for name, each in estimates.items()},
+        signature={name: seen.signatures[name] for name in estimates},
     )
     return Result(lambda path: looks.write(path, seen), summary)
 
 
 def _scored(request: Request, toolbox: Toolbox, name: str) -> "Batch":
-    """A metric that fails here is not estimated; its own work will say why."""
+    """Scores of new captions; a metric that fails is left out, since its own work reports why."""
     import numpy as np
 
     from workers.analysis.estimate.looks import Batch
@@ -68,7 +71,7 @@ def _scored(request: Request, toolbox: Toolbox, name: str) -> "Batch":
 
 
 def _baselines(request: Request, images: int) -> "dict[str, Statistics]":
-    """By family, where it has scored every image of the split, in the split's order."""
+    """The baseline's statistics by family, if they are of all images in the split's order."""
     from workers.metrics import postgen
 
     found = {

@@ -1,4 +1,4 @@
-"""The work of a forecast: pre-gen scores and a team's history in, post-gen scores out."""
+"""The work that forecasts post-gen scores from pre-gen scores and a history."""
 
 from service.contract.api.evaluations import ForecastOut
 from service.contract.results import ForecastHistory, Forecasts, Scored

@@ -1,4 +1,4 @@
-"""The works that need a model, and the pre-gen scores."""
+"""The works that need a model (prefix, columns, captions), and the pre-gen scores."""
 
 import json
 from collections.abc import Sequence
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, list[int]]:
-    """Model, features and encoded references of the images that are asked for, and the places of
-    these in the split: all of it or a part, in its order or in one of their own.
+    """Model, features, encoded references and places of a work's images.
+
+    These are all images of the split or a part, in the split's order or the input `order`.
     """
     from workers.inference import features, vocabulary
 
@@ -91,7 +92,7 @@ def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
 
 
 def captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    """[place in the split, caption] pairs; joined, in the split's order."""
+    """Decode captions to [place in the split, caption] pairs; parts are joined in split order."""
     from workers.inference import decoding
 
     if request.parts:

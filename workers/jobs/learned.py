@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from workers.metrics.learned.training import Material
 
 _RECIPE = ("learner", "learning_rate", "beta", "epochs", "seed")
-_WHOLE = 1000  # of each stage, in progress
-_STAGES = 4  # features of three sets, and the training; then one for each feature left out
+_WHOLE = 1000  # the progress counted for each stage
+_STAGES = 4  # features of three sets, the training; then a stage for each left-out feature
 
 
 def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    """RequestRefused where photos are in two sets, or known to a captioner."""
+    """Train a metric; RequestRefused if a photo is in two sets or a captioner was trained on it."""
     from workers.metrics import postgen
     from workers.metrics.learned import learners, model, training
 
@@ -69,16 +69,16 @@ def _captioner(request: Request, place: int, items: "Sequence[bundles.Item]") ->
 
     given = request.parameters["captioners"][place]
     places, captions = read_pairs(request.inputs[f"captions {place}"])
-    said = {items[at].image: caption for at, caption in zip(places, captions, strict=True)}
+    written = {items[at].image: caption for at, caption in zip(places, captions, strict=True)}
     seen = None
     if given["trained_on"] is not None:
         learnt = bundles.read_split(request.inputs[f"trained on {place}"], given["trained_on"])
         seen = frozenset(item.image for item in learnt)
-    return Captioner(given["name"], said, seen)
+    return Captioner(given["name"], written, seen)
 
 
 def _staged(progress: Progress, stages: int) -> "Report":
-    """One count for all that a training does, stage by stage; it never falls."""
+    """A Report that adds the stages of a training to one progress, which never decreases."""
     begun: list[str] = []
     furthest = 0
 

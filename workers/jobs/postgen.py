@@ -1,4 +1,4 @@
-"""The works of the post-gen metrics: what is prepared of references and captions, and scores."""
+"""The works of the post-gen metrics: prepared references and captions, and scores."""
 
 import sys
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def prepare_references(request: Request, toolbox: Toolbox, progress: Progress) -
 
 
 def parse_tuples(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    """SPICE's tuples of the captions, or of the references, of a split or a part of it."""
+    """Parse captions, or else references, of a split or a part of it to SPICE's tuples."""
     from workers.metrics.scenes import tuples
 
     if request.parts:
@@ -50,7 +50,7 @@ def parse_tuples(request: Request, toolbox: Toolbox, progress: Progress) -> Resu
 
 
 def score(family: str) -> Job:
-    """The job of a family of metrics."""
+    """The job that scores captions by a family of metrics."""
 
     def run(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         from workers.metrics import postgen
@@ -94,7 +94,7 @@ def _task(family: str, request: Request, toolbox: Toolbox, progress: Progress) -
 
 
 def _tools(family: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
-    """What other works have made or the request names; the rest is what this machine has."""
+    """A family's tools: from the request's inputs where it has them, else from this machine."""
     from workers.metrics.families import bertscore, variety
 
     inputs, asked = request.inputs, request.parameters
@@ -118,7 +118,7 @@ def _tools(family: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
 
 
 def _parsed(request: Request) -> "Parse":
-    """What the works of tuples found."""
+    """A parser that returns the tuples in the request's inputs."""
     from workers.metrics.scenes import tuples
 
     names = ("reference_tuples", "tuples")
@@ -127,7 +127,7 @@ def _parsed(request: Request) -> "Parse":
 
 
 def embed_references(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    """For BERTScore, which takes people's captions as they are."""
+    """Embed references for BERTScore, which uses them as they were written."""
     from workers.metrics.families import bertscore
 
     if request.parts:
@@ -140,7 +140,7 @@ def embed_references(request: Request, toolbox: Toolbox, progress: Progress) -> 
 
 
 def keep_training(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
-    """The captions of a training split, as far as it takes to know one of them again."""
+    """Store keys of a training split's captions, by which equal captions can be recognised."""
     from workers.metrics.families import variety
     from workers.metrics.tokens import tokenize
 
@@ -150,7 +150,7 @@ def keep_training(request: Request, toolbox: Toolbox, progress: Progress) -> Res
 
 
 def _people(request: Request) -> Sequence[Sequence[str]]:
-    """What people said of the images of a split, or of a part of it."""
+    """The references of a split, or of a part of it."""
     items = bundles.read_split(request.inputs["dataset"], request.parameters["split"])
     start, stop = request.parameters.get("images", (0, len(items)))
     return [item.references for item in items[start:stop]]

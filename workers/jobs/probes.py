@@ -1,4 +1,4 @@
-"""The works of the probes: a table for each, and the metrics' health from all of them."""
+"""The works of the probes: a table for each probe, and the metrics' health from all tables."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

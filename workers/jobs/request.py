@@ -1,4 +1,4 @@
-"""What a kind of work is given, and what it gives back: files, and a summary."""
+"""The arguments and results of works: files, parameters and summaries."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from workers.progress import Progress
 
 @dataclass(frozen=True)
 class Request:
-    """What a kind's function works on: checked local files, by the names of its inputs."""
+    """The arguments of a work: checked local files by the names of its inputs, and parameters."""
 
     inputs: Mapping[str, Path]
     digests: Mapping[str, str]
@@ -24,23 +24,23 @@ class Request:
 
 @dataclass(frozen=True)
 class Result:
-    """`write` puts the result into a file; `summary` is what the record itself keeps."""
+    """`write` writes the result to a file; `summary` is stored in the database."""
 
     write: Callable[[Path], None]
-    summary: BaseModel | None = None  # as service.contract.results has one for its kind
+    summary: BaseModel | None = None  # of the kind's model in service.contract.results
 
 
 Job = Callable[[Request, Toolbox, Progress], Result]
 
 
 def read_pairs(path: Path) -> tuple[list[int], list[str]]:
-    """Places in the split, and their captions."""
+    """Read a captions file: places in the split, and captions."""
     pairs = json.loads(path.read_text("utf-8"))
     return [place for place, _ in pairs], [caption for _, caption in pairs]
 
 
 def summed(summary: BaseModel) -> Result:
-    """What is its own file."""
+    """A result whose file is its summary as JSON."""
     return Result(lambda path: write_json(path, summary.model_dump()), summary)
 
 

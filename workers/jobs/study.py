@@ -1,4 +1,4 @@
-"""The works of a correlation study: each model's strata, and what all of them say together."""
+"""The works of a correlation study: each model's strata, and the correlations over all."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,10 +36,10 @@ def _rescoring(request: Request, toolbox: Toolbox) -> "Rescore":
     inputs, digests = request.inputs, request.digests
     references = toolbox.references(digests["references"], inputs["references"])
     places, tokens = toolbox.tokens(digests["captions"], inputs["captions"], references.tokenizer)
-    said = dict(zip(places, tokens, strict=True))
+    written = dict(zip(places, tokens, strict=True))
 
     def rescore(family: str, images: "Ints") -> Mapping[str, float]:
-        captions = [said[image] for image in images.tolist()]
+        captions = [written[image] for image in images.tolist()]
         jvm = toolbox.jvm()
         return postgen.score_tokens(family, captions, references, images, jvm, idf="subset").corpus
 

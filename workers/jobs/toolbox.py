@@ -1,4 +1,4 @@
-"""What stays warm between works."""
+"""Models, references and processes that are kept for the next works."""
 
 import json
 import os
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Toolbox:
-    """Each of these is read when it is first asked for, and only the last one is kept."""
+    """Each model or file is read at its first use, and only the last one is kept."""
 
     device: str
     places: assets.Places
-    remember: bool = True  # the tuples of captions, in a store at home
+    remember: bool = True  # store the parsed tuples of captions in PRESCORE_HOME
     _model: "tuple[str, Recurrent] | None" = None
     _jvm: "Jvm | None" = None
     _references: "tuple[str, References] | None" = None
@@ -54,12 +54,12 @@ class Toolbox:
         from workers.inference import checkpoints, devices
 
         if self._model is None or self._model[0] != digest:
-            self._model = None  # the old one first: two may not fit
+            self._model = None  # free the old model first: two may not fit
             self._model = (digest, checkpoints.read(path, devices.resolve(self.device)))
         return self._model[1]
 
     def jvm(self, deadline: float | None = None) -> "Jvm":
-        """`deadline`, in seconds, is for the one that is started now."""
+        """A warm JVM; `deadline` (seconds for a call) is used only if one is started now."""
         from workers.metrics.java.jvm import Jvm
 
         if self._jvm is None:
@@ -67,7 +67,7 @@ class Toolbox:
         return self._jvm
 
     def references(self, digest: str, path: Path) -> "References":
-        """The metrics of an evaluation come here one after the other for the same."""
+        """Prepared references; the works of an evaluation read the same ones in turn."""
         from workers.metrics import references
 
         if self._references is None or self._references[0] != digest:
@@ -78,7 +78,7 @@ class Toolbox:
     def tokens(
         self, digest: str, path: Path, tokenizer: "Tokenizer"
     ) -> tuple[list[int], list[str]]:
-        """Places in the split and tokenised captions."""
+        """Read captions and tokenise them: places in the split, and captions."""
         from workers.metrics.tokens import tokenize
 
         asked = (digest, tokenizer)
@@ -89,7 +89,7 @@ class Toolbox:
         return self._tokens[1:]
 
     def parser(self) -> "Parser":
-        """MetricUnavailable where SPICE's files are not here."""
+        """SPICE's parser; MetricUnavailable where its files are not on this machine."""
         from workers.metrics.scenes import tuples
 
         if self._parser is None:
@@ -97,7 +97,7 @@ class Toolbox:
         return self._parser
 
     def vectors(self, sha256: str | None) -> "WordVectors":
-        """Those that the work was planned with; MetricUnavailable where others are here."""
+        """The word vectors with this SHA-256; MetricUnavailable where others are registered."""
         from workers.metrics.vectors import word_vectors
 
         found = assets.locate("word-vectors", self.places)
@@ -112,9 +112,9 @@ class Toolbox:
         parameters: Mapping[str, Any],
         progress: Progress = silent,
     ) -> dict[str, Any]:
-        """What a family is scored with beside captions and references, by the names that it has in
-        a Task's `tools`; `parameters` are those that it was planned with. MetricUnavailable where
-        it is not here.
+        """The `tools` of a family's Task: what it needs besides captions and references.
+
+        `parameters` are the work's. MetricUnavailable where an asset is missing or another one.
         """
         found: dict[str, Any] = {}
         for need in families.needs(family):
@@ -127,7 +127,7 @@ class Toolbox:
         parameters: Mapping[str, Any],
         progress: Progress = silent,
     ) -> dict[str, Any]:
-        """One of those."""
+        """The `tools` of one need; empty where it has none on this machine."""
         match need:
             case "tuples":
                 return {"parse": partial(self.parser().parse, progress=progress)}
@@ -147,14 +147,14 @@ class Toolbox:
         vectors: str | None,
         progress: Progress = silent,
     ) -> dict[str, Any]:
-        """The same for the features of a learned metric."""
+        """The `tools` of the families of a learned metric's features."""
         found: dict[str, Any] = {}
         for family in families.with_features(names):
             found |= self.bring(family, {"vectors": vectors}, progress)
         return found
 
     def learned(self, sha256: str | None) -> "Model":
-        """A model of the users' own, or (None) the one that is shipped."""
+        """The user's own NNEval model with this SHA-256; None: the shipped model."""
         from workers.metrics.learned import model
 
         if sha256 is not None:
@@ -165,7 +165,7 @@ class Toolbox:
         return self._learned[1]
 
     def trained(self, digest: str, path: Path) -> "Model":
-        """A model that the work names."""
+        """The NNEval model that a work has as an input."""
         from workers.metrics.learned import model
 
         if self._learned is None or self._learned[0] != digest:
@@ -173,7 +173,7 @@ class Toolbox:
         return self._learned[1]
 
     def encoder(self, sha256: str | None, layer: int | None) -> "Encoder":
-        """The same of a model."""
+        """The model for BERTScore; MetricUnavailable where another one is registered."""
         from workers.inference import devices
         from workers.metrics.vectors import encoder
 
@@ -186,7 +186,7 @@ class Toolbox:
         return self._encoder[1]
 
     def close(self) -> None:
-        """Ends the processes that it keeps warm."""
+        """End the warm processes."""
         for each in (self._jvm, self._parser):
             if each is not None:
                 each.close()
@@ -198,5 +198,5 @@ def _check_same(found: assets.Found, sha256: str | None, what: str) -> None:
         planned = "none" if sha256 is None else f"{sha256:.12}…"
         raise MetricUnavailable(
             f"the {what} of this worker has SHA-256 {found.sha256:.12}…, the service was given "
-            f"{planned}: `prescore assets` must bring the same to both"
+            f"{planned}: add the same one to both with `prescore assets`"
         )

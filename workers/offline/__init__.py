@@ -1,1 +1,1 @@
-"""The same works with no service: what `prescore score`, `judge`, `probe` and `lab` do here."""
+"""Works on this machine without a service, for `prescore score`, `judge`, `probe` and `lab`."""

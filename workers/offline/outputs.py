@@ -1,4 +1,4 @@
-"""Someone's outputs, scored here: the same checks, works and signatures as a service's."""
+"""Scores captions on this machine, with the checks, works and signatures of a service."""
 
 import json
 import tempfile
@@ -21,7 +21,7 @@ from workers.offline import local
 from workers.offline.local import Outcome, Told
 from workers.offline.sources import Source
 
-_OURS = "captions"  # the name of the outputs among the inputs: they are of this run alone
+_OURS = "captions"  # the name of the captions among the inputs; they are never kept
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Scored:
-    """`missing`: why a metric has no score. `captions`: image, caption and its own scores."""
+    """`missing`: metric -> why it has no score. `captions`: (image, caption, its own scores)."""
 
     scores: Mapping[str, ScoreOut]
     missing: Mapping[str, PrescoreError]
@@ -51,8 +51,9 @@ def score(
     told: Told,
     cache: Path | None = None,
 ) -> Scored:
-    """`given` are images and captions. RequestRefused where they do not fit the dataset. What is
-    kept for the next time goes to `cache`, which is at home if none is given.
+    """Score `given`: (image, caption) pairs. RequestRefused where they do not fit the dataset.
+
+    Results that are kept for the next time go to `cache` (by default in PRESCORE_HOME).
     """
     own = assets.here("learned", toolbox.places)
     registered = {} if own is None else {f"sha256:{own.sha256}": own.path}

@@ -1,4 +1,4 @@
-"""A dataset probed here: the same works and tables as a service's."""
+"""Probes a dataset on this machine, with the works and tables of a service."""
 
 import json
 import tempfile
@@ -22,7 +22,7 @@ from workers.offline.local import Told
 from workers.offline.sources import Source
 
 _Content = TypeVar("_Content", bound=BaseModel)
-_CAPTIONS = "captions"  # their name among the inputs
+_CAPTIONS = "captions"  # the captions' name among the inputs
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Probed:
-    """Rows by probe; by metric, how far it can be trusted, and why it is missing."""
+    """Rows by probe; by metric its health, and why it is missing."""
 
     rows: Mapping[str, Sequence[ProbeRow]]
     health: Mapping[str, MetricHealth]
@@ -49,8 +49,8 @@ def probe(
     toolbox: Toolbox,
     told: Told,
 ) -> Probed:
-    """`given` are a system's captions, by their images. RequestRefused and the like say what is
-    wrong or unavailable.
+    """Run probes. `given`: a system's (image, caption) pairs, if any. Raises PrescoreError where
+    something is wrong or unavailable.
     """
     with tempfile.TemporaryDirectory(prefix="prescore-") as name:
         folder = Path(name)

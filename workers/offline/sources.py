@@ -1,4 +1,4 @@
-"""Datasets for commands that work here: a bundle of one's own, or one that a service has."""
+"""Datasets for commands without a service: a local bundle, or a dataset of a service."""
 
 import hashlib
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from service.contract.formats import bundles
 from service.contract.plan.assets import Places
 
 _USUAL_SPLIT = "test"
-_PATIENCE = 2.0  # seconds: it may be a file's name, misspelt
+_PATIENCE = 2.0  # seconds; short, since the name may be a misspelt path
 
 
 @dataclass(frozen=True)
 class Source:
-    """One split of a bundle; `digest` is that of its captions."""
+    """One split of a bundle; `digest` is the digest of captions.jsonl."""
 
     name: str
     path: Path
@@ -40,8 +40,9 @@ class Source:
 
 
 def find(text: str, places: Places, url: str | None = None, key_file: Path | None = None) -> Source:
-    """`text` is a path (a folder or a tar) where there is one, else a name at a service; behind a
-    slash it may name the split. Else that is the only one, or `test`.
+    """Find a dataset: `text` is a path (a folder or a tar) if it exists, else a name at a service.
+
+    It may end with a slash and the split; by default the only split, or `test`.
     """
     whole = Path(text)
     if whole.exists():
@@ -71,7 +72,7 @@ def _source(name: str, path: Path, split: str | None) -> Source:
 def _fetched(
     name: str, split: str | None, places: Places, url: str | None, key_file: Path | None
 ) -> Source:
-    """Its captions are kept: a version never changes."""
+    """Download a dataset's captions from a service, and keep them: a version never changes."""
     key = None if key_file is None else key_file.read_text("ascii").strip()
     try:
         with prescore.Client(url, key, patience=_PATIENCE) as client:
@@ -82,7 +83,9 @@ def _fetched(
                 folder.mkdir(parents=True, exist_ok=True)
                 client.fetch_captions(pinned, folder / bundles.CAPTIONS)
     except prescore.PrescoreClientError as error:
-        raise RequestRefused(f"no bundle at {name}, and of the service: {error}") from None
+        raise RequestRefused(
+            f"found no bundle at {name}, and the service gave an error: {error}"
+        ) from None
     try:
         return _source(pinned, folder, split)
     except InvalidBundle:

@@ -1,4 +1,4 @@
-"""The rows of checkpoints that are here, by the same works as a service's."""
+"""Computes the rows of local checkpoints for a study, with the works of a service."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Gathered:
-    """`missing`: why a checkpoint has no rows, or a metric no scores."""
+    """`missing`: checkpoint or metric -> why it has no rows or scores."""
 
     rows: "Sequence[Rows]"
     missing: Mapping[str, str]
@@ -43,7 +43,7 @@ class Gathered:
 def gather(
     checkpoints: Sequence[Path], source: Source, asked: Asked, toolbox: Toolbox, told: Told
 ) -> Gathered:
-    """15 rows of each."""
+    """Compute 15 rows of each checkpoint."""
     from workers.analysis.study import tensors
 
     for path in checkpoints:
@@ -70,7 +70,7 @@ def gather(
 
 
 def _wanted(source: Source, asked: Asked, toolbox: Toolbox) -> tuple[Wanted, dict[str, str]]:
-    """And which metrics cannot be computed here. Strata are made by CIDEr-D, asked for or not."""
+    """The metrics to compute, always with CIDEr-D for the strata; and why others are missing."""
     names = catalogue.expand([*asked.metrics, studies.SORTED_BY])
     for name in names:
         if catalogue.work_of(name) not in studies.FAMILIES:

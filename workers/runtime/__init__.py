@@ -1,1 +1,1 @@
-"""A worker process: it leases works, and a child that stays warm runs them."""
+"""The worker process, which leases works, and its warm child, which computes them."""

@@ -1,6 +1,6 @@
 """`python -m workers.runtime.child ROLE`: the warm child of a worker.
 
-It reads requests, answers them, and keeps what is warm.
+It reads requests and answers them, and keeps models and JVMs in memory between works.
 """
 
 import os
@@ -11,7 +11,7 @@ from workers import processes
 
 def main() -> None:
     processes.die_with(int(os.environ.get("PRESCORE_PARENT", "0")))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to end
     requests, answers = processes.private_pipes()
     from workers import jobs
     from workers.jobs.toolbox import Toolbox

@@ -1,7 +1,7 @@
-"""Works performed in the process that asks for them, with the worker's own rules.
+"""Performs works in the calling process, with the rules of a worker.
 
-For tests of rules and routes, which need scores and no second process. Nothing here is killed: a
-work that is late, or too large, is told when it is done.
+For tests of rules and routes, which need scores and no second process. Nothing is killed here: a
+work that is late or too large fails only when it is done.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from workers.runtime.workplace import Workplace
 
 
 class InProcess:
-    """In place of a child: it answers what it was sent as soon as it is asked for the answer."""
+    """A `Warm` without a process: `receive` computes the request that was sent."""
 
     peak_bytes = 0
     last_output = ""
@@ -31,7 +31,7 @@ class InProcess:
     def send(self, request: Mapping[str, Any]) -> None:
         self._request = request
 
-    def receive(self, seconds: float) -> Answer:  # noqa: ARG002  as a child does
+    def receive(self, seconds: float) -> Answer:  # noqa: ARG002  the protocol's
         return Answer(jobs.answer(self._request, self._toolbox))
 
     def memory(self) -> int:
@@ -41,11 +41,11 @@ class InProcess:
         return "the works are performed in this process"
 
     def close(self) -> None:
-        """It keeps nothing but the toolbox, which is its caller's."""
+        """Nothing to close: the toolbox belongs to the caller."""
 
 
 def queue(records: Records, blobs: Blobs, folder: Path, toolbox: Toolbox) -> AtOnce:
-    """A queue that is its own worker."""
+    """A queue that performs works itself."""
 
     def perform(key: str) -> None:
         runner.run(key)

@@ -1,8 +1,8 @@
-"""The warm child of a worker, and its parent's view of it.
+"""The parent's side of the warm child of a worker.
 
 The child keeps torch, the last models or a JVM between works. The parent never imports them: it
-sends a request, listens for progress, and ends the child's whole process group when the work is
-canceled, late, too large, or when the child is lost.
+sends a request, receives progress, and ends the child's whole process group when the work is
+canceled, late or too large, or when the child has failed.
 """
 
 import contextlib
@@ -18,7 +18,9 @@ import psutil
 from workers.processes import Child
 
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
-_SHARED_CORES = {"OMP_WAIT_POLICY": "PASSIVE"}  # threads that wait must not spin: cores are shared
+_SHARED_CORES = {
+    "OMP_WAIT_POLICY": "PASSIVE"
+}  # waiting threads must not use a core, since cores are shared
 _LAST_OUTPUT = 4000  # bytes of the child's stderr that are kept
 
 
@@ -30,26 +32,26 @@ class Progress:
 
 @dataclass(frozen=True)
 class Answer:
-    """Either a result or an error, as the child put it."""
+    """The child's answer: a summary or an error."""
 
     content: Mapping[str, Any]
 
 
 class Warm(Protocol):
-    """What a runner has do its works."""
+    """What computes a runner's works: the warm child, or this process in tests."""
 
     peak_bytes: int
 
     def send(self, request: Mapping[str, Any]) -> None: ...
 
     def receive(self, seconds: float) -> Progress | Answer | None:
-        """What it says next; None where it says nothing for so long."""
+        """The next message; None if there is none within `seconds`."""
         ...
 
     def memory(self) -> int: ...
 
     def end(self) -> str:
-        """At once; how it ended."""
+        """End at once; returns how it ended, as text."""
         ...
 
     def close(self) -> None: ...
@@ -59,7 +61,7 @@ class Warm(Protocol):
 
 
 class WarmChild:
-    """`python -m workers.runtime.child`, in a process group of its own."""
+    """A process `python -m workers.runtime.child`, in its own process group."""
 
     def __init__(self, role: str, settings: Mapping[str, str]) -> None:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -85,7 +87,7 @@ class WarmChild:
         return Answer(message)
 
     def memory(self) -> int:
-        """Resident bytes of the whole group by now; the peak is kept."""
+        """Resident bytes of the child and its children now; also updates `peak_bytes`."""
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(self.pid)
             family = [process, *process.children(recursive=True)]

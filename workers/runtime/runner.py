@@ -1,8 +1,8 @@
-"""Runs works: leases one, has the warm child do it, records how it ended.
+"""Runs works: takes a lease, has the warm child compute the work, and stores how it ended.
 
-The lease is extended every second; a lease that is no longer ours (canceled, or given to another
-after we fell silent) ends the child. So do the deadline and the memory limit. A worker that is
-asked to stop hands its work back.
+The lease is extended every second. The child is ended when the lease is lost (the work was
+canceled, or the lease expired and another worker has it), at the deadline, and above the memory
+limit. A worker that is asked to stop hands its work back.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ from workers.runtime.workplace import Workplace, in_background
 log = structlog.get_logger()
 T = TypeVar("T")
 
-_PASSING = ("internal", "java_failed")  # errors that another attempt may not meet
+_PASSING = ("internal", "java_failed")  # errors after which another attempt may succeed
 BEAT_SECONDS = 1.0
 POLL_SECONDS = 0.25
-RECYCLE_AFTER = 500  # works that one child does: what leaks in libraries goes with it
-GRACE_SECONDS = 2.0  # a work that is about to end may, when the worker is asked to stop
+RECYCLE_AFTER = 500  # works per child, since libraries leak memory
+GRACE_SECONDS = 2.0  # for a work to end by itself when the worker is asked to stop
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Runner:
         self._stop_asked: float | None = None
 
     def warm_up(self) -> None:
-        """Starts the child before the first work comes."""
+        """Start the child, if there is none, before the first work comes."""
         if self._child is None:
             self._child = self._new_child()
             self._done = 0
@@ -81,7 +81,7 @@ class Runner:
             self.fail(lease, "worker_lost", how, death=True, retry=True)
         except StoreUnavailable as error:
             self.fail(lease, error.code, error.detail, death=False, retry=True)
-        except BaseException:  # an interrupt, or a database that is away: nothing may stay running
+        except BaseException:  # an interrupt, or no database: nothing may keep running
             self.kill()
             leases.hand_back(self._records, lease)
             raise
@@ -99,11 +99,11 @@ class Runner:
             self._child = None
 
     def _attempt(self, lease: Lease, child: Warm) -> None:
-        """Inputs are brought, the child works, its result is stored: all under the same watch."""
-        with self._workplace.folder() as folder, contextlib.suppress(_Over):
-            hold = _Hold(self, lease, child)
+        """Fetch inputs, have the child compute, store the result; extend the lease meanwhile."""
+        with self._workplace.folder() as folder, contextlib.suppress(_AttemptEnded):
+            watch = _LeaseWatch(self, lease, child)
             try:
-                files = hold.until_done(lambda: self._workplace.fetch(_digests(lease)))
+                files = watch.until_done(lambda: self._workplace.fetch(_digests(lease)))
             except BlobUnreadable as error:
                 self._recompute(lease, error)
                 return
@@ -118,20 +118,20 @@ class Runner:
                     "result": str(result),
                 }
             )
-            answer = hold.until_answered()
+            answer = watch.until_answered()
             if "error" in answer:
                 self._refused(lease, answer["error"])
                 return
-            digest = hold.until_done(lambda: self._workplace.store(result))
+            digest = watch.until_done(lambda: self._workplace.store(result))
             kept = leases.finish(self._records, lease, digest, answer["summary"])
             log.info("end", kind=lease.kind, key=lease.key, attempt=lease.attempt, recorded=kept)
 
     def still_ours(self, lease: Lease, progress: Progress) -> bool:
-        """Beats; False where the work was canceled, or given to another after we fell silent."""
+        """Extend the lease; False if the work was canceled, or another worker has it."""
         return leases.beat(self._records, lease, progress.done, progress.total)
 
     def is_over(self, lease: Lease, child: Warm) -> bool:
-        """Late, too large, or the worker shall stop: the child ends, and why is recorded."""
+        """End the attempt at its limits, or if the worker must stop; returns whether it ended."""
         if time.time() > lease.deadline:
             self.kill()
             self.fail(lease, "timeout", "the work's deadline passed", death=False, retry=False)
@@ -157,7 +157,7 @@ class Runner:
             self.fail(lease, "blob_missing", detail, death=False, retry=False)
 
     def _refused(self, lease: Lease, error: Mapping[str, str]) -> None:
-        """The child says why it has no result."""
+        """Record the error that the child answered."""
         code, detail = error["code"], error["detail"]
         if code == MetricUnavailable.code:
             log.warning("unavailable", kind=lease.kind, key=lease.key, detail=detail)
@@ -176,12 +176,12 @@ class Runner:
             self._child = None
 
 
-class _Over(Exception):
-    """The attempt has ended under our hands, and how is recorded."""
+class _AttemptEnded(Exception):
+    """The attempt was ended before its result, and the reason is stored."""
 
 
-class _Hold:
-    """One attempt's lease, beaten while something goes on."""
+class _LeaseWatch:
+    """Extends one attempt's lease, and checks its limits, while something runs."""
 
     def __init__(self, runner: Runner, lease: Lease, child: Warm) -> None:
         self._runner = runner
@@ -191,7 +191,7 @@ class _Hold:
         self._beaten = time.monotonic()
 
     def until_done(self, call: Callable[[], T]) -> T:
-        """In a thread: what waits for a disk or a network must not keep the lease waiting."""
+        """Run `call` in a thread, so that a slow disk or network does not delay the lease."""
         future = in_background(call)
         while True:
             with contextlib.suppress(TimeoutError):
@@ -213,9 +213,9 @@ class _Hold:
             if not self._runner.still_ours(self._lease, self._progress):
                 log.info("no longer ours", kind=self._lease.kind, key=self._lease.key)
                 self._runner.kill()
-                raise _Over
+                raise _AttemptEnded
         if self._runner.is_over(self._lease, self._child):
-            raise _Over
+            raise _AttemptEnded
 
 
 def _digests(lease: Lease) -> list[str]:

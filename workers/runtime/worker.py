@@ -1,8 +1,8 @@
 """The RQ worker: takes wake-ups from the queues of its role and gives their keys to the runner.
 
-Of a job only its id is used, and only if it has the form of a work's key; its data are never
-loaded, its function is never looked up, its callbacks are never called. Whatever else somebody puts
-into our queues is counted and dropped.
+Only a job's id is used, and only if it has the form of a work's key: its data is never loaded, its
+function never looked up, its callbacks never called. Other entries in the queues are counted and
+dropped.
 """
 
 import re
@@ -47,8 +47,10 @@ class QueueWorker(BaseWorker):
         self._ours = ours
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        """Ours is in the record; the job has done its duty by ringing."""
-        self.set_state(WorkerStatus.BUSY)  # from here a signal asks, and does not interrupt
+        """Run the work whose key is the job's id; all else about the work is in the database."""
+        self.set_state(
+            WorkerStatus.BUSY
+        )  # from here on, a signal asks to stop and does not interrupt
         identity = job.id
         job.delete(remove_from_queue=False)
         if not _KEY.fullmatch(identity):
@@ -64,10 +66,12 @@ class QueueWorker(BaseWorker):
 
 
 def serve(role: str, settings: Settings) -> None:
-    """Works until SIGTERM or SIGINT."""
+    """Run a worker until SIGTERM or SIGINT."""
     engine = database.connect(settings.database)
     database.check_at_head(engine)
-    connection = queueing.connect(settings.redis, timeout=30)  # RQ waits on it for work
+    connection = queueing.connect(
+        settings.redis, timeout=30
+    )  # RQ waits on this connection for work
     queueing.check(connection)
     workplace = Workplace(open_blobs(settings.blob_url, settings.home), settings.home / "attempts")
     workplace.sweep()
@@ -89,7 +93,7 @@ def serve(role: str, settings: Settings) -> None:
 
 
 def _child_settings(settings: Settings) -> dict[str, str]:
-    """What the warm child needs to know: no URL, no key."""
+    """The warm child's environment: no URLs and no keys."""
     found = {"PRESCORE_DEVICE": settings.device, "PRESCORE_HOME": str(settings.home)}
     if settings.assets is not None:
         found["PRESCORE_ASSETS"] = str(settings.assets)

@@ -1,7 +1,6 @@
-"""Where attempts have their files: inputs are brought here, results taken from here.
+"""The files of attempts: fetches inputs, and stores results.
 
-What an attempt wrote goes with it, however it ended; what a killed worker left behind, the next
-one sweeps.
+An attempt's folder is deleted at its end; folders of killed workers are deleted by the next worker.
 """
 
 import os
@@ -30,19 +29,19 @@ class Workplace:
 
     @contextmanager
     def folder(self) -> Iterator[Path]:
-        """One attempt's own."""
+        """A temporary folder for one attempt."""
         with tempfile.TemporaryDirectory(prefix=_prefix(os.getpid()), dir=self._folder) as name:
             yield Path(name)
 
     def fetch(self, digests: Iterable[str]) -> dict[str, str]:
-        """Digest -> a file with that content, checked."""
+        """Digest -> path of a checked file with that content."""
         return {digest: str(self._blobs.path(digest)) for digest in digests}
 
     def store(self, result: Path) -> str:
         return self._blobs.put_file(result)
 
     def sweep(self) -> None:
-        """Before the first attempt: what workers of this machine left that live no longer."""
+        """Delete the folders of this machine's dead workers; call it before the first attempt."""
         mine = f"{socket.gethostname()}-"
         for left in self._folder.glob(f"{mine}*"):
             pid = int(left.name.removeprefix(mine).split("-")[0])
@@ -55,13 +54,13 @@ def _prefix(pid: int) -> str:
 
 
 def in_background(call: Callable[[], T]) -> Future[T]:
-    """In a thread that keeps no process alive."""
+    """Run `call` in a daemon thread."""
     future: Future[T] = Future()
 
     def run() -> None:
         try:
             future.set_result(call())
-        except BaseException as error:  # noqa: BLE001  told to who waits
+        except BaseException as error:  # noqa: BLE001  raised where the result is awaited
             future.set_exception(error)
 
     Thread(target=run, daemon=True).start()

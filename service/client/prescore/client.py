@@ -220,7 +220,7 @@ class Client:
         return self._get(PregenScores, f"{_evaluation(id)}/pregen").scores
 
     def captions(self, id: str) -> Iterator[Caption]:
-        """Every image's caption with its own scores."""
+        """Each image's caption with its own scores."""
         return paging.items(self._transport, Caption, f"{_evaluation(id)}/captions")
 
     def captions_csv(self, id: str) -> str:
@@ -313,7 +313,7 @@ def _captions(given: Iterable[Mapping[str, Any]] | None) -> list[dict[str, str]]
 
 
 def _names(field: str, names: str | Sequence[str] | None) -> str | list[str] | None:
-    if isinstance(names, str) and names != "all":  # a text is a sequence of letters
+    if isinstance(names, str) and names != "all":  # a str is a Sequence[str] too
         raise InvalidArgument(f"{field}: expected a list of names, found the text {names!r:.60}")
     return names if names is None or isinstance(names, str) else list(names)
 

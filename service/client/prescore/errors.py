@@ -13,7 +13,7 @@ pickled, since training programs send them between processes.
 
 from prescore.models import FieldError, Problem, Run
 
-_SHOWN = 20  # pointers in a message; all of them are in `errors`
+_SHOWN = 20  # places that a message shows; all are in `errors`
 
 
 class PrescoreClientError(Exception):

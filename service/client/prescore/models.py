@@ -37,7 +37,7 @@ class Answer(BaseModel):
 
 
 class FieldError(Answer):
-    pointer: str = ""  # a JSON pointer into what was sent
+    pointer: str = ""  # a JSON pointer into the request
     detail: str = ""
 
 
@@ -110,7 +110,7 @@ class GateScore(Answer):
     value: float | None = None
     interval: tuple[float, float] | None = None
     baseline: float | None = None
-    evaluation: str | None = None  # the baseline's
+    evaluation: str | None = None  # the id of the baseline's evaluation
     difference: float | None = None
     p: float | None = None
     minimum_detectable: float | None = None
@@ -124,7 +124,7 @@ class Gate(Answer):
 
 
 class Run(Answer):
-    """A named set of works."""
+    """A run: a named set of works, with a status."""
 
     id: str
     status: str
@@ -194,7 +194,7 @@ class CocoResults(RootModel[list[dict[str, Any]]]):
 
 class Token(Answer):
     word: str
-    logp: float | None = None  # None: the model gives it no probability at all
+    logp: float | None = None  # None: its probability is 0
     rank: int | None = None
     top: str | tuple[str, ...] | None = None
     top_logp: float | tuple[float, ...] | None = None

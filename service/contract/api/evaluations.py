@@ -82,7 +82,7 @@ class ForecastOut(BaseModel):
 
 
 class NoForecastOut(BaseModel):
-    """No post-gen score can be forecast."""
+    """Why no post-gen score can be forecast."""
 
     none_because: str
     metrics: dict[str, ForecastOut] = Field(

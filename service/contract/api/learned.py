@@ -49,7 +49,7 @@ class CaptionerIn(Strict):
 
 
 class RatedIn(Strict):
-    """A caption that people rated."""
+    """A caption with people's ratings."""
 
     image: str = Field(max_length=500, description="The name of the image.")
     candidate: str = Field(max_length=10_000)

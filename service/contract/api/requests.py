@@ -43,7 +43,7 @@ class CaptionIn(Strict):
 
 
 class Decoding(Strict):
-    """How captions are decoded from a checkpoint."""
+    """How to decode captions from a checkpoint."""
 
     beam: Whole = Field(
         default=3, ge=1, le=100, description="The beam's width; 1 is greedy decoding."

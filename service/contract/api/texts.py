@@ -20,7 +20,7 @@ from service.contract.gates import gates
 from service.contract.metrics import catalogue, families, tokenizers
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
-_NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps no text with a NUL
+_NO_NUL = r"^[^\x00]*$"  # PostgreSQL refuses texts with a NUL
 
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 DATASET = f"^{_NAME}$"
@@ -87,7 +87,7 @@ Labels = Annotated[
 # The prefix of each kind of run's ids.
 EVALUATION, COMPARISON, PROBES, LEARNED, STUDY = "ev", "cp", "pb", "ln", "st"
 _IN_ID = "[A-Za-z0-9_-]{1,37}"
-RUN_ID = re.compile(f"[a-z]{{2}}_{_IN_ID}")  # of any kind
+RUN_ID = re.compile(f"[a-z]{{2}}_{_IN_ID}")  # of any kind of run
 
 
 def run_id(prefix: str) -> str:
@@ -164,7 +164,7 @@ def _score() -> dict[str, Any]:
 
 
 def _schema(more: Callable[[], dict[str, Any]]) -> Any:
-    """What a schema says of a text, by tables as they are when it is asked for."""
+    """A Field whose JSON schema gets `more()`, called each time that the schema is made."""
     return Field(json_schema_extra=lambda schema: schema.update(more()))
 
 
@@ -174,8 +174,8 @@ ScoreName = Annotated[str, _schema(_score)]
 
 @dataclass(frozen=True)
 class OneOf:
-    """A text that names a row of a table, as it is when somebody asks. What is none is refused as
-    pydantic refuses what is none of a Literal.
+    """A text that is one of `names()`, called at each check. Other texts get pydantic's error for a
+    Literal.
     """
 
     names: Callable[[], Sequence[str]]

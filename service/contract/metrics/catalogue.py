@@ -35,7 +35,7 @@ AGGREGATES: Mapping[str, str] = {
 }
 JOIN = "join"
 ALIASES: Mapping[str, str] = {"perplexity": "geomean_join_pplx_none"}
-GROUPS: Mapping[str, tuple[str, ...]] = View(  # families that are asked for by one name
+GROUPS: Mapping[str, tuple[str, ...]] = View(  # families that one name requests
     lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}, FAMILIES
 )
 LEARNED = "nneval"
@@ -48,9 +48,7 @@ HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_fil
 class MetricSpec:
     name: str
     family: Stage
-    higher_is_better: (
-        bool | None
-    )  # None: neither direction (a caption's length, a product of all hits)
+    higher_is_better: bool | None  # None: neither (a caption's length, a product of all hits)
     range: tuple[float, float]
     definition: str
     needs: tuple[str, ...]

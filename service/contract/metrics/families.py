@@ -1,9 +1,9 @@
 """One row for every family of metrics of captions: the metrics that one work computes together.
 
-A row states every fact that anybody needs to know of a family. What can be asked for, how it is
-planned, in which queue it waits, what a worker brings for it, who may probe, judge or study it: all
-of that follows from here. How it is computed stands under the same name in
-`workers.metrics.postgen.FAMILIES`. A new family is a row here, an entry there, and a module.
+A row has all facts of a family: its metrics, what it needs, its queue, and whether it is probed,
+judged, studied or estimated. Requests, plans and workers follow from it. The code that computes a
+family is under the same name in `workers.metrics.postgen.FAMILIES`. A new family is a row here, an
+entry there, and a module.
 """
 
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ from typing import Literal
 
 INFINITY = float("inf")
 
-# What a family is computed with, beside captions:
+# What a family needs besides captions:
 #   references  people's captions of the same images, as tokens
 #   tuples      the scene graphs that a parser finds in captions and references
-#   vectors     word vectors, which the users bring
-#   encoder     a language model, and people's captions embedded by it
+#   vectors     word vectors, which users register
+#   encoder     a language model, and references embedded by it
 #   model       a trained metric, with all that its features need
 #   training    the captions of the training split, where the dataset has one
 Need = Literal["references", "tuples", "vectors", "encoder", "model", "training"]
@@ -24,41 +24,41 @@ Need = Literal["references", "tuples", "vectors", "encoder", "model", "training"
 
 @dataclass(frozen=True)
 class Metric:
-    """`higher_is_better` is None where neither is, as of a caption's length."""
+    """`higher_is_better`: None where no direction is better, as for a caption's length."""
 
     name: str
     definition: str
     highest: float = 1.0
     lowest: float = 0.0
     higher_is_better: bool | None = True
-    is_feature: bool = False  # a learned metric can look at it
+    is_feature: bool = False  # a learned metric can use it as a feature
 
 
 @dataclass(frozen=True)
 class Family:
     """`version` counts changes of the code that change results; it is part of every key.
 
-    `made_of` names other families, whose scores of the same captions are joined to this one's; its
-    statistics have their names.
+    `made_of` names other families, whose scores of the same captions are joined to this family's
+    scores; its statistics have their names.
     """
 
     metrics: tuple[Metric, ...]
     version: int
     needs: tuple[Need, ...] = ("references",)
     made_of: tuple[str, ...] = ()
-    reads: Literal["tokens", "texts"] = "tokens"  # captions as a tokeniser or as people wrote them
-    queue: Literal["metrics", "parsing"] = "metrics"  # parsing: what may take long
+    reads: Literal["tokens", "texts"] = "tokens"  # captions as tokens, or as written
+    queue: Literal["metrics", "parsing"] = "metrics"  # parsing: works that may take long
     seconds: int = 900  # the longest that one attempt may take
-    is_group: bool = False  # its name asks for all its metrics
+    is_group: bool = False  # the family's name requests all its metrics
     is_usual: bool = False  # computed where a request names no metrics
-    is_counted: bool = False  # a score of counts that are added up; others are of means
-    is_weighted: bool = False  # by document frequencies: a part of a split may be on its own scale
-    compares: bool = True  # captions with references; else it describes captions
+    is_counted: bool = False  # scores come from summed counts, others from means
+    is_weighted: bool = False  # weighted by document frequencies, of the split or of a part
+    compares: bool = True  # compares captions with references; else describes captions
     is_probed: bool = True
-    is_judged: bool = True  # held against people's ratings of single captions
-    is_studied: bool = True  # held against pre-gen scores
-    is_searched: bool = False  # there is an exact search for the sentence that it rewards most
-    estimated: int | None = None  # while captions are decoded: its place among those that are
+    is_judged: bool = True  # compared with people's ratings of single captions
+    is_studied: bool = True  # correlated with pre-gen scores
+    is_searched: bool = False  # the sentence with the highest score can be searched exactly
+    estimated: int | None = None  # its place in the order of families estimated during decoding
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def _word_movers(name: str, vectors: str, *, is_feature: bool = False) -> tuple[
 
 
 def _described(name: str, definition: str, highest: float = 1.0) -> Metric:
-    """What captions are like, which is neither good nor bad."""
+    """A metric that describes captions, with no better direction."""
     return Metric(name, definition, highest, higher_is_better=None)
 
 
@@ -203,7 +203,7 @@ FAMILIES: dict[str, Family] = {
                 "bertscore",
                 "The mean over captions of the F-measure of a greedy matching, by cosine, of "
                 "their words' vectors in a language model with those of the best reference.",
-                lowest=-INFINITY,  # where a baseline is 0
+                lowest=-INFINITY,  # where a baseline is rescaled to 0
             ),
         ),
         version=1,
@@ -220,7 +220,7 @@ FAMILIES: dict[str, Family] = {
                 "over other metrics' scores of it. The signature names the model.",
             ),
         ),
-        version=1,  # the shipped model is code, too
+        version=1,  # also changes with the shipped model
         needs=("references", "model"),
         seconds=1800,
     ),
@@ -254,31 +254,31 @@ FAMILIES: dict[str, Family] = {
         compares=False,
         is_probed=False,
         is_judged=False,
-        is_studied=False,  # a count of a whole, not of its parts
+        is_studied=False,  # it is of all captions together, not of parts
     ),
 }
 
 
 def kind_of(work: str) -> str:
-    """A work is called as its family is; where a model is named, with it."""
+    """The kind of a metric's work: its name without the model (`nneval@…` is `nneval`)."""
     return work.partition("@")[0]
 
 
 def parts_of(work: str) -> tuple[str, ...]:
-    """The families that it is made of."""
+    """The families whose scores a work joins; empty for most."""
     row = FAMILIES.get(kind_of(work))
     return () if row is None else row.made_of
 
 
 def needs(work: str) -> tuple[Need, ...]:
-    """Of a family and of those that it is made of, each once."""
+    """What a family needs, with the needs of the families that it joins, each once."""
     row = FAMILIES.get(kind_of(work))
     own = () if row is None else row.needs
     return tuple(dict.fromkeys([*own, *(need for part in parts_of(work) for need in needs(part))]))
 
 
 def usual() -> list[str]:
-    """What is computed where a request names no metrics."""
+    """The families computed where a request names no metrics."""
     return [name for name, row in FAMILIES.items() if row.is_usual]
 
 
@@ -289,12 +289,12 @@ def estimated() -> list[str]:
 
 
 def searched() -> list[str]:
-    """The metrics for which the sentence is found that they reward most."""
+    """The metrics for which the sentence with the highest score can be searched."""
     return [name for row in FAMILIES.values() if row.is_searched for name in row.names]
 
 
 def features() -> dict[str, str]:
-    """The metrics that a learned one can look at, and their families."""
+    """The metrics that a learned metric can use as features, with their families."""
     return {
         metric.name: family
         for family, row in FAMILIES.items()
@@ -304,11 +304,11 @@ def features() -> dict[str, str]:
 
 
 def with_features(names: Iterable[str]) -> list[str]:
-    """The families of these features, each once; what is none is left aside."""
+    """The families of these features, each once; other names are ignored."""
     known = features()
     return list(dict.fromkeys(known[name] for name in names if name in known))
 
 
 def usual_features() -> list[str]:
-    """Those that need nothing but captions."""
+    """The features that need no assets."""
     return [name for name, family in features().items() if needs(family) == ("references",)]

@@ -1,7 +1,7 @@
 """One row for every tokeniser of captions and references.
 
-Its function stands under the same name in `workers.metrics.tokens.TOKENIZERS`. How a captioner's
-own words are made is another question: `service.contract.formats.words`.
+The function is under the same name in `workers.metrics.tokens.TOKENIZERS`. Tokenisers of captioners
+(how references become a model's words) are in `service.contract.formats.words`.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ USUAL = "ptb"
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """`signature` is what scores name it by. Probes accept every tokeniser."""
+    """`signature`: its name in the signatures of scores. Probes accept every tokeniser."""
 
     signature: str
-    is_scored: bool = True  # evaluations accept it, and trainings of metrics
+    is_scored: bool = True  # evaluations and trainings of metrics accept it
 
 
 TOKENIZERS: dict[str, Tokenizer] = {

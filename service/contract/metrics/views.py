@@ -1,4 +1,4 @@
-"""Tables that follow from other tables."""
+"""Tables that are derived from other tables."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -7,8 +7,9 @@ T = TypeVar("T")
 
 
 class View(Mapping[str, T]):
-    """What `make` gives of the rows that `tables` have when somebody asks: one that is added there
-    is here at once. It is made anew where they have changed, which takes 1 µs to see.
+    """The mapping that `make` returns, computed again whenever a row of `tables` has changed.
+
+    So a row that is added to a table is here at once. The check takes 1 µs.
     """
 
     def __init__(self, make: Callable[[], Mapping[str, T]], *tables: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ def _model(digits: str, known: Iterable[str], name: str, pointer: str) -> str:
         detail = f"{name:.100} may be any of {', '.join(found)}: give more digits"
     else:
         there = ", ".join(map(catalogue.learned, every)) or "none"
-        detail = f"found no model of {name:.100}; the learned metrics here are: {there}"
+        detail = f"there is no model of {name:.100} here; of learned metrics there are: {there}"
     raise UnknownMetric(detail, pointer=pointer)
 
 
@@ -58,7 +58,7 @@ def wanted(
     split: str,
     models: Mapping[str, str] | None = None,
 ) -> Wanted:
-    """`bertscore` says how families that compare embeddings weigh and scale."""
+    """The works to plan with this machine's assets; `bertscore`: parameters of such families."""
     own = _parameters(works, places)
     for work in own:
         if "encoder" in families.needs(work):
@@ -99,6 +99,6 @@ def probing(
 
 
 def _parameters(works: Sequence[str], places: Places) -> dict[str, dict[str, Any]]:
-    """Of these and of what they are made of."""
+    """The assets' digests of these works and of the families that they join."""
     each = dict.fromkeys([*works, *(part for work in works for part in families.parts_of(work))])
     return {work: assets.parameters(work, places) for work in each}

@@ -22,15 +22,17 @@ from service.contract.metrics.families import FAMILIES, Need
 from service.contract.settings import Settings
 
 REGISTER = "registered.json"
-_ONE_OF: frozenset[Need] = frozenset({"encoder"})  # one of the assets for it is enough
-_SHIPPED: frozenset[Need] = frozenset({"model"})  # one is there: an asset stands in for it
+_ONE_OF: frozenset[Need] = frozenset({"encoder"})  # needs that one of several assets meets
+_SHIPPED: frozenset[Need] = frozenset(
+    {"model"}
+)  # needs met by a shipped file, which an asset may replace
 
 
 @dataclass(frozen=True)
 class Asset:
-    """`need` is what families of metrics have it for. `names` are the files (or the folder) that it
-    may be, the first as we keep it. With `member`, they are archives, and `sha256` and `bytes` are
-    those of that member. None: the users' own.
+    """`need`: what families need it for. `names`: accepted names of the file or folder; the first
+    one is used for new files. With `member`, the files are archives, and `sha256` and `bytes` are
+    those of that member. No `sha256`: a user's own file.
     """
 
     name: str
@@ -188,7 +190,7 @@ def parameters(family: str, places: Places) -> dict[str, Any]:
         if need == "encoder":
             model = _found(lambda: encoder(places))
             found |= {"encoder": model and model.sha256, "layer": model and model.layer}
-        elif need == "model" and model_of(family) is None:  # else it is an input of the work
+        elif need == "model" and model_of(family) is None:  # a named model is an input of the work
             own = here("learned", places)
             found |= {"model": own and own.sha256, "vectors": _vectors(places) if own else None}
         elif need in ("model", "vectors"):
@@ -197,7 +199,7 @@ def parameters(family: str, places: Places) -> dict[str, Any]:
 
 
 def of_features(names: Iterable[str], places: Places) -> dict[str, Any]:
-    """The same for the features of a learned metric."""
+    """The digests of the assets that a learned metric's features use here."""
     found: dict[str, Any] = {}
     for family in families.with_features(names):
         found |= parameters(family, places)

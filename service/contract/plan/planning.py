@@ -190,11 +190,11 @@ def plan_learned(
             inputs[f"trained on {place}"] = captioner.trained_on[0]
     if ratings is not None:
         inputs["ratings"] = ratings
-    told = [
+    shown = [
         {"name": each.name, "trained_on": each.trained_on and each.trained_on[1]}
         for each in captioners
     ]
-    parameters = {"split": split, "captioners": told, **recipe}
+    parameters = {"split": split, "captioners": shown, **recipe}
     return Plan({"model": Work("learned", inputs, parameters)})
 
 
@@ -212,7 +212,7 @@ class _Postgen:
     wanted: Wanted
 
     def named(self) -> dict[str, Work]:
-        """What all families share first; what waits for a parser last."""
+        """The works by name: references first, families that need a parser last."""
         wanted = self.wanted.families
         named: dict[str, Work] = {}
         if any("references" in families.needs(family) for family in wanted):
@@ -222,7 +222,7 @@ class _Postgen:
         return named
 
     def _add(self, family: str, named: dict[str, Work]) -> None:
-        """A family's work, behind all that it needs."""
+        """Add a family's work to `named`, after all that it needs."""
         if family in named:
             return
         row = FAMILIES[kind_of(family)]
@@ -242,12 +242,12 @@ class _Postgen:
         own = dict(self.wanted.own.get(family, {}))
         if row.is_weighted and self.wanted.idf != "dataset":
             own["idf"] = self.wanted.idf
-        if row.reads == "tokens" and "references" not in row.needs:  # which say by which tokeniser
+        if row.reads == "tokens" and "references" not in row.needs:  # references have the tokeniser
             own["tokenizer"] = self.wanted.tokenizer
         return own
 
     def _prepared(self, need: Need, family: str) -> dict[str, Work]:
-        """The works that bring what a family needs. What the machine has is no work."""
+        """The works that compute a need of a family; empty where the machine has it as an asset."""
         match need:
             case "references":
                 asked = self._tokens(self.split)

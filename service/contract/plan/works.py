@@ -42,7 +42,7 @@ class Kind:
     opens: bool = False
 
 
-OTHERS: dict[str, Kind] = {  # that are no family of metrics
+OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
     kind.name: kind
     for kind in (
         Kind("prefix", "inference-now", version=1, seconds=300),

@@ -44,5 +44,5 @@ def readyz(service: Service) -> HealthOut:
     response_class=PlainTextResponse,
 )
 def metrics(service: Service) -> Response:
-    """In Prometheus's text format; the metrics of captions are under `/v1/metrics`."""
+    """The service's numbers in Prometheus's text format; metrics of captions: `/v1/metrics`."""
     return Response(generate_latest(service.telemetry.registry), media_type=CONTENT_TYPE_LATEST)

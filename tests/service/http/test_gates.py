@@ -196,7 +196,7 @@ def test_a_part_of_a_split_has_no_comparison_with_the_whole(service):
     past = _evaluated(service, GOOD, "bleu_4 > 0")
     found = _evaluated(service, GOOD[:9], gate, baseline=past["id"], subset=True)
     assert found["verdict"] == "not_comparable"
-    assert "answers other images" in found["gates"][0]["detail"]
+    assert "has captions of other images" in found["gates"][0]["detail"]
     part = _evaluated(service, GOOD[:9], "bleu_4 > 0", subset=True)
     found = _evaluated(service, BAD[:9], gate, baseline=part["id"], subset=True)
     assert found["verdict"] == "failed"

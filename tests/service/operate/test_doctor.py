@@ -79,7 +79,7 @@ def test_where_all_is_well_everything_is_found(fleet):
     odd = {name for name, row in rows.items() if row["status"] != "ok"}
     assert lacking <= odd <= lacking | {"memory", "home"}
     assert re.search(r"at revision (\d+), this version's is \1$", rows["record"]["found"])
-    assert "objects come and go" in rows["blobs"]["found"]
+    assert "objects can be written, read and deleted" in rows["blobs"]["found"]
     assert f"{fleet.url}: ready, version" in rows["service"]["found"]
     assert "models run on" in rows["devices"]["found"]
     assert "stanford-corenlp-3.4.1.jar, meteor-1.5.jar" in rows["jars"]["found"]
@@ -117,7 +117,7 @@ def test_an_engine_that_crashes_is_a_row(tmp_path, ill):
     result = _doctor("--home", tmp_path, **ill(torch="import os; os.abort()"))
     assert result.returncode == 1
     assert "its process ended with -6" in " ".join(result.stdout.split())
-    assert "`prescore serve` does not work here: mind engine." in result.stdout
+    assert "`prescore serve` does not work here: see engine." in result.stdout
 
 
 def test_a_package_that_is_missing_is_a_row(tmp_path, ill):
@@ -292,7 +292,7 @@ def test_a_blob_store_on_two_file_systems_is_unavailable(tmp_path):
         (found,) = _probe("blobs", tmp_path)
     assert (found.status, found.needed) == ("unavailable", True)
     assert "cross-device" in found.found
-    assert "one file system" in found.advice
+    assert "on the same file system" in found.advice
 
 
 def test_a_bucket_is_asked_with_an_object_that_goes_again(tmp_path, monkeypatch, s3_server):
@@ -300,7 +300,7 @@ def test_a_bucket_is_asked_with_an_object_that_goes_again(tmp_path, monkeypatch,
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     (found,) = _probe("blobs", tmp_path / "home", blob_url=url)
-    assert (found.status, found.found) == ("ok", f"{url}: objects come and go")
+    assert (found.status, found.found) == ("ok", f"{url}: objects can be written, read and deleted")
     assert not list(open_blobs(url, tmp_path / "copies").old(before=float("inf")))
     assert not (tmp_path / "home").exists()
 
@@ -318,7 +318,7 @@ def test_a_bucket_that_nobody_answers_for_is_told_without_its_key(tmp_path, monk
 def test_a_service_that_is_not_there_is_no_reason_to_fail(tmp_path):
     (found,) = _probe("service", tmp_path)
     assert (found.status, found.needed) == ("unavailable", False)
-    assert "nobody answers at http://127.0.0.1:9" in found.found
+    assert "no answer from http://127.0.0.1:9" in found.found
 
 
 def test_something_else_at_the_services_address_is_told(tmp_path):

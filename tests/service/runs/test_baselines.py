@@ -167,5 +167,5 @@ def test_a_part_of_a_split_compares_with_the_same_part_alone(records, blobs):
     assert _find(records, blobs, "best")["evaluation"] == whole
     assert _find(records, blobs, "branch=main", images=range(3))["evaluation"] == part
     assert _find(records, blobs, part) == {
-        "none_because": f"{part} answers other images of the split"
+        "none_because": f"{part} has captions of other images of the split"
     }

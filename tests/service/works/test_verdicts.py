@@ -74,7 +74,7 @@ def test_an_alias_is_the_metric_that_it_stands_for():
         ([_row("cider_d", "unavailable", error="no jar")], "is unavailable: no jar"),
         ([_row("cider_d", "canceled")], "the work cider_d is canceled"),
         ([_scored(float("inf"))], "infinite or undefined"),
-        ([_row("cider_d", summary={"scores": {}, "signature": {}})], "there is none"),
+        ([_row("cider_d", summary={"scores": {}, "signature": {}})], "it has no value"),
         ([], "it is not computed"),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_drop_is_judged_by_its_comparison():
         (_row("comparison_cider_d_1", "failed", error="killed"), PAST, "is failed: killed"),
         (_compared(difference=None, p=None, minimum_detectable=None), PAST, "infinite"),
         (_compared(difference=-0.03, p=None, minimum_detectable=None), PAST, "cannot be tested"),
-        (_scored(0.37), {**PAST, "comparison": None}, "no scores of their own any more"),
+        (_scored(0.37), {**PAST, "comparison": None}, "no longer stored"),
     ],
 )
 def test_a_comparison_that_says_nothing_leaves_its_gate_undecided(row, past, detail):

@@ -120,7 +120,7 @@ def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):
         (
             ("--probes", "human", "--metrics", "nneval@0123456789ab"),
             1,
-            "it names a model; nneval is",
+            "since it names a model; use nneval",
         ),
         (("--probes", "human", "--captions", "nowhere.json"), 1, "cannot be read"),
     ],

@@ -123,7 +123,7 @@ def test_what_is_missing_is_told_and_the_rest_studied(folder, monkeypatch, tmp_p
     ("arguments", "code", "said"),
     [
         ([], 2, "Missing argument"),
-        (["0.safetensors"], 2, "checkpoints are tried on a --dataset"),
+        (["0.safetensors"], 2, "checkpoints need a --dataset to be scored on"),
         (["none.safetensors", "--dataset", "data"], 1, "expected a checkpoint, found no file at"),
         (["none.tsv"], 1, "none.tsv cannot be read"),
         (["0.safetensors", "--dataset", "data", "--metrics", "words_used"], 1, "found words_used"),
@@ -145,4 +145,4 @@ def test_when_no_checkpoint_can_be_tried_there_is_nothing_to_study(folder, monke
     done = _study(folder, monkeypatch, *given)
     assert done.exit_code == 1
     assert "bad.safetensors: " in done.stderr
-    assert "there is nothing to study" in done.stderr
+    assert "found nothing to study" in done.stderr

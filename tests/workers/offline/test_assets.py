@@ -120,7 +120,7 @@ def test_what_a_repository_gives_must_be_the_pinned_file(places, repository, tmp
 def test_a_repository_that_has_it_not_is_an_error_that_names_the_address(places, repository):
     with pytest.raises(
         AssetRefused,
-        match=r"parser-1\.0\.jar cannot be had: HTTP Error 404",
+        match=r"parser-1\.0\.jar cannot be downloaded: HTTP Error 404",
     ):
         assets.fetch(registry.ASSETS["code"], f"{repository}/empty", places)
     with pytest.raises(InvalidSetting, match="PRESCORE_MAVEN_URL"):
@@ -162,7 +162,7 @@ def test_a_model_stays_where_it_lies_and_must_stay_as_it_is(places, tmp_path):
     with pytest.raises(MetricUnavailable, match="has changed since it was registered"):
         registry.locate("encoder", places)
     folder.rename(tmp_path / "elsewhere")
-    with pytest.raises(MetricUnavailable, match="is gone"):
+    with pytest.raises(MetricUnavailable, match="does not exist"):
         registry.locate("encoder", places)
     assert registry.parameters("bertscore", places) == {"encoder": None, "layer": None}
 

@@ -1,4 +1,4 @@
-"""Captioners: one architecture a file, one small protocol for all."""
+"""Captioners: a file for each architecture, and one protocol for all."""
 
 from collections.abc import Mapping
 

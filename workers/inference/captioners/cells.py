@@ -1,4 +1,4 @@
-"""The two recurrent cells. A state is (n, width): h first, then what else the cell keeps."""
+"""The two recurrent cells. A state is (n, width): h, then for an LSTM its second state."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ Tensors = Mapping[str, Tensor]
 
 
 class Gru:
-    """The classic one: the reset gate is applied before the matrix product, one bias a gate."""
+    """The classic GRU: the reset gate is applied before the matrix product; one bias per gate."""
 
     def __init__(self, tensors: Tensors, inputs: int) -> None:
         gates, candidate = tensors["gates.weight"], tensors["candidate.weight"]
@@ -34,7 +34,7 @@ class Gru:
 
 
 class Lstm:
-    """Gates in the order input, forget, candidate, output; the second state starts at zero."""
+    """An LSTM: gates in the order input, forget, candidate, output; second state starts at zero."""
 
     def __init__(self, tensors: Tensors, inputs: int) -> None:
         gates = tensors["gates.weight"]

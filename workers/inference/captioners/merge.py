@@ -1,4 +1,4 @@
-"""`merge`: the image never enters the RNN; it stands before the RNN's output at the softmax."""
+"""`merge`: the image does not enter the RNN; the softmax layer reads image and RNN output."""
 
 import torch
 from torch import Tensor

@@ -7,7 +7,7 @@ from workers.inference.captioners.recurrent import Recurrent
 
 class Par(Recurrent):
     def look(self, features: Tensor) -> Tensor:
-        """The image's share of the cell's input: the same at every word, so computed once."""
+        """The image's part of the cell's input, computed once, since it is equal for every word."""
         image = self._image(features)
         return image @ self.cell.input_weight[: image.shape[1]]
 

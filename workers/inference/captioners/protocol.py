@@ -1,4 +1,4 @@
-"""What the engine asks of a captioner; nothing else of it is known outside this folder."""
+"""The protocol of a captioner: all that code outside this folder uses."""
 
 from typing import Any, Protocol
 
@@ -8,33 +8,33 @@ from service.contract.formats.checkpoint_header import Description
 from workers.inference.packing import Packed
 from workers.inference.products import Product
 
-State = Any  # whatever the captioner keeps between two words, one row for each hypothesis
+State = Any  # the captioner's state between two words, a row for each hypothesis
 
 
 class Captioner(Protocol):
     description: Description
-    output: Product  # hidden (n, o) -> logits (n, V); apart, so that scoring can go in chunks
+    output: Product  # hidden (n, o) -> logits (n, V); separate, so that scoring can use chunks
 
     def look(self, features: Tensor) -> Tensor:
-        """(N, D) raw features -> (N, ·) the image side, computed once for each image."""
+        """(N, D) raw features -> (N, ·) what later steps need of each image, computed once."""
         ...
 
     def hidden(self, images: Tensor, captions: Packed) -> Tensor:
-        """Teacher forcing: (T, o) what `output` needs to predict each token, in packed order."""
+        """Teacher forcing: (T, o) the input of `output` for each token, in packed order."""
         ...
 
     def begin(self, images: Tensor) -> State:
-        """The state before START; one row for each row of `images`."""
+        """The state before START, with a row for each row of `images`."""
         ...
 
     def step(self, state: State, words: Tensor, images: Tensor) -> tuple[Tensor, State]:
-        """Reads one word in each row: (n, o) hidden, and the state after it."""
+        """Read one word in each row: (n, o) hidden, and the state after the word."""
         ...
 
     def select(self, state: State, rows: Tensor) -> State:
-        """The state of these rows; a row may be taken twice."""
+        """The state of these rows; a row may occur twice."""
         ...
 
     def exact(self) -> "Captioner":
-        """The same captioner in float64, for `look` and `hidden` alone."""
+        """The captioner in float64, for `look` and `hidden` only."""
         ...

@@ -1,4 +1,4 @@
-"""What the four architectures share: an RNN over word embeddings, and a softmax layer."""
+"""The base of the four architectures: an RNN over word embeddings, and a softmax layer."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -17,7 +17,7 @@ MAX_TABLE_BYTES = 256_000_000  # 10,000 words of an LSTM of 512 take 82 MB
 
 @dataclass(frozen=True)
 class Dropout:
-    """Shares dropped in training: of the image vector, the embedding, the RNN's output."""
+    """Dropout rates in training: of the image vector, the embedding, the RNN's output."""
 
     image: float
     embedding: float
@@ -25,7 +25,7 @@ class Dropout:
 
 
 class Recurrent:
-    """Base of `init`, `pre`, `par` and `merge`; each says what becomes of the image."""
+    """Base of `init`, `pre`, `par` and `merge`, which differ in where the image enters."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Recurrent:
         return state[rows]
 
     def exact(self) -> Self:
-        """Words and softmax layer, the large parts, stay shared in float32: their values are."""
+        """The captioner in float64; the large tensors stay shared in float32, which is exact."""
         if self._exact is not None:
             return self._exact
         shared = ("embedding.weight", "output.weight", "output.bias")
@@ -85,15 +85,15 @@ class Recurrent:
             self.description, {name: tensor.to(device) for name, tensor in self.tensors.items()}
         )
 
-    def _read(self, words: Tensor, images: Tensor) -> Tensor:  # noqa: ARG002  par looks at it
-        """What the cell reads at these words: embedding times input weight, plus bias."""
+    def _read(self, words: Tensor, images: Tensor) -> Tensor:  # noqa: ARG002  `par` uses it
+        """The cell's input for these words: embedding times input weight, plus bias."""
         if self._table is not None:
             return self._table[words]
         embedded = self.tensors["embedding.weight"][words].to(self.cell.input_weight)
         return self._into_cell(self._drop(embedded, "embedding"))
 
-    def _see(self, h: Tensor, images: Tensor) -> Tensor:  # noqa: ARG002  merge looks at it
-        """What the softmax layer sees."""
+    def _see(self, h: Tensor, images: Tensor) -> Tensor:  # noqa: ARG002  `merge` uses it
+        """The input of the softmax layer."""
         return h
 
     def _image(self, features: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ class Recurrent:
         return self.cell.start(self.tensors["initial"].expand(len(images), -1))
 
     def _into_cell(self, x: Tensor) -> Tensor:
-        """The words are the last rows of the input weight; `par` has its image before them."""
+        """`x` times the last rows of the input weight; in `par` the first rows are the image's."""
         return torch.addmm(self.cell.input_bias, x, self.cell.input_weight[-x.shape[1] :])
 
     def _drop(self, x: Tensor, place: str) -> Tensor:
@@ -115,7 +115,7 @@ class Recurrent:
         return functional.dropout(x, getattr(self.dropout, place))
 
     def _word_table(self) -> Tensor | None:
-        """Every word times the input weight, once: it halves the RNN's work for each token."""
+        """Every word's embedding times the input weight, which halves the RNN's work; or None."""
         embedding = self.tensors["embedding.weight"]
         size = embedding.shape[0] * self.cell.input_weight.shape[1] * embedding.element_size()
         trained = embedding.requires_grad or self.dropout is not None

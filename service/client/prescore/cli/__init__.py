@@ -1,1 +1,1 @@
-"""The client's commands: one short file each; `prescore.commands` puts them together."""
+"""The client's commands, a file for each; `prescore.commands` puts them together."""

@@ -23,7 +23,7 @@ DECISIVE = frozenset({"passed", "failed"})
 class Outcome:
     code: int
     gates: tuple[Gate, ...]
-    problem: str = ""  # why there is no verdict, where no gate says it
+    problem: str = ""  # why there is no verdict, if no gate has the reason
     evaluation: Evaluation | None = None
 
     @classmethod
@@ -66,7 +66,7 @@ def _refusal(error: PrescoreClientError) -> int:
     match error:
         case Unreachable() | ServiceError():
             return console.UNREACHABLE
-        case Refused() if error.status in PASSING:  # not before patience was over
+        case Refused() if error.status in PASSING:  # only after `patience` seconds
             return console.UNREACHABLE
         case Refused() | InvalidArgument():
             return console.USAGE

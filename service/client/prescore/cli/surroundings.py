@@ -10,7 +10,7 @@ class System:
 
     commit: str
     branch: tuple[str, ...]
-    run: str  # the same in every job of a run, and when a job is tried again
+    run: str  # equal in every job of a run, and in a repeated job
 
 
 # A pull request is labelled by its number and not by its branch: a branch in somebody's fork may

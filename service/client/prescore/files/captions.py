@@ -9,7 +9,7 @@ from prescore.errors import InvalidArgument
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    """A JSON list of {"image" or "image_id", "caption"}, such as COCO's results."""
+    """Read a JSON list of {"image" or "image_id", "caption"}, such as COCO's results."""
     try:
         items = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

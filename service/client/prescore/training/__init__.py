@@ -1,1 +1,1 @@
-"""A training run whose checkpoints are scored while it goes on."""
+"""Scores the checkpoints of a training run while it goes on."""

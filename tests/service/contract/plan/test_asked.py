@@ -31,5 +31,5 @@ def test_digits_that_begin_two_are_refused_until_they_say_more():
 
 def test_digits_of_no_model_are_refused_with_those_there_are():
     told = _refused("nneval@" + "0" * 12, [THIRD])
-    assert told.endswith(f"here are: nneval@{'f' * 12}")
-    assert _refused("nneval@" + "0" * 12, []).endswith("here are: none")
+    assert told.endswith(f"there are: nneval@{'f' * 12}")
+    assert _refused("nneval@" + "0" * 12, []).endswith("there are: none")

@@ -59,7 +59,7 @@ def test_a_model_is_trained_written_and_described(files, tmp_path):
     assert [" ".join(words) for words in table] == [
         *("all features", "bleu_1", "cider_d", "without bleu_1", "without cider_d")
     ]
-    assert "nobody says what m0 was trained on" in result.stderr
+    assert "it is not known what m0 was trained on" in result.stderr
     inputs = written.about["training"]["inputs"]
     assert {"dataset ours/test", "outputs m0", "ratings"} <= inputs.keys()
     assert str(tmp_path) not in json.dumps(written.about)

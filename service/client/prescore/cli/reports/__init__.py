@@ -35,7 +35,9 @@ class Reports:
 
 
 def tell_github(outcome: Outcome, environment: Mapping[str, str]) -> None:
-    """Annotations go to stderr, which the runner reads as well: stdout may be JSON."""
+    """Write a GitHub workflow's summary, outputs and annotations. Annotations go to stderr, which
+    the runner reads too, since stdout may be JSON.
+    """
     if not environment.get("GITHUB_ACTIONS"):
         return
     for line in github.annotations(outcome):
