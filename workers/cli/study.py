@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from prescore.models import Precision
 from service.contract import settings
 from service.contract.api.requests import Decoding
 from service.contract.errors import RequestRefused
@@ -48,7 +49,14 @@ def study(
         typer.Option(help="Where CIDEr counts documents; stratum: as in the published table."),
     ] = "dataset",
     tokenizer: Tokens = tokenizers.USUAL,
+    precision: Annotated[
+        Precision, typer.Option(help="Precision of pre-gen scores.")
+    ] = Precision.FP32,
     beam: Annotated[int, typer.Option(min=1, max=100, help="Its width; 1 is greedy.")] = 3,
+    length_power: Annotated[
+        float,
+        typer.Option(min=0, max=5, help="Length normalisation; 1 compares means over words."),
+    ] = 0.0,
     top: Annotated[int, typer.Option(min=0, help="So many of the best are printed.")] = 10,
     rows_out: Annotated[
         Path | None, typer.Option("--rows", help="All rows, into a table for the next study.")
@@ -87,7 +95,8 @@ def study(
         if checkpoints:
             if dataset is None:
                 raise typer.BadParameter("checkpoints are tried on a --dataset")
-            asked = Asked(names(metrics), idf, tokenizer, Decoding(beam=beam))
+            decoding = Decoding(beam=beam, length_power=length_power)
+            asked = Asked(names(metrics), idf, tokenizer, decoding, precision.value)
             gathered = _gather(checkpoints, dataset, asked)
             parts, missing = [*parts, *gathered.rows], gathered.missing
         for name, reason in missing.items():

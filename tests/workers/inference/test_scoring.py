@@ -1,3 +1,9 @@
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -95,6 +101,45 @@ def test_bf16_stays_close_in_probability():
     exact = scoring.columns(captioner, features, encoded(references))
     half = scoring.columns(captioner, features, encoded(references), scoring.Options("bf16"))
     assert np.abs(half.logp - exact.logp).max() < 0.05
+
+
+def test_hardware_without_bf16_multiplies_the_same_rounded_numbers(monkeypatch):
+    """As that with it does, but for the order in which float32 adds up."""
+    arrays, features, references = _case("merge", "lstm", words=500)
+    captioner, options = model("merge", "lstm", arrays), scoring.Options("bf16")
+    here = scoring.columns(captioner, features, encoded(references), options)
+    monkeypatch.setattr(scoring, "knows_bf16", lambda device: False)
+    there = scoring.columns(captioner, features, encoded(references), options)
+    exact = scoring.columns(captioner, features, encoded(references))
+    apart = np.abs(here.logp - exact.logp).max()
+    assert apart > 0
+    assert np.abs(here.logp - there.logp).max() < 0.05 * apart
+
+
+_OF_AN_OLD_PROCESSOR = """
+import sys
+sys.path[:0] = sys.argv[1:]
+import test_scoring as tests
+from workers.inference import products
+import torch
+assert not products.knows_bf16(torch.device("cpu"))
+tests.test_rank_0_is_decided_as_in_float64("merge", "gru", "bf16")
+"""
+
+
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="oneDNN's setting is for x86 alone"
+)
+def test_bf16_is_decided_as_in_float64_on_a_processor_that_does_not_know_it():
+    """As oneDNN takes this one for where it is told so."""
+    ours = Path(__file__).parents[2]
+    folders = [Path(__file__).parent, ours, ours / "helpers", ours.parent]
+    subprocess.run(
+        [sys.executable, "-c", _OF_AN_OLD_PROCESSOR, *map(str, folders)],
+        env={**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"},
+        check=True,
+        timeout=120,
+    )
 
 
 @pytest.mark.usefixtures("two_threads")
