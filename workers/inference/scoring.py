@@ -6,7 +6,6 @@ cannot change a batch, and columns are equal to the last bit however they were s
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -36,14 +35,6 @@ class Options:
     precision: Precision = "fp32"
     top: int = 1
     entropy: bool = False
-
-
-def shards(images: int, count: int) -> list[range]:
-    """The images in at most `count` shards of whole blocks."""
-    blocks = -(-images // BLOCK_IMAGES)
-    bounds = [blocks * shard // count * BLOCK_IMAGES for shard in range(count + 1)]
-    parts = [range(start, min(stop, images)) for start, stop in pairwise(bounds)]
-    return [part for part in parts if part]
 
 
 @torch.inference_mode()
