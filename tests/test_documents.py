@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import typer
 import yaml
+from pydantic import BaseModel
 
 from builders import ENCODER, model, tensors
 from client.contract_service import ContractService, score
@@ -361,9 +362,9 @@ def test_everything_that_an_evaluation_may_ask_for_is_documented_with_its_defaul
     documented = {name: row[1] for row in rows for name in spans(row[0])}
     fields = EvaluationIn.model_fields
     assert documented.keys() == fields.keys() - {"checkpoint", "captions", "dataset"}
-    for name in ("postgen", "decoding", "idf", "tokenizer", "subset", "deadline"):
+    for name in ("postgen", "precision", "decoding", "idf", "tokenizer", "subset", "deadline"):
         default = fields[name].default
-        told = default.model_dump() if hasattr(default, "model_dump") else default
+        told = dict(default) if isinstance(default, BaseModel) else default
         assert json.loads(documented[name].strip("`")) == told
 
 

@@ -12,6 +12,7 @@ from service.contract.api.comparisons import ComparedOut
 from service.contract.api.evaluations import EstimateOut, ForecastOut
 from service.contract.api.learned import ModelOut
 from service.contract.api.probes import ProbeRow
+from service.contract.api.requests import Decoding
 from service.contract.api.scores import MetricHealth
 from service.contract.api.studies import LeftOut, RemainingOut
 
@@ -159,7 +160,8 @@ class EvaluationKept(_Kept):
     trust: list[str] = []
     until: Literal["done", "verdict"] = "done"
     subset: bool = False
-    decoding: dict[str, Any] = {}
+    precision: str = "fp32"
+    decoding: Decoding = Decoding()
     tokenizer: str = "ptb"
     idf: str = "dataset"
     bertscore: dict[str, Any] = {}
@@ -169,7 +171,7 @@ class EvaluationKept(_Kept):
 
     def is_computed_as(self, other: "EvaluationKept") -> bool:
         """Whether both requests compute scores in the same way, so that these can be compared."""
-        how = ("decoding", "tokenizer", "idf", "bertscore")
+        how = ("precision", "decoding", "tokenizer", "idf", "bertscore")
         return all(getattr(self, name) == getattr(other, name) for name in how)
 
 

@@ -21,7 +21,6 @@ import prescore
 EPOCHS = 7
 PREFIX, PERPLEXITY, CIDER = "mean_max_normcount_prefix0", "perplexity", "cider_d"
 _WORKERS = (sys.executable, "-m", "workers")
-_READY_SECONDS = 60
 
 
 @dataclass

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -40,7 +40,6 @@ class _Member:
     command: list[str]
     process: "subprocess.Popen[bytes] | None" = None
     restart_at: float = 0.0
-    restarts: int = field(default=0)
 
 
 class Embedded:
@@ -54,7 +53,6 @@ class Embedded:
             update={"redis_url": chosen.redis_url or f"unix://{self._socket}"}
         )
         self._own_redis = chosen.redis_url is None
-        self._address = (host, port)
         self._stopping = False
         self._redis: subprocess.Popen[bytes] | None = None
         self._members = [
@@ -110,7 +108,6 @@ class Embedded:
             if member.process is not None and member.process.poll() is not None:
                 log.error("ended", name=member.name, code=member.process.returncode)
                 member.process = None
-                member.restarts += 1
                 member.restart_at = time.monotonic() + _RESTART_SECONDS
             if member.process is None and time.monotonic() >= member.restart_at:
                 environment, handed = settings.hand_on(self._settings)

@@ -16,6 +16,7 @@ from service.contract.api.captions import (
     ReferenceOut,
     TokenOut,
     TokensOut,
+    TopWord,
 )
 from service.contract.api.evaluations import EvaluationOut
 from service.contract.errors import NotFound
@@ -116,7 +117,8 @@ def captions_coco(parts: Parts, identity: str) -> list[CocoCaption]:
 def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
     """The references of one image, with the model's log-probability and rank of each word."""
     evaluation = evaluations.get(parts, identity)
-    result = base.result_of(parts.records, identity, "columns")
+    found = (base.result_of(parts.records, identity, name) for name in ("tokens", "columns"))
+    result = next(filter(None, found), None)
     if result is None or evaluation.checkpoint is None:
         raise NotFound(f"evaluation {identity} has no columns (yet)")
     pinned = pinned_of(parts, evaluation)
@@ -145,18 +147,36 @@ def _tokens(
     columns: TensorFile, start: int, words: list[str], vocabulary: tuple[str, ...]
 ) -> list[TokenOut]:
     stop = start + len(words)
-    k = columns.header.tensors["top_ids"].shape[1]
     logp, rank = columns.rows("logp", start, stop), columns.rows("rank", start, stop)
-    top, top_logp = columns.rows("top_ids", start, stop), columns.rows("top_logp", start, stop)
+    entropy = (
+        columns.rows("entropy", start, stop) if "entropy" in columns.names else [None] * len(words)
+    )
+    tops = _tops(columns, start, stop, vocabulary)
+    k = len(tops) // len(words)
     return [
         TokenOut(
             word=word,
             logp=finite(logp[at]),
             rank=rank[at],
-            top=_END if top[at * k] == checkpoint_header.EDGE else vocabulary[top[at * k]],
-            top_logp=finite(top_logp[at * k]),
+            top=tops[at * k].word,
+            top_logp=tops[at * k].logp,
+            tops=tops[at * k : (at + 1) * k],
+            entropy=finite(entropy[at]),
         )
         for at, word in enumerate(words)
+    ]
+
+
+def _tops(columns: TensorFile, start: int, stop: int, vocabulary: tuple[str, ...]) -> list[TopWord]:
+    """The model's own words, those of each token laid end to end."""
+    pairs = zip(
+        columns.rows("top_ids", start, stop), columns.rows("top_logp", start, stop), strict=True
+    )
+    return [
+        TopWord(
+            word=_END if word == checkpoint_header.EDGE else vocabulary[word], logp=finite(logp)
+        )
+        for word, logp in pairs
     ]
 
 

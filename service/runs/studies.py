@@ -40,7 +40,8 @@ from service.works.tables import run_works, runs, work_rows
 FEWEST = 3  # models; rank agreement needs so many
 _HEADLINE = frozenset(catalogue.metric(name).name for name in catalogue.HEADLINE)
 _MOST = 200  # the latest evaluations, each with 15 rows
-_OTHERS = ("columns", "captions", "references")
+_COLUMNS = "columns"
+_OTHERS = (_COLUMNS, "captions", "references")
 _STUDY = "study"
 
 
@@ -139,7 +140,9 @@ class Material:
 
 @dataclass(frozen=True)
 class _Finished:
-    """A finished evaluation: its works' results by name, and the signatures of its scores."""
+    """A finished evaluation: its works' results by name, and the signatures of its scores; that of
+    its columns is their precision.
+    """
 
     id: str
     results: Mapping[str, str]
@@ -180,7 +183,7 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
     found: dict[str, list[Any]] = {identity: [] for identity in identities}
     columns = (run_works.c.run_id, run_works.c.name, work_rows.c.result)
     works = (
-        sa.select(*columns, work_rows.c.summary)
+        sa.select(*columns, work_rows.c.summary, work_rows.c.parameters)
         .join(work_rows, work_rows.c.key == run_works.c.work_key)
         .where(
             run_works.c.run_id.in_(identities),
@@ -195,13 +198,19 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
         yield _Finished(
             identity,
             {row.name: row.result for row in rows},
-            {row.name: _signature(row) for row in rows if kind_of(row.name) in FAMILIES},
+            {row.name: _signature(row) for row in rows if kind_of(row.name) in FAMILIES}
+            | {row.name: _precision(row) for row in rows if row.name == _COLUMNS},
         )
 
 
 def _signature(row: Row[Any]) -> str:
     """The signatures of all metrics of a family, as one text."""
     return json.dumps(Scored.model_validate_json(row.summary).signature, sort_keys=True)
+
+
+def _precision(row: Row[Any]) -> str:
+    precision: str = json.loads(row.parameters).get("precision", "fp32")
+    return precision
 
 
 def _is_whole(each: _Finished, left_out: list[LeftOut]) -> bool:
@@ -213,11 +222,14 @@ def _is_whole(each: _Finished, left_out: list[LeftOut]) -> bool:
 
 
 def _alike(whole: Sequence[_Finished], left_out: list[LeftOut]) -> Iterator[_Finished]:
-    """The evaluations with the most frequent signature, of SORTED_BY and of each family."""
+    """The evaluations with the most frequent signature, of SORTED_BY, of columns and of each
+    family.
+    """
     sorted_alike = list(_as_most(whole, SORTED_BY, left_out))
+    sorted_alike = list(_as_most(sorted_alike, _COLUMNS, left_out))
     kept = {each.id: dict(each.results) for each in sorted_alike}
     families = {family for each in sorted_alike for family in each.signatures}
-    for family in sorted(families - {SORTED_BY}):
+    for family in sorted(families - {SORTED_BY, _COLUMNS}):
         having = [each for each in sorted_alike if family in each.signatures]
         alike = {each.id for each in _as_most(having, family, left_out)}
         for each in having:
@@ -236,8 +248,13 @@ def _as_most(
         if each.signatures[family] == usual:
             yield each
         else:
-            metric = None if family == SORTED_BY else family
-            reason = f"its {family} is signed {each.signatures[family]}, most are {usual}"
+            metric = None if family in {SORTED_BY, _COLUMNS} else family
+            told = each.signatures[family]
+            reason = (
+                f"its {family} are of {told}, most are of {usual}"
+                if family == _COLUMNS
+                else f"its {family} is signed {told}, most are {usual}"
+            )
             left_out.append(LeftOut(evaluation=each.id, metric=metric, reason=reason))
 
 

@@ -105,6 +105,8 @@ def _plan(
         pregen=names != [],
         wanted=wanted,
         decoding=request.decoding.model_dump(),
+        precision=request.precision,
+        tokens=None if request.tokens is None else request.tokens.model_dump(),
     )
     return plan, []
 

@@ -6,6 +6,7 @@ import time
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from service.contract.errors import TimedOut, WorkerLost
 from service.works import graph, history, leases
 from service.works.records import Records
 from service.works.tables import runs, work_rows
@@ -24,7 +25,7 @@ def expire_leases(records: Records) -> int:
     )
     with records.reading() as connection:
         rows = connection.execute(query).all()
-    error = {"code": "worker_lost", "detail": "the worker stopped responding"}
+    error = {"code": WorkerLost.code, "detail": "the worker stopped responding"}
     return sum(
         leases.fail(
             records,
@@ -42,7 +43,7 @@ def expire_deadlines(records: Records) -> int:
     query = sa.select(runs.c.id).where(runs.c.finished_at.is_(None), runs.c.deadline < time.time())
     with records.reading() as connection:
         late = connection.execute(query).scalars().all()
-    error = json.dumps({"code": "timeout", "detail": "the evaluation's deadline passed"})
+    error = json.dumps({"code": TimedOut.code, "detail": "the evaluation's deadline passed"})
     for identity in late:
         with records.transaction() as connection:
             unfinished = work_rows.c.status.in_(("waiting", "ready", "running"))

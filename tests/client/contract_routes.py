@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 FIELDS = {
     *("checkpoint", "captions", "dataset", "pregen", "postgen", "tokenizer", "decoding", "subset"),
+    *("precision", "tokens"),
     *("gates", "baseline", "until", "trust", "labels", "deadline"),
 }
 
@@ -357,7 +358,9 @@ class Handler(BaseHTTPRequestHandler):
     def tokens(self):
         self._known()
         token = {"word": "cat", "logp": -0.5, "rank": 0, "top": "cat", "top_logp": -0.5}
-        captions = [{"text": "cat", "tokens": [token, {**token, "logp": None}]}]
+        tops = [{"word": "cat", "logp": -0.5}, {"word": "dog", "logp": -1.5}]
+        more = {**token, "logp": None, "tops": tops, "entropy": 1.25}
+        captions = [{"text": "cat", "tokens": [token, more]}]
         self._json({"image": self.named["image"], "captions": captions})
 
     def metrics(self):

@@ -288,6 +288,7 @@ def test_every_option_arrives(service, gate):
             "meteor",
         ),
         *("--pregen", "none", "--postgen", "spice", "--beam", 5, "--unk", "--tokenizer", "none"),
+        *("--precision", "bf16", "--length-power", 0),
         *("--min-words", 2, "--max-words", 9, "--subset", "--idf", "subset", "--deadline", 60),
         *("--label", "team=a", "--timeout", 0),
     )
@@ -303,7 +304,8 @@ def test_every_option_arrives(service, gate):
         "trust": ["meteor"],
         "pregen": [],
         "postgen": ["spice"],
-        "decoding": {"beam": 5, "min_words": 2, "max_words": 9, "unk": True},
+        "precision": "bf16",
+        "decoding": {"beam": 5, "min_words": 2, "max_words": 9, "unk": True, "length_power": 0},
         "tokenizer": "none",
         "subset": True,
         "deadline": 60,

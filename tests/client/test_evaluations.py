@@ -36,6 +36,8 @@ def test_every_field_of_the_contract_arrives_as_it_was_given(service, client, sh
     fields = {
         "pregen": ["perplexity"],
         "postgen": [],
+        "precision": "fp32",
+        "tokens": {"top": 5, "entropy": True},
         "tokenizer": "none",
         "decoding": {"beam": 5, "unk": True},
         "subset": True,
@@ -229,6 +231,10 @@ def test_the_tokens_of_an_image_whatever_its_name(service, client):
         assert tokens.image == image
     assert tokens.captions[0].tokens[0].word == "cat"
     assert tokens.captions[0].tokens[1].logp is None
+    plain, more = tokens.captions[0].tokens
+    assert (plain.tops, plain.entropy) == ((), None)  # as an older service answers
+    assert [top.word for top in more.tops] == ["cat", "dog"]
+    assert more.entropy == 1.25
 
 
 def test_the_catalogue_is_whole(service, client):

@@ -67,7 +67,12 @@ def _without(value: Any, place: str, pointers: Sequence[str]) -> Any:
     if any(_matches(place, pointer) for pointer in pointers):
         return "may differ"
     if isinstance(value, dict):
-        return {name: _without(each, f"{place}/{name}", pointers) for name, each in value.items()}
+        inside = {name: f"{place}/{name}" for name in value}
+        return {
+            name: _without(value[name], at, pointers)
+            for name, at in inside.items()
+            if not any(_matches(at, pointer) for pointer in pointers)
+        }
     if isinstance(value, list):
         return [_without(each, f"{place}/{at}", pointers) for at, each in enumerate(value)]
     return value

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from prescore.models import Precision
 from service.contract import settings
 from service.contract.api.requests import Decoding
 from service.contract.errors import RequestRefused
@@ -51,9 +52,16 @@ def study(
         typer.Option(help="Where CIDEr counts document frequencies; stratum: as published."),
     ] = "dataset",
     tokenizer: Tokens = tokenizers.USUAL,
+    precision: Annotated[
+        Precision, typer.Option(help="Precision of pre-gen scores.")
+    ] = Precision.FP32,
     beam: Annotated[
         int, typer.Option(min=1, max=100, help="Beam width; 1 is greedy decoding.")
     ] = 3,
+    length_power: Annotated[
+        float,
+        typer.Option(min=0, max=5, help="Length normalisation; 1 compares means over words."),
+    ] = 0.0,
     top: Annotated[int, typer.Option(min=0, help="Print the best N pre-gen metrics.")] = 10,
     rows_out: Annotated[
         Path | None, typer.Option("--rows", help="Write all rows to a table, for the next study.")
@@ -91,7 +99,8 @@ def study(
         if checkpoints:
             if dataset is None:
                 raise typer.BadParameter("checkpoints need a --dataset to be scored on")
-            asked = Asked(names(metrics), idf, tokenizer, Decoding(beam=beam))
+            decoding = Decoding(beam=beam, length_power=length_power)
+            asked = Asked(names(metrics), idf, tokenizer, decoding, precision.value)
             gathered = _gather(checkpoints, dataset, asked)
             parts, missing = [*parts, *gathered.rows], gathered.missing
         for name, reason in missing.items():

@@ -36,9 +36,6 @@ class Options:
             raise ValueError(f"expected beam >= 1 and 0 <= min_words <= max_words, found {self}")
 
 
-GREEDY = Options(beam=1)
-
-
 @dataclass(frozen=True)
 class Decoded:
     """A caption's word ids without END, and the sum of the log-probabilities, END included."""

@@ -31,6 +31,11 @@ class Product:
         return torch.addmm(self.bias, x, self.weight)
 
 
+def knows_bf16(device: torch.device) -> bool:
+    """Whether it multiplies bf16; CPUs without the instructions are refused by oneDNN."""
+    return device.type != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())  # noqa: SLF001
+
+
 def _pack(weight: Tensor) -> Tensor | None:
     usable = (
         weight.device.type == "cpu"

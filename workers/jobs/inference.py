@@ -14,6 +14,8 @@ from workers.progress import Progress
 if TYPE_CHECKING:
     from workers.analysis.uncertainty.pregen import Material
 
+_OF_COLUMNS = ("precision", "top", "entropy")  # what is not asked for is as the engine has it
+
 
 def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, list[int]]:
     """Model, features, encoded references and places of a work's images.
@@ -59,13 +61,15 @@ def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     from workers.inference import columns as columns_file
     from workers.inference import scoring
 
+    asked = {name: request.parameters[name] for name in _OF_COLUMNS if name in request.parameters}
+    options = scoring.Options(**asked)
     if request.parts:
         parts = [columns_file.read(path)[0] for path in request.parts]
         found = columns_file.concatenate(parts)
     else:
         model, rows, encoded, _ = _references_of(request, toolbox)
-        found = scoring.columns(model, rows, encoded, progress=progress)
-    metadata = {"precision": "fp32", "checkpoint": request.digests["checkpoint"]}
+        found = scoring.columns(model, rows, encoded, options, progress)
+    metadata = {"precision": options.precision, "checkpoint": request.digests["checkpoint"]}
     return Result(lambda path: columns_file.write(path, found, metadata))
 
 

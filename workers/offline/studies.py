@@ -30,6 +30,7 @@ class Asked:
     idf: Idf = "dataset"
     tokenizer: str = "ptb"
     decoding: Decoding = field(default_factory=Decoding)
+    precision: str = "fp32"
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ def _strata(checkpoint: str, source: Source, asked: Asked, wanted: Wanted) -> Wo
         pregen=True,
         wanted=wanted,
         decoding=asked.decoding.model_dump(),
+        precision=asked.precision,
     ).named
     scores = {family: named[family] for family in wanted.families}
     model = Studied(named["columns"], scores, named["captions"], named["references"])

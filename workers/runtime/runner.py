@@ -15,7 +15,14 @@ from typing import Any, TypeVar
 
 import structlog
 
-from service.contract.errors import BlobUnreadable, MetricUnavailable, StoreUnavailable
+from service.contract.errors import (
+    BlobUnreadable,
+    MetricUnavailable,
+    OutOfMemory,
+    StoreUnavailable,
+    TimedOut,
+    WorkerLost,
+)
 from service.works import leases
 from service.works.leases import Lease
 from service.works.queueing import Queue
@@ -78,7 +85,7 @@ class Runner:
             how, output = self._child.end(), self._child.last_output[-2000:]
             self._child = None
             log.warning("child lost", kind=lease.kind, key=key, how=how, last_output=output)
-            self.fail(lease, "worker_lost", how, death=True, retry=True)
+            self.fail(lease, WorkerLost.code, how, death=True, retry=True)
         except StoreUnavailable as error:
             self.fail(lease, error.code, error.detail, death=False, retry=True)
         except BaseException:  # an interrupt, or no database: nothing may keep running
@@ -134,7 +141,7 @@ class Runner:
         """End the attempt at its limits, or if the worker must stop; returns whether it ended."""
         if time.time() > lease.deadline:
             self.kill()
-            self.fail(lease, "timeout", "the work's deadline passed", death=False, retry=False)
+            self.fail(lease, TimedOut.code, "the work's deadline passed", death=False, retry=False)
             return True
         limit = self._limits.memory_bytes
         if limit is not None and child.memory() > limit:
@@ -142,7 +149,7 @@ class Runner:
             detail = (
                 f"the work took {child.peak_bytes / 1e6:.0f} MB, the limit is {limit / 1e6:.0f} MB"
             )
-            self.fail(lease, "out_of_memory", detail, death=False, retry=False)
+            self.fail(lease, OutOfMemory.code, detail, death=False, retry=False)
             return True
         if self._stop_asked and time.monotonic() - self._stop_asked > GRACE_SECONDS:
             self.kill()

@@ -131,6 +131,8 @@ class Client:
         captions: Iterable[Mapping[str, Any]] | None = None,
         pregen: Literal["all"] | Sequence[str] | None = None,
         postgen: Sequence[str] | None = None,
+        precision: str | None = None,
+        tokens: Mapping[str, Any] | None = None,
         tokenizer: str | None = None,
         decoding: Mapping[str, Any] | None = None,
         subset: bool | None = None,
@@ -158,6 +160,8 @@ class Client:
             "dataset": dataset,
             "pregen": _names("pregen", pregen),
             "postgen": _names("postgen", postgen),
+            "precision": precision,
+            "tokens": tokens,
             "tokenizer": tokenizer,
             "decoding": decoding,
             "subset": subset,
@@ -233,7 +237,9 @@ class Client:
         return self._transport.parsed(CocoResults, self._transport.send(request)).root
 
     def tokens(self, id: str, image: str) -> Tokens:
-        """The model's log-probability and rank of each word of an image's references."""
+        """The model's log-probability and rank of each word of an image's references; and what the
+        evaluation's `tokens` asked for besides.
+        """
         return self._get(Tokens, f"{_evaluation(id)}/tokens/{segment(image)}")
 
     def leaderboard(

@@ -16,6 +16,13 @@ class Tokenizer(StrEnum):
     NONE = "none"
 
 
+class Precision(StrEnum):
+    """Precision of the logits from which pre-gen scores are computed."""
+
+    FP32 = "fp32"
+    BF16 = "bf16"
+
+
 class Idf(StrEnum):
     """CIDEr's document frequencies: of the whole split, or of the images that have a caption."""
 
@@ -192,12 +199,19 @@ class CocoResults(RootModel[list[dict[str, Any]]]):
     pass
 
 
+class TopWord(Answer):
+    word: str
+    logp: float | None = None
+
+
 class Token(Answer):
     word: str
     logp: float | None = None  # None: its probability is 0
     rank: int | None = None
     top: str | tuple[str, ...] | None = None
     top_logp: float | tuple[float, ...] | None = None
+    tops: tuple[TopWord, ...] = ()  # the likeliest words, `top` first: as many as were asked for
+    entropy: float | None = None  # in nats; None: not asked for
 
 
 class TokenizedCaption(Answer):

@@ -22,6 +22,13 @@ class CocoCaption(BaseModel):
     caption: str
 
 
+class TopWord(BaseModel):
+    """One of the model's most probable words."""
+
+    word: str
+    logp: float | None
+
+
 class TokenOut(BaseModel):
     """One token of a reference, the last one of each caption being `<end>`."""
 
@@ -33,6 +40,14 @@ class TokenOut(BaseModel):
     rank: int = Field(description="How many words have a higher probability.")
     top: str = Field(description="The word with the highest probability.")
     top_logp: float | None
+    tops: list[TopWord] = Field(
+        description="The most probable words, `top` first: as many as the evaluation's "
+        "`tokens.top` asked for."
+    )
+    entropy: float | None = Field(
+        description="Entropy of the model's distribution over words, in nats; null where the "
+        "evaluation's `tokens.entropy` did not ask for it."
+    )
 
 
 class ReferenceOut(BaseModel):

@@ -59,7 +59,7 @@ class CheckpointOut(BaseModel):
     parameters: int
     vocabulary_size: int
     encoder: EncoderOut
-    cached: list[CachedOut] = Field(description="The splits on which it was scored.")
+    cached: list[CachedOut] = Field(description="The splits on which it was scored, in fp32.")
     created_at: Timestamp
 
 

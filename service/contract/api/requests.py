@@ -1,8 +1,17 @@
 """Bodies of the HTTP interface's requests."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from service.contract.api.texts import (
     MAX_LABELS,
@@ -27,6 +36,17 @@ def _whole(value: Any) -> Any:
 
 
 Whole = Annotated[int, BeforeValidator(_whole)]
+
+
+# JSON has no tuples, and a strict model refuses a list where a tuple is expected.
+Pair = Annotated[tuple[str, str], Field(strict=False)]
+
+
+def _unless(usual: Any) -> Callable[[Any], bool]:
+    """Leaves an option with its default out of what is kept. For options that were added later: the
+    hashes of requests and the keys of works from before stay the same.
+    """
+    return lambda value: bool(value == usual)
 
 
 class Strict(BaseModel):
@@ -58,6 +78,31 @@ class Decoding(Strict):
     unk: bool = Field(
         default=False, description="Whether captions may contain the unknown word UNK."
     )
+    length_power: float = Field(
+        default=0.0,
+        ge=0,
+        le=5,
+        exclude_if=_unless(0.0),
+        description="Captions are ranked by their log-probability divided by their length (END "
+        "included) to this power. 0: by probability; 1: by the mean over their words.",
+    )
+
+
+class TokensIn(Strict):
+    """What is computed of each reference token besides its own log-probability and rank."""
+
+    top: Whole = Field(
+        default=1,
+        ge=1,
+        le=20,
+        exclude_if=_unless(1),
+        description="How many of the most probable words are kept.",
+    )
+    entropy: bool = Field(
+        default=False,
+        exclude_if=_unless(usual=False),
+        description="Whether the entropy of the model's next word is kept.",
+    )
 
 
 class BertScore(Strict):
@@ -86,7 +131,7 @@ class ProbeOptions(Strict):
     frequent: list[str] | Whole | None = Field(
         default=None, description="Words, or how many of the most frequent words to replace."
     )
-    swaps: list[tuple[str, str]] | None = Field(
+    swaps: list[Pair] | None = Field(
         default=None, description="Pairs of a word and its replacement."
     )
     objective: SearchedName = Field(
@@ -154,6 +199,8 @@ class EvaluationIn(Strict):
                 "properties": {
                     "captions": {"type": "array"},
                     "pregen": {"type": ["array", "null"], "maxItems": 0},
+                    "precision": {"const": "fp32"},
+                    "tokens": {"type": "null"},
                 },
             },
         }
@@ -171,6 +218,22 @@ class EvaluationIn(Strict):
         default=None,
         description="Pre-gen metrics, which need a checkpoint. By default all, or none with "
         "captions.",
+    )
+    precision: Literal["fp32", "bf16"] = Field(
+        default="fp32",
+        exclude_if=_unless("fp32"),
+        description="Precision of the logits from which pre-gen scores are computed; it needs a "
+        "checkpoint. `bf16` may be faster on hardware that supports it. Rank 0 is the same as in "
+        "fp32; probabilities differ slightly, so that signatures contain the precision and scores "
+        "of two precisions are not compared. Captions are always decoded in fp32.",
+    )
+    tokens: TokensIn | None = Field(
+        default=None,
+        exclude_if=_unless(None),
+        description="What `/v1/evaluations/{id}/tokens/{image}` shows of each reference token in "
+        "addition; it needs a checkpoint. It is computed by a work of its own, `tokens`, on which "
+        "no score depends.",
+        examples=[{"top": 5, "entropy": True}],
     )
     postgen: list[ScoreName] = Field(
         default=families.usual(),
@@ -222,6 +285,13 @@ class EvaluationIn(Strict):
         le=7 * 24 * 3600,
         description="Seconds after which works that have not ended fail.",
     )
+
+    @field_validator("precision", "tokens")
+    @classmethod
+    def _of_a_checkpoint(cls, value: Any, info: ValidationInfo) -> Any:
+        if value not in ("fp32", None) and info.data.get("checkpoint", ...) is None:
+            raise ValueError("expected a checkpoint: captions alone have no probabilities")
+        return value
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

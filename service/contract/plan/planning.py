@@ -71,17 +71,27 @@ def plan_checkpoint(
     pregen: bool,
     wanted: Wanted,
     decoding: Mapping[str, Any],
+    precision: str = "fp32",
+    tokens: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Pre-gen scores first, then captions, then one work for each post-gen family. The columns of
-    many images decide the order in which they are decoded.
+    many images decide the order in which they are decoded. What `tokens` asks for is computed by
+    another work on columns, so that the keys of scores and captions do not depend on it.
     """
     inputs: dict[str, Blob | Work] = {"checkpoint": Blob(checkpoint), "dataset": Blob(dataset)}
     named: dict[str, Work] = {}
+
+    def columns(**more: Any) -> Work:
+        unusual = {} if precision == "fp32" else {"precision": precision}
+        parameters = {"split": split, **unusual, **more}
+        return _sharded("columns", inputs, parameters, images, BLOCK_IMAGES, COLUMNS_IMAGES)
+
     if pregen:
         named["prefix"] = Work("prefix", inputs, {"split": split})
-        sizes = images, BLOCK_IMAGES, COLUMNS_IMAGES
-        named["columns"] = _sharded("columns", inputs, {"split": split}, *sizes)
+        named["columns"] = columns()
         named["pregen"] = Work("pregen", {"columns": named["columns"]}, {})
+    if tokens is not None and (detailed := columns(**tokens)) != named.get("columns"):
+        named["tokens"] = detailed
     if wanted.families:
         search = decoding["beam"], decoding["max_words"]
         block = decoding_block(*search)

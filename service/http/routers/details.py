@@ -105,7 +105,8 @@ def tokens(
     service: Service,
 ) -> TokensOut:
     """The log-probability and rank of each reference token, and the model's most probable word
-    there (404 until the columns are computed).
+    there (404 until the columns are computed). If the evaluation asked for more `tokens`, that is
+    shown once its work `tokens` is done.
     """
     return captions.tokens(service, id, image)
 

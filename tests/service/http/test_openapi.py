@@ -103,7 +103,7 @@ def test_problems_are_those_of_rfc_9457():
 
 def test_what_is_answered_is_there_and_what_is_asked_knows_no_more():
     asked = {"EvaluationIn", "CaptionIn", "Decoding", "BertScore", "ProbesIn", "ProbeOptions"}
-    asked |= {"LearnedIn", "CaptionerIn", "RatedIn", "ComparisonIn", "StudyIn"}
+    asked |= {"TokensIn", "LearnedIn", "CaptionerIn", "RatedIn", "ComparisonIn", "StudyIn"}
     for name, schema in SCHEMAS.items():
         if name in asked:
             assert schema["additionalProperties"] is False
@@ -138,6 +138,14 @@ REQUESTS = [
     (_request(checkpoint=DIGEST, decoding={"beam": 2.0}), True),
     (_request(checkpoint=DIGEST, decoding={"beam": "2"}), False),
     (_request(checkpoint=DIGEST, deadline=0), False),
+    (_request(checkpoint=DIGEST, decoding={"length_power": 1}), True),
+    (_request(checkpoint=DIGEST, decoding={"length_power": 5.5}), False),
+    (_request(checkpoint=DIGEST, precision="bf16", tokens={"top": 20, "entropy": True}), True),
+    (_request(checkpoint=DIGEST, precision="fp16"), False),
+    (_request(checkpoint=DIGEST, tokens={"top": 21}), False),
+    (_request(captions=CAPTIONS, precision="fp32", tokens=None), True),
+    (_request(captions=CAPTIONS, precision="bf16"), False),
+    (_request(captions=CAPTIONS, tokens={}), False),
 ]
 
 

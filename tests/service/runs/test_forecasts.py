@@ -152,6 +152,7 @@ def test_without_pregen_or_postgen_scores_there_is_nothing_to_say(past, request_
         {"split": "val"},
         {"request": {"decoding": {"beam": 1, "min_words": 4, "max_words": 50, "unk": False}}},
         {"request": {"tokenizer": "none"}},
+        {"request": {"precision": "bf16"}},
         {"shown": ["perplexity", "cider_d"]},
         {"checkpoint": NEW},
     ],

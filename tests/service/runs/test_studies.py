@@ -62,6 +62,7 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
         pregen=facts.get("pregen", True),
         wanted=Wanted(families, "ptb", models=facts.get("models", {})),
         decoding=DECODING,
+        precision=facts.get("precision", "fp32"),
     )
     run = Run(
         f"ev_{name}",
@@ -293,6 +294,18 @@ def test_scores_of_another_signature_are_left_out(parts):
     found = _needs(parts.records)
     assert set(found["ev_e"][0]) == {"columns", "cider_d"}
     assert set(found["ev_a"][0]) == {"columns", "cider_d", "bleu"}
+
+
+def test_columns_of_another_precision_are_left_out(parts):
+    for name in ("a", "b", "c"):
+        _finish(parts.records, name)
+    _finish(parts.records, "half", precision="bf16")
+    _ask(parts)
+    kept = _kept(parts.records)
+    assert kept["evaluations"] == ["ev_c", "ev_b", "ev_a"]
+    (left,) = kept["left_out"]
+    assert (left["evaluation"], left["metric"]) == ("ev_half", None)
+    assert left["reason"] == "its columns are of bf16, most are of fp32"
 
 
 @on_sqlite

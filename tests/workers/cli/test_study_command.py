@@ -72,6 +72,26 @@ def test_checkpoints_are_tried_and_their_rows_kept_for_the_next_study(
     assert json.loads(_study(folder, monkeypatch, rows, "--json").stdout) == found
 
 
+def test_checkpoints_are_tried_as_the_options_say(folder, monkeypatch, tmp_path):
+    """Another precision moves probabilities, another search the captions; equal ones nothing."""
+
+    def tried(*options):
+        rows = tmp_path / "rows.tsv"
+        done = _study(folder, monkeypatch, *_tried(folder, 0), *options, "--rows", rows)
+        assert done.exit_code == 0, done.output
+        with rows.open(newline="") as file:
+            found = list(csv.DictReader(file, delimiter="\t"))
+        return [[row[name] for row in found] for name in ("sum_sum_prob_none", "bleu_1")]
+
+    usual = tried()
+    assert tried("--precision", "fp32", "--length-power", 0) == usual
+    assert tried("--precision", "bf16")[0] != usual[0]
+    search = ("--beam", 3)
+    plain, longer = tried(*search), tried(*search, "--length-power", 5)
+    assert longer[0] == plain[0]
+    assert longer[1] != plain[1]
+
+
 def test_a_study_is_told_as_a_table_a_spreadsheet_and_json(folder, monkeypatch, tmp_path):
     rows = tmp_path / "rows.csv"
     numbers = [(0, 0.1, 0.2, 9), (1, 0.2, 0.5, 7), (2, 0.3, 0.4, 8)]

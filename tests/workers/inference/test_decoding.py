@@ -101,7 +101,7 @@ def test_progress_is_told_after_every_block_and_may_end_it():
     captioner = model("init", "gru", tensors("init", "gru"))
     features = np.random.default_rng(0).normal(size=(200, 5)).astype(np.float32)
     told: list[tuple[int, int]] = []
-    decoding.decode(captioner, features, decoding.GREEDY, progress=lambda *at: told.append(at))
+    decoding.decode(captioner, features, Options(beam=1), progress=lambda *at: told.append(at))
     assert told == [(128, 200), (200, 200)]
     with pytest.raises(Canceled, match="128 of 200"):
         decoding.decode(captioner, features, decoding.GREEDY, ending.ends)

@@ -1,3 +1,10 @@
+import os
+import platform
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -98,30 +105,60 @@ def test_bf16_stays_close_in_probability():
     assert np.abs(half.logp - exact.logp).max() < 0.05
 
 
+def test_hardware_without_bf16_multiplies_the_same_rounded_numbers(monkeypatch):
+    """As that with it does, but for the order in which float32 adds up."""
+    arrays, features, references = _case("merge", "lstm", words=500)
+    captioner, options = model("merge", "lstm", arrays), scoring.Options("bf16")
+    here = scoring.columns(captioner, features, encoded(references), options)
+    monkeypatch.setattr(scoring, "knows_bf16", lambda device: False)
+    there = scoring.columns(captioner, features, encoded(references), options)
+    exact = scoring.columns(captioner, features, encoded(references))
+    apart = np.abs(here.logp - exact.logp).max()
+    assert apart > 0
+    assert np.abs(here.logp - there.logp).max() < 0.05 * apart
+
+
+_OF_AN_OLD_PROCESSOR = """
+import sys
+sys.path[:0] = sys.argv[1:]
+import test_scoring as tests
+from workers.inference import products
+import torch
+assert not products.knows_bf16(torch.device("cpu"))
+tests.test_rank_0_is_decided_as_in_float64("merge", "gru", "bf16")
+"""
+
+
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="oneDNN's setting is for x86 alone"
+)
+def test_bf16_is_decided_as_in_float64_on_a_processor_that_does_not_know_it():
+    """As oneDNN takes this one for where it is told so."""
+    ours = Path(__file__).parents[2]
+    folders = [Path(__file__).parent, ours, ours / "helpers", ours.parent]
+    subprocess.run(
+        [sys.executable, "-c", _OF_AN_OLD_PROCESSOR, *map(str, folders)],
+        env={**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"},
+        check=True,
+        timeout=120,
+    )
+
+
 @pytest.mark.usefixtures("two_threads")
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 64])
-def test_columns_are_bit_equal_however_they_are_sharded(count):
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4])
+def test_columns_are_bit_equal_however_they_are_sharded(blocks):
     arrays, features, references = _case("par", "lstm", images=500, words=400, size=64)
     captioner = model("par", "lstm", arrays)
     everything = encoded(references)
     whole = scoring.columns(captioner, features, everything)
+    starts = range(0, 500, blocks * scoring.BLOCK_IMAGES)
     parts = [
-        scoring.columns(
-            captioner, features[part.start : part.stop], everything.part(part.start, part.stop)
-        )
-        for part in scoring.shards(500, count)
+        scoring.columns(captioner, features[start:stop], everything.part(start, stop))
+        for start, stop in pairwise([*starts, 500])
     ]
     joined = columns_file.concatenate(parts)
     for name in ("logp", "rank", "caption_offsets", "image_offsets", "top_ids", "top_logp"):
         assert getattr(joined, name).tobytes() == getattr(whole, name).tobytes(), name
-
-
-def test_shards_are_whole_blocks_and_cover_everything():
-    for images, count in [(1, 5), (128, 2), (129, 2), (5000, 7), (5000, 64), (0, 3)]:
-        parts = scoring.shards(images, count)
-        assert [i for part in parts for i in part] == list(range(images))
-        assert all(part.start % scoring.BLOCK_IMAGES == 0 for part in parts)
-        assert len(parts) <= count
 
 
 def test_entropy_and_the_models_own_first_words_come_when_asked():

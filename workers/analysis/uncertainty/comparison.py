@@ -44,7 +44,6 @@ def compare(
     b: Scores,
     *,
     trials: int = resampling.TRIALS,
-    seed: int = resampling.SEED,
     progress: Progress = silent,
 ) -> dict[str, Compared]:
     """By metric that both have; MetricUnavailable where they are not of the same images or were
@@ -53,7 +52,7 @@ def compare(
     names = [name for name in a.corpus if name in b.corpus]
     _check(a, b, names)
     both = corpora.summed(a), corpora.summed(b)
-    found = differences(*both, trials=trials, seed=seed, progress=progress)
+    found = differences(*both, trials=trials, progress=progress)
     return {name: of_metric(a.corpus[name], b.corpus[name], found.get(name)) for name in names}
 
 
@@ -79,7 +78,6 @@ def differences(
     b: Summed,
     *,
     trials: int = resampling.TRIALS,
-    seed: int = resampling.SEED,
     progress: Progress = silent,
 ) -> dict[str, Differences]:
     """By metric; none of a single image."""
@@ -87,12 +85,12 @@ def differences(
     if images < 2:
         return {}
     resampled = intervals.joined(
-        _less(a.drawn(weights), b.drawn(weights)) for weights in resampling.draws(images, seed=seed)
+        _less(a.drawn(weights), b.drawn(weights)) for weights in resampling.draws(images)
     )
     moved, count = b.table - a.table, np.full(trials, float(images))
     totals = a.table.sum(axis=0), b.table.sum(axis=0)
     blocks = []
-    for coins in resampling.swaps(images, trials, seed):
+    for coins in resampling.swaps(images, trials):
         change = coins @ moved
         some = count[: len(coins)]
         blocks.append(_less(a.corpus(totals[0] + change, some), b.corpus(totals[1] - change, some)))

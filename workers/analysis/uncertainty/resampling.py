@@ -16,13 +16,10 @@ SEED = 0
 _CELLS = 1 << 22  # 32 MB of weights at once
 
 
-def weights(images: int, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-    """How often each image is drawn: (resamples, images), each row as many as there are images."""
-    return np.concatenate([*draws(images, resamples, seed)])
-
-
 def draws(images: int, resamples: int = RESAMPLES, seed: int = SEED) -> Iterator[Floats]:
-    """`weights` in blocks of resamples, for they need not stand in memory all at once."""
+    """How often each image is drawn, in blocks of (resamples, images), which need not be in memory
+    all at once. Each row sums to the number of images.
+    """
     drawn = _drawn(images, resamples, seed)
     for block in _blocks(images, resamples):
         yield drawn[block].astype(np.float64)

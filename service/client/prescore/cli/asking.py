@@ -22,6 +22,7 @@ def fields(
         "dataset": dataset,
         "pregen": _names(scoring.pregen),
         "postgen": _names(scoring.postgen),
+        "precision": scoring.precision,
         "decoding": _decoding(scoring) or None,
         "tokenizer": scoring.tokenizer,
         "subset": scoring.subset or None,
@@ -46,8 +47,15 @@ def source(client: Client, target: str) -> dict[str, Any]:
         return {"checkpoint": client.upload_checkpoint(path, progress)}
 
 
+def tokens(top: int | None, *, entropy: bool) -> dict[str, Any]:
+    """What to keep of each reference token in addition."""
+    asked = {"top": top, "entropy": entropy or None}
+    found = {name: value for name, value in asked.items() if value is not None}
+    return {"tokens": found} if found else {}
+
+
 def _decoding(scoring: Scoring) -> dict[str, Any]:
-    names = ("beam", "min_words", "max_words", "unk")
+    names = ("beam", "min_words", "max_words", "unk", "length_power")
     return {name: value for name in names if (value := getattr(scoring, name)) is not None}
 
 

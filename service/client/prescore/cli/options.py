@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from prescore.client import DEFAULT_URL, PATIENCE_SECONDS
-from prescore.models import Idf, Tokenizer, Until
+from prescore.models import Idf, Precision, Tokenizer, Until
 
 Target = Annotated[
     str,
@@ -57,6 +57,10 @@ class Scoring:
     postgen: Annotated[
         list[str] | None, typer.Option(help="none, or names separated by commas. Default: below.")
     ] = None
+    precision: Annotated[
+        Precision | None,
+        typer.Option(help="Of pre-gen scores; bf16 may be faster, and is told in the signature."),
+    ] = None
     beam: Annotated[int | None, typer.Option(min=1, help="Beam width; 1 is greedy decoding.")] = (
         None
     )
@@ -67,6 +71,10 @@ class Scoring:
         int | None, typer.Option(min=1, help="Words that a caption has at most.")
     ] = None
     unk: Annotated[bool | None, typer.Option(help="Allow the unknown word in captions.")] = None
+    length_power: Annotated[
+        float | None,
+        typer.Option(min=0, max=5, help="Length normalisation; 1 compares means over words."),
+    ] = None
     tokenizer: Annotated[
         Tokenizer | None, typer.Option(help="How captions and references are split into words.")
     ] = None

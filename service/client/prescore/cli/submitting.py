@@ -19,6 +19,13 @@ def submit(
         list[str] | None,
         typer.Option(help="Such as 'cider_d >= 0.4'. `prescore gate` exits by the verdict."),
     ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(min=1, max=20, help="Keep so many of the model's words for each token."),
+    ] = None,
+    entropy: Annotated[
+        bool, typer.Option("--entropy", help="Keep the entropy at each token.")
+    ] = False,
     judging: options.Judging,
     run: options.Run,
     wait: Annotated[
@@ -38,6 +45,7 @@ def submit(
 
         prescore submit best.safetensors --dataset flickr8k/test --wait
         prescore submit best.safetensors --dataset flickr8k@v1/test --postgen none
+        prescore submit best.safetensors --dataset coco/val --precision bf16
         prescore submit results.json --dataset coco/val --postgen cider_d,spice
         EV=$(prescore submit best.safetensors --dataset coco/val --label run=7)
 
@@ -50,6 +58,7 @@ def submit(
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout goes with --wait")
     fields = asking.fields(dataset, gate, scoring, judging, run)
+    fields |= asking.tokens(top, entropy=entropy)
     with console.connected(connection) as client:
         evaluation = client.submit(**fields, **asking.source(client, target))
         if wait:

@@ -21,6 +21,8 @@ class Asked(TypedDict, total=False):
 
     pregen: Literal["all"] | Sequence[str]
     postgen: Sequence[str]
+    precision: str
+    tokens: Mapping[str, Any]
     tokenizer: str
     decoding: Mapping[str, Any]
     idf: str

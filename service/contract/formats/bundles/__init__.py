@@ -23,7 +23,6 @@ from service.contract.formats.checkpoint_header import Encoder
 
 CAPTIONS = "captions.jsonl"
 FEATURES = "features.safetensors"
-IMAGES = "images/"
 MAX_LINE_BYTES = 1_000_000
 _CHUNK = 1 << 18
 MAX_CAPTION_CHARACTERS = 10_000

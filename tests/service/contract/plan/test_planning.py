@@ -33,6 +33,37 @@ def test_a_checkpoint_gets_prefix_columns_pregen_captions_and_a_work_a_family():
     ]
 
 
+def _keys(plan):
+    return {name: work.key for name, work in plan.named.items()}
+
+
+def test_another_precision_is_other_columns_and_all_that_is_made_of_them():
+    """The order of images is; captions are decoded in it. A prefix has no precision."""
+    usual, half = _keys(_plan()), _keys(_plan(precision="bf16"))
+    assert list(usual) == list(half)
+    alike = {name for name in usual if usual[name] == half[name]}
+    assert alike == {"prefix", "references"}
+    assert _keys(_plan(precision="fp32")) == usual
+    parts = _plan(precision="bf16", images=3000).named["columns"].parts
+    assert {part.parameters["precision"] for part in parts} == {"bf16"}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_more_of_the_tokens_is_one_work_more_and_changes_none(precision):
+    usual = _keys(_plan(precision=precision))
+    plan = _plan(precision=precision, tokens={"top": 5, "entropy": True})
+    detailed = plan.named["tokens"]
+    assert (detailed.kind, detailed.parameters["top"]) == ("columns", 5)
+    assert detailed.parameters.get("precision", "fp32") == precision
+    assert {**usual, "tokens": detailed.key} == _keys(plan)
+
+
+def test_tokens_as_usual_are_those_of_the_columns_where_there_are_any():
+    assert "tokens" not in _plan(tokens={}).named
+    (alone,) = _plan(tokens={}, pregen=False, families=[]).named.values()
+    assert alone == _plan().named["columns"]
+
+
 def test_without_postgen_metrics_nothing_is_decoded():
     assert list(_plan(families=[]).named) == ["prefix", "columns", "pregen"]
 

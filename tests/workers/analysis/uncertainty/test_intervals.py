@@ -12,7 +12,7 @@ from workers.metrics.family import Scores
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_resample_scores_as_its_images_repeated_would(family):
     kept = statistics(family, 50)
-    weights = resampling.weights(50, 20)
+    (weights,) = resampling.draws(50, 20)
     found = corpora.resampled(family, kept, weights)
     for draw, counts in enumerate(weights.astype(int)):
         repeated = {name: np.repeat(values, counts, axis=0) for name, values in kept.items()}
@@ -34,7 +34,7 @@ def test_scores_of_counts_are_the_same_in_every_digit(family):
 
 def test_every_image_is_drawn_as_often_as_another_and_as_many_as_there_are():
     """Multinomial: mean 1, variance 1 - 1/n, covariance -1/n."""
-    found = resampling.weights(40, 20_000)
+    (found,) = resampling.draws(40, 20_000)
     assert found.shape == (20_000, 40)
     assert set(found.sum(axis=1)) == {40.0}
     assert found.mean(axis=0) == pytest.approx(np.ones(40), abs=5 * np.sqrt(0.975 / 20_000))
@@ -45,12 +45,12 @@ def test_every_image_is_drawn_as_often_as_another_and_as_many_as_there_are():
 
 
 def test_draws_are_the_same_every_time_and_in_blocks_of_any_size(monkeypatch):
-    whole, coins = resampling.weights(30, 50), np.concatenate([*resampling.swaps(30, 50)])
+    (whole,), (coins,) = resampling.draws(30, 50), resampling.swaps(30, 50)
     monkeypatch.setattr(resampling, "_CELLS", 100)
     assert len([*resampling.draws(30, 50)]) == 17
-    np.testing.assert_array_equal(resampling.weights(30, 50), whole)
+    np.testing.assert_array_equal(np.concatenate([*resampling.draws(30, 50)]), whole)
     np.testing.assert_array_equal(np.concatenate([*resampling.swaps(30, 50)]), coins)
-    assert (resampling.weights(30, 50, seed=1) != whole).any()
+    assert (np.concatenate([*resampling.draws(30, 50, seed=1)]) != whole).any()
 
 
 def test_sides_change_places_by_a_fair_coin():

@@ -49,7 +49,7 @@ def _repeated(material, counts):
 @pytest.mark.parametrize(("hits", "zeros"), [(0.5, 0.0), (0.9, 0.01), (1.0, 0.0)])
 def test_a_resample_scores_as_the_dataset_of_its_images_would(hits, zeros):
     material = _material(25, 1, hits, zeros)
-    weights = resampling.weights(25, 6)
+    (weights,) = resampling.draws(25, 6)
     found = pregen.summed(material, ALL).drawn(weights)
     for name in set(SUMMED) - set(found):
         _, image, rest = name.split("_", 2)
@@ -103,10 +103,8 @@ def test_the_median_of_all_captions_is_as_sure_as_plain_resamples_say(name):
     material = _material(400, 5)
     each = material.captions[name.removeprefix("median_join_")]
     image_of = np.repeat(np.arange(400), np.diff(material.image_offsets))
-    medians = [
-        np.median(np.repeat(each, counts[image_of]))
-        for counts in resampling.weights(400, 1000, seed=9).astype(int)
-    ]
+    (draws,) = resampling.draws(400, 1000, seed=9)
+    medians = [np.median(np.repeat(each, counts[image_of])) for counts in draws.astype(int)]
     low, high = np.quantile(medians, [0.025, 0.975])
     found = pregen.intervals(material, [name])[name]
     assert found == pytest.approx((low, high), abs=0.2 * (high - low) + 1e-12)

@@ -1,0 +1,94 @@
+"""What requests mean when they come as JSON, and what they are known by."""
+
+import importlib
+import pkgutil
+
+import pytest
+from pydantic import TypeAdapter
+
+from service.contract import api
+from service.contract.api.requests import Decoding, EvaluationIn, Strict
+from service.contract.results import EvaluationKept
+from workers.inference import decoding, scoring
+
+for module in pkgutil.iter_modules(api.__path__):
+    importlib.import_module(f"{api.__name__}.{module.name}")
+
+# Types that JSON has no values of: a strict model, which is given parsed JSON, would refuse all.
+_FOREIGN = {"tuple", "set", "frozenset", "bytes", "date", "datetime", "time", "timedelta", "enum"}
+_FOREIGN |= {"decimal", "uuid", "url"}
+DIGEST = f"sha256:{'0' * 64}"
+
+
+def _models(root=Strict):
+    for model in root.__subclasses__():
+        yield model
+        yield from _models(model)
+
+
+def _schemas(value):
+    """A core schema and all that are in it."""
+    if isinstance(value, dict):
+        if isinstance(value.get("type"), str):
+            yield value
+        for name, each in value.items():
+            if name not in ("serialization", "metadata"):
+                yield from _schemas(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _schemas(each)
+
+
+@pytest.mark.parametrize("model", [*_models()], ids=lambda model: model.__name__)
+def test_no_request_asks_for_what_json_cannot_say(model):
+    """A tuple, for one: JSON has lists, and strict models take none for a tuple."""
+    found = _schemas(TypeAdapter(model).core_schema)
+    refused = [
+        each for each in found if each["type"] in _FOREIGN and each.get("strict") is not False
+    ]
+    assert refused == []
+
+
+def _evaluation(**asked):
+    return EvaluationIn(checkpoint=DIGEST, dataset="d/test", **asked)
+
+
+def test_options_as_usual_are_those_of_a_request_without_them():
+    """In what is kept of it and hashed, too: so its works and its Idempotency-Key are found again
+    that were there before these options.
+    """
+    search = {"beam": 3, "length_power": 0}
+    found = _evaluation(precision="fp32", tokens=None, decoding=search).model_dump()
+    assert found == _evaluation().model_dump()
+    assert set(found["decoding"]) == {"beam", "min_words", "max_words", "unk"}
+    assert not found.keys() & {"precision", "tokens"}
+    assert _evaluation(tokens={"top": 1, "entropy": False}).tokens.model_dump() == {}
+    asked = _evaluation(precision="bf16", tokens={"top": 2}, decoding={"length_power": 1})
+    kept = asked.model_dump()
+    assert (kept["precision"], kept["tokens"]) == ("bf16", {"top": 2})
+    assert kept["decoding"]["length_power"] == 1
+
+
+def test_options_as_usual_are_those_of_the_engine():
+    assert Decoding().length_power == decoding.Options().length_power
+    assert _evaluation().precision == scoring.Options().precision
+    tokens = _evaluation(tokens={}).tokens
+    assert (tokens.top, tokens.entropy) == (scoring.Options().top, scoring.Options().entropy)
+
+
+SEARCH = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
+
+
+@pytest.mark.parametrize(
+    ("other", "alike"),
+    [
+        ({"decoding": SEARCH}, True),  # as it was kept before there was another option
+        ({"decoding": {**SEARCH, "length_power": 0.5}}, False),
+        ({"precision": "bf16"}, False),
+        ({"tokens": {"top": 5}}, True),
+    ],
+)
+def test_scores_compare_where_they_were_computed_alike(other, alike):
+    kept = _evaluation().model_dump()
+    ours, theirs = (EvaluationKept.model_validate(each) for each in (kept, {**kept, **other}))
+    assert ours.is_computed_as(theirs) is alike

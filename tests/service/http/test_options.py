@@ -1,0 +1,255 @@
+"""Options of the engine, asked for over HTTP and in process: a request is read as a service reads
+it, and what it asks for is computed before the answer comes.
+"""
+
+import io
+import json
+import tarfile
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from safetensors import safe_open
+
+from builders import model, tensors
+from fleet import bundle, bundle_of, checkpoint, digest, upload
+from oracles import captioner as oracle
+from service.works.tables import work_rows
+from workers.inference import checkpoints
+from workers.inference.vocabulary import UNK
+
+MODEL, DATA = checkpoint(seed=11), bundle(20, seed=3)
+HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
+INSTANT = HEADLINE[0]  # from the prefix walk, which has no precision
+
+
+def _evaluated(client, **asked):
+    """An evaluation of the checkpoint, which has succeeded."""
+    request = {"checkpoint": digest(MODEL), "dataset": "tiny/test", "postgen": [], **asked}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code in (201, 202), answer.text
+    found = client.get(f"/v1/evaluations/{answer.json()['id']}").json()
+    assert found["status"] == "succeeded", found["works"]
+    return found
+
+
+def _tokens(client, evaluation):
+    answer = client.get(f"/v1/evaluations/{evaluation['id']}/tokens/7.jpg")
+    assert answer.status_code == 200
+    return answer.json()["captions"]
+
+
+def _works(service, kind):
+    """Their parameters."""
+    with service.records.reading() as connection:
+        query = sa.select(work_rows.c.parameters).where(work_rows.c.kind == kind)
+        return [json.loads(text) for text in connection.execute(query).scalars()]
+
+
+@pytest.fixture(scope="module")
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        _furnish(service)
+        yield service
+
+
+def _furnish(service):
+    with service.client() as client:
+        assert client.put("/v1/datasets/tiny", content=DATA).status_code == 201
+        upload(client, MODEL)
+
+
+@pytest.fixture
+def plain(client):
+    """As it is without options."""
+    return _evaluated(client)
+
+
+@pytest.fixture(scope="module")
+def logps(tmp_path_factory):
+    """What the oracle makes of a caption of image 7: float64 log-probabilities, a row a token."""
+    path = tmp_path_factory.mktemp("oracle")
+    (path / "model").write_bytes(MODEL)
+    (path / "features").write_bytes(_member("features.safetensors"))
+    with safe_open(path / "model", "numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        words = json.loads(file.metadata()["vocabulary"])
+    with safe_open(path / "features", "numpy") as file:
+        row = json.loads(file.metadata()["ids"]).index("7.jpg")
+        features = file.get_tensor("features")[row].astype(np.float64)
+
+    def of(text):
+        ids = [words.index(word) if word in words else UNK for word in text.split()]
+        logits = oracle.forward("merge", "gru", tensors, features, ids)
+        return words, logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+
+    return of
+
+
+def _member(name):
+    with tarfile.open(fileobj=io.BytesIO(DATA)) as archive:
+        return archive.extractfile(name).read()
+
+
+def test_the_likeliest_words_and_the_entropy_are_those_of_a_float64_softmax(client, logps):
+    for caption in _tokens(client, _evaluated(client, tokens={"top": 5, "entropy": True})):
+        words, logp = logps(caption["text"])
+        assert len(caption["tokens"]) == len(logp)
+        for token, row in zip(caption["tokens"], logp, strict=True):
+            order = np.argsort(-row)[:5]
+            names = ["<end>" if word == 0 else words[word] for word in order]
+            assert [top["word"] for top in token["tops"]] == names
+            found = [top["logp"] for top in token["tops"]]
+            np.testing.assert_allclose(found, row[order], atol=1e-5)
+            assert token["entropy"] == pytest.approx(-(np.exp(row) * row).sum(), abs=1e-5)
+            assert token["top"] == names[0]
+            assert token["top_logp"] == found[0]
+
+
+def test_tokens_that_were_not_asked_for_more_have_one_word_and_no_entropy(client, plain):
+    for caption in _tokens(client, plain):
+        for token in caption["tokens"]:
+            assert token["tops"] == [{"word": token["top"], "logp": token["top_logp"]}]
+            assert token["entropy"] is None
+
+
+def test_more_of_the_tokens_is_a_work_beside_those_of_the_scores_which_stay_as_they_were(
+    client, plain
+):
+    found = _evaluated(client, tokens={"top": 3})
+    names = [work["name"] for work in found["works"]]
+    assert names == [*(work["name"] for work in plain["works"]), "tokens"]
+    assert all(work["cached"] for work in found["works"] if work["name"] != "tokens")
+    assert found["scores"] == plain["scores"]
+    told = _tokens(client, found), _tokens(client, plain)
+    for one, other in zip(*told, strict=True):
+        for more, less in zip(one["tokens"], other["tokens"], strict=True):
+            assert len(more.pop("tops")) == 3
+            assert more == {name: less[name] for name in more}
+
+
+def test_tokens_are_there_for_who_wants_no_scores(client):
+    found = _evaluated(client, pregen=[], tokens={"top": 2})
+    assert [work["name"] for work in found["works"]] == ["tokens"]
+    assert len(_tokens(client, found)[0]["tokens"][0]["tops"]) == 2
+
+
+def test_a_checkpoints_columns_are_cached_when_they_are_those_that_all_share(client):
+    """Neither those of another precision nor those with more words are."""
+    own = {"checkpoint": upload(client, checkpoint(seed=12))}
+
+    def cached():
+        return client.get(f"/v1/checkpoints/{own['checkpoint']}").json()["cached"]
+
+    _evaluated(client, **own, precision="bf16", tokens={"top": 2})
+    assert cached() == []
+    _evaluated(client, **own)
+    assert cached() == [{"dataset": "tiny@v1/test", "columns": True}]
+
+
+def test_scores_in_bf16_say_so_in_their_signature_and_are_close(service, client, plain):
+    found = _evaluated(client, precision="bf16")
+    assert {"split": "test", "precision": "bf16"} in _works(service, "columns")
+    for name in HEADLINE:
+        here, there = found["scores"][name], plain["scores"][name]
+        assert here["value"] == pytest.approx(there["value"], rel=0.02)
+        if name == INSTANT:
+            assert here == there
+        else:
+            assert here["signature"] == "pregen|columns|bf16|v:1"
+            assert there["signature"] == "pregen|columns|fp32|v:1"
+    assert found["scores"]["perplexity"]["value"] != plain["scores"]["perplexity"]["value"]
+
+
+def test_two_precisions_are_not_compared(client, plain):
+    half = _evaluated(client, precision="bf16")
+    asked = {"a": plain["id"], "b": half["id"], "metrics": ["perplexity"]}
+    refused = client.post("/v1/comparisons", json=asked)
+    assert refused.status_code == 422
+    assert "not computed alike: fp32" in refused.json()["detail"]
+    gated = _evaluated(client, gates=["perplexity <= baseline"], baseline=half["id"])
+    assert gated["verdict"] == "not_comparable"
+
+
+def _forgetful(tmp_path):
+    """A checkpoint that says END with .3, w2 with .6 and each of two others with .05, always."""
+    arrays = tensors("init", "gru", words=4)
+    arrays["output.weight"][:] = 0
+    arrays["output.bias"] = np.log([0.3, 0.05, 0.6, 0.05]).astype(np.float32)
+    checkpoints.write(tmp_path / "model", model("init", "gru", arrays))
+    return (tmp_path / "model").read_bytes()
+
+
+def test_captions_are_searched_as_the_length_power_says(service, client, tmp_path):
+    """By hand, with two places in the beam and at most three words. By probability nothing at all
+    (.3) is better than w2 w2 w2 (.216); by the mean of its words it is worse (.3, and .6).
+    """
+    own = upload(client, _forgetful(tmp_path))
+    search = {"beam": 2, "min_words": 0, "max_words": 3}
+
+    def said(**more):
+        asked = {"checkpoint": own, "pregen": [], "postgen": ["bleu"]}
+        found = _evaluated(client, **asked, decoding={**search, **more})
+        page = client.get(f"/v1/evaluations/{found['id']}/captions").json()
+        return {item["caption"] for item in page["items"]}
+
+    assert said() == {""}
+    assert said(length_power=0) == {""}
+    assert said(length_power=1) == {"w2 w2 w2"}
+    kept = [each["decoding"] for each in _works(service, "captions")]
+    assert kept == [{**search, "unk": False}, {**search, "unk": False, "length_power": 1.0}]
+
+
+CAPTIONS = [{"image": f"{at}.jpg", "caption": "w2 w3"} for at in range(20)]
+REFUSED = [
+    ({"precision": "fp16"}, "/precision"),
+    ({"tokens": {"top": 0}}, "/tokens/top"),
+    ({"tokens": {"top": 21}}, "/tokens/top"),
+    ({"tokens": {"entropy": 1}}, "/tokens/entropy"),
+    ({"tokens": {"tops": 2}}, "/tokens/tops"),
+    ({"decoding": {"length_power": -0.1}}, "/decoding/length_power"),
+    ({"decoding": {"length_power": 5.1}}, "/decoding/length_power"),
+    ({"decoding": {"length_power": "1"}}, "/decoding/length_power"),
+    ({"checkpoint": None, "captions": CAPTIONS, "precision": "bf16"}, "/precision"),
+    ({"checkpoint": None, "captions": CAPTIONS, "tokens": {}}, "/tokens"),
+]
+
+
+@pytest.mark.parametrize(("asked", "pointer"), REFUSED)
+def test_what_no_engine_could_do_is_refused_with_its_place(client, asked, pointer):
+    request = {"checkpoint": digest(MODEL), "dataset": "tiny/test", "postgen": [], **asked}
+    refused = client.post("/v1/evaluations", json=request)
+    assert refused.status_code == 422
+    assert [error["pointer"] for error in refused.json()["errors"]] == [pointer]
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+def test_a_length_power_is_a_number(client, number):
+    request = {"checkpoint": digest(MODEL), "dataset": "tiny/test", "decoding": {"length_power": 0}}
+    text = json.dumps(request).replace(": 0}", f": {number}}}")
+    refused = client.post(
+        "/v1/evaluations", content=text, headers={"Content-Type": "application/json"}
+    )
+    assert refused.json()["code"] == "malformed_json"
+
+
+def test_probes_swap_the_words_that_a_request_pairs(service, client):
+    """Every reference says man; with woman in its place, none is as it was."""
+    people = {f"{at}.jpg": ["a man sits", "the man is here", "one man"] for at in range(3)}
+    assert client.put("/v1/datasets/men", content=bundle_of(people)).status_code == 201
+    asked = {"dataset": "men/test", "probes": ["swap"], "metrics": ["bleu_1"]}
+    pairs = {"options": {"swaps": [["man", "woman"]]}}
+    begun = client.post("/v1/probes", json={**asked, **pairs})
+    assert begun.status_code in (201, 202), begun.text
+    found = client.get(f"/v1/probes/{begun.json()['id']}").json()
+    assert found["status"] == "succeeded"
+    assert _works(service, "probe")[-1]["options"] == {"swaps": [["man", "woman"]]}
+    assert found["probes"]["swap"]
+
+
+@pytest.mark.parametrize("pair", [["man"], ["man", "woman", "child"], ["man", 1], "mw", {"a": 1}])
+def test_a_swap_is_a_pair_of_words(client, pair):
+    asked = {"dataset": "tiny/test", "options": {"swaps": [pair]}}
+    refused = client.post("/v1/probes", json=asked)
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"].startswith("/options/swaps/0")
