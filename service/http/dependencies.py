@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from service.http.bodies import Bodies
+from service.http.kept_answers import KeptAnswers
 from service.http.telemetry import Telemetry
 from service.http.watching import Watcher
 from service.works.parts import Parts
@@ -17,7 +17,7 @@ class Running(Parts):
 
     watcher: Watcher
     telemetry: Telemetry
-    bodies: Bodies = field(default_factory=Bodies)
+    kept_answers: KeptAnswers = field(default_factory=KeptAnswers)
 
     @classmethod
     def on(cls, parts: Parts) -> "Running":

@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from service.contract.api.problems import Problem
+from service.contract.api.answers import Problem
 from service.contract.api.runs import EndEvent, WorkEvent
 from service.contract.api.scores import ScoresEvent
 from service.contract.api.texts import MAX_LABELS

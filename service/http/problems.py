@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from service.contract import errors
-from service.contract.api.problems import FieldProblem, Problem
+from service.contract.api.answers import FieldProblem, Problem
 from service.contract.formats import strict_json
 
 log = structlog.get_logger()

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.api.problems import RunProblem
+from service.contract.api.answers import RunProblem
 from service.contract.api.runs import DatasetPinned, ProgressOut, RunOut, WarningOut, WorkOut
 from service.contract.api.texts import RUN_ID, rfc3339
 from service.contract.errors import NotFound

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.api.problems import RunProblem
+from service.contract.api.answers import RunProblem
 from service.contract.api.runs import ProgressOut
 from service.contract.api.studies import CorrelationsOut, StudyOut, StudyUnderWay
 from service.contract.api.texts import rfc3339

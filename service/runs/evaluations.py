@@ -1,17 +1,19 @@
 """Evaluations: their answers, scores and captions."""
 
 import json
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from service.contract.api.evaluations import EvaluationOut
+from service.contract import results
+from service.contract.api.evaluations import EvaluationOut, ForecastOut, NoForecastOut
 from service.contract.api.scores import ScoreOut
 from service.contract.api.texts import EVALUATION
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
 from service.contract.plan import works
-from service.contract.results import EvaluationKept
-from service.runs import base, forecasts
+from service.contract.results import EvaluationKept, Forecasts, Row
+from service.runs import base
 from service.runs.base import Kind, Looked
 from service.stored.datasets import Pinned
 from service.works import scores, verdicts
@@ -89,7 +91,7 @@ def _answer(parts: Parts, looked: Looked) -> EvaluationOut:
         scores=scores.shown(rows, request),
         gates=gates,
         verdict=verdict,
-        forecast=forecasts.shown(rows, request),
+        forecast=forecast_shown(rows, request),
         estimate=scores.estimated(rows) or None,
         health=request.health,
         labels=found_labels,
@@ -102,6 +104,23 @@ def _is_early_enough(evaluation: EvaluationOut) -> bool:
     if not early:
         return base.is_over(evaluation)
     return all(work.status in works.TERMINAL for work in early)
+
+
+def forecast_shown(
+    rows: Sequence[Row], request: EvaluationKept
+) -> dict[str, ForecastOut] | NoForecastOut | None:
+    """The forecasts; None until they are computed, and where none were requested."""
+    if request.forecast is not None:
+        return NoForecastOut(none_because=request.forecast.none_because, metrics={})
+    found = next(filter(None, (results.of(row, Forecasts) for row in rows)), None)
+    if found is None:
+        return None
+    metrics = found.forecast
+    reasons = {name: one.none_because for name, one in metrics.items() if one.none_because}
+    if len(reasons) < len(metrics):
+        return metrics
+    reasons_text = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    return NoForecastOut(none_because=reasons_text, metrics=metrics)
 
 
 KIND = Kind(

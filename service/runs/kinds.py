@@ -17,8 +17,9 @@ from service.contract.api.learned import LearnedIn
 from service.contract.api.requests import ComparisonIn, EvaluationIn, ProbesIn
 from service.contract.api.studies import StudyIn
 from service.contract.errors import Conflict, InvalidRequest
-from service.runs import base, comparisons, evaluations, probes, studies, submissions, training
+from service.runs import base, comparisons, evaluations, probes, studies, training
 from service.runs.base import AnyKind, Run
+from service.runs.submission import evaluation
 from service.works.parts import Parts
 from service.works.records import Records
 from service.works.tables import idempotency
@@ -35,7 +36,7 @@ class Offered:
 
 
 KINDS: dict[str, Offered] = {
-    "evaluation": Offered(evaluations.KIND, EvaluationIn, submissions.begin, labelled=True),
+    "evaluation": Offered(evaluations.KIND, EvaluationIn, evaluation.begin, labelled=True),
     "comparison": Offered(comparisons.KIND, ComparisonIn, comparisons.begin),
     "probes": Offered(probes.KIND, ProbesIn, probes.begin),
     "training": Offered(training.KIND, LearnedIn, training.begin),

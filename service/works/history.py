@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from sqlalchemy.engine import Connection, Row
 
 from service.contract import results
-from service.contract.api.problems import RunProblem
+from service.contract.api.answers import RunProblem
 from service.contract.api.runs import EndEvent, ProgressOut, WorkEvent
 from service.contract.api.scores import ScoresEvent
 from service.contract.plan import works

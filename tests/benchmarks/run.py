@@ -29,8 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 import captions  # beside this file
+import intervals  # beside this file
 import single  # beside this file
-import sure  # beside this file
 from baselines import authors_columns, authors_decoding  # beside this file
 from case import Case, made_up  # beside this file
 from rows import Row, record, seconds, table  # beside this file
@@ -60,7 +60,7 @@ def main() -> None:
     if not arguments.postgen:
         _tell("The best single sentence", f"{machine}.", single.measure(), arguments.record)
         said = f"{machine}; {arguments.images} images."
-        _tell("Intervals", said, sure.measure(arguments.images), arguments.record)
+        _tell("Intervals", said, intervals.measure(arguments.images), arguments.record)
 
 
 def _tell(heading: str, said: str, rows: Sequence[Row], recorded: bool) -> None:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from client.contract_service import score, work
 from client.junit_schema import validate
 from prescore import commands
-from prescore.cli.surroundings import Surroundings, find
+from prescore.cli.ci_environment import Surroundings, find
 
 SCRIPT = Path(sys.executable).with_name("prescore")
 GATE = "cider_d >= baseline - 0.01"

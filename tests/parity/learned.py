@@ -11,11 +11,11 @@ import numpy as np
 from parity import learned_sets
 from parity.learned_sets import Judged
 from workers.metrics import postgen
-from workers.metrics.learned import builder, fitting, learners, network
-from workers.metrics.learned.builder import Examples, photo_of
+from workers.metrics.learned import fitting, learners, network, training_sets
 from workers.metrics.learned.features import Tools
 from workers.metrics.learned.fitting import Fitted, Task, Watched
 from workers.metrics.learned.network import Recipe
+from workers.metrics.learned.training_sets import Examples, photo_of
 
 NAMES_OF_FEATURES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d", "meteor", "wmd")
 _APART = (NAMES_OF_FEATURES[:4], *((name,) for name in NAMES_OF_FEATURES[4:]))  # as they are kept
@@ -103,7 +103,7 @@ def prepared(data: Path, keep: Path, jvm) -> Sets:
     judged = {"Expert": learned_sets.expert(data), "CrowdFlower": learned_sets.crowd(data)}
     photos = frozenset(photo_of(image) for each in judged.values() for image in each.images)
     examples = learned_sets.training(data, photos, seed=0)
-    builder.disjoint({"training": examples.images, "judged": judged["Expert"].images})
+    training_sets.disjoint({"training": examples.images, "judged": judged["Expert"].images})
     vectors = {"vectors": learned_sets.vectors(data)}
     tools = Tools(postgen.score, jvm, learned_sets.corpus(data, photos, jvm), vectors)
     values = {
@@ -123,10 +123,10 @@ def prepared(data: Path, keep: Path, jvm) -> Sets:
 
 def experiment(sets: Sets, draws: int = 1000) -> list[Line]:
     """Stopped on one half of the judged images, tested on the other; then the other way round."""
-    halves = builder.parts(sets.judged["Expert"].images, (1, 1), seed=0)
+    halves = training_sets.parts(sets.judged["Expert"].images, (1, 1), seed=0)
     found = []
     for direction, (stopping, test) in enumerate((halves, halves[::-1]), 1):
-        builder.disjoint({"stopping": stopping, "test": test})
+        training_sets.disjoint({"stopping": stopping, "test": test})
         learned = _learned(sets, stopping, test)
         for label in sets.judged:
             found += _lines(direction, label, sets, test, learned, draws)

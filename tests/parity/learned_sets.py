@@ -16,8 +16,8 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from workers.metrics import frequencies, references
 from workers.metrics.frequencies import Frequencies
-from workers.metrics.learned import builder, features
-from workers.metrics.learned.builder import Captioner, Examples, photo_of
+from workers.metrics.learned import features, training_sets
+from workers.metrics.learned.training_sets import Captioner, Examples, photo_of
 from workers.metrics.vectors import word_vectors
 from workers.metrics.vectors.word_vectors import WordVectors
 
@@ -118,7 +118,7 @@ def vectors(data: Path) -> WordVectors:
 def training(data: Path, judged: frozenset[str], seed: int) -> Examples:
     """COCO and Flickr30k test images with 12 captioners each, without the judged photos."""
     parts = [
-        builder.build(without(people, judged), captioners(data, dataset), seed)
+        training_sets.build(without(people, judged), captioners(data, dataset), seed)
         for dataset, people in (
             ("mscoco", coco(data, "test")),
             ("flickr30k", flickr30k(data, "test_2016")),

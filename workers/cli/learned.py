@@ -33,11 +33,11 @@ from workers.offline import sources
 from workers.progress import Progress
 
 if TYPE_CHECKING:
-    from workers.metrics.learned.builder import Captioner
     from workers.metrics.learned.fitting import Report
     from workers.metrics.learned.learners import Recipe
     from workers.metrics.learned.model import Model
     from workers.metrics.learned.training import Material, Outcome
+    from workers.metrics.learned.training_sets import Captioner
     from workers.offline.sources import Source
 
 _AGREEMENT = {
@@ -205,8 +205,8 @@ class _Reading:
     frequencies: "Sequence[Source]"
 
     def material(self, ratings: Path | None, *, leave_out_rated: bool) -> "Material":
-        from workers.metrics.learned import builder
         from workers.metrics.learned import ratings as rated_lines
+        from workers.metrics.learned import training_sets
         from workers.metrics.learned.training import Material
 
         rated = None if ratings is None else rated_lines.read(ratings)
@@ -217,7 +217,7 @@ class _Reading:
                     raise RequestRefused(f"{item.image!r:.100} is in two of the datasets")
                 people[item.image] = item.references
         if leave_out_rated and rated is not None:
-            people = builder.without(people, rated.images)
+            people = training_sets.without(people, rated.images)
         further = [item.references for source in self.frequencies for item in source.items]
         inputs = {_called("dataset", source): source.digest for source in self.datasets}
         inputs |= {_called("frequencies", source): source.digest for source in self.frequencies}
@@ -229,7 +229,7 @@ class _Reading:
         return Material(people, self._captioners(), rated, further, inputs)
 
     def _captioners(self) -> "list[Captioner]":
-        from workers.metrics.learned.builder import Captioner
+        from workers.metrics.learned.training_sets import Captioner
 
         images = {
             text: source.items[place].image

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from workers.inference.captioners import Captioner
+from workers.inference.matrix_products import Product
 from workers.inference.packing import batches, pack
-from workers.inference.products import Product
 from workers.inference.vocabulary import Encoded, Subset
 
 _BATCH_TOKENS = 4_096

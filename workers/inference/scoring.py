@@ -19,8 +19,8 @@ from workers.inference import near_ties
 from workers.inference.captioners import Captioner
 from workers.inference.columns import Columns, index_type
 from workers.inference.features import check_size
+from workers.inference.matrix_products import Product, knows_bf16
 from workers.inference.packing import batches, pack
-from workers.inference.products import Product, knows_bf16
 from workers.inference.vocabulary import Encoded
 from workers.progress import Progress, silent
 

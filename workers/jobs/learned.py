@@ -12,9 +12,9 @@ from workers.progress import Progress
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from workers.metrics.learned.builder import Captioner
     from workers.metrics.learned.fitting import Report
     from workers.metrics.learned.training import Material
+    from workers.metrics.learned.training_sets import Captioner
 
 _RECIPE = ("learner", "learning_rate", "beta", "epochs", "seed")
 _WHOLE = 1000  # the progress counted for each stage
@@ -43,7 +43,7 @@ def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
 
 
 def _material(request: Request) -> "Material":
-    from workers.metrics.learned import builder, ratings
+    from workers.metrics.learned import ratings, training_sets
     from workers.metrics.learned.training import Material
 
     asked, digests = request.parameters, request.digests
@@ -60,12 +60,12 @@ def _material(request: Request) -> "Material":
         rated = ratings.read(request.inputs["ratings"])
         inputs["ratings"] = digests["ratings"]
         if asked["leave_out_rated"]:
-            people = builder.without(people, rated.images)
+            people = training_sets.without(people, rated.images)
     return Material(people, captioners, rated, inputs=inputs)
 
 
 def _captioner(request: Request, place: int, items: "Sequence[bundles.Item]") -> "Captioner":
-    from workers.metrics.learned.builder import Captioner
+    from workers.metrics.learned.training_sets import Captioner
 
     given = request.parameters["captioners"][place]
     places, captions = read_pairs(request.inputs[f"captions {place}"])

@@ -88,7 +88,7 @@ def _products() -> Finding:
     """Whether oneDNN's packed matrix products work, by computing one."""
     import torch
 
-    from workers.inference.products import Product
+    from workers.inference.matrix_products import Product
 
     weight, x = torch.arange(12.0).reshape(3, 4), torch.ones(2, 3)
     product = Product(weight)

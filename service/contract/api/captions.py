@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from service.contract.api.pages import Page
+from service.contract.api.answers import Page
 
 
 class CaptionOut(BaseModel):

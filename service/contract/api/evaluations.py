@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from service.contract.api.problems import RunProblem
+from service.contract.api.answers import RunProblem
 from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
 from service.contract.api.scores import MetricHealth, ScoreOut
 from service.contract.api.texts import Digest, EvaluationId, Timestamp

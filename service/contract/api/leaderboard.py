@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from service.contract.api.pages import Item, Page
+from service.contract.api.answers import Item, Page
 from service.contract.api.runs import DatasetPinned
 from service.contract.api.texts import Digest, EvaluationId, Timestamp
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from service.contract.api.problems import RunProblem
+from service.contract.api.answers import RunProblem
 from service.contract.api.requests import CaptionIn, Strict, Whole
 from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
 from service.contract.api.texts import (

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from service.contract.api.pages import Page
+from service.contract.api.answers import Page
 from service.contract.metrics.catalogue import Stage
 
 

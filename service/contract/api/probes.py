@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from service.contract.api.problems import RunProblem
+from service.contract.api.answers import RunProblem
 from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
 from service.contract.api.scores import MetricHealth
 from service.contract.api.texts import ProbesId, Timestamp

@@ -1,4 +1,4 @@
-"""Bodies of the HTTP interface's requests."""
+"""KeptAnswers of the HTTP interface's requests."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self

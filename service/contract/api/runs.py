@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from service.contract.api.problems import RunProblem
+from service.contract.api.answers import RunProblem
 from service.contract.plan.works import RunStatus, WorkStatus
 
 

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from service.contract.api.problems import RunProblem
+from service.contract.api.answers import RunProblem
 from service.contract.api.requests import Strict, Whole
 from service.contract.api.runs import DatasetPinned, ProgressOut, RunOut, WarningOut, WorkOut
 from service.contract.api.texts import DatasetReference, EvaluationId, StudyId, Timestamp

@@ -13,7 +13,7 @@ from service.contract.errors import (
     StoreUnavailable,
 )
 from service.contract.plan.studies import Idf
-from service.http import openapi, sheets
+from service.http import csv_answers, openapi
 from service.http.dependencies import Service
 from service.http.routers.datasets import Reference
 from service.http.routers.parameters import Digits
@@ -33,7 +33,7 @@ router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
     "text/csv` the finished one in full as CSV (404 where there is none).",
     responses={
         200: {
-            "content": {sheets.TYPE: {"schema": {"type": "string"}}},
+            "content": {csv_answers.TYPE: {"schema": {"type": "string"}}},
             **openapi.headers("Retry-After"),
         },
         **openapi.refusals(NotFound, BlobMissing, BlobDamaged, StoreUnavailable, InvalidRequest),
@@ -68,8 +68,8 @@ def get_correlations(
     study; `POST /v1/studies` does.
     """
     asked = Asked(name, split, idf, limit)
-    if sheets.is_wanted(accept):
-        return sheets.answer(correlations.sheet(service, asked))
+    if csv_answers.is_wanted(accept):
+        return csv_answers.answer(correlations.sheet(service, asked))
     found = correlations.look(service, asked)
     if found.under_way is not None:
         response.headers["Retry-After"] = RETRY_AFTER

@@ -18,7 +18,7 @@ from service.contract.errors import (
     NotFound,
     StoreUnavailable,
 )
-from service.http import openapi, sheets
+from service.http import csv_answers, openapi
 from service.http.dependencies import Running, Service
 from service.http.preferences import event_number
 from service.http.routers.parameters import Cursor, Digits, Identity, LastEventId
@@ -88,8 +88,8 @@ def list_captions(
     if format == "columns":
         chunks = captions.captions_columns(service, id)
         return StreamingResponse(chunks, media_type=_COLUMNS)
-    if sheets.is_wanted(accept):
-        return sheets.answer(captions.captions_sheet(service, id))
+    if csv_answers.is_wanted(accept):
+        return csv_answers.answer(captions.captions_sheet(service, id))
     return captions.captions(service, id, limit, cursor)
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from service.contract.api.leaderboard import Leaderboard, ScoreHistory
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
-from service.http import openapi, sheets
+from service.http import csv_answers, openapi
 from service.http.dependencies import Service
 from service.http.routers.datasets import Reference
 from service.http.routers.parameters import Cursor, Digits
@@ -16,7 +16,7 @@ from service.runs.leaderboard import Asked
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
 _PARAMETERS = ("metric", "split", "signature", "limit", "cursor")
 _RESPONSES: openapi.Responses = {
-    200: {"content": {sheets.TYPE: {"schema": {"type": "string"}}}},
+    200: {"content": {csv_answers.TYPE: {"schema": {"type": "string"}}}},
     **openapi.refusals(NotFound, InvalidCursor, InvalidRequest, UnknownMetric),
 }
 _PAGE = "A page; with `Accept: text/csv` the whole list as CSV."
@@ -66,8 +66,8 @@ def get_leaderboard(
     """The best first. Evaluations whose intervals overlap are shown as ties; equal scores of the
     same checkpoint are listed once. Evaluations of a part of the split are left out.
     """
-    if sheets.is_wanted(accept):
-        return sheets.answer(leaderboard.sheet(leaderboard.ranked(service, asked)))
+    if csv_answers.is_wanted(accept):
+        return csv_answers.answer(leaderboard.sheet(leaderboard.ranked(service, asked)))
     return leaderboard.ranked(service, asked, limit, cursor)
 
 
@@ -88,6 +88,6 @@ def history(
     cursor: Cursor = None,
 ) -> Response | ScoreHistory:
     """The scores of a metric, the latest first."""
-    if sheets.is_wanted(accept):
-        return sheets.answer(leaderboard.sheet(leaderboard.history(service, asked)))
+    if csv_answers.is_wanted(accept):
+        return csv_answers.answer(leaderboard.sheet(leaderboard.history(service, asked)))
     return leaderboard.history(service, asked, limit, cursor)

@@ -106,7 +106,7 @@ async def answer(
         if changed is None:
             return Response(status_code=304, headers={"ETag": tag, **headers})
         version = changed
-    kept = await service.bodies.get(identity, version, lambda: kind.look(service, identity))
+    kept = await service.kept_answers.get(identity, version, lambda: kind.look(service, identity))
     if not kept.over and seconds is None:  # a client that waits here need not pause between polls
         headers["Retry-After"] = RETRY_AFTER
     headers["ETag"] = etag(identity, kept.version)

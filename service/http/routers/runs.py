@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, create_model
 
-from service.contract.api.pages import Page
+from service.contract.api.answers import Page
 from service.contract.api.texts import DatasetFilter
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.plan.works import RunStatus
@@ -16,6 +16,7 @@ from service.http.dependencies import Service
 from service.http.json_bodies import JsonRoute
 from service.http.preferences import idempotency_key
 from service.http.routers import polling
+from service.http.routers.descriptions import words_of
 from service.http.routers.parameters import (
     Cursor,
     Digits,
@@ -24,7 +25,6 @@ from service.http.routers.parameters import (
     Prefer,
     identity_of,
 )
-from service.http.routers.words import words_of
 from service.runs import search
 from service.runs.base import AnyKind
 from service.runs.kinds import Offered, submit

@@ -7,7 +7,7 @@ import pytest
 
 from in_process import on_split, parts_on
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
-from service.http import sheets
+from service.http import csv_answers
 from service.runs import leaderboard
 from service.runs.leaderboard import Asked
 from service.stored import datasets
@@ -148,7 +148,7 @@ def test_pages_are_one_list_and_ranks_go_on(records):
 def test_a_sheet_says_what_the_page_says(records):
     _ended(records, 1, 0.5, 0.4, 0.6, labels={"note": 'a "b", c\né'})
     rows = leaderboard.sheet(leaderboard.ranked(parts_on(records), _asked()))
-    sent = sheets.answer(rows).body.decode()
+    sent = csv_answers.answer(rows).body.decode()
     (row,) = csv.DictReader(sent.splitlines(keepends=True))
     assert row.pop("created_at").startswith("1970-01-01T00:00:01")
     assert json.loads(row.pop("labels")) == {"note": 'a "b", c\né'}

@@ -122,9 +122,9 @@ _OF_AN_OLD_PROCESSOR = """
 import sys
 sys.path[:0] = sys.argv[1:]
 import test_scoring as tests
-from workers.inference import products
+from workers.inference import matrix_products
 import torch
-assert not products.knows_bf16(torch.device("cpu"))
+assert not matrix_products.knows_bf16(torch.device("cpu"))
 tests.test_rank_0_is_decided_as_in_float64("merge", "gru", "bf16")
 """
 

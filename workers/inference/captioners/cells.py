@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from workers.inference.products import Product
+from workers.inference.matrix_products import Product
 
 Tensors = Mapping[str, Tensor]
 

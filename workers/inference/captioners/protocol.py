@@ -5,8 +5,8 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from service.contract.formats.checkpoint_header import Description
+from workers.inference.matrix_products import Product
 from workers.inference.packing import Packed
-from workers.inference.products import Product
 
 State = Any  # the captioner's state between two words, a row for each hypothesis
 

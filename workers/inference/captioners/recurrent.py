@@ -9,8 +9,8 @@ from torch.nn import functional
 
 from service.contract.formats.checkpoint_header import Description, widths
 from workers.inference.captioners.cells import CELLS, Cell, Tensors
+from workers.inference.matrix_products import Product
 from workers.inference.packing import Packed
-from workers.inference.products import Product
 
 MAX_TABLE_BYTES = 256_000_000  # 10,000 words of an LSTM of 512 take 82 MB
 

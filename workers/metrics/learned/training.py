@@ -13,13 +13,13 @@ from workers.metrics import frequencies, references
 from workers.metrics.family import Score
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned import builder, features, fitting, learners
-from workers.metrics.learned.builder import Captioner, Examples
+from workers.metrics.learned import features, fitting, learners, training_sets
 from workers.metrics.learned.features import Measured, Tools
 from workers.metrics.learned.fitting import Fitted, Report, Row, Watched
 from workers.metrics.learned.learners import USUAL, Recipe
 from workers.metrics.learned.model import Model
 from workers.metrics.learned.ratings import Rated
+from workers.metrics.learned.training_sets import Captioner, Examples
 from workers.metrics.tokens import Tokenizer
 
 _SHARES = (8, 1, 1)  # of images to train on, to stop at and to test on, where nobody rated any
@@ -78,7 +78,7 @@ def train(
     counted = frequencies.collect(prepared)
     tools = Tools(score, jvm, counted, needs)
     bench = _Bench(material, names, tokenizer, tools, recipe.seed, report)
-    examples = builder.build(training, material.captioners, recipe.seed)
+    examples = training_sets.build(training, material.captioners, recipe.seed)
     measured = bench.measure(_TRAINING, examples.captions, examples.reference_sets)
     task = fitting.Task(
         names,
@@ -104,14 +104,14 @@ def _features_of(what: str) -> str:
 def _parts(material: Material, seed: int) -> list[frozenset[str]]:
     """Images to train on, to stop at, to test on; no photo is in two of them."""
     if material.rated is None:
-        found = builder.parts(material.people, _SHARES, seed)
+        found = training_sets.parts(material.people, _SHARES, seed)
     else:
-        halves = builder.parts(material.rated.images, (1, 1), seed)
+        halves = training_sets.parts(material.rated.images, (1, 1), seed)
         found = [frozenset(material.people), *halves]
     for what, images in zip((_TRAINING, _STOPPING, _TEST), found, strict=True):
         if not images:
             raise RequestRefused(f"expected {what}, found none")
-    builder.disjoint(dict(zip((_TRAINING, _STOPPING, _TEST), found, strict=True)))
+    training_sets.disjoint(dict(zip((_TRAINING, _STOPPING, _TEST), found, strict=True)))
     return found
 
 
@@ -136,7 +136,7 @@ class _Bench:
             found = self.measure(what, rated.captions, rated.reference_sets)
             return Watched(found.values, *rated.observations)
         people = {image: said for image, said in self.material.people.items() if image in images}
-        examples = builder.build(people, self.material.captioners, self.seed)
+        examples = training_sets.build(people, self.material.captioners, self.seed)
         found = self.measure(what, examples.captions, examples.reference_sets)
         places = np.arange(len(examples.captions))
         return Watched(found.values, places, examples.human.astype(np.float64))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import asking, console, options, surroundings, text
+from prescore.cli import asking, ci_environment, console, options, text
 from prescore.cli.follow import follow
 from prescore.cli.outcomes import Outcome, is_decided
 from prescore.cli.reports import Reports, tell_github
@@ -72,7 +72,7 @@ def gate(
     3: undecided, not comparable, a metric unavailable; or the run failed, was
     canceled or has not ended in time. 4: no answer from the service. 130: Ctrl-C.
     """
-    around = surroundings.find(os.environ)
+    around = ci_environment.find(os.environ)
     reports = Reports(junit, json_out, csv)
     labels = [f"{name}={value}" for name, value in around.labels.items()]
     run = replace(run, label=[*labels, *(run.label or ())])
@@ -99,7 +99,7 @@ def _submitted(client: Client, request: dict[str, Any], key: str | None) -> Eval
 
 
 def _key(
-    once_for: str | None, around: surroundings.Surroundings, request: dict[str, Any]
+    once_for: str | None, around: ci_environment.Surroundings, request: dict[str, Any]
 ) -> str | None:
     """The idempotency key, made from the CI job and the request; None outside a CI job."""
     job = once_for or " ".join(filter(None, (around.run, around.commit)))

@@ -7,9 +7,9 @@ import learned_models
 from builders import captions_with_references, sentence
 from workers.metrics import references
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned.builder import Captioner
 from workers.metrics.learned.ratings import Rated
 from workers.metrics.learned.training import Material
+from workers.metrics.learned.training_sets import Captioner
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "sits", "on", "grass", "big"]
 _, PEOPLE = captions_with_references(WORDS, 50, 1)

@@ -3,7 +3,7 @@ import torch
 
 from service.contract.errors import InvalidSetting
 from workers.inference import devices
-from workers.inference.products import Product
+from workers.inference.matrix_products import Product
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 640])

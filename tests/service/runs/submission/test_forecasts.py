@@ -10,7 +10,8 @@ from service.contract.api.requests import EvaluationIn
 from service.contract.plan import planning
 from service.contract.plan.planning import Wanted
 from service.contract.results import EvaluationKept, Unforeseen
-from service.runs import forecasts
+from service.runs import evaluations
+from service.runs.submission import forecasts
 from service.stored.datasets import Pinned
 from service.works import database
 from service.works.blobs import open_blobs
@@ -226,17 +227,19 @@ def _row(**metrics):
 
 def test_a_forecast_is_shown_by_metric_once_its_work_is_done():
     waiting = {**_row(), "status": "waiting", "summary": None}
-    assert forecasts.shown([waiting], EvaluationKept()) is None
-    assert forecasts.shown([], EvaluationKept()) is None
-    found = forecasts.shown([_row(cider_d=FORECAST, spice=NONE)], EvaluationKept())
+    assert evaluations.forecast_shown([waiting], EvaluationKept()) is None
+    assert evaluations.forecast_shown([], EvaluationKept()) is None
+    found = evaluations.forecast_shown([_row(cider_d=FORECAST, spice=NONE)], EvaluationKept())
     assert found["cider_d"].value == 0.4
     assert found["spice"].none_because == "not enough evidence"
 
 
 def test_where_no_metric_has_a_forecast_it_is_said_why():
-    found = forecasts.shown([_row(cider_d=NONE, spice=NONE)], EvaluationKept())
+    found = evaluations.forecast_shown([_row(cider_d=NONE, spice=NONE)], EvaluationKept())
     assert isinstance(found, NoForecastOut)
     assert found.none_because == "cider_d: not enough evidence; spice: not enough evidence"
     assert set(found.metrics) == {"cider_d", "spice"}
-    kept = forecasts.shown([], EvaluationKept(forecast=Unforeseen(none_because="too few")))
+    kept = evaluations.forecast_shown(
+        [], EvaluationKept(forecast=Unforeseen(none_because="too few"))
+    )
     assert kept == NoForecastOut(none_because="too few", metrics={})

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from service.contract.errors import RequestRefused
-from workers.metrics.learned import builder
-from workers.metrics.learned.builder import Captioner
+from workers.metrics.learned import training_sets
+from workers.metrics.learned.training_sets import Captioner
 
 PEOPLE = {
     f"{number}.jpg": tuple(f"person {number} {place}" for place in range(5)) for number in range(40)
@@ -42,7 +42,7 @@ def _of(examples, image):
     ],
 )
 def test_names_of_one_photo_are_known_as_such(one, other):
-    assert builder.photo_of(one) == builder.photo_of(other)
+    assert training_sets.photo_of(one) == training_sets.photo_of(other)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_names_of_one_photo_are_known_as_such(one, other):
     ],
 )
 def test_names_of_two_photos_are_not_mixed_up(one, other):
-    assert builder.photo_of(one) != builder.photo_of(other)
+    assert training_sets.photo_of(one) != training_sets.photo_of(other)
 
 
 def test_of_every_image_three_captions_of_either_kind_are_taken():
-    examples = builder.build(PEOPLE, _captioners(), seed=0)
+    examples = training_sets.build(PEOPLE, _captioners(), seed=0)
     assert len(examples.images) == len(examples.captions) == 6 * len(PEOPLE)
     for image, said in PEOPLE.items():
         rows = _of(examples, image)
@@ -71,7 +71,7 @@ def test_of_every_image_three_captions_of_either_kind_are_taken():
 
 
 def test_a_person_is_scored_against_the_others_and_a_machine_against_as_many():
-    examples = builder.build(PEOPLE, _captioners(), seed=0)
+    examples = training_sets.build(PEOPLE, _captioners(), seed=0)
     drawn = set()
     for image, said in PEOPLE.items():
         for caption, against, human in _of(examples, image):
@@ -87,25 +87,25 @@ def test_a_person_is_scored_against_the_others_and_a_machine_against_as_many():
 @pytest.mark.parametrize(("there", "scored"), [(3, 2), (4, 3), (7, 4)])
 def test_the_number_of_references_does_not_tell_who_wrote_a_caption(there, scored):
     people = {"1.jpg": tuple(f"person {place}" for place in range(there))}
-    examples = builder.build(people, _captioners(people), seed=0)
+    examples = training_sets.build(people, _captioners(people), seed=0)
     assert {len(each) for each in examples.reference_sets} == {scored}
 
 
 def test_draws_are_the_seeds_and_the_photos_whatever_stands_beside_them():
-    whole = builder.build(PEOPLE, _captioners(), seed=3)
+    whole = training_sets.build(PEOPLE, _captioners(), seed=3)
     few = {image: PEOPLE[image] for image in reversed(list(PEOPLE)[5:9])}
-    part = builder.build(few, _captioners(), seed=3)
+    part = training_sets.build(few, _captioners(), seed=3)
     for image in few:
         assert _of(part, image) == _of(whole, image)
-    other = builder.build(PEOPLE, _captioners(), seed=4)
+    other = training_sets.build(PEOPLE, _captioners(), seed=4)
     assert any(_of(other, image) != _of(whole, image) for image in PEOPLE)
 
 
 def test_a_captioner_that_was_trained_on_a_photo_is_refused_under_whatever_name():
     trained = frozenset({"7_of_another_set.jpg", "99.jpg"})
     with pytest.raises(RequestRefused, match=r"'m0' was not trained on, found 1 .*'7\.jpg'"):
-        builder.build(PEOPLE, _captioners(trained_on=trained), seed=0)
-    builder.build(PEOPLE, _captioners(trained_on=frozenset({"99_a.jpg"})), seed=0)
+        training_sets.build(PEOPLE, _captioners(trained_on=trained), seed=0)
+    training_sets.build(PEOPLE, _captioners(trained_on=frozenset({"99_a.jpg"})), seed=0)
 
 
 @pytest.mark.parametrize(
@@ -118,30 +118,30 @@ def test_a_captioner_that_was_trained_on_a_photo_is_refused_under_whatever_name(
 )
 def test_images_that_cannot_be_used_are_named(people, count, complaint):
     with pytest.raises(RequestRefused, match=complaint):
-        builder.build(people, _captioners(people, count), seed=0)
+        training_sets.build(people, _captioners(people, count), seed=0)
 
 
 def test_photos_are_left_out_under_whatever_name():
-    kept = builder.without(PEOPLE, ["7_of_another_set.jpg", "99999.jpg"])
+    kept = training_sets.without(PEOPLE, ["7_of_another_set.jpg", "99999.jpg"])
     assert list(PEOPLE.keys() - kept.keys()) == ["7.jpg"]
     assert all(kept[image] is PEOPLE[image] for image in kept)
 
 
 def test_a_photo_in_two_sets_is_found_under_another_name():
     sets = {"training": ["1.jpg", "2.jpg"], "stopping": ["3_a.jpg"], "test": ["4_b.jpg"]}
-    builder.disjoint(sets)
+    training_sets.disjoint(sets)
     for planted in ("1_x.jpg", "2_7.jpg"):
         with pytest.raises(RequestRefused, match=f"training and test .* found 1; .*{planted}"):
-            builder.disjoint({**sets, "test": ["4_b.jpg", planted]})
+            training_sets.disjoint({**sets, "test": ["4_b.jpg", planted]})
     with pytest.raises(RequestRefused, match="stopping and test"):
-        builder.disjoint({**sets, "test": ["3.jpg"]})
+        training_sets.disjoint({**sets, "test": ["3.jpg"]})
 
 
 def test_parts_hold_every_image_once_and_are_the_seeds():
     images = [f"{number}_x.jpg" for number in range(1000)]
-    parts = builder.parts(images, (8, 1, 1), seed=0)
+    parts = training_sets.parts(images, (8, 1, 1), seed=0)
     assert [len(part) for part in parts] == [800, 100, 100]
     assert sorted(image for part in parts for image in part) == sorted(images)
-    assert builder.parts(reversed(images), (8, 1, 1), seed=0) == parts
-    assert builder.parts(images, (8, 1, 1), seed=1) != parts
+    assert training_sets.parts(reversed(images), (8, 1, 1), seed=0) == parts
+    assert training_sets.parts(images, (8, 1, 1), seed=1) != parts
     assert np.mean([int(image.split("_")[0]) for image in parts[2]]) == pytest.approx(500, abs=100)

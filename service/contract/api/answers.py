@@ -1,4 +1,6 @@
-"""Errors of requests and of runs."""
+"""What answers are made of: errors of requests and of runs, pages of lists."""
+
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -34,3 +36,11 @@ class RunProblem(BaseModel):
 
     code: str = Field(examples=["timeout"])
     detail: str
+
+
+Item = TypeVar("Item")
+
+
+class Page(BaseModel, Generic[Item]):
+    items: list[Item]
+    next: str | None = Field(description="The `cursor` of the next page; null on the last page.")

@@ -14,8 +14,9 @@ from service.contract.plan import asked, planning
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import Blob
 from service.contract.results import Past
-from service.runs import baselines, training
-from service.runs.baselines import Sought
+from service.runs import training
+from service.runs.submission import baselines
+from service.runs.submission.baselines import Sought
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 

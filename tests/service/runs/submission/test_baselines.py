@@ -7,9 +7,10 @@ import pytest
 from in_process import parts_on
 from service.contract.errors import NotFound
 from service.contract.plan.planning import Wanted, plan_captions
-from service.runs import base, baselines, evaluations
+from service.runs import base, evaluations
 from service.runs.base import Run
-from service.runs.baselines import Sought
+from service.runs.submission import baselines
+from service.runs.submission.baselines import Sought
 from service.stored import datasets
 from service.works import database, leases
 from service.works.blobs.files import FileBlobs

@@ -9,8 +9,9 @@ from service.contract.metrics import catalogue
 from service.contract.plan import asked, estimates, planning
 from service.contract.plan.planning import Plan
 from service.contract.results import EvaluationKept, Past
-from service.runs import base, evaluations, forecasts, gating, probes, training
+from service.runs import base, evaluations, probes, training
 from service.runs.base import Run
+from service.runs.submission import forecasts, gating
 from service.stored import checkpoints, datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts

@@ -13,22 +13,22 @@ _KEPT = 1_000  # runs; about 3 KB each
 
 
 @dataclass(frozen=True)
-class Body:
+class KeptAnswer:
     version: int
     over: bool
     text: bytes
 
 
-class Bodies:
+class KeptAnswers:
     """The answer of the last version of each run that was polled."""
 
     def __init__(self) -> None:
-        self._bodies: OrderedDict[str, Body] = OrderedDict()
-        self._building: dict[tuple[str, int], asyncio.Task[Body]] = {}
+        self._answers: OrderedDict[str, KeptAnswer] = OrderedDict()
+        self._building: dict[tuple[str, int], asyncio.Task[KeptAnswer]] = {}
 
-    async def get(self, identity: str, version: int, build: Build) -> Body:
+    async def get(self, identity: str, version: int, build: Build) -> KeptAnswer:
         """The answer of that version or a later one, built once for requests at the same time."""
-        body = self._bodies.get(identity)
+        body = self._answers.get(identity)
         if body is not None and body.version == version:
             return body
         task = self._building.get((identity, version))
@@ -38,14 +38,14 @@ class Bodies:
             task.add_done_callback(lambda _: self._building.pop((identity, version)))
         return await asyncio.shield(task)  # a client that disconnects must not cancel it for others
 
-    async def _build(self, build: Build) -> Body:
+    async def _build(self, build: Build) -> KeptAnswer:
         return self._keep(*await asyncio.to_thread(build))
 
-    def _keep(self, answer: RunOut, version: int) -> Body:
+    def _keep(self, answer: RunOut, version: int) -> KeptAnswer:
         over = base.is_over(answer)
-        body = Body(version, over, answer.model_dump_json().encode())
-        self._bodies[answer.id] = body
-        self._bodies.move_to_end(answer.id)
-        if len(self._bodies) > _KEPT:
-            self._bodies.popitem(last=False)
+        body = KeptAnswer(version, over, answer.model_dump_json().encode())
+        self._answers[answer.id] = body
+        self._answers.move_to_end(answer.id)
+        if len(self._answers) > _KEPT:
+            self._answers.popitem(last=False)
         return body

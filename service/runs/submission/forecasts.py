@@ -11,8 +11,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract import results
-from service.contract.api.evaluations import ForecastOut, NoForecastOut
 from service.contract.api.requests import EvaluationIn
 from service.contract.metrics import catalogue
 from service.contract.metrics.forecasts import PREDICTORS, too_few
@@ -21,9 +19,7 @@ from service.contract.plan.planning import Plan
 from service.contract.results import (
     EvaluationKept,
     ForecastHistory,
-    Forecasts,
     PastEvaluation,
-    Row,
     Unforeseen,
 )
 from service.runs import base
@@ -50,23 +46,6 @@ def add(
     history = ForecastHistory(metrics=metrics, evaluations=past)
     digest = parts.blobs.put(works.canonical(history.model_dump()).encode())
     return planning.with_forecast(plan, digest), None
-
-
-def shown(
-    rows: Sequence[Row], request: EvaluationKept
-) -> dict[str, ForecastOut] | NoForecastOut | None:
-    """The forecasts; None until they are computed, and where none were requested."""
-    if request.forecast is not None:
-        return NoForecastOut(none_because=request.forecast.none_because, metrics={})
-    found = next(filter(None, (results.of(row, Forecasts) for row in rows)), None)
-    if found is None:
-        return None
-    metrics = found.forecast
-    reasons = {name: one.none_because for name, one in metrics.items() if one.none_because}
-    if len(reasons) < len(metrics):
-        return metrics
-    reasons_text = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    return NoForecastOut(none_because=reasons_text, metrics=metrics)
 
 
 def _too_few(past: Sequence[PastEvaluation], metric: str) -> str | None:

@@ -1,0 +1,1 @@
+"""What is checked, looked up and planned when an evaluation is submitted."""
