@@ -237,9 +237,8 @@ def _blobs(settings: Settings) -> Iterator[Finding]:
 def _put_and_delete(settings: Settings) -> None:
     from service.works.blobs import open_blobs
 
-    with (
-        tempfile.TemporaryDirectory() as copies
-    ):  # a remote store's cache, apart from the service's
+    # A remote store's cache, apart from the service's.
+    with tempfile.TemporaryDirectory() as copies:
         home = settings.home if settings.blob_url is None else Path(copies)
         blobs = open_blobs(settings.blob_url, home)
         digest = blobs.put(secrets.token_bytes(16))
@@ -274,12 +273,8 @@ def _answering(place: str, client: httpx.Client) -> Finding:
 def _version_at(client: httpx.Client) -> str | None:
     try:
         return str(client.get("/openapi.json").json()["info"]["version"])
-    except (
-        httpx.HTTPError,
-        ValueError,
-        LookupError,
-        TypeError,
-    ):  # another server may answer, such as a proxy
+    # Another server than Prescore may answer, such as a proxy.
+    except (httpx.HTTPError, ValueError, LookupError, TypeError):
         return None
 
 

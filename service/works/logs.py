@@ -15,10 +15,8 @@ import structlog
 from structlog.typing import Processor
 
 _FIRST = ("timestamp", "level", "event", "role", "pid")
-_WITH_HANDLERS = (
-    "uvicorn",
-    "uvicorn.access",
-)  # they have set handlers of their own, which are removed
+# They have set handlers of their own, which are removed.
+_WITH_HANDLERS = ("uvicorn", "uvicorn.access")
 
 
 def configure(role: str, level: str = "info") -> None:

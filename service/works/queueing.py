@@ -120,9 +120,8 @@ class RedisQueue:
         with contextlib.suppress(redis.RedisError, OSError):
             for row in [row for row in rows if not row.first]:
                 self.wake(row.work_key, row.queue)
-            for row in reversed(
-                [row for row in rows if row.first]
-            ):  # so that they keep their order
+            # So that they keep their order.
+            for row in reversed([row for row in rows if row.first]):
                 self.wake(row.work_key, row.queue, first=True)
             with records.transaction() as connection:
                 sent = [row.id for row in rows]

@@ -25,10 +25,8 @@ POSTGRES = os.environ.get(
 )
 REDIS = os.environ.get("PRESCORE_TEST_REDIS", "redis://127.0.0.1:6379")
 REDIS_DATABASES = range(15, 3, -1)
-CLAIMS, CLAIM_SECONDS = (
-    3,
-    7200,
-)  # the database of claims, and how long a claim of a killed run stays
+# The database of claims, and how long a claim of a killed run stays.
+CLAIMS, CLAIM_SECONDS = (3, 7200)
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "tester",
     "AWS_SECRET_ACCESS_KEY": "not-a-real-secret",

@@ -17,11 +17,8 @@ from service.contract.formats.bundles import (
 )
 from workers.files import atomic
 
-ALL, AVERAGE, WORST = (
-    "all",
-    "average",
-    "worst",
-)  # names of summaries over pairs; no category may have them
+# Names of summaries over pairs; no category may have them.
+ALL, AVERAGE, WORST = ("all", "average", "worst")
 _RATED, _PAIR = {"candidate", "rating", "ratings"}, {"a", "b", "preferred"}
 
 

@@ -125,9 +125,8 @@ class _Search:
         logp, words = [], []
         for start in range(0, len(rows), self._chunk):
             logits = self._model.output(hidden[start : start + self._chunk])
-            total = torch.logsumexp(
-                logits, dim=1, keepdim=True
-            )  # before the next lines exclude words
+            # Before the next lines exclude words.
+            total = torch.logsumexp(logits, dim=1, keepdim=True)
             if depth < self._options.min_words:
                 logits[:, EDGE] = -torch.inf
             if not self._options.unk:
@@ -162,9 +161,8 @@ class _Search:
         self._words = self._words.gather(1, parents[:, :, None].expand_as(self._words))
         self._lengths = self._lengths.gather(1, parents)
         self._complete = self._complete.gather(1, parents)
-        places = parents.new_zeros(
-            self._logp.numel()
-        )  # complete ones need no state: any row will do
+        # Complete ones need no state: any row will do.
+        places = parents.new_zeros(self._logp.numel())
         places[rows] = torch.arange(len(rows), device=rows.device)
         flat = (
             parents + self._options.beam * torch.arange(len(parents), device=rows.device)[:, None]

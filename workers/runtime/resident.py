@@ -18,9 +18,8 @@ import psutil
 from workers.processes import Child
 
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
-_SHARED_CORES = {
-    "OMP_WAIT_POLICY": "PASSIVE"
-}  # waiting threads must not use a core, since cores are shared
+# Waiting threads must not use a core, since cores are shared.
+_SHARED_CORES = {"OMP_WAIT_POLICY": "PASSIVE"}
 _LAST_OUTPUT = 4000  # bytes of the child's stderr that are kept
 
 

@@ -48,9 +48,8 @@ class QueueWorker(BaseWorker):
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run the work whose key is the job's id; all else about the work is in the database."""
-        self.set_state(
-            WorkerStatus.BUSY
-        )  # from here on, a signal asks to stop and does not interrupt
+        # From here on, a signal asks to stop and does not interrupt.
+        self.set_state(WorkerStatus.BUSY)
         identity = job.id
         job.delete(remove_from_queue=False)
         if not _KEY.fullmatch(identity):
@@ -69,9 +68,8 @@ def serve(role: str, settings: Settings) -> None:
     """Run a worker until SIGTERM or SIGINT."""
     engine = database.connect(settings.database)
     database.check_at_head(engine)
-    connection = queueing.connect(
-        settings.redis, timeout=30
-    )  # RQ waits on this connection for work
+    # RQ waits on this connection for work.
+    connection = queueing.connect(settings.redis, timeout=30)
     queueing.check(connection)
     workplace = Workplace(open_blobs(settings.blob_url, settings.home), settings.home / "attempts")
     workplace.sweep()

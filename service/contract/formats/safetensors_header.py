@@ -124,9 +124,8 @@ def _decoded(raw: bytes) -> str:
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        value: dict[str, Any] = strict_json.parse(
-            text
-        )  # `_header_bytes` has checked that it begins with a brace
+        # `_header_bytes` has checked that it begins with a brace.
+        value: dict[str, Any] = strict_json.parse(text)
     except strict_json.NotJson as error:
         raise HeaderMalformed(f"header: {error}", pointer=error.where[:100] or None) from None
     return value

@@ -23,9 +23,8 @@ from service.contract.settings import Settings
 
 REGISTER = "registered.json"
 _ONE_OF: frozenset[Need] = frozenset({"encoder"})  # needs that one of several assets meets
-_SHIPPED: frozenset[Need] = frozenset(
-    {"model"}
-)  # needs met by a shipped file, which an asset may replace
+# Needs met by a shipped file, which an asset may replace.
+_SHIPPED: frozenset[Need] = frozenset({"model"})
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,8 @@ FAMILIES: Mapping[str, Family] = View(
     lambda: {name: row for name, row in families.FAMILIES.items() if row.is_studied},
     families.FAMILIES,
 )
-_WEIGHED_BY = (
-    "captions",
-    "references",
-)  # inputs in which a stratum's document frequencies are counted
+# Inputs in which a stratum's document frequencies are counted.
+_WEIGHED_BY = ("captions", "references")
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,8 @@ async def answer(
     service: Running, kind: AnyKind, identity: str, if_none_match: str | None, prefer: str | None
 ) -> Response:
     """200 with the run as it is now, or 304 if its version has not changed."""
-    version, _ = base.state(
-        service.records, identity, kind
-    )  # takes 0.1 ms; a thread would take longer
+    # Takes 0.1 ms; a thread would take longer.
+    version, _ = base.state(service.records, identity, kind)
     tag = etag(identity, version)
     seconds = wait_seconds(prefer)
     headers = {} if seconds is None else {"Preference-Applied": f"wait={seconds}"}

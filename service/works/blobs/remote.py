@@ -63,9 +63,8 @@ class RemoteBlobs(Store):
             self._fetch(digest, upload.write)
             if upload.digest != digest:
                 with _translated():
-                    obstore.delete(
-                        self._store, _name(digest)
-                    )  # so that it is computed or uploaded again
+                    # So that it is computed or uploaded again.
+                    obstore.delete(self._store, _name(digest))
                 raise BlobDamaged(
                     digest, f"object {digest} was damaged in the store and has been removed"
                 )

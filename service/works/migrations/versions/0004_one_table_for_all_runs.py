@@ -19,12 +19,8 @@ KINDS = {
     "ln_": "training",
     "st_": "study",
 }
-RENAMED = (
-    "scores",
-    "labels",
-    "events",
-    "idempotency",
-)  # their column `evaluation_id` becomes `run_id`
+# Their column `evaluation_id` becomes `run_id`.
+RENAMED = ("scores", "labels", "events", "idempotency")
 _KEPT = (
     ("id", sa.String(40)),
     ("request", sa.Text),
