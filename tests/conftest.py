@@ -9,6 +9,7 @@ import torch
 from hypothesis import settings
 
 import outside
+import sharing
 from service.contract.errors import MetricUnavailable
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
@@ -30,23 +31,15 @@ OUTSIDE = {"postgresql", "s3"}  # parameters that stand for a server
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Levels, and who runs what with `-n 2`: trials with fleets one after the other by one process,
-    which begins with them; what is asked of the shared Java by another one, since METEOR takes ten
-    seconds of a core to read its table; other files by whoever is free.
-    """
-    with_java = {_file(item) for item in items if _asks_java(item)}
     for item in items:
         if _starts_processes(item):
             item.add_marker("processes")
-        if item.get_closest_marker("xdist_group") is None:
-            group = "java" if _file(item) in with_java else _file(item)
-            item.add_marker(pytest.mark.xdist_group(group))
-    first = {"fleets": 0, "java": 1}
-    items.sort(key=lambda item: first.get(item.get_closest_marker("xdist_group").args[0], 2))
+    items.sort(key=lambda item: sharing.turn_of(item.nodeid))
 
 
-def _file(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    return sharing.scheduler(config, log)
 
 
 def _asks_java(item: pytest.Item) -> bool:

@@ -51,7 +51,7 @@ lint-imports
 wait "$checking" || { cat "$types"; exit 1; }
 cat "$types"
 
-# Those with fleets go first, in one process; files are shared out (tests/conftest.py).
-[ $# -gt 0 ] || set -- -n 2 --dist loadgroup --no-loadscope-reorder
+# Who runs what: tests/helpers/sharing.py.
+[ $# -gt 0 ] || set -- -n 2
 # shellcheck disable=SC2086  several words
 python -m pytest -m "$marks" $parts "$@"

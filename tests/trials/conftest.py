@@ -18,12 +18,9 @@ HERE = Path(__file__).parent
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Fleets stand one after the other: two at once are late on two cores."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("processes")
-            if item.get_closest_marker("xdist_group") is None:
-                item.add_marker(pytest.mark.xdist_group("fleets"))
 
 
 @pytest.fixture(scope="session", params=STANDS_ON)

@@ -12,8 +12,6 @@ import pytest
 
 from fleet import bundle, checkpoint
 
-pytestmark = pytest.mark.xdist_group("java")  # for METEOR
-
 PRESCORE = Path(sys.executable).with_name("prescore")
 
 

@@ -39,7 +39,11 @@ def _javas(fleet):
 
 @contextlib.contextmanager
 def _struck(fleet, number):
-    """Every Java of the service gets this signal, as soon as it is there."""
+    """Every Java that the service starts gets this signal, as soon as it is there."""
+    for warm in _javas(fleet):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            warm.kill()
+            warm.wait(10)
     over, pids = threading.Event(), set()
 
     def strike():

@@ -97,6 +97,8 @@ def test_the_library_listens_until_the_end(fleet):
     with fleet.client() as client:
         identity = upload(client, checkpoint(seed=902))
     with prescore.Client(fleet.url) as client:
-        evaluation = client.submit("tiny/test", checkpoint=identity, wait=30)
+        evaluation = client.submit(
+            "tiny/test", checkpoint=identity, postgen=["rouge_l"], tokenizer="none", wait=30
+        )
         kinds = [event.name for event in client.events(evaluation.id)]
     assert kinds[-1] == "end"
