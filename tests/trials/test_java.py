@@ -43,7 +43,7 @@ def _struck(fleet, number):
     for warm in _javas(fleet):
         with contextlib.suppress(psutil.NoSuchProcess):
             warm.kill()
-            warm.wait(10)
+    until(lambda: not _javas(fleet), 10, "the end of the Java that was there")
     over, pids = threading.Event(), set()
 
     def strike():

@@ -83,4 +83,4 @@ def test_a_port_that_is_taken_is_said_to_be(tmp_path):
             [*command, "--port", port], capture_output=True, text=True, check=False, timeout=30
         )
     assert result.returncode == 2
-    assert f"port {port} is taken" in result.stderr
+    assert f"port {port} cannot be used (Address already in use)" in result.stderr
