@@ -3,7 +3,8 @@
 # virtual environment (.venv) from the project's files; needs python3.11 and python3.11-venv.
 #
 #   sh tests/run.sh            what CI runs, five minutes on two cores
-#   sh tests/run.sh --quick    the same without tests that start processes, and without parity: a minute
+#   sh tests/run.sh --quick    a minute: without tests that start processes, or compute for long, and
+#                              without parity with published scores
 #   sh tests/run.sh --all      the slow tests too
 #   sh tests/run.sh --bench    the benchmarks of the workers: they print and record, and never fail
 #   sh tests/run.sh --bench-service    the benchmarks of the service
@@ -17,10 +18,10 @@ marks="not slow"
 parts=tests
 mode="${1:-}"
 case "$mode" in
-    --quick) marks="not slow and not processes"; parts="tests --ignore tests/parity"; shift ;;
+    --quick) marks="not slow and not processes and not long"; parts="tests --ignore tests/parity"; shift ;;
     --all) marks=""; shift ;;
     --bench | --bench-service) shift ;;
-    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
 
 [ -x .venv/bin/python ] || "${PYTHON:-python3.11}" -m venv .venv

@@ -19,6 +19,7 @@ def _submit(client, data, **request):
     return client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=60"}).json()
 
 
+@pytest.mark.long
 def test_a_forecast_comes_with_the_pregen_scores_once_there_is_a_history(client):
     assert client.put("/v1/datasets/told", content=bundle(12, seed=3)).status_code == 201
     asked = {"dataset": "told/test", "postgen": ["cider_d", "rouge_l"]}

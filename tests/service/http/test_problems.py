@@ -108,6 +108,7 @@ def test_redis_away_means_not_ready(tmp_path):
     assert _get(engine, tmp_path, "/readyz").json()["detail"] == "not ready: ConnectionError"
 
 
+@pytest.mark.long
 def test_a_defect_is_a_problem_that_tells_its_number_and_nothing_else(tmp_path, capsys):
     engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
     database.migrate(engine)

@@ -42,6 +42,7 @@ def _studied(client, **asked):
     return found
 
 
+@pytest.mark.long
 def test_a_study_is_made_when_it_is_asked_for(service):
     with service.client() as client:
         ids = [_evaluate(client, seed) for seed in range(3)]

@@ -191,6 +191,7 @@ def test_outputs_that_do_not_fit_are_refused_with_their_place(
     assert said in done.stderr.replace("../", "")
 
 
+@pytest.mark.processes
 def test_what_is_odd_is_said_and_a_part_is_scored_on_the_wholes_scale(home, folder, monkeypatch):
     part = folder / "part"
     part.mkdir()

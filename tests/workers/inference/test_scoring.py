@@ -129,6 +129,7 @@ tests.test_rank_0_is_decided_as_in_float64("merge", "gru", "bf16")
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64"), reason="oneDNN's setting is for x86 alone"
 )
@@ -144,6 +145,7 @@ def test_bf16_is_decided_as_in_float64_on_a_processor_that_does_not_know_it():
     )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("blocks", [1, 2, 3, 4])
 def test_columns_are_bit_equal_however_they_are_sharded(blocks):

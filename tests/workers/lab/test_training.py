@@ -30,6 +30,7 @@ def _examples(images, seed):
     return Examples(rows, encoded(captions)), captions
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", list(training.PAPER))
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_every_captioner_learns_to_say_what_it_sees(architecture, cell):

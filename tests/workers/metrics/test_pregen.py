@@ -51,6 +51,7 @@ _DATASET = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60)
 @given(_DATASET)
 def test_any_dataset_agrees_with_the_definitions(dataset):

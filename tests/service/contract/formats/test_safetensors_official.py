@@ -90,6 +90,7 @@ def mutated(draw):
     return safetensors_file(bytes(raw), data, length=claimed)
 
 
+@pytest.mark.long
 @given(content=mutated())
 @COMMON
 def test_whatever_we_accept_of_edited_files_the_official_library_accepts(content, scratch):
@@ -145,6 +146,7 @@ def generated(draw):
     return safetensors_file(text.encode(), bytes(min(position, 10_000) + surplus))
 
 
+@pytest.mark.long
 @given(content=generated())
 @COMMON
 @example(content=safetensors_file({"a": entry("F32", [10**18 - 1, 10**18 - 1, 0], 0, 0)}))

@@ -18,6 +18,7 @@ def _walks(looks, images, count, rng):
     return means / np.sqrt(1 / np.array(looks) - 1 / images)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("looks", [range(50, 400, 50), [40, 41, 200, 395], [399]])
 def test_as_many_walks_leave_their_limits_as_is_allowed(looks):
     looks, images, error = list(looks), 400, 0.2

@@ -35,6 +35,7 @@ def test_training_runs_that_agree_give_a_forecast_and_its_card():
     assert card["error"] < 0.2 * card["error_without"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("runs", "each"), [(2, 8), (3, 6), (5, 5), (12, 2)])
 def test_intervals_cover_a_run_that_nobody_has_seen(runs, each):
     """By the model that the data are drawn from: 95 % of new runs, less three standard errors of
@@ -54,6 +55,7 @@ def test_intervals_cover_a_run_that_nobody_has_seen(runs, each):
     assert np.mean(covered) >= 0.95 - 3 * (0.95 * 0.05 / len(covered)) ** 0.5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("runs", "each"), [(8, 1), (12, 1), (30, 1), (4, 2), (3, 4), (6, 8)])
 def test_scores_that_have_nothing_to_do_with_pregen_scores_are_not_forecast(runs, each):
     rng = np.random.default_rng(1)

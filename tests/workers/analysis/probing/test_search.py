@@ -68,6 +68,7 @@ def test_the_best_sentence_for_cider_d_is_found(sentences, people):
     assert sentences.index(found.text) == found.place
 
 
+@pytest.mark.long
 @given(SENTENCES, PEOPLE, st.sampled_from(sorted(search.OBJECTIVES)))
 @example(["a"], [["a", "a b c"]], "rouge_l")
 def test_a_bound_is_never_below_the_score(sentences, people, objective):

@@ -131,6 +131,7 @@ def _compared(pair):
     return compare(*pair, trials=1000)["rouge_l"]
 
 
+@pytest.mark.long
 def test_sacrebleu_says_the_same_of_the_same_texts(monkeypatch):
     """BLEU of made-up captions, one system a little better than the other."""
     rng = np.random.default_rng(0)

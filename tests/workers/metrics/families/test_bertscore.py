@@ -119,6 +119,7 @@ def real(request):
     return {layer: encoder.read(folder, layer) for layer in (4, 6)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("layer", "idf"), PACKAGE)
 def test_scores_of_a_real_model_are_the_published_packages(real, layer, idf):
     """bert-score 0.3.13 on transformers 5.23.0, torch 2.13.0, `batch_size=1`.

@@ -33,6 +33,7 @@ def _torch_forward(layers, values):
     return values @ weights + biases
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hidden", [(), (5,), (72, 72)])
 def test_each_step_is_torchs(problem, hidden):
     values, human = problem

@@ -16,6 +16,8 @@ from workers.metrics.scenes import tuples
 from workers.metrics.scenes.tuple_store import TupleStore
 from workers.metrics.scenes.tuples import PARSER, Parser
 
+pytestmark = pytest.mark.processes
+
 CAPTION = "a man in a red shirt is riding two horses near his house"
 TUPLES = [  # as SPICE's own command finds them
     *(["man", "horse", "ride"], ["shirt", "red"], ["horse", "house", "near"]),

@@ -154,6 +154,7 @@ def test_a_damaged_file_is_read_or_refused(tmp_path_factory, content, changes):
     assert np.isfinite(found.vectors).all()
 
 
+@pytest.mark.long
 def test_a_large_file_is_converted_in_little_memory(tmp_path):
     words = [f"word{index}" for index in range(20_000)]
     (tmp_path / "source").write_bytes(_binary(words, np.ones((20_000, 300), np.float32)))
