@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-import torch
 from hypothesis import settings
 
-import outside
 import sharing
 from service.contract.errors import MetricUnavailable
 from service.contract.plan import assets
@@ -19,6 +17,8 @@ from service.works.tables import metadata
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.scenes import tuples
 from workers.metrics.scenes.tuple_store import TupleStore
+
+# torch, and what imports it, is imported by fixtures: who only shares tests out needs none of it.
 
 # The same examples each time: what fails here fails again. More of them: HYPOTHESIS_PROFILE=wide.
 settings.register_profile("steady", derandomize=True, deadline=None)
@@ -116,6 +116,8 @@ def remembering(spice_jars, tmp_path_factory):
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> None:
     """Matrices are small here: on cores that others use too, two threads wait for each other."""
+    import torch
+
     os.environ["OMP_NUM_THREADS"] = "1"  # for processes of ours
     torch.set_num_threads(1)
 
@@ -123,6 +125,8 @@ def _one_thread() -> None:
 @pytest.fixture
 def two_threads() -> Iterator[None]:
     """For what has to hold whatever the number of threads."""
+    import torch
+
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(1)
@@ -131,6 +135,8 @@ def two_threads() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres_record() -> Iterator[sa.Engine]:
     """In a database of its own: to make one, and to drop it, takes longer than most tests do."""
+    import outside
+
     with outside.or_skip(outside.postgres_database()) as url:
         engine = database.connect(url)
         database.migrate(engine)
@@ -157,6 +163,8 @@ def engine(request, tmp_path) -> Iterator[sa.Engine]:
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
+    import outside
+
     with outside.or_skip(outside.s3_server()) as address:
         yield address
 
@@ -166,6 +174,8 @@ def blobs(request, tmp_path, monkeypatch) -> Blobs:
     """An empty store of either kind."""
     if request.param == "files":
         return open_blobs(None, tmp_path)
+    import outside
+
     url, environment = outside.new_bucket(request.getfixturevalue("s3_server"))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

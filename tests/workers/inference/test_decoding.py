@@ -105,7 +105,7 @@ def test_progress_is_told_after_every_block_and_may_end_it():
     decoding.decode(captioner, features, Options(beam=1), progress=lambda *at: told.append(at))
     assert told == [(128, 200), (200, 200)]
     with pytest.raises(Canceled, match="128 of 200"):
-        decoding.decode(captioner, features, decoding.GREEDY, ending.ends)
+        decoding.decode(captioner, features, Options(beam=1), ending.ends)
 
 
 @pytest.mark.parametrize("wrong", [{"beam": 0}, {"min_words": 5, "max_words": 4}, {"max_words": 0}])
