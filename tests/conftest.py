@@ -1,4 +1,5 @@
 import os
+import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,11 @@ from workers.metrics.scenes.tuple_store import TupleStore
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("wide", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+# A shell without job control lets what it starts in the background ignore Ctrl-C, and so would all
+# that the tests start: they send it, and expect it to be heard.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STARTED_BY = {"parser", "remembering", "s3_server", "standing"}  # fixtures that start processes
 OUTSIDE = {"postgresql", "s3"}  # parameters that stand for a server
