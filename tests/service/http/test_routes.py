@@ -89,8 +89,11 @@ def test_scores_through_http_equal_the_engines_own(client, tmp_path):
 
 def test_posting_answers_at_once_with_a_place_that_is_there(service, client):
     """T03: nobody has begun the works yet, so an answer that waits for them never comes."""
+    request = _request(_fresh(client))
     with service.held():
-        answer = client.post("/v1/evaluations", json=_request(_fresh(client)))
+        began = time.monotonic()
+        answer = client.post("/v1/evaluations", json=request)
+        assert time.monotonic() - began < 2
         assert answer.status_code == 202
         assert answer.headers["Retry-After"]
         found = client.get(answer.headers["Location"]).json()
