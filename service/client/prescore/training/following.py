@@ -100,10 +100,10 @@ class Follower:
 
     def end(self, timeout: float) -> None:
         """Wait at most `timeout` seconds for the evaluations under way; leave the others."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
         try:
+            with self._changed:
+                self._closing = True
+                self._changed.notify_all()
             until = time.monotonic() + timeout
             while self._thread.is_alive() and (left := until - time.monotonic()) > 0:
                 self._thread.join(min(left, CTRL_C_SECONDS))
