@@ -24,6 +24,7 @@ from workers.metrics.scenes.tuple_store import TupleStore
 # The same examples each time: what fails here fails again. More of them: HYPOTHESIS_PROFILE=wide.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("wide", max_examples=2000, deadline=None)
+settings.register_profile("few", derandomize=True, deadline=None, max_examples=20)  # --quick
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 # A shell without job control lets what it starts in the background ignore Ctrl-C, and so would all

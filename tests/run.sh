@@ -18,7 +18,8 @@ marks="not slow"
 parts=tests
 mode="${1:-}"
 case "$mode" in
-    --quick) marks="not slow and not processes and not long"; parts="tests --ignore tests/parity"; shift ;;
+    --quick) marks="not slow and not processes and not long"; parts="tests --ignore tests/parity"; shift
+        export HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-few}" ;;
     --all) marks=""; shift ;;
     --bench | --bench-service) shift ;;
     -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
