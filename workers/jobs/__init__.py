@@ -70,7 +70,7 @@ def run(request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silen
 def answer(
     request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent
 ) -> dict[str, Any]:
-    """Compute a work; returns the warm child's answer, a summary or an error."""
+    """Compute a work. Returns the warm child's answer, a summary or an error."""
     try:
         summary = run(request, toolbox, progress).summary
         return {"summary": {} if summary is None else summary.model_dump()}

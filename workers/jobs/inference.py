@@ -14,7 +14,7 @@ from workers.progress import Progress
 if TYPE_CHECKING:
     from workers.analysis.uncertainty.pregen import Material
 
-_OF_COLUMNS = ("precision", "top", "entropy")  # what is not asked for is as the engine has it
+_OF_COLUMNS = ("precision", "top", "entropy")  # the engine's defaults apply to the others
 
 
 def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, list[int]]:

@@ -22,7 +22,9 @@ _STAGES = 4  # features of three sets, the training; then a stage for each left-
 
 
 def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    """Train a metric; RequestRefused if a photo is in two sets or a captioner was trained on it."""
+    """Train a metric. Raises RequestRefused if a photo is in two sets or a captioner was trained on
+    it.
+    """
     from workers.metrics import postgen
     from workers.metrics.learned import learners, model, training
 

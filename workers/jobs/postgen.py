@@ -94,7 +94,7 @@ def _task(family: str, request: Request, toolbox: Toolbox, progress: Progress) -
 
 
 def _tools(family: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
-    """A family's tools: from the request's inputs where it has them, else from this machine."""
+    """A family's tools: from the request's inputs if it has them, else from this machine."""
     from workers.metrics.families import bertscore, variety
 
     inputs, asked = request.inputs, request.parameters

@@ -89,7 +89,7 @@ class Toolbox:
         return self._tokens[1:]
 
     def parser(self) -> "Parser":
-        """SPICE's parser; MetricUnavailable where its files are not on this machine."""
+        """SPICE's parser. Raises MetricUnavailable if its files are not on this machine."""
         from workers.metrics.scenes import tuples
 
         if self._parser is None:
@@ -97,7 +97,7 @@ class Toolbox:
         return self._parser
 
     def vectors(self, sha256: str | None) -> "WordVectors":
-        """The word vectors with this SHA-256; MetricUnavailable where others are registered."""
+        """The word vectors with this SHA-256. Raises MetricUnavailable if others are registered."""
         from workers.metrics.vectors import word_vectors
 
         found = assets.locate("word-vectors", self.places)
@@ -114,7 +114,8 @@ class Toolbox:
     ) -> dict[str, Any]:
         """The `tools` of a family's Task: what it needs besides captions and references.
 
-        `parameters` are the work's. MetricUnavailable where an asset is missing or another one.
+        `parameters` are the work's. Raises MetricUnavailable if an asset is missing or is another
+        one.
         """
         found: dict[str, Any] = {}
         for need in families.needs(family):
@@ -127,7 +128,7 @@ class Toolbox:
         parameters: Mapping[str, Any],
         progress: Progress = silent,
     ) -> dict[str, Any]:
-        """The `tools` of one need; empty where it has none on this machine."""
+        """The `tools` of one need; empty if it has none on this machine."""
         match need:
             case "tuples":
                 return {"parse": partial(self.parser().parse, progress=progress)}
@@ -154,7 +155,7 @@ class Toolbox:
         return found
 
     def learned(self, sha256: str | None) -> "Model":
-        """The user's own NNEval model with this SHA-256; None: the shipped model."""
+        """The user's own NNEval model with this SHA-256; the shipped model if it is None."""
         from workers.metrics.learned import model
 
         if sha256 is not None:
@@ -173,7 +174,7 @@ class Toolbox:
         return self._learned[1]
 
     def encoder(self, sha256: str | None, layer: int | None) -> "Encoder":
-        """The model for BERTScore; MetricUnavailable where another one is registered."""
+        """The model for BERTScore. Raises MetricUnavailable if another one is registered."""
         from workers.inference import devices
         from workers.metrics.vectors import encoder
 

@@ -1,4 +1,4 @@
-"""What the families of metrics of captions share: each measures captions, then sums up."""
+"""What all families of caption metrics share: a family measures captions, then sums up."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,15 +19,15 @@ from workers.metrics.tokens import Tokenizer
 from workers.progress import Progress, silent
 
 Floats = NDArray[np.float64]
-Statistics = dict[str, Floats]  # the first axis is that of the captions; sums over it suffice
+Statistics = dict[str, Floats]  # first axis: captions; corpus scores need only sums over it
 
-_BLOCK = 500  # captions between two times that progress is told: a third of a second at most
+_BLOCK = 500  # captions between two reports of progress: a third of a second at most
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """`images` says of each whether it counts in document frequencies: those of another set stand
-    among the references without being answered.
+    """Document frequencies of chosen images: `images` says for each image whether it counts. Images
+    of another set can be among the references; no caption answers them.
     """
 
     images: NDArray[np.bool_]
@@ -40,7 +40,9 @@ TOOLS: Mapping[Need, str] = {"tuples": "parse", "vectors": "vectors", "encoder":
 
 @dataclass(frozen=True)
 class Scores:
-    """Fractions (BLEU .33, CIDEr-D .95). The arrays' first axis is that of the captions given."""
+    """Scores as fractions (BLEU .33, CIDEr-D .95). The first axis of the arrays is the captions
+    that were given.
+    """
 
     family: str
     corpus: dict[str, float]
@@ -55,12 +57,12 @@ def _none_others(family: str, task: "Task") -> Scores:  # noqa: ARG001  a Score
 
 @dataclass(frozen=True)
 class Task:
-    """Captions and the images that they answer (places in `prepared`, the references).
+    """Captions, and `rows`, the images that they answer (places in `prepared`, the references).
 
-    Captions are tokens joined by blanks, as the references are, or, where `tokenizer` is None,
-    texts as people wrote them. `tools` are what the row of a family says that it needs, by the
-    names that `Toolbox.bring` gives them: parse, vectors, encoder, model, …; `own` are the
-    parameters of its work. `others` scores the same captions by another family.
+    Captions are tokens joined by blanks, as the references are. If `tokenizer` is None, they are
+    texts as people wrote them. `tools` are what a family needs according to its row, by the names
+    that `Toolbox.bring` gives them: parse, vectors, encoder, model, …; `own` are the parameters of
+    its work. `others` scores the same captions by another family.
     """
 
     captions: Sequence[str]
@@ -85,12 +87,12 @@ class Task:
 
     @cached_property
     def encoded(self) -> Encoded:
-        """The captions in the references' words, and numbers after those for their own."""
+        """The captions by the numbers of the references' words; new words get the next numbers."""
         return ngrams.encode(self.captions, self._numbers)
 
     @property
     def words(self) -> Sequence[str]:
-        """By number, the captions' own too."""
+        """All words in the order of their numbers, with those that only captions have."""
         assert self.encoded
         return list(self._numbers)
 
@@ -106,26 +108,28 @@ class Task:
             self.progress(block.stop, total)
 
     def occurrences(self, block: slice) -> Iterator[Occurrences]:
-        """The n-grams of a block's captions, length by length; its first caption is number 0."""
+        """The n-grams of a block's captions, length by length; the first caption is number 0."""
         counts = self.encoded.word_counts
         start, stop = counts[: block.start].sum(), counts[: block.stop].sum()
         number = ngrams.number_by(self.references.levels)
         return ngrams.count(self.encoded.words[start:stop], counts[block], number)
 
     def pairs(self, block: slice) -> tuple[Ints, Ints]:
-        """Where each caption's references begin in the list of all pairs, and whose they are."""
+        """The list of all pairs of a caption and one of its references: where each caption's pairs
+        begin, and the reference of each pair.
+        """
         first, last = (self.references.offsets[self.rows[block] + end] for end in (0, 1))
         return ngrams.starts(last - first), ngrams.spread(first, last - first)
 
 
-Score = Callable[[str, Task], Scores]  # by a family's name
+Score = Callable[[str, Task], Scores]  # scores a task by the family of that name
 
 
 @dataclass(frozen=True)
 class Measured:
-    """`captions`: every caption's own scores, by metric. `statistics`: what the corpus score is
-    computed from, for all captions or any choice of them. `corpus`: the scores of a whole that no
-    sum gives.
+    """What a family measured. `captions`: every caption's own scores, by metric. `statistics`: what
+    the corpus score is computed from, for all captions or any choice of them. `corpus`: scores of
+    all captions together that no sum gives.
     """
 
     captions: dict[str, Floats]
@@ -143,12 +147,13 @@ def _by_references(task: Task) -> str:
 
 @dataclass(frozen=True)
 class Family:
-    """How a family is computed: captions are measured, then their statistics summed up.
+    """How a family is computed: captions are measured, then their statistics are summed up.
 
-    `corpus` is None where the scores of a whole cannot be computed from its parts. A signature says
-    what was scored against (`against`) and how (`recipe`). `complete` comes before all of that.
-    `join` makes scores of those of the families that this one is made of, and says the recipe.
-    `expect` tells Java what will be asked for soon.
+    `corpus` is None if the scores of all captions cannot be computed from parts of them. A
+    signature says what captions were scored against (`against`) and how (`recipe`). `complete`
+    completes the task before all of that. `join` computes the scores from those of the families
+    that this one is made of, and also returns the recipe. `expect` tells Java what will be asked
+    for soon.
     """
 
     measure: Callable[[Task], Measured]

@@ -1,8 +1,8 @@
-"""Document frequencies of a corpus that is not at hand, kept by a hash of each n-gram: CIDEr-D is
-scored on that corpus's scale, and no caption can be read from them.
+"""Document frequencies of a corpus that is not present, kept by a hash of each n-gram. CIDEr-D is
+scored with them on that corpus's scale, and no caption can be read from them.
 
-A word's hash is BLAKE2b-64 of its UTF-8; an n-gram's is SplitMix64 of the hash of the n-gram
-before its last word and that word's own, beginning with 0.
+A word's hash is BLAKE2b-64 of its UTF-8. An n-gram's hash is SplitMix64 of two hashes: that of the
+n-gram before its last word, and that of the last word. The n-gram of no words has the hash 0.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from workers.metrics.tokens import Tokenizer
 
 Hashes = NDArray[np.uint64]
 
-START: Hashes = np.zeros(1, np.uint64)  # of the n-gram of no words
+START: Hashes = np.zeros(1, np.uint64)  # the hash of the n-gram of no words
 _WORD_BYTES = 8
 _STEP, _FIRST, _SECOND = (
     np.uint64(constant) for constant in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -29,8 +29,8 @@ _STEP, _FIRST, _SECOND = (
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
-    """In how many of `images` an n-gram occurs. Those that occur in one are left out: they weigh
-    as much as those of none.
+    """In how many of `images` images each n-gram occurs. N-grams that occur in one image are left
+    out: they weigh as much as n-grams that occur in none.
     """
 
     tokenizer: Tokenizer
@@ -47,7 +47,7 @@ class Frequencies:
         return found.hexdigest()
 
     def of(self, hashes: Hashes) -> Ints:
-        """At least 1."""
+        """The frequency of each n-gram, which is at least 1."""
         places, known = ngrams.find(self.keys, hashes.view(np.int64))
         found = np.ones(len(hashes), np.int64)
         found[known] = self.counts[places[known]]
@@ -73,7 +73,7 @@ def of_words(words: Sequence[str]) -> Hashes:
 
 
 def of_levels(words: Hashes, keys: Sequence[Ints]) -> list[Hashes]:
-    """Of n-grams of 1, 2, … words, given by their keys."""
+    """The hashes of n-grams of 1, 2, … words, which are given by their keys."""
     found = [START]
     for each in keys:
         found.append(longer(found[-1], words, each))
@@ -81,7 +81,7 @@ def of_levels(words: Hashes, keys: Sequence[Ints]) -> list[Hashes]:
 
 
 def longer(before: Hashes, words: Hashes, keys: Ints) -> Hashes:
-    """Of n-grams that are one word longer than those `before`."""
+    """The hashes of n-grams that are one word longer than those with the hashes `before`."""
     shorter, last = ngrams.split(keys)
     mixed = before[shorter] * _STEP + words[last]
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST

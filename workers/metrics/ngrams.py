@@ -1,7 +1,7 @@
 """Captions as numbers, and their n-grams counted with arrays instead of dictionaries.
 
-An n-gram's number is the place of its key among those of its length; its key is the number of the
-n-gram before its last word, and that word's own.
+An n-gram's number is the place of its key among the keys of its length. Its key is made of
+two numbers: that of the n-gram before its last word, and that of the last word.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 LONGEST = 4  # n-grams of 1 to 4 words
 
 Ints = NDArray[np.int64]
-# Length of the n-grams, their keys -> their numbers, and the keys that got a new one, in its order.
+# Length of the n-grams, their keys -> their numbers, and the keys with new numbers, in their order.
 Numbering = Callable[[int, Ints], tuple[Ints, Ints]]
 
 _HALF = 32  # bits: two numbers make one key
 
 
 class Numbers(dict[str, int]):
-    """Words by number; a word that is asked for and not there gets the next one."""
+    """The numbers of words. A word that is asked for and has no number gets the next one."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
@@ -30,8 +30,8 @@ class Numbers(dict[str, int]):
 
 @dataclass(frozen=True)
 class Encoded:
-    """Captions one after another. `tokens` are what stands between blanks, `words` between any
-    white space: PTB's "3 1/2" holds a no-break space and is one token and two words.
+    """Captions one after another. `tokens` are separated by blanks, `words` by any white space:
+    PTB's "3 1/2" holds a no-break space, so it is one token and two words.
     """
 
     tokens: Ints
@@ -42,8 +42,8 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Occurrences:
-    """What n-grams of one length captions hold: sorted by caption and number, each once. `new` are
-    the keys of those that had no number before.
+    """The n-grams of one length that captions hold, sorted by caption and number, each once for a
+    caption. `new` are the keys of those that had no number before.
     """
 
     captions: Ints
@@ -56,8 +56,9 @@ class Occurrences:
 class Level:
     """The n-grams of one length in the references of all images.
 
-    `held` is sorted: an image and an n-gram that its references hold. Who holds it and how often:
-    `owners` (references) and `counts`, from `starts[i]` to `starts[i + 1]`.
+    `held` is sorted; each entry is an image and an n-gram that its references hold. `owners`
+    (references) and `counts`, from `starts[i]` to `starts[i + 1]`, say which references hold entry
+    i and how often.
     """
 
     keys: Ints
@@ -76,13 +77,13 @@ class Level:
 
     @property
     def most(self) -> Ints:
-        """How often the reference that holds it most often does."""
+        """For each entry of `held`, the highest count of its n-gram in one reference."""
         counts = self.counts.astype(np.int64)
         return np.maximum.reduceat(counts, self.starts[:-1]) if len(counts) else counts
 
 
 def encode(captions: Sequence[str], numbers: Numbers) -> Encoded:
-    """Words that have no number yet get one."""
+    """Captions as numbers. Words that have no number yet get one."""
     found = list(map(numbers.__getitem__, " ".join(captions).split(" "))) if captions else []
     tokens = np.array(found, np.int64)
     token_counts = np.array([caption.count(" ") + 1 for caption in captions], np.int64)
@@ -95,7 +96,7 @@ def encode(captions: Sequence[str], numbers: Numbers) -> Encoded:
 
 
 def index(encoded: Encoded, image_of: Ints) -> tuple[Level, ...]:
-    """Of references, `image_of` giving the image of each."""
+    """The n-grams of references by length; `image_of` is the image of each reference."""
 
     def number(_: int, keys: Ints) -> tuple[Ints, Ints]:
         table, numbers = np.unique(keys, return_inverse=True)
@@ -119,7 +120,7 @@ def index(encoded: Encoded, image_of: Ints) -> tuple[Level, ...]:
 
 
 def number_by(levels: Sequence[Level]) -> Numbering:
-    """N-grams that no reference holds get numbers after those that one does."""
+    """A numbering by `levels`. N-grams that no reference holds get the numbers after those."""
 
     def number(length: int, keys: Ints) -> tuple[Ints, Ints]:
         table = levels[length - 1].keys
@@ -132,7 +133,7 @@ def number_by(levels: Sequence[Level]) -> Numbering:
 
 
 def count(words: Ints, word_counts: Ints, number: Numbering) -> Iterator[Occurrences]:
-    """For n-grams of 1, 2, … LONGEST words."""
+    """Count n-grams of 1, 2, … LONGEST words, length by length."""
     captions = np.repeat(np.arange(len(word_counts)), word_counts)
     left = np.repeat(np.cumsum(word_counts), word_counts) - np.arange(len(words))
     places = np.arange(len(words))
@@ -146,12 +147,12 @@ def count(words: Ints, word_counts: Ints, number: Numbering) -> Iterator[Occurre
 
 
 def hold(level: Level, images: Ints, ngrams: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Places in `held`, and whether they are there at all."""
+    """Places in `held` of n-grams of images, and whether they are there at all."""
     return find(level.held, pair(images, ngrams))
 
 
 def find(table: Ints, values: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Places of values in a sorted table; meaningless where they are not there."""
+    """Places of values in a sorted table, and whether they are there; else a place is invalid."""
     places = np.searchsorted(table, values)
     known = places < len(table)
     known[known] = table[places[known]] == values[known]
@@ -159,12 +160,12 @@ def find(table: Ints, values: Ints) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def starts(sizes: Ints) -> Ints:
-    """Where each of adjacent runs begins."""
+    """Where each of adjacent runs begins; `sizes` are their lengths."""
     return np.cumsum(sizes) - sizes
 
 
 def spread(begins: Ints, sizes: Ints) -> Ints:
-    """The numbers of all runs: (5, 0), (2, 1) -> 5, 6, 0."""
+    """The numbers of all runs, by beginnings and sizes: (5, 0), (2, 1) -> 5, 6, 0."""
     return np.repeat(begins - starts(sizes), sizes) + np.arange(sizes.sum())
 
 

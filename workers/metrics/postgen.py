@@ -1,5 +1,5 @@
 """The metrics of captions, in two steps: statistics of every caption, then the corpus score from
-them. Shards, subsets and resamples take the second step again.
+them. Shards, subsets and resamples repeat only the second step.
 """
 
 import json
@@ -33,7 +33,7 @@ from workers.metrics.learned import scoring as learned
 from workers.metrics.references import References
 from workers.progress import Progress, silent
 
-# What is known of a family beside this stands in its row: service.contract.metrics.families.
+# All other facts of a family are in its row: service.contract.metrics.families.
 FAMILIES: dict[str, Family] = {
     "bleu": Family(bleu.measure, bleu.corpus, lambda _: "reflen:closest"),
     "rouge_l": Family(rouge_l.measure, rouge_l.corpus, lambda _: "beta:1.2"),
@@ -62,8 +62,8 @@ FAMILIES: dict[str, Family] = {
 
 
 def score(family: str, task: Task) -> Scores:
-    """MetricFailed where things do not fit together, JavaFailed where Java fails us,
-    MetricUnavailable where something is wanting.
+    """Score a task by a family. Raises MetricFailed if the inputs do not fit together, JavaFailed
+    if Java fails, MetricUnavailable if something that the family needs is missing.
     """
     chosen = _family(family)
     _check(task.captions, task.rows, task.prepared)
@@ -83,12 +83,12 @@ def score_tokens(
     progress: Progress = silent,
     **tools: Any,
 ) -> Scores:
-    """Captions are tokens, as the references are; rows[i] is the image that caption i answers;
-    `tools` are what the family needs beside these: `parse`, `vectors`, `encoder`, `model`.
+    """Score captions that are tokens, as the references are; rows[i] is the image that caption i
+    answers; `tools` are what the family needs besides: `parse`, `vectors`, `encoder`, `model`.
 
-    `idf`: CIDEr's document frequencies are those of the whole split, so that part of it is scored
-    on the whole's scale; "subset" takes those of the images that are answered, `Counted` those of
-    any.
+    `idf`: by default, CIDEr's document frequencies are those of the whole split, so that a part of
+    it is scored on the scale of the whole; "subset" takes those of the images that are answered,
+    `Counted` those of any images.
     """
     by = references.tokenizer
     _check(tokens, rows, references)
@@ -98,7 +98,7 @@ def score_tokens(
 
 
 def joined(family: str, parts: Mapping[str, Scores], references: References) -> Scores:
-    """The scores of a family where those that it is made of have scored the same captions."""
+    """A family's scores from those of the families that it is made of, for the same captions."""
     join = _family(family).join
     if join is None:
         raise UnknownMetric(f"{family} is not made of other families' scores")
@@ -107,7 +107,7 @@ def joined(family: str, parts: Mapping[str, Scores], references: References) -> 
 
 
 def _scores(family: str, found: Measured, how: str) -> Scores:
-    """What was measured, summed up and signed."""
+    """Scores from what was measured: summed up, with signatures."""
     whole = _family(family).corpus is None
     corpus = found.corpus if whole else corpus_from_statistics(family, found.statistics)
     version = families.FAMILIES[family].version
@@ -121,16 +121,16 @@ def _scores(family: str, found: Measured, how: str) -> Scores:
 
 
 def corpus_from_statistics(family: str, statistics: Statistics) -> dict[str, float]:
-    """The corpus scores of any choice of captions: the same rows taken from every array."""
+    """The corpus scores of any choice of captions: take the same rows from every array."""
     corpus = _family(family).corpus
     if corpus is None:
-        raise UnknownMetric(f"{family} is of a whole, and cannot be computed from its parts")
+        raise UnknownMetric(f"{family} needs all captions, and cannot be computed from parts")
     return corpus(statistics)
 
 
 def write(path: Path, scores: Scores, more: Mapping[str, Any] | None = None) -> None:
-    """One safetensors file: captions/…, statistics/…; the rest, and `more`, as JSON in its
-    metadata.
+    """Write the scores as one safetensors file: captions/…, statistics/…; the rest, and `more`, are
+    JSON in its metadata.
     """
     tensors = {
         f"{part}/{name}": values
@@ -148,7 +148,7 @@ def write(path: Path, scores: Scores, more: Mapping[str, Any] | None = None) -> 
 
 
 def read(path: Path) -> Scores:
-    """What `write` wrote; MetricFailed where the file is something else."""
+    """Read a file that `write` made. Raises MetricFailed if the file is something else."""
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -160,7 +160,7 @@ def read(path: Path) -> Scores:
                 parts[part][name] = file.get_tensor(key)
             corpus, signatures = (json.loads(metadata[key]) for key in ("corpus", "signatures"))
     except (SafetensorError, ValueError, KeyError) as error:
-        raise MetricFailed(f"{path.name} is no file of scores: {error}") from None
+        raise MetricFailed(f"{path.name} is not a file of scores: {error}") from None
     return Scores(metadata["family"], corpus, parts["captions"], parts["statistics"], signatures)
 
 

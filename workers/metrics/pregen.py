@@ -1,7 +1,8 @@
 """The 672 pre-gen metrics from columns; numpy alone, float64 throughout. Their names and edge
-cases are told in deploy/guide/pregen.md.
+cases are described in deploy/guide/pregen.md.
 
-Tier by tier, all sixteen caption scores at once: (16, captions) -> (16, images) -> numbers.
+Each tier is computed for all sixteen caption scores at once: (16, captions) -> (16, images) ->
+numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ CAPTION_KEYS = [
     (score, chosen) for chosen in catalogue.FILTERS for score in catalogue.CAPTION_SCORES
 ]
 
-# The 84 that need no probability.
+# The 84 metrics that need no probability.
 INSTANT = [spec.name for spec in catalogue.PREGEN.values() if spec.needs == ("prefix",)]
 
 
@@ -34,8 +35,8 @@ def scores(
     """Scores of a dataset by name; `names=None` means all 672, an alias keeps its own name.
 
     Offsets have n+1 entries from 0: caption_offsets index tokens (END included), image_offsets
-    index captions. logp are natural logarithms and may be -inf. Raises InvalidColumns where the
-    arrays contradict each other, UnknownMetric for a name that is none.
+    index captions. logp are natural logarithms and may be -inf. Raises InvalidColumns if the
+    arrays contradict each other, UnknownMetric if a name is not that of a pre-gen metric.
     """
     wanted = {name: _pregen_name(name) for name in (catalogue.PREGEN if names is None else names)}
     captions = caption_scores(logp, rank, caption_offsets)
@@ -58,7 +59,7 @@ def per_image(
     caption_offsets: Offsets,
     image_offsets: Offsets,
 ) -> dict[str, Floats]:
-    """The 96 tier-3 scores of every image, as `max_normcount_prefix0`: arrays of image values."""
+    """The 96 tier-3 scores of images by name (`max_normcount_prefix0`): arrays of image values."""
     captions = caption_scores(logp, rank, caption_offsets)
     image_offsets = _offsets("image_offsets", image_offsets, captions.shape[1])
     return {
@@ -83,7 +84,9 @@ def from_prefixes(
 def as_columns(
     prefixes: NDArray[np.integer[Any]], lengths: NDArray[np.integer[Any]]
 ) -> tuple[Floats, NDArray[np.int64], Offsets]:
-    """Tokens and offsets of captions of which no more is known: their own words come last."""
+    """Log-probabilities, ranks and offsets of captions of which no more is known: every token after
+    the prefix is a miss.
+    """
     hits = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     rank = (hits >= np.repeat(prefixes, lengths)).astype(np.int64)
     return np.zeros(len(rank)), rank, np.concatenate([[0], np.cumsum(lengths)])
@@ -97,7 +100,7 @@ def _pregen_name(name: str) -> str:
 
 
 def _offsets(name: str, given: Offsets, items: int) -> NDArray[np.int64]:
-    """Every caption has a token (END) and every image a caption."""
+    """Checked offsets: every caption has a token (END), and every image has a caption."""
     if not np.issubdtype(np.asarray(given).dtype, np.integer):
         raise InvalidColumns(f"{name}: expected integers, found {np.asarray(given).dtype}")
     offsets = np.asarray(given).astype(np.int64)  # unsigned ones would wrap around in differences
@@ -112,7 +115,7 @@ def _offsets(name: str, given: Offsets, items: int) -> NDArray[np.int64]:
 def caption_scores(
     logp: NDArray[np.floating[Any]], rank: NDArray[np.integer[Any]], offsets: Offsets
 ) -> Floats:
-    """(16, captions) in the order of CAPTION_KEYS."""
+    """The caption scores (16, captions), in the order of CAPTION_KEYS."""
     if len(logp) != len(rank):
         raise InvalidColumns(f"expected a rank for each of {len(logp)} tokens, found {len(rank)}")
     offsets = _offsets("caption_offsets", offsets, len(logp))
@@ -131,13 +134,13 @@ def caption_scores(
     )
 
 
-_ROUNDING = 1e-3  # a probability may exceed 1 by what the softmax was rounded
+_ROUNDING = 1e-3  # a log-probability may exceed 0 by so much, because the softmax was rounded
 
 
 def _chosen_scores(
     logs: Floats, chosen: NDArray[np.bool_], starts: Offsets, lengths: Offsets
 ) -> Floats:
-    """prob, pplx, count, normcount of the chosen tokens; an empty choice is 0, inf, 0, 0."""
+    """prob, pplx, count, normcount of the chosen tokens; an empty choice has 0, inf, 0, 0."""
     count = np.add.reduceat(chosen, starts, dtype=np.float64)
     total = np.add.reduceat(np.where(chosen, logs, 0.0), starts)
     some = count > 0
@@ -148,7 +151,9 @@ def _chosen_scores(
 
 
 def _ragged_median(values: Floats, offsets: Offsets) -> Floats:
-    """Images with equally many captions at once: one sort for each number of captions."""
+    """Medians of images. Those with equally many captions are computed together: one sort for each
+    number of captions.
+    """
     lengths = np.diff(offsets)
     result = np.empty((len(values), len(lengths)))
     for length in np.unique(lengths):
@@ -159,7 +164,7 @@ def _ragged_median(values: Floats, offsets: Offsets) -> Floats:
 
 
 def _median(values: Floats) -> Floats:
-    """Over the last axis: the mean of the two middle values, inf allowed."""
+    """The median over the last axis: the mean of the two middle values, which may be inf."""
     middle = values.shape[-1]
     ordered = np.partition(values, sorted({(middle - 1) // 2, middle // 2}), axis=-1)
     low, high = ordered[..., (middle - 1) // 2], ordered[..., middle // 2]
@@ -172,7 +177,7 @@ def _logs(values: Floats) -> Floats:
 
 
 def _geomean(values: Floats, mean_of_logs: Callable[[Floats], Floats]) -> Floats:
-    """0 if any value is 0, else 2^mean(log2), so that inf propagates."""
+    """The geometric mean: 0 if any value is 0, else 2^mean(log2), so that inf propagates."""
     logs = _logs(values)
     zero = np.isneginf(logs)
     means = mean_of_logs(np.where(zero, 0.0, logs))

@@ -25,8 +25,8 @@ _SMALL = (np.uint8, np.uint16, np.uint32)
 
 @dataclass(frozen=True, eq=False)
 class References:
-    """`offsets`: image i has the captions from offsets[i] to offsets[i + 1]; caption after caption,
-    `tokens` are numbers of `words`.
+    """References as tokens, and their n-grams. Image i has the captions from offsets[i] to
+    offsets[i + 1]. `tokens` are numbers of `words`, caption after caption.
     """
 
     tokenizer: Tokenizer
@@ -43,7 +43,7 @@ class References:
 
     @property
     def signature(self) -> str:
-        """How they were made: `refs:5|tok:ptb3.4.1`."""
+        """How the references were made: `refs:5|tok:ptb3.4.1`."""
         return f"{counted(self.offsets)}|tok:{self.token_signature}"
 
     @property
@@ -52,7 +52,7 @@ class References:
 
     @cached_property
     def captions(self) -> tuple[tuple[str, ...], ...]:
-        """Tokens joined by blanks, image by image."""
+        """Captions as tokens joined by blanks, image by image."""
         words = [self.words[number] for number in self.tokens.tolist()]
         ends = np.cumsum(self.token_counts).tolist()
         flat = [" ".join(words[start:end]) for start, end in pairwise([0, *ends])]
@@ -64,7 +64,7 @@ class References:
 
 
 def counted(offsets: Ints) -> str:
-    """How many references the images have, or from how many to how many: `refs:5`, `refs:3-7`."""
+    """How many references each image has, or the least and the most: `refs:5`, `refs:3-7`."""
     counts = np.unique(np.diff(offsets)).tolist()
     return f"refs:{'-'.join(map(str, counts[:1] + counts[1:][-1:]))}"
 
@@ -76,8 +76,8 @@ def prepare(
     *,
     progress: Progress = silent,
 ) -> References:
-    """From people's captions, image by image; MetricFailed where an image has none. `progress`
-    counts captions.
+    """Prepare references from people's captions, image by image. `progress` counts captions. Raises
+    MetricFailed if an image has no caption.
     """
     sizes = _sizes(references)
     tokens = tokenize(_flat(references), tokenizer, jvm, progress=progress)
@@ -85,7 +85,7 @@ def prepare(
 
 
 def from_tokens(references: Sequence[Sequence[str]], tokenizer: Tokenizer) -> References:
-    """`prepare` of references that `tokenize` has seen already."""
+    """Prepare references from captions that are tokens already, as `tokenize` makes them."""
     return _indexed(_flat(references), _sizes(references), tokenizer)
 
 
@@ -115,9 +115,9 @@ def _indexed(tokens: Sequence[str], sizes: Ints, tokenizer: Tokenizer) -> Refere
 
 
 def write(path: Path, references: References) -> None:
-    """One safetensors file, every number in as few bytes as hold it."""
+    """Write the references as one safetensors file, each tensor in its smallest integer type."""
     tensors: dict[str, NDArray[Any]] = {
-        # No token holds a blank; a lone surrogate is a word like others.
+        # No token holds a blank; a lone surrogate is a word like any other.
         "words": np.frombuffer(" ".join(references.words).encode("utf-8", "surrogatepass"), "u1"),
         "captions": np.diff(references.offsets),
         "tokens": references.tokens,
@@ -139,7 +139,7 @@ def write(path: Path, references: References) -> None:
 
 
 def read(path: Path) -> References:
-    """What `write` wrote; MetricFailed where the file is something else."""
+    """Read a file that `write` made. Raises MetricFailed if the file is something else."""
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -151,7 +151,7 @@ def read(path: Path) -> References:
             found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a file
         return _restored(tokenizer, found)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise MetricFailed(f"{path.name} is no file of references: {error}") from None
+        raise MetricFailed(f"{path.name} is not a file of references: {error}") from None
 
 
 def _restored(tokenizer: Tokenizer, found: Mapping[str, NDArray[Any]]) -> References:

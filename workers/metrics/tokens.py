@@ -1,8 +1,9 @@
-"""Captions to tokens, as the COCO caption code makes them: one answer a caption, whatever it holds.
+"""Captions to tokens, as the COCO caption code makes them. There is one answer for each caption,
+whatever the caption holds.
 
-The published wrapper joins captions with line breaks and splits the answer again; a caption with a
-break of its own shifts all later ones to other images. Here every such character is a blank before
-Java sees it, and what comes back is counted.
+The published wrapper joins captions with line breaks and splits the answer again; a caption that
+holds a line break shifts all later ones to other images. Here a blank replaces every such character
+before Java gets it, and the answers are counted.
 """
 
 import re
@@ -18,19 +19,19 @@ from workers.progress import Progress, silent
 Tokenizer = str  # a name in TOKENIZERS
 Tokenize = Callable[[Sequence[str], Jvm, Progress], list[str]]  # texts -> tokens joined by blanks
 
-# What CoreNLP 3.4.1 takes for a line break. Not U+0085: to it, that is an ellipsis (Windows-1252).
+# What CoreNLP 3.4.1 takes for a line break. It takes U+0085 for an ellipsis (Windows-1252).
 _BREAKS = re.compile("[\n\r\v\f\u2028\u2029]")
-_BATCH = 1000  # captions in one request: at 10,000 characters each Java still holds them easily
+_BATCH = 1000  # captions in one request: Java easily holds so many of 10,000 characters each
 _PUNCTUATION = frozenset(PUNCTUATIONS)
 _WORDS_AND_MARKS = re.compile(r"\w+(?:[-']\w+)*|[^\w\s]")
-SIGNATURES: Mapping[Tokenizer, str] = View(  # as scores name them
+SIGNATURES: Mapping[Tokenizer, str] = View(  # tokenisers as scores name them
     lambda: {name: row.signature for name, row in tokenizers.TOKENIZERS.items()},
     tokenizers.TOKENIZERS,
 )
 
 
 def _ptb(texts: Sequence[str], jvm: Jvm, progress: Progress) -> list[str]:
-    """Small letters, without the caption code's punctuation list."""
+    """PTB's tokens in small letters, without those in the caption code's punctuation list."""
     plain = [_BREAKS.sub(" ", text) for text in texts]
     lines = jvm.call("ptb", plain, batch=_BATCH, progress=progress)
     return [
@@ -39,20 +40,20 @@ def _ptb(texts: Sequence[str], jvm: Jvm, progress: Progress) -> list[str]:
 
 
 def each(split: Callable[[str], Iterable[str]]) -> Tokenize:
-    """A tokeniser that takes text by text, and needs no Java."""
+    """A tokeniser that splits text by text and needs no Java."""
     return lambda texts, _jvm, _progress: [" ".join(split(text)) for text in texts]
 
 
 TOKENIZERS: dict[Tokenizer, Tokenize] = {
     "ptb": _ptb,  # for English
-    "none": each(str.split),  # captions hold tokens already, between white space
-    "character": each(lambda text: "".join(text.split())),  # every one but white space
-    "regex": each(lambda text: _WORDS_AND_MARKS.findall(text.lower())),  # words and marks
+    "none": each(str.split),  # captions are tokens already, separated by white space
+    "character": each(lambda text: "".join(text.split())),  # every character but white space
+    "regex": each(lambda text: _WORDS_AND_MARKS.findall(text.lower())),  # words, punctuation
 }
 
 
 def tokenize(
     texts: Sequence[str], tokenizer: Tokenizer, jvm: Jvm, *, progress: Progress = silent
 ) -> list[str]:
-    """Tokens joined by blanks."""
+    """The tokens of each text, joined by blanks."""
     return TOKENIZERS[tokenizer](texts, jvm, progress)

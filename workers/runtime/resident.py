@@ -17,7 +17,13 @@ import psutil
 
 from workers.processes import Child
 
-_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+# What chooses how this CPU computes is kept too: a command of the same environment, which computes
+# by itself, then sums as the child does, to the last bit.
+_KEPT = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"),
+    *("OPENBLAS_CORETYPE", "MKL_CBWR", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA"),
+    "NPY_DISABLE_CPU_FEATURES",
+)
 # Waiting threads must not use a core, since cores are shared.
 _SHARED_CORES = {"OMP_WAIT_POLICY": "PASSIVE"}
 _LAST_OUTPUT = 4000  # bytes of the child's stderr that are kept

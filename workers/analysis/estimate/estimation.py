@@ -1,10 +1,11 @@
-"""From the statistics of some images to the score of all: a regression estimator.
+"""A regression estimator: from the statistics of some images to the score of all.
 
-A corpus score is a function of its statistics' means. To first order, the score of the whole is
-that of the sample plus the mean of one number for each image, the score's derivative in its
-direction (BLEU and METEOR are ratios of sums; of CIDEr-D and ROUGE-L it is the image's own score).
-Regressed on what is known of all images, pre-gen scores and a baseline's own numbers, that number
-says how far this sample is from the whole; what is left over says how sure that is.
+A corpus score is a function of its statistics' means. To first order, the score of the whole set is
+that of the sample plus the mean of one number for each image: the score's derivative in the image's
+direction (BLEU and METEOR are ratios of sums; for CIDEr-D and ROUGE-L it is the image's own score).
+This number is regressed on what is known of all images: pre-gen scores and a baseline's own
+numbers. The fit says how far this sample is from the whole set; what is left over says how sure
+that is.
 """
 
 import math
@@ -18,14 +19,14 @@ from workers.analysis.uncertainty import corpora
 from workers.metrics import postgen
 from workers.metrics.family import Floats, Statistics
 
-_STEP = 1e-5  # of a sum: far above rounding, far below what bends
-_ROUNDING = 1e-9  # a baseline with the same captions leaves nothing else
+_STEP = 1e-5  # of a sum: far above rounding, far below where the score bends
+_ROUNDING = 1e-9  # a baseline with the same captions leaves only this
 
 
 @dataclass(frozen=True)
 class Estimated:
-    """`error` is the standard error, with `freedom` degrees of freedom; 0 where all is seen.
-    `skewness` is that of what the regression leaves over; `seen` is the share of images.
+    """`error` is the standard error, with `freedom` degrees of freedom; it is 0 if all images are
+    seen. `skewness` is that of what the regression leaves over; `seen` is the share of images.
     """
 
     value: float
@@ -35,8 +36,8 @@ class Estimated:
     seen: float
 
     def interval(self, critical: float) -> tuple[float, float]:
-        """`critical` standard errors to either side, of a Gaussian; wider for few degrees of
-        freedom, and moved to where a skewed population has its long tail.
+        """The interval of `critical` standard errors to either side, for a Gaussian. It is wider
+        for few degrees of freedom, and moved to where a skewed population has its long tail.
         """
         if self.seen == 1:
             return self.value, self.value
@@ -46,8 +47,8 @@ class Estimated:
         return self.value + least - _ROUNDING, self.value + most + _ROUNDING
 
     def _lean(self, width: float) -> float:
-        """Cornish and Fisher's first term, for a studentised mean drawn without replacement: its
-        own third cumulant, and what the spread has in common with it.
+        """Cornish and Fisher's first term, for a studentised mean drawn without replacement: the
+        mean's own third cumulant, and its covariance with the spread.
         """
         single = self.skewness / math.sqrt(self.freedom)
         together = single * math.sqrt(1 - self.seen)
@@ -56,13 +57,13 @@ class Estimated:
 
 
 def influences(family: str, statistics: Statistics) -> dict[str, Floats]:
-    """By metric, what each image adds to the corpus score, to first order: they sum to 0, but for
-    what rounding leaves.
+    """By metric, what each image adds to the corpus score, to first order. These numbers sum to 0,
+    except for rounding.
     """
     summed = corpora.of_statistics(family, statistics)
     sums = summed.table.sum(axis=0)
     up = _STEP * np.maximum(np.abs(sums), _STEP)
-    down = np.where(sums >= 0, np.minimum(up, sums), up)  # counts have no roots below 0
+    down = np.where(sums >= 0, np.minimum(up, sums), up)  # counts below 0 have no roots
     moved = np.concatenate([sums + np.diag(up), sums - np.diag(down)])
     found = summed.corpus(moved, np.full(len(moved), float(summed.images)))
     centred = (summed.table - summed.table.mean(axis=0)) * summed.images
@@ -79,8 +80,8 @@ def estimates(
     known: Floats,
     past: Statistics | None = None,
 ) -> dict[str, Estimated]:
-    """By metric; `statistics` are of these images, `known` (images, columns) of all, each column of
-    mean 0, and so are a baseline's, `past`.
+    """Estimates by metric. `statistics` are of these images; `known` (images, columns) is of all
+    images, each column of mean 0; a baseline's statistics, `past`, are of all images too.
     """
     values = postgen.corpus_from_statistics(family, statistics)
     beside = {} if past is None else _beside(family, past, images)
@@ -96,8 +97,9 @@ def estimates(
 
 
 def _beside(family: str, past: Statistics, images: NDArray[np.int64]) -> dict[str, Floats]:
-    """What these images add to a baseline's score, and what all of them are short of it: what bends
-    bends alike for two captioners that are alike.
+    """What these images add to a baseline's score, plus the difference between the baseline's
+    scores of these images and of all: what bends one score bends that of a similar captioner in the
+    same way.
     """
     seen = {name: values[images] for name, values in past.items()}
     here, whole = (postgen.corpus_from_statistics(family, each) for each in (seen, past))
@@ -108,15 +110,15 @@ def _beside(family: str, past: Statistics, images: NDArray[np.int64]) -> dict[st
 
 
 def estimate(value: float, influence: Floats, beside: Floats, images: int) -> Estimated:
-    """`value` and `influence` are of a sample of so many images; `beside` (sample, columns) what is
-    known of it, of which the mean over all images is 0.
+    """Estimate the score of all images. `value` and `influence` are of a sample; `beside` (sample,
+    columns) is what is known of the sample, with a mean of 0 over all images.
     """
     seen = len(influence)
     if seen == images:
         return Estimated(value, 0.0, images - 1, 0.0, 1.0)
     table = np.column_stack([np.ones(seen), beside])
     inverse = np.linalg.pinv(table.T @ table, rcond=1e-10, hermitian=True)
-    weights = table @ inverse[0]  # of each image in the prediction where all columns are 0
+    weights = table @ inverse[0]  # each image's part in the prediction where all columns are 0
     leverage = np.einsum("ij,jk,ik->i", table, inverse, table)
     left = (influence - table @ (inverse @ (table.T @ influence))) / np.maximum(1 - leverage, 0.5)
     unseen = max(0.0, 1 - 1 / (images * float(inverse[0, 0])))

@@ -1,4 +1,4 @@
-"""What looks have gathered, one after the other, and what a look says of the whole."""
+"""What looks have gathered, one after the other, and what a look says about the whole set."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from workers.analysis.estimate import estimation, spending
 from workers.files import tensor_files
 from workers.metrics.family import Floats, Scores, Statistics
 
-LEAST = 100  # images: of fewer, a mean is too far from a Gaussian for its interval to be believed
+LEAST = 100  # images: a mean of fewer is too far from a Gaussian for its interval to be valid
 
 
 class Said(TypedDict):
-    """A score of the whole, as it stands after `images` of them."""
+    """A score of the whole set, as it is estimated after `images` of them."""
 
     value: float
     interval: tuple[float, float] | None
@@ -29,7 +29,7 @@ class Said(TypedDict):
 
 @dataclass(frozen=True)
 class Batch:
-    """The images of some captions, and what families make of them."""
+    """The images of some captions, and the scores of the captions by families."""
 
     images: NDArray[np.int64]
     scored: Sequence[Scores]
@@ -37,8 +37,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class Seen:
-    """`images` in the order in which they were decoded; `looks` after how many of them; the first
-    axis of all statistics is theirs. `signatures` of the scores, by metric.
+    """`images` are in the order in which they were decoded, and so is the first axis of all
+    statistics; `looks` says after how many images each look was; `signatures` are those of the
+    scores, by metric.
     """
 
     images: NDArray[np.int64]
@@ -48,7 +49,9 @@ class Seen:
 
 
 def after(before: Seen | None, batches: Sequence[Batch]) -> Seen:
-    """One more look: what was scored before is not scored again. A family must have scored all."""
+    """Add one more look: what was scored before is not scored again. Families that have not scored
+    all captions are left out.
+    """
     parts = [{each.family: each.statistics for each in batch.scored} for batch in batches]
     parts = parts if before is None else [dict(before.statistics), *parts]
     families = [name for name in parts[0] if all(name in part for part in parts)]
@@ -67,11 +70,11 @@ def _joined(parts: Sequence[Statistics]) -> Statistics:
 
 
 def tell(seen: Seen, known: Floats, baselines: Mapping[str, Statistics]) -> dict[str, Said]:
-    """By metric; `known` (images, columns) is of the whole, and so are a baseline's statistics, of
-    as many families as it has been scored by.
+    """Estimate the scores of the whole set, by metric. `known` (images, columns) is of the whole
+    set, and so are a baseline's statistics, for the families that it has been scored by.
     """
     critical = _critical(seen, len(known))
-    placed = np.argsort(seen.images)  # sums of all are then the whole's, to the last bit
+    placed = np.argsort(seen.images)  # sums of all images then equal the whole's, to the last bit
     images = seen.images[placed]
     said: dict[str, Said] = {}
     for family, unplaced in seen.statistics.items():
@@ -88,7 +91,7 @@ def tell(seen: Seen, known: Floats, baselines: Mapping[str, Statistics]) -> dict
 
 
 def _critical(seen: Seen, whole: int) -> float | None:
-    """For the last look; None where there are too few images, 0 where there are all."""
+    """The critical value of the last look; None if there are too few images, 0 if there are all."""
     if len(seen.images) == whole:
         return 0.0
     told = [look for look in seen.looks if look >= LEAST]

@@ -1,4 +1,4 @@
-"""What pre-gen scores tell of each image, and the order in which images are decoded."""
+"""What pre-gen scores tell about each image, and the order in which images are decoded."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +17,19 @@ STRATA = 16
 
 @dataclass(frozen=True)
 class Drawn:
-    """Images in the order in which they are decoded, and what is known of each, in the split's."""
+    """`images` are in the order in which they are decoded; `known` is what is known of each image,
+    in the split's order.
+    """
 
     images: NDArray[np.int64]
     known: Floats
 
 
 def informative(columns: Columns) -> Floats:
-    """(images, 4), each column of mean 0 and deviation 1: how likely the likeliest reference is and
-    how likely they are on average, the longest prefix and the share of first choices. Together they
-    explain a third of the images' CIDEr-D; six explain a hundredth more.
+    """What is known of images: (images, 4), each column of mean 0 and deviation 1. The columns are
+    how likely the likeliest reference is, how likely references are on average, the longest prefix
+    and the share of first choices. Together they explain a third of the images' CIDEr-D; six
+    columns explain a hundredth more.
     """
     found = pregen.per_image(
         columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets
@@ -45,7 +48,7 @@ def informative(columns: Columns) -> Floats:
 
 
 def standardised(table: Floats) -> Floats:
-    """A column that is constant becomes 0."""
+    """Each column with mean 0 and deviation 1; a constant column becomes 0."""
     centred = table - table.mean(axis=0)
     spread = table.std(axis=0)
     varied = spread > 1e-12 * np.maximum(1.0, np.abs(table).max(axis=0))
@@ -54,8 +57,8 @@ def standardised(table: Floats) -> Floats:
 
 
 def draw(known: Floats, seed: int) -> NDArray[np.int64]:
-    """Images in random order; of every stratum (images of which as much is expected) any first n
-    hold its share, to within one image.
+    """Draw a random order of images. A stratum is a group of images with similar expected scores;
+    any first n images hold the share of every stratum, to within one image.
     """
     rng = np.random.default_rng(seed)
     images = len(known)
@@ -79,7 +82,7 @@ def read(path: Path) -> Drawn:
 
 
 def _finite(table: Floats) -> Floats:
-    """A reference that is impossible is as bad as the worst one that is not."""
+    """Replace infinite numbers: an impossible reference counts as much as the worst finite one."""
     finite = np.isfinite(table)
     worst = np.where(finite, table, np.inf).min(axis=0)
     return np.where(finite, table, np.where(np.isfinite(worst), worst, 0.0))

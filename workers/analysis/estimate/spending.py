@@ -1,12 +1,12 @@
-"""Looking again and again: how wide an interval must be at each look, for all of them together.
+"""How wide an interval must be at each of several looks, so that it is valid for all of them
+together.
 
 The mean of the first n of N images in random order differs from the whole's by a Gaussian with a
 variance in proportion to 1/n - 1/N, and what a later look adds is independent of the looks before
 (a random walk in the information n N / (N - n)). The error of the whole sequence is spent look by
 look, in proportion to the images seen; each look's critical value follows by integrating over the
 walks that have stayed inside so far (Armitage, McPherson and Rowe 1969; Lan and DeMets 1983). What
-is spent by a look depends on the looks before it alone, so nobody has to plan how many there will
-be.
+a look spends depends only on the looks before it, so the number of looks need not be planned.
 """
 
 import math
@@ -22,14 +22,16 @@ from scipy.special import ndtr, ndtri
 Floats = NDArray[np.float64]
 
 ERROR = 0.05  # of all looks together
-_NOMINAL = 0.04  # spent: real scores have heavy tails, and up to 1.3 times as many are missed
+_NOMINAL = 0.04  # spent: real scores have heavy tails, and up to 1.3 times as many are outside
 _GRID = 601  # points inside a look's limits
-_WIDEST = 8.0  # standard errors: nothing is excluded beyond
+_WIDEST = 8.0  # standard errors: no limit is wider
 _NEAR = 1e-3  # looks whose information differs by less count as one
 
 
 def critical_values(looks: Sequence[int], images: int, error: float = _NOMINAL) -> list[float]:
-    """In standard errors, for looks after so many images each, all fewer than `images`."""
+    """Critical values in standard errors, for looks after these numbers of images, all fewer than
+    `images`.
+    """
     information = [n * images / (images - n) for n in looks]
     found: list[float] = []
     spent, last = 0.0, 0.0
@@ -49,7 +51,7 @@ def critical_values(looks: Sequence[int], images: int, error: float = _NOMINAL) 
 
 @dataclass(frozen=True)
 class _Walk:
-    """The density of the standardised difference at a look, of walks that were always inside."""
+    """The density of the standardised difference at a look, for walks that were always inside."""
 
     places: Floats
     density: Floats
@@ -60,7 +62,9 @@ class _Walk:
         return cls(places, np.exp(-(places**2) / 2) / math.sqrt(2 * math.pi))
 
     def beyond(self, kept: float, limit: float) -> float:
-        """The probability to be outside at the next look; `kept` is its correlation with this."""
+        """The probability of being outside at the next look; `kept` is the correlation of both
+        looks.
+        """
         spread = math.sqrt(1 - kept**2)
         above = ndtr((kept * self.places - limit) / spread)
         below = ndtr((-kept * self.places - limit) / spread)

@@ -1,7 +1,8 @@
-"""Two ways of drawing a metric's value over a predictor; each says values at new places.
+"""Two ways to fit a metric's value to a predictor; each returns a curve that gives values at new
+places.
 
-Neither ever falls where a better predictor should mean a better value: a relation of the wrong sign
-comes out flat, which is no better than no predictor.
+A curve never falls, because a better predictor should mean a better value: a relation of the wrong
+sign becomes a flat curve, which is no better than no predictor.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ def line(places: Floats, values: Floats, weights: Floats) -> Curve:
 
 
 def monotone(places: Floats, values: Floats, weights: Floats) -> Curve:
-    """Isotonic regression, straight between its points and level outside them."""
+    """Isotonic regression, linear between its points and constant outside them."""
     distinct, of = np.unique(places, return_inverse=True)
     weight = np.bincount(of, weights)
     means = np.bincount(of, weights * values) / weight

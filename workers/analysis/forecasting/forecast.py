@@ -1,9 +1,10 @@
-"""Post-gen scores of a checkpoint from its pre-gen scores, as a team's history allows; or why not.
+"""Forecasts of a checkpoint's post-gen scores from its pre-gen scores, by a team's history; or the
+reason why there is no forecast.
 
-One predictor, for more of them help only on images seen before: the one that leaves the smallest
-share of the error where a run is left out. Nothing is forecast unless it halves the error and ranks
-evaluations within comparable sets: the twelve tuned captioners of each published dataset do not
-pass, training runs do (`tests/parity/FORECASTS.md`).
+There is one predictor, because more of them help only on images seen before: the one that leaves
+the smallest share of the error when a run is left out. Nothing is forecast unless it halves the
+error and ranks evaluations within comparable sets: the twelve tuned captioners of each published
+dataset do not pass, training runs do (`tests/parity/FORECASTS.md`).
 """
 
 import math
@@ -24,8 +25,8 @@ from workers.analysis.forecasting.validation import Seen, leave_one_run_out, wei
 LEAST_RANK_AGREEMENT = 0.7
 MOST_ERROR_LEFT = 1 / 2
 
-# A captioner's perplexity against its scores is a curve, its reciprocal (the geometric mean of the
-# words' probabilities) nearly a line; better is more on each of these scales.
+# Scores over a captioner's perplexity are a curve; over its reciprocal (the geometric mean of the
+# words' probabilities) they are nearly a line. On each of these scales, more is better.
 _SCALES: Mapping[str, Callable[[Floats], Floats]] = {
     name: np.reciprocal if name == "perplexity" else np.positive for name in PREDICTORS
 }
@@ -41,9 +42,10 @@ class _Candidate:
 def forecast(
     evaluations: Sequence[PastEvaluation], metrics: Sequence[str], pregen: Mapping[str, float]
 ) -> dict[str, Any]:
-    """By metric: `value`, `interval`, `card`, and `none_because` where there is no value.
+    """Forecast metrics. By metric: `value`, `interval`, `card`, and `none_because` if there is no
+    value.
 
-    The scores of `evaluations` are of metrics and of predictors.
+    The scores in `evaluations` are those of metrics and of predictors.
     """
     return {name: _of_metric(of_metric(evaluations, name), name, pregen) for name in metrics}
 
@@ -82,7 +84,9 @@ def _none(reason: str, card: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _direction(history: History, metric: str) -> int:
-    """Whether better pre-gen scores mean more; of what is neither good nor bad, as it was."""
+    """1 if better pre-gen scores mean more of the metric, else -1. For a metric that is neither
+    good nor bad, the history decides.
+    """
     higher = catalogue.metric(metric).higher_is_better
     if higher is None:
         hits = history.pregen["mean_join_normcount_filter0"]
@@ -147,7 +151,9 @@ def _little_evidence(card: Mapping[str, Any]) -> str | None:
 
 
 def _range(history: History, best: _Candidate) -> tuple[float, float]:
-    """Where at least two runs have been: one alone is no evidence of how far runs differ there."""
+    """The range where at least two runs have been: one run alone is no evidence of how far runs
+    differ.
+    """
     shown = history.pregen[best.predictor][best.seen.tested]
     return float(shown.min()), float(shown.max())
 

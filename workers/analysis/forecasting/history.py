@@ -1,4 +1,4 @@
-"""What a team's finished evaluations say of one metric, as arrays."""
+"""What a team's finished evaluations say about one metric, as arrays."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,9 @@ class History:
 
 
 def of_metric(evaluations: Sequence[PastEvaluation], metric: str) -> History:
-    """From those that have a value of it. A predictor that is null is infinite."""
+    """The history of the evaluations that have a value of this metric. A predictor that is null
+    becomes infinite.
+    """
     kept = [one for one in evaluations if one.scores.get(metric) is not None]
     return History(
         values=np.array([one.scores[metric] for one in kept], np.float64),

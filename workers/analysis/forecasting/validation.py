@@ -1,7 +1,9 @@
-"""How wrong a fit is about a training run that it has not seen: one run left out at a time.
+"""How large the error of a fit is for a training run that it has not seen: one run is left out at a
+time.
 
-Every run weighs the same, however many evaluations it has: in the fit, and in the error. What lies
-outside the range of the other runs is not tested, for nothing would be forecast there.
+Every run weighs the same, however many evaluations it has, both in the fit and in the error.
+Evaluations outside the range of the other runs are not tested, because nothing would be forecast
+there.
 """
 
 import math
@@ -14,7 +16,7 @@ from workers.analysis.forecasting.fits import Fit
 from workers.analysis.forecasting.history import Floats, Ints
 
 LEVEL = 0.95
-_NEAR = 1 / 3  # of what has been tested, and at least so many:
+_NEAR = 1 / 3  # of the evaluations tested, and at least so many:
 _FEWEST_NEAR = 8
 
 
@@ -25,7 +27,7 @@ class Seen:
     tested: Ints  # which evaluations
     places: Floats
     errors: Floats
-    without: Floats  # of saying the other runs' mean
+    without: Floats  # the errors if the other runs' mean is the forecast
     runs: Ints
 
     @property
@@ -46,8 +48,9 @@ class Seen:
         return self.error / self.error_without if self.error_without else 1.0
 
     def half_width(self, place: float) -> float:
-        """Of an interval for a new run there: from the errors near it, or from all of them, which
-        is wider. Errors of one run hang together, so runs are counted, not evaluations.
+        """Half the width of an interval for a new run at this place: from the errors near it or
+        from all of them, whichever is wider. Errors of one run depend on each other, so runs are
+        counted, not evaluations.
         """
         order = np.argsort(np.abs(self.places - place), kind="stable")
         second_run = int(np.argmax(self.runs[order] != self.runs[order[0]]))
@@ -59,7 +62,9 @@ class Seen:
 
     @property
     def coverage(self) -> float | None:
-        """The share that intervals made of the other runs' errors covered."""
+        """The share of errors within intervals made from the other runs' errors; None for fewer
+        than 3 runs.
+        """
         if self.many_runs < 3:
             return None
         others = {run: self._without_run(run) for run in np.unique(self.runs)}
@@ -90,14 +95,14 @@ def leave_one_run_out(fit: Fit, places: Floats, values: Floats, runs: Ints) -> S
 
 
 def weigh(runs: Ints) -> Floats:
-    """One for each run, shared by its evaluations."""
+    """The weights of evaluations: each run has a weight of one, shared by its evaluations."""
     counts = np.bincount(runs).astype(np.float64)
     shares: Floats = 1 / counts[runs]
     return shares
 
 
 def _by_run(errors: Floats, runs: Ints) -> Floats:
-    """The mean square of each run."""
+    """The mean squared error of each run."""
     numbers = np.unique(runs)
     means: Floats = np.bincount(runs, errors**2)[numbers] / np.bincount(runs)[numbers]
     return means

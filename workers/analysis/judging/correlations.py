@@ -1,6 +1,6 @@
 """How closely scores follow ratings: Pearson, Spearman, Kendall's tau b and c.
 
-The p of scipy takes every observation for independent; the intervals do not (`intervals.py`).
+scipy computes p as if all observations were independent; the intervals do not (`intervals.py`).
 """
 
 from typing import Any
@@ -19,8 +19,8 @@ _SAME = 1e-12  # the rounding of a score that is computed in two ways
 
 
 def correlate(scores: Floats, ratings: Floats, groups: Ints) -> dict[str, Any]:
-    """By name, with p's and 95 % `intervals`; None where there is no number, and `reason` says why.
-    Observations of one group hang together.
+    """Correlations by name, with p values and 95 % `intervals`. What cannot be computed is None,
+    and `reason` says why. Observations of one group depend on each other.
     """
     reason = _undefined(scores, ratings)
     if reason is not None:

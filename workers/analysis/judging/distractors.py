@@ -1,6 +1,6 @@
 """Tasks that a metric should solve: a correct caption against one that is wrong in one respect,
-both beside the image's other captions. Made by rule from a dataset, so that anybody's own can be
-used; the wrong person or place is one that none of the image's captions names.
+both with the image's other captions as references. Rules make them from a dataset, so that users
+can take their own; the wrong person or place is one that none of the image's captions names.
 """
 
 import random
@@ -11,8 +11,8 @@ from workers.analysis.judging import phrases
 from workers.analysis.judging.phrases import Phrase
 from workers.files.judgements import Pair
 
-_TRIES = 50  # of drawing what fits; most fit at once
-_REST = 3  # characters: a caption that is hardly more than its phrase is no task
+_TRIES = 50  # to draw a phrase that fits; most fit at once
+_REST = 3  # characters: a caption that is hardly longer than its phrase makes no task
 _SEXES = frozenset({"male", "female"})
 
 
@@ -31,7 +31,7 @@ CATEGORIES = tuple(f"{rule}-{kind}" for rule in ("replace", "share", "just") for
 
 
 def make(reference_sets: Sequence[Sequence[str]], seed: int) -> Iterator[Pair]:
-    """Each caption against a distractor of every category that it has one of."""
+    """Pair each caption with a distractor of every category that has one for it."""
     images = [
         [
             _Caption(text, image, {kind: find(text) for kind, find in _KINDS.items()})
@@ -52,7 +52,7 @@ def make(reference_sets: Sequence[Sequence[str]], seed: int) -> Iterator[Pair]:
 def _pair(
     category: str, right: str, wrong: str, others: tuple[str, ...], rng: random.Random
 ) -> Pair:
-    """The right one is `a` or `b` by lot."""
+    """Make a pair; chance decides whether the right caption is `a` or `b`."""
     if rng.random() < 0.5:
         return Pair(others, right, wrong, "a", category)
     return Pair(others, wrong, right, "b", category)
@@ -72,7 +72,7 @@ class _Rules:
         self._taken = [_excluded(kind, captions) for captions in images]
 
     def distractors(self, caption: _Caption, rng: random.Random) -> Iterator[tuple[str, str]]:
-        """Categories and captions that are wrong."""
+        """The wrong captions for a caption, each with its category."""
         phrase = caption.found[self._kind]
         if phrase is None:
             return
@@ -96,8 +96,8 @@ class _Rules:
 
 
 def _excluded(kind: str, captions: Sequence[_Caption]) -> frozenset[str]:
-    """The groups that are no distractor for an image: those that its captions name; of people also
-    those that say neither, and both where nobody says which.
+    """The groups that cannot be distractors for an image: those that its captions name. For people,
+    these are also "anyone", and both sexes if no caption names one.
     """
     if kind == "scene":
         return frozenset().union(*(phrases.scenes_named(each.text) for each in captions))

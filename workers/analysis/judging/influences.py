@@ -27,7 +27,7 @@ class Ranked:
 
     @cached_property
     def doubled(self) -> Ints:
-        """Twice how many are smaller; those that are equal count half."""
+        """Twice the number of smaller observations; equal ones count half."""
         ranks: Ints = (2 * ngrams.starts(self.sizes) + self.sizes)[self.codes]
         return ranks
 
@@ -37,15 +37,17 @@ class Ranked:
         return self.doubled / (2 * len(self.codes)) - 0.5
 
     def above(self, values: Floats) -> Floats:
-        """The sum of what the larger ones have, and half of what the equal ones have."""
+        """For each observation, the sum of the values of larger ones, and half of those of equal
+        ones.
+        """
         sums = np.bincount(self.codes, values)
         above: Floats = (np.cumsum(sums[::-1])[::-1] - sums / 2)[self.codes]
         return above
 
 
 def influences(scores: Floats, ratings: Floats) -> Mapping[str, Floats]:
-    """By correlation: its derivative by the weight of each observation, times their number. The
-    mean of each is 0. Neither side is constant.
+    """For each correlation, its derivative by the weight of each observation, times the number of
+    observations. The mean of each is 0. Neither side may be constant.
     """
     x, y = Ranked.of(scores), Ranked.of(ratings)
     dx, dy = scores - scores.mean(), ratings - ratings.mean()
@@ -61,8 +63,9 @@ def influences(scores: Floats, ratings: Floats) -> Mapping[str, Floats]:
 
 
 def net_agreements(x: Ranked, y: Ranked) -> Ints:
-    """With how many others each observation agrees on which side of it they are, less with how
-    many it does not. Kendall's tau is the mean of this, divided by the number of pairs.
+    """For each observation, the number of other observations that lie on the same side of it in x
+    and in y, minus the number of those that do not. Kendall's tau is the mean of this, divided by
+    the number of pairs that an observation is in.
     """
     if len(y.sizes) > len(x.sizes):
         x, y = y, x
@@ -79,10 +82,11 @@ def net_agreements(x: Ranked, y: Ranked) -> Ints:
 
 
 def _below(x: Ints, y: Ints, weights: Ints) -> Ints:
-    """The sum of the weights of what is smaller on both sides: bit by bit of y, from the highest
-    on, whoever has a 1 counts those before it that have the same bits above and a 0.
+    """For each cell, the sum of the weights of the cells that are smaller on both sides. It goes
+    through the bits of y from the highest: a cell that has a 1 counts the cells before it that have
+    a 0 and the same higher bits.
     """
-    order = np.lexsort((-y, x))  # of equal x, none comes before a larger y
+    order = np.lexsort((-y, x))  # if x is equal, the larger y comes first
     found = np.zeros(len(x), np.int64)
     for bit in reversed(range(int(y.max()).bit_length())):
         prefixes, ones = y[order] >> bit + 1, (y[order] >> bit & 1).astype(bool)
@@ -94,14 +98,16 @@ def _below(x: Ints, y: Ints, weights: Ints) -> Ints:
 
 
 def _products(a: Ranked, b: Ranked) -> Floats:
-    """What each observation adds to the covariance of ranks: by its own, and to others' ranks."""
+    """What each observation adds to the covariance of ranks: by its own ranks, and by what it adds
+    to others' ranks.
+    """
     own = a.centred * b.centred
     others: Floats = (a.above(b.centred) + b.above(a.centred)) / len(own)
     return (own + others) / 3
 
 
 def _of_ratio(c: Floats, a: Floats, b: Floats) -> Floats:
-    """Of C / sqrt(A B), these being the means."""
+    """The influence on C / sqrt(A B), where A, B and C are the means of a, b and c."""
     root = np.sqrt(a.mean() * b.mean())
     moved: Floats = c / root - c.mean() / root * (a / a.mean() + b / b.mean()) / 2
     return moved

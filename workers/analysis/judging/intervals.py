@@ -1,10 +1,11 @@
 """95 % intervals of correlations, from how much each observation moves them.
 
-Lines of one image hang together, and so do the ratings of one line: the formulas for independent
-observations are too sure. Standard errors of Kendall's tau b of CIDEr-D on Flickr8k-Expert: .0091
-here, in one pass; .0087 by a bootstrap over images; .0072 and .0049 if lines, or single ratings,
-were independent. What observations move is added up by group, the groups' sums give the variance,
-and the bounds are taken on Fisher's scale, where they cannot leave [-1, 1].
+Lines of one image depend on each other, and so do the ratings of one line, so formulas for
+independent observations make intervals too narrow. Standard errors of Kendall's tau b of CIDEr-D on
+Flickr8k-Expert: .0091 here, in one pass; .0087 by a bootstrap over images; .0072 if lines were
+independent, .0049 if single ratings were. The influences of observations are summed by group, the
+groups' sums give the variance, and the bounds are taken on Fisher's scale, where they cannot leave
+[-1, 1].
 """
 
 import math
@@ -19,7 +20,7 @@ from workers.metrics.ngrams import Ints
 
 Interval = tuple[float, float]
 
-_FEWEST = 10  # groups: with fewer the variance itself is little known
+_FEWEST = 10  # groups: with fewer, the variance itself is little known
 _LEVEL = 0.975
 _PERFECT = 1 - 1e-9
 
@@ -27,7 +28,9 @@ _PERFECT = 1 - 1e-9
 def intervals(
     scores: Floats, ratings: Floats, groups: Ints, found: Mapping[str, float]
 ) -> tuple[dict[str, Interval | None], str | None]:
-    """Of the correlations that were found, and why one is wanting. Neither side is constant."""
+    """The intervals of the correlations in `found`, and the reason if one is missing. Neither side
+    may be constant.
+    """
     numbers = np.unique(groups, return_inverse=True)[1]
     many = int(numbers.max()) + 1
     if many < _FEWEST:

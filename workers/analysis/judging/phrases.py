@@ -20,7 +20,7 @@ def _groups(groups: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
     }
 
 
-# Who may be meant by the same word: a "young man" is a boy to another.
+# Words of one group may mean the same person: one writer's "young man" is a "boy" to another.
 _PEOPLE = _groups(
     {
         "male": "man men guy guys gentleman gentlemen boy boys father dad son sons brother",
@@ -79,8 +79,9 @@ _CLOSED = _PREPOSITIONS | _words(
 
 @dataclass(frozen=True)
 class Phrase:
-    """`text` stands from `start` to `end` of its caption; a scene behind a preposition, which is
-    not of it. `slot` says what may stand in its place: one or many, or that preposition.
+    """`text` is the part of its caption from `start` to `end`; a scene follows a preposition, which
+    is not a part of it. `slot` says which phrases may replace it: those of people with the same
+    number (one, many, a bunch), or those of scenes with the same preposition.
     """
 
     text: str
@@ -91,7 +92,9 @@ class Phrase:
 
 
 class _Words:
-    """Of a caption, in small letters; `adjacent(i)` where but blanks stand between i - 1 and i."""
+    """A caption's words in small letters; `adjacent(i)` is true if only blanks stand between words
+    i - 1 and i.
+    """
 
     def __init__(self, caption: str) -> None:
         self._caption = caption
@@ -105,7 +108,7 @@ class _Words:
         return not between.strip()
 
     def first(self, place: int, before: Container[str]) -> int:
-        """Where the phrase begins whose head, or last word, is at `place`."""
+        """Where the phrase begins whose last word is at `place`."""
         while self.adjacent(place) and self.words[place - 1] in before:
             place -= 1
         return place
@@ -148,14 +151,14 @@ def scenes_named(caption: str) -> frozenset[str]:
 
 
 def _whole(found: _Words, first: int) -> bool:
-    """Not the end of a longer phrase, "two construction workers"."""
+    """Whether the phrase is not the end of a longer one, such as "two construction workers"."""
     if found.words[first] in _DETERMINERS or not found.adjacent(first):
         return True
     return found.words[first - 1] in _CLOSED
 
 
 def _goes_on(found: _Words, place: int) -> bool:
-    """Behind a scene's word: "lawn chair", "snow covered hill"."""
+    """Whether a phrase goes on behind the word for a scene: "lawn chair", "snow covered hill"."""
     if not found.adjacent(place):
         return False
     word = found.words[place]

@@ -1,4 +1,4 @@
-"""How often a metric prefers, of two captions, the one that people prefer."""
+"""How often a metric prefers the same one of two captions as people do."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +13,9 @@ Row = Mapping[str, Any]  # n, accuracy, ties (a share)
 
 
 def accuracies(pairs: Sequence[Pair], scores: Floats) -> dict[str, Row]:
-    """By category, then `all` pooled, the unweighted `average` of the categories and the `worst` of
-    them. scores: (pairs, 2), of a and b. Right is a strictly higher score: a tie is wrong.
+    """Accuracies by category, then of `all` pairs together, the unweighted `average` of the
+    categories and the `worst` of them. `scores` (pairs, 2) are those of a and b. The metric is
+    right if it gives the preferred caption a strictly higher score: a tie is wrong.
     """
     right = np.array([pair.preferred == "a" for pair in pairs]) == (scores[:, 0] > scores[:, 1])
     ties = scores[:, 0] == scores[:, 1]

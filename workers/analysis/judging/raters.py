@@ -1,4 +1,4 @@
-"""Several ratings of one caption: each for itself, or one number for all."""
+"""Several ratings of one caption, used one by one or as one number."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,9 @@ Raters = Literal["flat", "mean", "mode"]
 
 
 def _mode(ratings: Sequence[float]) -> float:
-    """The lowest where several values are the most frequent ones: so do the published figures."""
+    """The most frequent rating; the lowest one if several are equally frequent, as in the published
+    figures.
+    """
     return min(statistics.multimode(ratings))
 
 
@@ -25,7 +27,7 @@ _RULES: Mapping[Raters, Callable[[Sequence[float]], Sequence[float]]] = {
 
 
 def observations(ratings: Sequence[Sequence[float]], raters: Raters) -> tuple[Floats, Ints]:
-    """What is correlated with scores, and the line that each belongs to."""
+    """The ratings that are correlated with scores, and the line that each belongs to."""
     kept = [_RULES[raters](each) for each in ratings]
     lines = np.repeat(np.arange(len(kept)), [len(each) for each in kept])
     return np.array([rating for each in kept for rating in each], np.float64), lines

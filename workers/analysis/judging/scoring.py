@@ -1,6 +1,6 @@
 """Scores of all captions of a file of judgements, each against its own references.
 
-References and captions may repeat: each distinct reference set, and each caption that answers it,
+References and captions may repeat: each distinct reference set, and each distinct caption for it,
 is analysed once.
 """
 
@@ -25,14 +25,14 @@ from workers.metrics.references import References
 from workers.metrics.tokens import Tokenizer, tokenize
 from workers.progress import Progress, silent
 
-Bring = Callable[[str, Progress], Mapping[str, Any]]  # of a family
-Told = Callable[[str], Progress]  # the name of a family -> who is told how far it is
+Bring = Callable[[str, Progress], Mapping[str, Any]]  # a family, its progress -> its tools
+Told = Callable[[str], Progress]  # the name of a family -> what receives its progress
 
 
 @dataclass(frozen=True, eq=False)
 class Captions:
-    """What there is to score: `texts[i]` answers the reference set `rows[i]`. `rated` and `pairs`
-    (n, 2) say which of them each line of judgements means.
+    """The captions to score: `texts[i]` belongs to the reference set `rows[i]`. `rated` and `pairs`
+    (n, 2) say which texts each line of judgements means.
     """
 
     reference_sets: Sequence[tuple[str, ...]]
@@ -45,7 +45,7 @@ class Captions:
 @dataclass(frozen=True)
 class Scored:
     """By metric: the scores of `Captions.texts`, and how they were computed. `missing` says why
-    others have none.
+    other metrics have no scores.
     """
 
     values: Mapping[str, Floats]
@@ -54,7 +54,9 @@ class Scored:
 
 
 def captions(judgements: Judgements) -> Captions:
-    """A set is the same in any order."""
+    """Collect the distinct captions and reference sets of judgements. Reference sets are equal if
+    they differ only in order.
+    """
     sets: dict[tuple[str, ...], int] = {}
     first: list[tuple[str, ...]] = []
     places: dict[tuple[str, int], int] = {}
@@ -77,8 +79,8 @@ def captions(judgements: Judgements) -> Captions:
 
 
 def metrics(names: Iterable[str]) -> list[str]:
-    """Each once, groups as their members, `all` as all; UnknownMetric for one that captions and
-    references do not give.
+    """The names of metrics, each once; groups become their members, and `all` becomes all metrics.
+    Raises UnknownMetric if captions and references are not enough to compute a metric.
     """
     scored = [name for row in FAMILIES.values() if row.is_judged for name in row.names]
     found = catalogue.expand(
@@ -108,10 +110,10 @@ def score(
     frequencies: Sequence[Sequence[str]] | None = None,
     told: Told = lambda _: silent,
 ) -> Scored:
-    """Of metrics as `metrics` gives them. `bring` gives what a family needs beside captions and
-    references, by the name that its function has for it: `parse`, `vectors`, `encoder`, `model`.
-    Document frequencies are those of the file's own reference sets, or of the sets in
-    `frequencies`. A metric that fails does not keep the others.
+    """Score captions by metrics, named as `metrics` returns them. `bring` gives what a family needs
+    besides captions and references, by the names of its function's parameters: `parse`, `vectors`,
+    `encoder`, `model`. Document frequencies are those of the file's own reference sets, or of the
+    sets in `frequencies`. If a metric fails, the others are still computed.
     """
     bench = _Bench(given, tokenizer, jvm, frequencies)
     found: dict[str, Scores] = {}
@@ -119,7 +121,7 @@ def score(
     families = catalogue.works_of(names)
     for family in families:
         if (expect := postgen.FAMILIES[family].expect) is not None:
-            with suppress(MetricFailed):  # it will be said where it matters
+            with suppress(MetricFailed):  # it is reported when the family is measured
                 expect(jvm)
     for family in families:
         progress = told(family)
@@ -157,7 +159,9 @@ class _Bench:
         return postgen.joined(family, parts, self._prepared)
 
     def signed(self, signature: str) -> str:
-        """With the references that are answered, without those that lend frequencies alone."""
+        """The signature with only the reference sets that captions belong to, without those that
+        only give document frequencies.
+        """
         if self.frequencies is None:
             return signature
         offsets = self._prepared.offsets[: len(self.given.reference_sets) + 1]

@@ -1,4 +1,4 @@
-"""A verdict for people: as text, as rows for a spreadsheet, as a picture."""
+"""A verdict for people to read: as text, as rows for a spreadsheet, as a picture."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ def _accuracies(metrics: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def csv_text(verdict: Verdict) -> str:
-    """A row for each metric and correlation, or category."""
+    """CSV with a row for each metric and correlation, or metric and category."""
     stream = StringIO()
     table = csv.DictWriter(stream, _COLUMNS, lineterminator="\n")
     table.writeheader()
@@ -83,10 +83,12 @@ def _rows(verdict: Verdict) -> Iterator[dict[str, Any]]:
             yield {"kind": "pairs", "metric": metric, "what": name, **counts}
 
 
-# matplotlib would save 30 of 45 lines, takes 30 times as long (0.3 s, and 1.4 s to import) and
-# brings 97 MB; plotext draws in terminals.
+# matplotlib would save 30 of 45 lines, but takes 30 times as long (0.3 s, and 1.4 s to import) and
+# brings 97 MB; plotext draws only in terminals.
 def svg(verdict: Verdict) -> str:
-    """A dot for each number of the table on a scale from -1 or 0 to 1, with its interval."""
+    """A picture with a dot for each number of the table, and its interval, on a scale from -1 or 0
+    to 1.
+    """
     shown = [row for row in _rows(verdict) if row["value"] is not None]
     scale = -1.0 if any(min(_ends(row)) < 0 for row in shown) else 0.0
     height = _ROW * (len(shown) + 2)
@@ -119,7 +121,7 @@ def _mark(place: int, row: Mapping[str, Any], scale: float) -> str:
 
 
 def _ends(row: Mapping[str, Any]) -> tuple[float, float]:
-    """Of the interval; where there is none, the value itself."""
+    """The ends of the interval; if there is no interval, the value itself."""
     if row.get("low") is None:
         return row["value"], row["value"]
     return row["low"], row["high"]

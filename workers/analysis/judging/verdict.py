@@ -1,4 +1,4 @@
-"""What a file of judgements says of metrics, as a table that JSON can write."""
+"""What a file of judgements says about metrics, as a table that can be written as JSON."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,9 @@ Verdict = Mapping[str, Any]
 def verdict(
     judgements: Judgements, given: Captions, scored: Scored, raters: Raters
 ) -> dict[str, Any]:
-    """`rated` and `pairs` by metric, empty where there are no such lines. `n` counts lines."""
+    """Make the verdict: `rated` and `pairs` by metric, empty if there are no such lines. `n` counts
+    lines.
+    """
     return {
         "rated": _rated(judgements, given, scored, raters) if judgements.rated else {},
         "pairs": {
@@ -35,7 +37,7 @@ def verdict(
 
 
 def _better(name: str, scores: Floats) -> Floats:
-    """More is better, also of a distance."""
+    """Scores on a scale where more is better: distances are negated."""
     return -scores if catalogue.metric(name).higher_is_better is False else scores
 
 

@@ -1,4 +1,4 @@
-"""What a probe is asked with, and how its rows are made."""
+"""The arguments of a probe, and how its rows are made."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from workers.analysis.probing.table import Row, Scored
 from workers.metrics.vectors import stop_words
 from workers.progress import Progress
 
-Trial = tuple[Sequence[str], int | None]  # captions, and the column that is left out for them
+Trial = tuple[Sequence[str], int | None]  # captions, and the column of references to leave out
 
 
 @dataclass(frozen=True)
 class Options:
-    """`columns`: references that take their turn as the candidate; None: as many as every image
-    has. `frequent`: words, or how many of the most frequent. `share`: of tokens to replace at
-    random; None: that of the word `like`. `state`: a file where the search for a single sentence
-    keeps how far it is.
+    """`columns`: how many references take their turn as the candidate; None: as many as every image
+    has. `frequent`: the words, or how many of the most frequent ones. `share`: the share of tokens
+    to replace at random; None: the share that the word `like` has. `state`: a file that keeps the
+    progress of the search for a single sentence.
     """
 
     columns: int | None = None
@@ -42,7 +42,7 @@ class Asked:
     progress: Progress
 
     def scores(self, trials: Sequence[Trial]) -> list[Scored]:
-        """Against the references but a column, or against all of them (None)."""
+        """Score captions against the references without a column, or against all of them (None)."""
         found: list[Scored] = []
         for captions, column in trials:
             material = self.material
@@ -62,7 +62,9 @@ def row(
     text: str = "",
     note: str = "",
 ) -> Row:
-    """Their mean; where there are several, with its deviation; beside the table's first row."""
+    """Make a row: the mean of the scores, their deviation if there are several, and the drop from
+    the table's first row.
+    """
     scores = table.mean(scored)
     return Row(
         probe,
@@ -78,11 +80,13 @@ def row(
 
 
 def no_rest(material: Material) -> str | None:
-    """Why nobody can be held against the others; None where it can be done."""
+    """Why one reference cannot be compared with the others; None if it can."""
     if not material.references:
         return "no images"
     return (
-        None if material.several else "no image has two references: one against the rest needs two"
+        None
+        if material.several
+        else "no image has two references: comparing one with the rest needs two"
     )
 
 

@@ -1,4 +1,6 @@
-"""People's first references with words replaced, against the remaining references."""
+"""Probes that replace words in people's first references, and score these against the other
+references.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +16,9 @@ UNCHANGED = "R1 unchanged"
 
 @dataclass(frozen=True)
 class _Change:
-    """Several variants are averaged; where there is a reason, there are none."""
+    """A change of the captions. The scores of several variants are averaged; if there is a
+    `reason`, there are no variants.
+    """
 
     name: str
     variants: Sequence[Variant] = ()
@@ -26,7 +30,7 @@ _Changes = Callable[[Asked, Sequence[str]], Iterator[_Change]]
 
 
 def threshold(fewer: int) -> str:
-    """The name of its row."""
+    """The name of the row in which words become unknown that occur fewer times than this."""
     return f"T = {fewer}"
 
 
@@ -36,19 +40,19 @@ def frequent(asked: Asked) -> list[Row]:
 
 
 def rare(asked: Asked) -> list[Row]:
-    """All words become unknown that training captions hold too few times."""
+    """All words that training captions hold too few times become unknown."""
     if not asked.material.training:
         return [Row("rare", UNCHANGED, reason="no training captions to count words in")]
     return _rows("rare", asked, _rare)
 
 
 def swap(asked: Asked) -> list[Row]:
-    """One word stands in another's place."""
+    """One word replaces another."""
     return _rows("swap", asked, _swapped)
 
 
 def random(asked: Asked) -> list[Row]:
-    """Words outside the stop list become unknown, as many as a frequent one has occurrences."""
+    """Words outside the stop list become unknown, as many as a frequent word has occurrences."""
     return _rows("random", asked, _random)
 
 

@@ -15,13 +15,14 @@ _RARE = 30  # times in training
 
 @dataclass(frozen=True)
 class Health:
-    """None where a probe was not asked or has no answer; shares are of metrics alone that are
-    better the higher they are.
+    """What the probes say about one metric. A number is None if its probe was not asked for or has
+    no answer; only metrics that are better the higher they are have shares.
 
-    `human`: people's score against each other (RvR), `constant`: one sentence for all images; both
-    also as shares of the metric's range, if that ends. `constant_of_human`: against the same
-    reference sets. `rare_of_human`: what is lost where rare words become unknown; near 0, the
-    metric is blind to them.
+    `human`: people's score against each other (RvR). `constant`: the score of one sentence for all
+    images. Both are also given as shares of the metric's range, if that is finite.
+    `constant_of_human`: the constant's share of people's score, against the same reference sets.
+    `rare_of_human`: the share of people's score that is lost when rare words become unknown; if it
+    is near 0, the metric is blind to them.
     """
 
     human: float | None
@@ -33,7 +34,7 @@ class Health:
 
 
 def health(rows: Iterable[Row]) -> dict[str, Health]:
-    """By metric, from any probes' rows together."""
+    """The health of each metric, from any probes' rows together."""
     by_name = {(row.probe, row.name): row for row in rows if row.reason is None}
     human, constant, as_people = (
         by_name[key].scores if key in by_name else {}

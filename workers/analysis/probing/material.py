@@ -1,4 +1,4 @@
-"""A split's captions as tokens, and its reference sets: all of them, or all but one column."""
+"""A split's captions as tokens, and its reference sets, complete or without one column."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,8 +12,8 @@ from workers.metrics.tokens import Tokenizer, tokenize
 
 
 class Material:
-    """Captions are tokens joined by blanks: people's image by image, what a system says of each
-    image, training captions in any order. Reference sets are prepared once.
+    """Captions as tokens joined by blanks: people's captions image by image, a system's caption of
+    each image, training captions in any order. Reference sets are prepared once.
     """
 
     def __init__(
@@ -35,12 +35,12 @@ class Material:
 
     @cached_property
     def several(self) -> list[int]:
-        """The images that have at least two references: one can be held against the rest."""
+        """The images with at least two references, so that one can be compared with the rest."""
         return [image for image, found in enumerate(self.references) if len(found) > 1]
 
     @property
     def columns(self) -> int:
-        """References that each of these images has."""
+        """The lowest number of references among the images in `several`."""
         return min((len(self.references[image]) for image in self.several), default=0)
 
     @cached_property
@@ -56,7 +56,7 @@ class Material:
         return [self.references[image][number] for image in self.several]
 
     def rest(self, number: int) -> References:
-        """All references but a column."""
+        """The reference sets of the images in `several`, without a column."""
         if number not in self._rest:
             chosen = (self.references[image] for image in self.several)
             left = [[*found[:number], *found[number + 1 :]] for found in chosen]
@@ -72,7 +72,7 @@ def prepare(
     outputs: Sequence[str] | None = None,
     training: Sequence[str] | None = None,
 ) -> Material:
-    """From captions as they were written."""
+    """Make the material from captions as they were written."""
     flat = [caption for captions in references for caption in captions]
     tokens = iter(tokenize(flat, tokenizer, jvm))
     people = [[next(tokens) for _ in captions] for captions in references]

@@ -10,8 +10,8 @@ PEOPLE, SYSTEM = "RvR", "SvR"
 
 
 def human(asked: Asked) -> list[Row]:
-    """Each column of references in turn against the others; a system against the same sets. A
-    positive drop is what the system lacks.
+    """Score each column of references in turn against the others, and a system against the same
+    sets. A positive drop says how much the system lacks.
     """
     material = asked.material
     many = material.columns if asked.options.columns is None else asked.options.columns

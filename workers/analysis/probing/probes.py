@@ -30,8 +30,8 @@ def run(
     *,
     progress: Progress = silent,
 ) -> list[Row]:
-    """A probe's table, its first row what the others are held against. A row that cannot be
-    computed says why.
+    """Run a probe. Returns its table; its first row is what the other rows are compared with. A row
+    that cannot be computed says why.
     """
     if probe not in PROBES:
         known = ", ".join(PROBES)

@@ -13,15 +13,15 @@ from workers.metrics import postgen
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.references import References
 
-Scorer = Callable[[Sequence[str], References], Scored]  # tokens of each image, in its order
+Scorer = Callable[[Sequence[str], References], Scored]  # one caption for each image, as tokens
 
 
 def scorer(metrics: Iterable[str], jvm: Jvm, **tools: Any) -> Scorer:
-    """For metrics by name (`bleu`: all four), of any family that compares captions with references;
-    `tools` are what these need beside captions: `parse`, `vectors`, `encoder` (for which tokens are
-    joined by blanks), `model`; without them those raise MetricUnavailable. It remembers: probes
-    share captions (people's first reference is in five of them), and a metric is not asked twice
-    for the same.
+    """Make a scorer for metrics by name (`bleu`: all four), of any family that compares captions
+    with references. `tools` are what these need besides captions: `parse`, `vectors`, `encoder`
+    (for which tokens are joined by blanks), `model`; metrics whose tools are missing raise
+    MetricUnavailable. The scorer remembers: probes share captions (people's first reference is in
+    five of them), and no metric scores the same captions twice.
     """
     names = catalogue.expand(metrics)
     families = catalogue.works_of(names)

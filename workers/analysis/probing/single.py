@@ -1,4 +1,4 @@
-"""One training sentence for every image."""
+"""The probe that uses one training sentence as the caption of every image."""
 
 from dataclasses import replace
 
@@ -8,12 +8,13 @@ from workers.analysis.probing.constant.search import Best
 from workers.analysis.probing.table import Row
 
 CONSTANT, CONSTANT_AS_PEOPLE, SYSTEM = "single sentence", "single sentence, as RvR", "system"
-_PARTS = 1000  # of a step of progress
+_PARTS = 1000  # in a step of progress
 
 
 def single(asked: Asked) -> list[Row]:
-    """The one that scores highest for all images together; the same against the reference sets
-    that people are held against; and beside it the system, against all references as it is.
+    """Score the sentence that is best for all images together: against all references, and against
+    the reference sets that people are compared with. For comparison, score the system against all
+    references.
     """
     material = asked.material
     if not material.training or not material.references:

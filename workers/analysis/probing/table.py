@@ -1,4 +1,4 @@
-"""What a probe answers: rows of scores, and what is lost beside the probe's first row."""
+"""The result of a probe: rows of scores, and how much each row loses from the probe's first row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ class Scored:
 
 @dataclass(frozen=True)
 class Row:
-    """`share` is that of tokens replaced, `drop` the first row's scores less these, `sd` the
-    population standard deviation where scores are means. Where there is a `reason`, there are no
-    scores. `text` is the sentence, where the row is about one.
+    """`share` is the share of tokens replaced; `drop` is the first row's scores minus these; `sd`
+    is the population standard deviation if scores are means. If there is a `reason`, there are no
+    scores. `text` is the sentence, if the row is about one.
     """
 
     probe: str
@@ -40,7 +40,9 @@ def mean(scored: Sequence[Scored]) -> dict[str, float]:
 
 
 def deviation(scored: Sequence[Scored]) -> dict[str, float]:
-    """Population standard deviations; infinite where some scores are, and not all alike."""
+    """Population standard deviations. One is infinite if some scores are infinite and not all
+    scores are equal.
+    """
     found = {}
     for name in scored[0].values:
         values = np.array([each.values[name] for each in scored])
@@ -52,7 +54,7 @@ def deviation(scored: Sequence[Scored]) -> dict[str, float]:
 
 
 def drop(before: Values, after: Values) -> dict[str, float]:
-    """Nothing where both are the same infinity."""
+    """Scores before minus scores after; 0 if both are the same infinity."""
     return {
         name: 0.0 if value == after[name] else value - after[name] for name, value in before.items()
     }

@@ -16,7 +16,7 @@ class Variant:
 
 
 def unknown(material: Material) -> str:
-    """A word that no caption holds, for metrics that know no UNK."""
+    """A word that no caption holds, for metrics that have no UNK."""
     words = {word.lower() for word in material.counts}
     found = "unk"
     while found in words:
@@ -25,7 +25,7 @@ def unknown(material: Material) -> str:
 
 
 def replaced(captions: Sequence[str], words: Mapping[str, str]) -> Variant:
-    """Wherever a word occurs, another in its place."""
+    """Replace every word in `words` by its new word, wherever it occurs."""
     tokens = [split(caption) for caption in captions]
     many = sum(token in words for found in tokens for token in found)
     total = sum(map(len, tokens))
@@ -34,7 +34,7 @@ def replaced(captions: Sequence[str], words: Mapping[str, str]) -> Variant:
 
 
 def rare(captions: Sequence[str], training: Mapping[str, int], fewer: int, word: str) -> Variant:
-    """Words that training captions hold fewer times than that; so also what they do not hold."""
+    """Replace words that training captions hold fewer times than `fewer`, or not at all."""
     known = count(captions)
     return replaced(captions, {token: word for token in known if training.get(token, 0) < fewer})
 
@@ -42,7 +42,7 @@ def rare(captions: Sequence[str], training: Mapping[str, int], fewer: int, word:
 def at_random(
     captions: Sequence[str], places: Sequence[int], many: int, word: str, seed: int
 ) -> Variant:
-    """So many of the places, each as likely as any."""
+    """Replace the tokens at `many` of the places, which are drawn with equal probability."""
     tokens = [token for caption in captions for token in split(caption)]
     chosen = np.random.default_rng(seed).choice(places, many, replace=False)
     for place in chosen.tolist():

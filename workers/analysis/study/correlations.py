@@ -1,10 +1,11 @@
-"""The correlation study of the pre-gen paper: how its scores go with post-gen ones.
+"""The correlation study of the pre-gen paper: how pre-gen scores correlate with post-gen scores.
 
-Over rows of strata a correlation says which *images* a model describes well; whether it says which
-*model* is better is another question, and its answer stands beside: the rank agreement over rows of
-whole sets, model by model.
+Over rows of strata, a correlation says which *images* a model describes well. Whether it says which
+*model* is better is another question, and a second number answers it: the rank agreement over rows
+of whole sets, one for each model.
 
-The p is the usual one, for independent rows. They are not: each image is in five rows of a model.
+p is the usual one, for independent rows. The rows are not independent: each image is in five rows
+of a model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,16 +22,16 @@ _FEWEST = 3
 
 
 def study(rows: Rows) -> Found:
-    """As JSON can say it:
+    """The study as a table that can be written as JSON:
 
     {"idf", "rows", "models", "pregen": {"of", "remain", "infinite", "constant"},
      "metrics": {"cider_d": {"rows", "of_images", "reason", "correlations": [
         {"metric", "r", "r2", "p", "datasets": {NAME: {"r", "r2", "p", "spearman", "spearman_p",
         "models"}}}, …]}}}
 
-    the highest R² first. `of_images` is the share of the post-gen score's variance that lies
-    between strata (of a dataset) rather than between models of the same stratum; null where there
-    is one model.
+    The highest R² comes first. `of_images` is the share of the post-gen score's variance that lies
+    between strata (of a dataset) rather than between models of the same stratum; it is null if
+    there is one model.
     """
     kept, left_out = valid(rows)
     scores = np.stack([rows.pregen[name] for name in kept]) if kept else np.empty((0, len(rows)))
@@ -47,7 +48,7 @@ def study(rows: Rows) -> Found:
 
 def valid(rows: Rows) -> tuple[list[str], dict[str, int]]:
     """The pre-gen metrics that are finite in all rows and constant neither over all of them nor
-    within a dataset; how many of the others are which.
+    within a dataset; and how many others are infinite, and how many constant.
     """
     parts = [np.ones(len(rows), bool), *rows.parts.values()]
     kept, infinite, constant = [], 0, 0
@@ -108,12 +109,12 @@ Correlated = Mapping[str, Any]  # `r` and `p` of each pre-gen metric, and `n` ro
 
 
 def pearson(scores: Floats, values: Floats, chosen: Chosen) -> Correlated:
-    """Of each row of `scores` with `values`; NaN where either is constant."""
+    """The correlation of each row of `scores` with `values`; NaN if either is constant."""
     return _correlated(scores[:, chosen], values[chosen])
 
 
 def spearman(scores: Floats, values: Floats, chosen: Chosen) -> Correlated:
-    """Pearson's of the ranks, equal ones sharing theirs."""
+    """The rank correlation of each row of `scores` with `values`; equal values share a rank."""
     ranks: Floats = stats.rankdata(scores[:, chosen], axis=1)
     return _correlated(ranks, stats.rankdata(values[chosen]))
 
@@ -131,14 +132,16 @@ def _correlated(x: Floats, y: Floats) -> Correlated:
 
 
 def _centred(values: Floats) -> Floats:
-    """Less the mean, on a scale on which squares neither overflow nor vanish."""
+    """Values less their mean, on a scale on which squares neither overflow nor vanish."""
     scaled = _scaled(values)
     constant = np.ptp(values, axis=1, keepdims=True) == 0
     return np.where(constant, 0.0, _scaled(scaled - scaled.mean(1, keepdims=True)))
 
 
 def _scaled(values: Floats) -> Floats:
-    """By a power of 2, which costs no digit: some metrics vary in their last digits alone."""
+    """Values divided by a power of 2, which costs no digit: some metrics vary only in their last
+    digits.
+    """
     _, exponents = np.frexp(np.abs(values).max(1, keepdims=True))
     scaled: Floats = np.ldexp(values, -exponents)
     return scaled
@@ -159,7 +162,7 @@ def _number(value: float) -> float | None:
 
 
 def between(values: Floats, cells: Sequence[object]) -> float | None:
-    """The share of the variance that the means of the cells have; None where each has one value."""
+    """The share of the variance that the means of the cells have; None if each has one value."""
     if len(set(cells)) == len(cells):
         return None
     numbers: dict[object, int] = {}

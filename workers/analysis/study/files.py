@@ -1,10 +1,11 @@
-"""Rows as a table in a file: the form in which those of the pre-gen paper were published.
+"""Rows as a table in a file, in the form in which those of the pre-gen paper were published:
 
-    dataset  model (or architecture, run)  num_strata  stratum  idf (perhaps)  cider_d …
+    dataset  model (or architecture, run)  num_strata  stratum  idf (optional)  cider_d …
     mean_max_normcount_prefix0 …
 
-Tab- or comma-separated, perhaps gzipped. A file whose post-gen scores have the paper's names is by
-its authors' code, whose `…_filter0` is our `…_miss0`, and which counts documents in strata.
+The file is separated by tabs or commas, and may be gzipped. If its post-gen scores have the paper's
+names, it was made by the authors' code, whose `…_filter0` is our `…_miss0`, and which counts
+documents in strata.
 """
 
 import csv
@@ -29,7 +30,9 @@ _IDFS: tuple[Idf, ...] = ("dataset", "stratum")
 
 
 def read(path: Path) -> Rows:
-    """RequestRefused, with line and column, where it is no such table."""
+    """Read rows from a file. Raises RequestRefused, with line and column, if it is not such a
+    table.
+    """
     try:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
@@ -55,7 +58,7 @@ def read(path: Path) -> Rows:
 
 
 def write(path: Path, rows: Rows) -> None:
-    """What `read` reads, with tabs."""
+    """Write rows as a file that `read` reads, separated by tabs."""
     scores = {**rows.postgen, **rows.pregen}
     with path.open("w", encoding="utf-8", newline="") as stream:
         table = csv.writer(stream, delimiter="\t", lineterminator="\n")
@@ -81,7 +84,7 @@ def _idf(path: Path, lines: Sequence[Mapping[str, str]]) -> Idf | None:
 
 
 def _names(path: Path, header: Sequence[str]) -> dict[str, str]:
-    """Columns of scores, and what they are called here."""
+    """The columns of scores, and what they are called here."""
     wanted = {"dataset", "num_strata", "stratum"}
     missing = sorted(wanted - set(header))
     if missing:
@@ -101,7 +104,7 @@ def _names(path: Path, header: Sequence[str]) -> dict[str, str]:
 
 
 def _is_postgen(name: str) -> bool:
-    """A learned metric may say its model."""
+    """Whether this is the name of a post-gen metric; a learned metric may name its model."""
     return kind_of(name) in catalogue.POSTGEN
 
 
@@ -113,7 +116,7 @@ def _strata(path: Path, at: int, line: Mapping[str, str]) -> tuple[int, int]:
         count, number = 0, 0
     if not 0 <= number < count:
         raise RequestRefused(
-            f"{path}, line {at}: expected how many strata and which, counted from 0, "
+            f"{path}, line {at}: expected how many strata there are and which it is, from 0, "
             f"found {given[0]!r:.20} and {given[1]!r:.20}"
         )
     return count, number
@@ -144,7 +147,7 @@ def _is_number(text: str) -> bool:
 
 
 def _number(text: str) -> float:
-    """None, which raises TypeError, is where a line ends early."""
+    """The number in a cell. If a line ends early, the cell is None, which raises TypeError."""
     return math.nan if text == "" else float(text)
 
 

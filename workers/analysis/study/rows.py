@@ -1,4 +1,4 @@
-"""What a correlation study stands on: scores of strata of images, one row for each."""
+"""The data of a correlation study: scores of strata of images, one row for each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ Chosen = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Rows:
-    """`stratum` of `strata` says which images of its dataset a row is about: 0 are those that the
-    model describes worst, and of 1 stratum it is all of them. A score that a row has not is NaN; a
-    pre-gen score may be infinite. `idf`: which images CIDEr's document frequencies were counted in,
-    where that is known.
+    """`stratum` of `strata` says which images of its dataset a row is about: stratum 0 has those
+    that the model describes worst, and if there is 1 stratum, it has all of them. A score that a
+    row does not have is NaN; a pre-gen score may be infinite. `idf` says in which images CIDEr's
+    document frequencies were counted, if that is known.
     """
 
     datasets: Sequence[str]
@@ -45,13 +45,13 @@ class Rows:
 
     @property
     def cells(self) -> list[tuple[str, int, int]]:
-        """Rows that are alike but for their model have the same."""
+        """The cell of each row: rows that differ only in their model have the same."""
         return list(zip(self.datasets, self.strata, self.stratum, strict=True))
 
 
 def join(parts: Sequence[Rows]) -> Rows:
-    """One after the other; what some have not is NaN in theirs. RequestRefused where they do not
-    compare.
+    """Join rows one after the other; scores that a part does not have are NaN there. Raises
+    RequestRefused if the parts cannot be compared.
     """
     idfs = {part.idf for part in parts}
     if len(idfs) > 1:

@@ -1,6 +1,7 @@
 """One model's rows: its images, sorted by their own CIDEr-D, in 1 to 5 equal strata.
 
-A stratum has n // k images of n; what remains is dropped at the best end. Stratum 0 is the worst.
+If there are n images and k strata, a stratum has n // k images; the best images, which are left
+over, are dropped. Stratum 0 is the worst.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,14 +18,15 @@ from workers.metrics import ngrams, postgen, pregen
 from workers.metrics.family import Floats, Scores
 from workers.metrics.ngrams import Ints
 
-Rescore = Callable[[str, Ints], Mapping[str, float]]  # a family of these images alone
+Rescore = Callable[[str, Ints], Mapping[str, float]]  # scores of a family, of these images alone
 
 
 @dataclass(frozen=True)
 class Described:
     """A model's columns and the scores of its captions, by family: one caption for each image, in
-    their order. `rescore`: CIDEr with the document frequencies of the images of each stratum, as in
-    the published table; else a stratum's score is that of its captions in the whole set.
+    their order. If `rescore` is given, CIDEr uses the document frequencies of each stratum's
+    images, as in the published table; else a stratum's score is that of its captions in the whole
+    set.
     """
 
     columns: Columns
@@ -33,7 +35,9 @@ class Described:
 
     def __post_init__(self) -> None:
         if SORTED_BY not in self.scores:
-            raise MetricFailed(f"expected scores by {SORTED_BY}, which strata are made by")
+            raise MetricFailed(
+                f"expected scores by {SORTED_BY}, by which images are sorted into strata"
+            )
         images = len(self.columns.image_offsets) - 1
         for family, found in self.scores.items():
             lengths = {len(each) for each in found.statistics.values()}
@@ -45,7 +49,7 @@ class Described:
 
 
 def rows(model: Described, dataset: str, name: str) -> Rows:
-    """15 of them; MetricFailed where there are fewer images than strata."""
+    """A model's 15 rows. Raises MetricFailed if there are fewer images than strata."""
     own = model.scores[SORTED_BY].captions[SORTED_BY]
     if len(own) < STRATA:
         raise MetricFailed(f"{STRATA} strata need as many images, found {len(own)}")
@@ -74,7 +78,7 @@ def _cuts(images: int) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _in_order(columns: Columns, images: Ints) -> Columns:
-    """Of these images, which are one after the other then."""
+    """The columns of these images, in this order."""
     captions = _spread(columns.image_offsets, images)
     tokens = _spread(columns.caption_offsets, captions)
     return Columns(
@@ -122,8 +126,8 @@ def _postgen(model: Described, images: Ints) -> dict[str, float]:
 
 
 def _rescored(rescore: Rescore, parts: Sequence[str], images: Ints) -> dict[str, Floats]:
-    """Of what a family is made of: the score of all these images, in the place of each one's own,
-    where it weighs by document frequencies.
+    """For those parts of a family that weigh by document frequencies: the score of all these
+    images, in place of each image's own score.
     """
     weighted = [part for part in parts if FAMILIES[part].is_weighted]
     return {part: np.array([rescore(part, images)[part]]) for part in weighted}

@@ -1,4 +1,4 @@
-"""A study for people: as text, and as rows for a spreadsheet."""
+"""A study for people to read: as text, and as rows for a spreadsheet."""
 
 import csv
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _NARROW = 45  # characters: the longest name of a metric, and a little
 
 
 def text(found: Found, top: int) -> str:
-    """The `top` best of each metric, and the headline ones wherever they are."""
+    """A text with the `top` best of each metric, and the headline ones wherever they are."""
     pregen = found["pregen"]
     head = (
         f"{found['rows']:,} rows of {found['models']:,} models; {_IDF[found['idf']]}\n"
@@ -67,7 +67,7 @@ def _number(value: float | None, digits: int, sign: str = "") -> str:
 
 
 def csv_text(found: Found) -> str:
-    """Every correlation, over all rows (no dataset) and within each dataset."""
+    """CSV with every correlation, over all rows (no dataset) and within each dataset."""
     stream = StringIO()
     table = csv.DictWriter(stream, (*_COLUMNS, *_RANKS), lineterminator="\n")
     table.writeheader()

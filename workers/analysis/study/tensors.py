@@ -1,4 +1,4 @@
-"""One model's rows as a safetensors file: what a work of strata makes."""
+"""One model's rows as a safetensors file, which is the result of a work of strata."""
 
 import json
 from dataclasses import asdict
@@ -25,7 +25,7 @@ def write(path: Path, rows: Rows) -> None:
 
 
 def read(path: Path) -> Rows:
-    """What `write` wrote; MetricFailed where the file is something else."""
+    """Read a file that `write` wrote. Raises MetricFailed if the file is something else."""
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}

@@ -1,1 +1,3 @@
-"""How sure a score is, and a difference between two: images drawn anew, statistics summed anew."""
+"""How sure a score is, and a difference of two scores: images are drawn anew, and their statistics
+summed anew.
+"""

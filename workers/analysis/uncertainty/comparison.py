@@ -1,10 +1,11 @@
 """Two systems on the same images: how far apart they are, how sure that is, whether it may be
 chance, and what difference could have been found.
 
-The difference is a - b. Its interval: percentiles over resamples of images, the same for both. p:
-approximate randomisation, the share of trials in which the two, with their captions of each image
-exchanged by a coin, come out at least as far apart (two-sided). What a test at 5 % finds in 80 of
-100 such datasets: 2.8 standard errors of the difference.
+The difference is a - b. Its interval consists of percentiles over resamples of images, which are
+the same for both systems. p comes from approximate randomisation: in each trial a coin decides for
+each image whether the two systems exchange their captions, and p is the share of trials in which
+they are at least as far apart (two-sided). A test at 5 % finds a difference of 2.8 standard errors
+in 80 of 100 such datasets: this is the minimum detectable difference.
 """
 
 from collections.abc import Sequence
@@ -24,12 +25,14 @@ from workers.metrics.family import Scores
 from workers.progress import Progress, silent
 
 DETECTABLE = float(special.ndtri(0.975) + special.ndtri(0.8))
-_EQUAL = 1e-12  # of the two scores: differences that only rounding makes
+_EQUAL = 1e-12  # of the two scores: smaller differences come from rounding
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One metric; null is what is infinite or, of one image or of what has no sums, not known."""
+    """The comparison by one metric. A number is None if it is infinite, or not known because there
+    is a single image or the metric is not made of sums.
+    """
 
     a: float
     b: float
@@ -46,8 +49,8 @@ def compare(
     trials: int = resampling.TRIALS,
     progress: Progress = silent,
 ) -> dict[str, Compared]:
-    """By metric that both have; MetricUnavailable where they are not of the same images or were
-    computed in different ways.
+    """Compare two systems by each metric that both have. Raises MetricUnavailable if the scores are
+    not of the same images or were computed in different ways.
     """
     names = [name for name in a.corpus if name in b.corpus]
     _check(a, b, names)
@@ -59,7 +62,7 @@ def compare(
 def compare_pregen(
     a: Material, b: Material, names: Sequence[str], *, progress: Progress = silent
 ) -> dict[str, Compared]:
-    """The same of pre-gen metrics that are made of sums (`pregen.SUMMED`)."""
+    """Compare two models by pre-gen metrics that are made of sums (`pregen.SUMMED`)."""
     mine, others = a.scores(names), b.scores(names)
     found = differences(pregen.summed(a, names), pregen.summed(b, names), progress=progress)
     return {name: of_metric(mine[name], others[name], found.get(name)) for name in names}
@@ -67,7 +70,7 @@ def compare_pregen(
 
 @dataclass(frozen=True)
 class Differences:
-    """a - b of resamples, and of trials in which the two have been mixed."""
+    """The differences a - b of resamples, and of trials in which the two have been mixed."""
 
     resampled: Floats
     mixed: Floats
@@ -80,7 +83,7 @@ def differences(
     trials: int = resampling.TRIALS,
     progress: Progress = silent,
 ) -> dict[str, Differences]:
-    """By metric; none of a single image."""
+    """The differences by metric; empty if there is a single image."""
     images = a.images
     if images < 2:
         return {}
@@ -117,7 +120,7 @@ def of_metric(a: float, b: float, found: Differences | None) -> Compared:
 
 
 def _less(a: Corpus, b: Corpus) -> Corpus:
-    with np.errstate(invalid="ignore"):  # inf - inf: looked at later
+    with np.errstate(invalid="ignore"):  # inf - inf: checked later
         return {name: a[name] - b[name] for name in a if name in b}
 
 

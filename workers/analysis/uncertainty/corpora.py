@@ -1,5 +1,6 @@
-"""Corpus scores of images drawn anew, or exchanged between two systems: of sums over images, which
-one matrix product gives for all draws at once. Document frequencies stay as they are.
+"""Corpus scores of images that are drawn anew, or exchanged between two systems. They are made of
+sums over images, which one matrix product gives for all draws at once. Document frequencies stay as
+they are.
 """
 
 from collections.abc import Callable
@@ -17,8 +18,8 @@ Corpus = dict[str, Floats]  # by metric, a score for every draw
 
 @dataclass(frozen=True)
 class Summed:
-    """Scores that are made of sums: `table` (images, columns) is what is summed, `corpus` makes
-    scores of sums (draws, columns) over so many images (draws).
+    """Scores that are made of sums: `table` (images, columns) is what is summed, and `corpus` makes
+    scores from sums (draws, columns) and the number of images in each (draws).
     """
 
     table: Floats
@@ -29,8 +30,9 @@ class Summed:
         return len(self.table)
 
     def drawn(self, weights: Floats) -> Corpus:
-        """`weights` (draws, images): how often each image counts. Summed from the first image on:
-        so counts stay whole, and what is the same for all images is the same in every draw.
+        """Scores of draws; `weights` (draws, images) says how often each image counts. Differences
+        from the first image are summed, so counts stay whole, and what is the same for all images
+        is the same in every draw.
         """
         images = weights.sum(axis=1)
         first = self.table[0]
@@ -39,7 +41,9 @@ class Summed:
 
 
 def summed(scores: Scores) -> Summed:
-    """What captions are like has no statistics: there, what is a mean over captions is summed."""
+    """The sums that make the scores. A family that only describes captions has no statistics: its
+    scores are means over captions, so the captions' scores are summed.
+    """
     return of_statistics(scores.family, scores.statistics or scores.captions)
 
 

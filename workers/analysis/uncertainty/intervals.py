@@ -15,14 +15,17 @@ HOW: Mapping[str, int] = {"resamples": resampling.RESAMPLES, "seed": resampling.
 
 
 def of(scores: Scores) -> dict[str, Interval]:
-    """By metric. None has one where there is one image, or where a resample's score is infinite;
-    nor has the number of different words, of which a resample always holds fewer.
+    """Intervals by metric. There are none for a single image. A metric has none if the score of a
+    resample is infinite; nor has the number of different words, because a resample always holds
+    fewer.
     """
     return percentiles(resampled(corpora.summed(scores)))
 
 
 def resampled(summed: Summed) -> Corpus:
-    """By metric, the score of every resample; none of a single image, which can only be itself."""
+    """By metric, the score of every resample; empty for a single image, which can only be drawn as
+    itself.
+    """
     if summed.images < 2:
         return {}
     return joined(summed.drawn(weights) for weights in resampling.draws(summed.images))

@@ -1,9 +1,10 @@
-"""How sure pre-gen scores are. Sums, means and geometric means over images (of `join`: over their
+"""How sure pre-gen scores are. Sums, means and geometric means over images (for `join`: over their
 captions, drawn image by image) are made of sums. The highest, lowest or middle of images drawn anew
-is one of those there are, by a binomial law: nothing is drawn for it. The median of all captions is
-Woodruff's: where their distribution, known so well, may be one half.
+is one of the values there are, by a binomial law, so nothing is drawn for it. The interval of the
+median of all captions is Woodruff's: the values at which the captions' distribution may be one
+half, given how sure the distribution is.
 
-An extreme is known worse than this says: no resample goes beyond what was seen.
+An extreme is less sure than this says: no resample goes beyond what was seen.
 """
 
 from bisect import bisect_left
@@ -27,7 +28,7 @@ from workers.metrics.pregen import Offsets
 SUMMED = ("sum", "mean", "geomean")
 _NORMAL = float(special.ndtri(BOUNDS[1]))
 _CAPTIONS = ("join", "captions")  # a column: how many captions an image has
-_Column = tuple[str, str]  # the tiers from images down, and what of them is added up
+_Column = tuple[str, str]  # the tiers from images down, and what part of them is summed
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class Material:
         return pregen.scores(*self.parts, names)
 
     def column(self, name: str, part: str) -> Floats:
-        """What an image adds: its score, that score's logarithm, whether it is 0."""
+        """What each image adds to a sum: its score, that score's logarithm, or whether it is 0."""
         image, _, rest = name.partition("_")
         if name == "join":
             return np.diff(self.image_offsets).astype(np.float64)
@@ -72,12 +73,14 @@ class Material:
         return _part(self.images[name], part)
 
     def added(self, values: Floats) -> Floats:
-        """Of captions, image by image."""
+        """The sum of captions' values for each image."""
         return np.add.reduceat(values, np.asarray(self.image_offsets[:-1], np.int64))
 
 
 def intervals(material: Material, names: Sequence[str] | None = None) -> dict[str, Interval]:
-    """By name: 95 %, of all 672 or these. None where a bound is infinite, nor of one image."""
+    """95 % intervals by name, of these metrics or all 672. A metric has none if a bound is
+    infinite; there are none for a single image.
+    """
     wanted = list(catalogue.PREGEN if names is None else names)
     if len(material.image_offsets) <= 2:
         return {}
@@ -95,7 +98,7 @@ def intervals(material: Material, names: Sequence[str] | None = None) -> dict[st
 
 
 def summed(material: Material, names: Iterable[str]) -> Summed:
-    """Of those among the names that are made of sums, and finite ones."""
+    """The sums for those of the metrics that are made of sums, if these are finite."""
     columns: dict[_Column, Floats] = {_CAPTIONS: material.column(*_CAPTIONS)}
     makers: dict[str, Callable[[Floats, Floats], Floats]] = {}
     for name in names:
@@ -118,7 +121,7 @@ def summed(material: Material, names: Iterable[str]) -> Summed:
 def _maker(
     last: str, of: str, needed: Sequence[_Column], columns: Sequence[_Column]
 ) -> Callable[[Floats, Floats], Floats]:
-    """From sums of columns to one score."""
+    """Make a function from sums of columns to one score."""
     first, *others = map(columns.index, needed)
 
     def make(sums: Floats, images: Floats) -> Floats:
@@ -145,7 +148,9 @@ def _part(values: Floats, part: str) -> Floats:
 
 
 def _of_ordered(values: Floats, last: str) -> Interval:
-    """Of the lowest, the highest or the middle of so many values drawn from these."""
+    """The interval of the lowest, the highest or the middle value, when as many values are drawn
+    from these.
+    """
     images = len(values)
     ranks = {
         "min": (1,),
@@ -161,9 +166,11 @@ def _of_ordered(values: Floats, last: str) -> Interval:
 
 @lru_cache(maxsize=64)
 def _place(images: int, rank: int, share: float) -> int:
-    """How far up one has to go among all values to find at least this share of drawn ones' rank."""
+    """The lowest place among all sorted values, counted from 1, at or below which the drawn value
+    of this rank lies with at least this probability.
+    """
     shares = np.arange(1, images + 1) / images
-    below = special.betainc(rank, images - rank + 1, shares)  # a binomial's: rank or more of them
+    below = special.betainc(rank, images - rank + 1, shares)  # binomial: `rank` draws or more
     return int(np.searchsorted(below, share)) + 1
 
 
@@ -172,7 +179,7 @@ def _median_of_captions(material: Material, values: Floats) -> Interval:
     counts = material.column(*_CAPTIONS)
 
     def bound(value: float, errors: float) -> float:
-        """Of the share of captions up to this value."""
+        """A bound on the share of captions up to this value."""
         below = material.added((values <= value).astype(np.float64))
         share = below.sum() / len(values)
         deviation = np.linalg.norm(below - share * counts) / len(values)

@@ -1,5 +1,5 @@
-"""Which images a resample draws. One seed for all, so that every metric, and both sides of a
-comparison, are judged on the same images.
+"""Which images a resample draws. There is one seed for all, so that every metric, and both sides of
+a comparison, are judged on the same images.
 """
 
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 RESAMPLES = 1000
-TRIALS = 10_000  # of a test: p is known to .002 where it is .05
+TRIALS = 10_000  # of a test: a p of .05 is known to .002
 SEED = 0
 _CELLS = 1 << 22  # 32 MB of weights at once
 
 
 def draws(images: int, resamples: int = RESAMPLES, seed: int = SEED) -> Iterator[Floats]:
-    """How often each image is drawn, in blocks of (resamples, images), which need not be in memory
-    all at once. Each row sums to the number of images.
+    """How often each image is drawn, in blocks of (resamples, images), so that not all need to be
+    in memory at once. Each row sums to the number of images.
     """
     drawn = _drawn(images, resamples, seed)
     for block in _blocks(images, resamples):
@@ -26,7 +26,9 @@ def draws(images: int, resamples: int = RESAMPLES, seed: int = SEED) -> Iterator
 
 
 def swaps(images: int, trials: int = TRIALS, seed: int = SEED) -> Iterator[Floats]:
-    """Blocks of (trials, images): 1 where the two sides of an image change places, a coin each."""
+    """Blocks of (trials, images): 1 if the two sides of an image change places, which a coin
+    decides.
+    """
     random = np.random.default_rng(seed)
     for block in _blocks(images, trials):
         rows = block.stop - block.start
@@ -36,7 +38,9 @@ def swaps(images: int, trials: int = TRIALS, seed: int = SEED) -> Iterator[Float
 
 @lru_cache(maxsize=1)
 def _drawn(images: int, resamples: int, seed: int) -> NDArray[np.uint8]:
-    """Kept, for the next metric of the same images: 5 MB of 5,000. None is drawn 256 times."""
+    """Draw images. The counts are kept for the next metric of the same images: 5 MB for 5,000
+    images. No image is drawn 256 times.
+    """
     random = np.random.default_rng(seed)
     found = np.empty((resamples, images), np.uint8)
     for row in found:

@@ -1,11 +1,11 @@
-"""BERTScore (Zhang et al. 2020): every token matched to the most alike one of the other side.
+"""BERTScore (Zhang et al. 2020): every token is matched to the most similar one of the other side.
 
-Precision is the mean over a caption's tokens of their cosine to the most alike token of a
-reference, recall the same the other way round, F1 their harmonic mean; the reference with the
-highest one counts. As in the published package, a sentence's two special tokens weigh nothing but
-may be matched, and an empty side has F1 0 (where the package fails now).
+Precision is the mean, over a caption's tokens, of their cosine to the most similar token of a
+reference; recall is the same from the reference to the caption; F1 is their harmonic mean. The
+reference with the highest F1 counts. As in the published package, a sentence's two special tokens
+have no weight but may be matched, and an empty side has F1 0 (where the package fails now).
 
-Sentences are taken as they are: people's own captions, not tokens, are what models know.
+Sentences are taken as they are, because models know people's own captions, not tokens.
 """
 
 from collections.abc import Sequence
@@ -27,15 +27,15 @@ from workers.progress import Progress, silent
 
 _FORMAT = "1"
 _TENSORS = ("vectors", "tokens", "offsets", "cut", "sentences", "images")
-_BLOCK = 500  # captions between two times that progress is told
+_BLOCK = 500  # captions between two reports of progress
 
 
 @dataclass(frozen=True)
 class Prepared:
     """References of a dataset version, embedded once: `embedded` holds every sentence once.
 
-    sentences (C) i64: of each reference, its place there;  images (N+1) i64: from where to where
-    in `sentences` an image's references stand
+    sentences (C) i64: the place in `embedded` of each reference;  images (N+1) i64: image i has the
+    references from images[i] to images[i+1] in `sentences`
     """
 
     model: str
@@ -45,7 +45,7 @@ class Prepared:
 
     @property
     def cut(self) -> int:
-        """References that were too long for the model, and are known by their beginning."""
+        """How many references were too long for the model, which saw only their beginning."""
         return int(self.embedded.cut[self.sentences].sum())
 
 
@@ -55,7 +55,7 @@ def prepare(
     *,
     progress: Progress = silent,
 ) -> Prepared:
-    """MetricFailed where an image has no reference."""
+    """Embed the references. Raises MetricFailed if an image has no reference."""
     for image, captions in enumerate(references):
         if not captions:
             raise MetricFailed(f"image {image}: expected at least one reference, found none")
@@ -79,11 +79,12 @@ def measure(
     baseline: float | None = None,
     progress: Progress = silent,
 ) -> Measured:
-    """rows[i] is the image that caption i answers. `idf`: tokens weigh by how few of all
-    references have them. `baseline`: the F1 of unrelated sentences, which becomes 0.
+    """Score captions; rows[i] is the image that caption i answers. `idf`: the fewer of all
+    references have a token, the more it weighs. `baseline`: the F1 of unrelated sentences, which
+    becomes 0.
 
-    Statistics: precision, recall (each the best of all references, without baseline), and
-    `cut`, 1 where a caption was too long for the model and its beginning was scored.
+    Statistics: precision and recall (each the best of all references, without baseline), and
+    `cut`, which is 1 if a caption was too long for the model and only its beginning was scored.
     """
     if references.model != _model(encoder):
         raise MetricFailed("expected references embedded by the same layer of the same model")
@@ -110,7 +111,7 @@ def corpus(statistics: Statistics) -> dict[str, float]:
 
 
 def signed(references: Prepared) -> str:
-    """How many references there are, and what is a token."""
+    """The part of a signature that says how many references there are, and what a token is."""
     return f"{counted(references.images)}|tok:model"
 
 
@@ -123,8 +124,8 @@ def recipe(references: Prepared, *, idf: bool = False, baseline: float | None = 
 
 
 def completed(task: Task) -> Task:
-    """With the references embedded, unless a work has done so: as `people` wrote them, or else
-    their tokens, joined by blanks.
+    """The task with the references embedded, if no work has done so before: as `people` wrote
+    them, or, if the task has a tokenizer, as tokens joined by blanks.
     """
     encoder: Encoder | None = task.tools.get("encoder")
     if encoder is None:
@@ -160,8 +161,8 @@ def _options(task: Task) -> dict[str, Any]:
 
 
 def join(parts: Sequence[Prepared]) -> Prepared:
-    """Of images one behind the other. A sentence of two parts stands there twice, which is as
-    good.
+    """The references of several parts, with their images one after another. A sentence of two
+    parts is there twice, which does no harm.
     """
     embedded = [part.embedded for part in parts]
     before = np.cumsum([0, *(len(each.cut) for each in embedded)])
@@ -184,7 +185,7 @@ def _joined(offsets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def write(path: Path, prepared: Prepared) -> None:
-    """One safetensors file."""
+    """Write embedded references as one safetensors file."""
     embedded = {name: getattr(prepared.embedded, name) for name in _TENSORS[:4]}
     tensors = {**embedded, "sentences": prepared.sentences, "images": prepared.images}
     tensor_files.write(
@@ -193,7 +194,7 @@ def write(path: Path, prepared: Prepared) -> None:
 
 
 def read(path: Path) -> Prepared:
-    """What `write` wrote; MetricFailed where the file is something else."""
+    """Read a file that `write` made. Raises MetricFailed if the file is something else."""
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -208,8 +209,8 @@ def read(path: Path) -> Prepared:
 
 @dataclass(frozen=True)
 class _Side:
-    """Captions or references: sentence i has bounds[i] to bounds[i+1], and weights of sum 1, or of
-    0 where there is nothing to weigh.
+    """Captions or references. Sentence i has the tokens from bounds[i] to bounds[i+1]; its weights
+    have the sum 1, or 0 if no token of it has a weight.
     """
 
     vectors: NDArray[np.float32]
@@ -262,7 +263,7 @@ def _weights(references: Prepared, encoder: Encoder, *, idf: bool) -> Floats:
 
 
 def _distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-    """Every text once, and where each stands there."""
+    """Every different text once, and the place of each text among them."""
     place_of = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     return list(place_of), np.array([place_of[text] for text in texts], np.int64)
 

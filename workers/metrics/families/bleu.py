@@ -9,8 +9,8 @@ from workers.metrics.family import Floats, Measured, Statistics, Task
 from workers.metrics.ngrams import LONGEST, Ints
 
 NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4")
-SMALL, TINY = 1e-9, 1e-15  # the package's own: no division by zero, and 0 / 0 stays next to 0
-_HALF = 32  # bits: a distance before a length
+SMALL, TINY = 1e-9, 1e-15  # the package's: they prevent division by zero and keep 0 / 0 near 0
+_HALF = 32  # bits for a length; a distance is above them
 
 assert len(NAMES) == LONGEST
 
@@ -33,7 +33,7 @@ def measure(task: Task) -> Measured:
 
 
 def corpus(statistics: Statistics) -> dict[str, float]:
-    """Counts (captions …) -> scores: lengths, ngrams (…, 4) and matches (…, 4) added up."""
+    """Scores from counts (captions …): lengths, ngrams (…, 4) and matches (…, 4) are summed."""
     ngram_counts, matches = (
         statistics[name].sum(axis=0).tolist() for name in ("ngrams", "matches")
     )
@@ -42,7 +42,9 @@ def corpus(statistics: Statistics) -> dict[str, float]:
 
 
 def _matches(task: Task, block: slice, most: list[Ints]) -> Floats:
-    """Of each caption: n-grams that a reference holds, as often as one of them holds it at most."""
+    """How many n-grams of each caption its references hold. An n-gram counts at most as often as it
+    is in the reference that has most of it.
+    """
     rows = task.rows[block]
     found = np.empty((len(rows), LONGEST))
     for place, (own, level) in enumerate(
@@ -55,7 +57,7 @@ def _matches(task: Task, block: slice, most: list[Ints]) -> Floats:
 
 
 def _closest(task: Task, lengths: Ints) -> Ints:
-    """The reference length nearest to each caption's; of two as near, the smaller."""
+    """The reference length nearest to each caption's; if two are equally near, the smaller."""
     begins, references = task.pairs(slice(0, len(lengths)))
     wanted = task.references.word_counts[references]
     own = np.repeat(lengths, np.diff(begins, append=len(references)))
@@ -72,7 +74,7 @@ def _captions(statistics: Statistics) -> list[list[float]]:
 def _scores(
     length: float, wanted: float, ngram_counts: list[float], matches: list[float]
 ) -> list[float]:
-    """In the package's order of operations and with its power function: equal in every digit."""
+    """The scores, by the package's order of operations and power function: all digits are equal."""
     ratio = (length + TINY) / (wanted + SMALL)
     brevity = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
     product, scores = 1.0, []

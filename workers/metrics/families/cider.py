@@ -1,11 +1,11 @@
-"""CIDEr-D and CIDEr: tf-idf vectors of a caption's n-grams beside those of its references.
+"""CIDEr-D and CIDEr: tf-idf vectors of a caption's n-grams, compared with those of its references.
 
-CIDEr-D is pycocoevalcap's: counts clipped to the reference's, a penalty on the difference in
-length. CIDEr proper is the plain cosine, as its authors' own code computes it: no clipping, no
-penalty, times ten as well, and no stemming (which their paper has). Document frequencies are those
-of the whole split, unless they are asked for from the images that are scored alone, from others
-that stand among the references for this, or from a corpus that is not at hand. A split of one image
-gives 0 by construction: the logarithm of the number of images is 0.
+CIDEr-D is pycocoevalcap's: counts are clipped to the reference's, and a difference in length has a
+penalty. CIDEr itself is the plain cosine, as its authors' own code computes it: no clipping, no
+penalty, also times ten, and no stemming (which their paper has). By default, document frequencies
+are those of the whole split. A task may ask for those of the scored images only, of other images
+that are among the references for this, or of a corpus that is not present. A split of one image
+always gives 0, because the logarithm of the number of images is 0.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,9 +37,10 @@ class _Weighted:
     norms: Floats
 
     def norms_of(self, found: Occurrences, own: Floats, captions: int) -> Floats:
-        """Of captions; `own` is the idf of n-grams that no reference holds. What weighs as much as
-        the unseen is counted before it is weighed, for whole numbers add up to the same in every
-        order, and so in every part of a set; the others are put in an order of their own.
+        """Norms of captions' tf-idf vectors; `own` is the idf of n-grams that no reference holds.
+        Those of them that weigh as much as the unseen are counted before they are weighed, because
+        whole numbers have the same sum in every order, and so in every part of a set. The others
+        are summed in a fixed order.
         """
         weights = np.concatenate([self.idf, own])[found.ngrams]
         squares = (found.counts * weights) ** 2
@@ -104,8 +105,8 @@ def _frequencies(references: References, chosen: NDArray[np.bool_]) -> Iterator[
 
 @dataclass(frozen=True)
 class _Given:
-    """Document frequencies of another corpus, with the hashes that it takes to find them: of words
-    by number, and of the references' n-grams, length by length.
+    """Document frequencies of another corpus, with the hashes that are needed to find them: those
+    of words, by number, and those of the references' n-grams, length by length.
     """
 
     frequencies: Frequencies
@@ -117,7 +118,7 @@ class _Given:
         return map(self.frequencies.of, self.levels)
 
     def own(self, occurrences: Iterator[Occurrences]) -> Iterator[tuple[Occurrences, Ints]]:
-        """With the document frequencies of the n-grams that no reference holds."""
+        """Occurrences, with the document frequencies of n-grams that no reference holds."""
         shorter = frequencies.START
         for found, level in zip(occurrences, self.levels, strict=True):
             new = frequencies.longer(shorter, self.words, found.new)
@@ -166,7 +167,7 @@ def _scores(
 
 
 def _once(found: Occurrences) -> Ints:
-    """N-grams that no reference holds weigh as much as those of one image."""
+    """Frequencies of 1: n-grams that no reference holds weigh as much as those of one image."""
     return np.ones(len(found.new), np.int64)
 
 
@@ -188,7 +189,7 @@ def _products(
 
 
 def penalties(lengths: Ints, wanted: Ints) -> Floats:
-    """The length that counts is the number of bigrams."""
+    """Factors for differences in length. The length that counts is the number of bigrams."""
     difference = np.maximum(lengths - 1, 0) - np.maximum(wanted - 1, 0)
     return np.exp(-(difference**2) / (2 * _SIGMA**2))
 

@@ -7,8 +7,8 @@ import numpy as np
 from workers.metrics.family import Measured, Statistics, Task
 from workers.metrics.java.jvm import Jvm
 
-# The jar's for English, task `rank`: weights of exact, stem, synonym and paraphrase matches, and
-# the share of content words against function words.
+# The jar's values for English, task `rank`: weights of exact, stem, synonym and paraphrase matches,
+# and the share of content words against function words.
 _WEIGHTS = (1.0, 0.6, 0.8, 0.6)
 _ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75
 
@@ -16,7 +16,7 @@ _BATCH = 200  # captions: a tenth of a second, unless they are very long
 
 
 def expect(jvm: Jvm) -> None:
-    """METEOR's table is read while captions are tokenised: some ten seconds that nobody waits."""
+    """Read METEOR's table while captions are tokenised, which saves some ten seconds."""
     jvm.call("meteor_table", [None])
 
 
@@ -37,9 +37,9 @@ def measure(task: Task) -> Measured:
 
 
 def corpus(statistics: Statistics) -> dict[str, float]:
-    """In the jar's order of operations, so that the last digits agree: on all 36 systems of
-    `where-image2`. Java's power and the C library's differ in the last bit for 1 sum in 1,000,
-    numpy's for more.
+    """The score of all captions, in the jar's order of operations, so that the last digits agree;
+    they do on all 36 systems of `where-image2`. Java's power and the C library's differ in the last
+    bit for 1 sum in 1,000, Java's and numpy's for more.
     """
     length, wanted, functions, wanted_functions = statistics["lengths"].sum(axis=0).tolist()
     matches = statistics["matches"].sum(axis=0).tolist()
@@ -54,7 +54,7 @@ def corpus(statistics: Statistics) -> dict[str, float]:
 
 
 def _weighted(matches: list[list[float]]) -> float:
-    """Of (content, function) matches by stage: content words first, as the jar adds them."""
+    """The sum of (content, function) matches by stage: content words first, as the jar adds."""
     total = 0.0
     for weight, (content, _) in zip(_WEIGHTS, matches, strict=True):
         total += content * weight * _DELTA

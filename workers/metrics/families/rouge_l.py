@@ -1,5 +1,6 @@
-"""ROUGE-L: beta 1.2, the best reference's precision and recall each, as pycocoevalcap has it. But
-for a caption without words: 0 here, and 1 there where a reference has none either.
+"""ROUGE-L with beta 1.2, the best precision and the best recall of all references, as pycocoevalcap
+has it, except for a caption without words: it has 0 here, and 1 there if a reference has none
+either.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from workers.metrics.family import Floats, Measured, Statistics, Task
 from workers.metrics.ngrams import Ints
 
 _BETA = 1.2
-_CELLS = 1 << 14  # filled at once: more wastes time on padding, fewer on calls
+_CELLS = 1 << 14  # filled at once: more waste time on padding, fewer on calls
 
 
 def measure(task: Task) -> Measured:
@@ -64,7 +65,7 @@ def _common(tokens: Ints, begins: Ints, sizes: Ints) -> Ints:
 
 
 def _alike(sizes: Ints) -> Iterator[Ints]:
-    """Places of similar sizes, as many as make _CELLS."""
+    """Groups of places with similar sizes, each as large as _CELLS allows."""
     order = np.argsort(-sizes, kind="stable")
     while len(order):
         many = max(1, _CELLS // int(sizes[order[0]]))
@@ -73,15 +74,15 @@ def _alike(sizes: Ints) -> Iterator[Ints]:
 
 
 def _padded(tokens: Ints, begins: Ints, sizes: Ints, pad: int) -> Ints:
-    """One row a run."""
+    """One row for each run of tokens, filled up with `pad`."""
     places = np.arange(sizes.max())
     inside = places < sizes[:, None]
     return np.where(inside, tokens[np.where(inside, begins[:, None] + places, 0)], pad)
 
 
 def _table(short: Ints, long: Ints) -> Ints:
-    """Row by row of the usual table, for all pairs at once. Within a row, what the left neighbour
-    hands on is a running maximum; a pad is equal to nothing and hands on what was there.
+    """The lengths for all pairs at once, by the usual table, row by row. Within a row, the value
+    from the left neighbour is a running maximum; a pad equals no token and keeps the value.
     """
     row = np.zeros((len(long), long.shape[1] + 1), np.int64)
     for token in short.T:

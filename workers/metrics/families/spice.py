@@ -44,8 +44,9 @@ def corpus(statistics: Statistics) -> dict[str, float]:
 
 
 def _compare(caption: SceneGraph, references: SceneGraph) -> tuple[float, ...]:
-    """In the jar's order of operations, so that the last digits agree. Several tuples of a caption
-    may find one of the references: false negatives count what is left, and may be below 0.
+    """The values of _COLUMNS, in the jar's order of operations, so that the last digits agree.
+    Several tuples of a caption may match one tuple of the references: false negatives count the
+    rest, and may be below 0.
     """
     right = caption.known_to(references)
     precision = right / len(caption) if len(caption) and len(references) else 0.0

@@ -14,7 +14,7 @@ def measure(task: Task) -> Measured:
 
 
 def join(of_spice: Statistics, of_cider_d: Statistics) -> Measured:
-    """From what is kept of both, for the same captions in the same order."""
+    """SPIDEr from the statistics of both, for the same captions in the same order."""
     statistics = {"spice": of_spice["f"], "cider_d": of_cider_d["cider_d"]}
     return Measured({"spider": (statistics["spice"] + statistics["cider_d"]) / 2}, statistics)
 
@@ -29,7 +29,7 @@ def recipe(task: Task) -> str:
 
 
 def joined(parts: Mapping[str, Scores]) -> tuple[Measured, str]:
-    """Where its halves have been computed, for the same captions; and how they were."""
+    """SPIDEr from scores of its halves for the same captions; also returns the recipe."""
     of_spice, of_cider_d = parts["spice"], parts["cider_d"]
     (weights,) = re.findall(r"\|(df:[^|]*)", of_cider_d.signatures["cider_d"])
     return join(of_spice.statistics, of_cider_d.statistics), f"{weights}|{spice.RECIPE}"

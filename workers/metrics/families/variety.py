@@ -1,4 +1,4 @@
-"""What a captioner says, without looking at references: how long, how varied, how much by rote."""
+"""Captions without their references: how long, how varied, how many are training captions."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -21,13 +21,13 @@ _KEY_BYTES = 16
 
 @dataclass(frozen=True)
 class Variety:
-    """Tuples: of 1-, 2-, 3-, 4-grams. Entropies are in bits."""
+    """What is measured. Tuples are of 1-, 2-, 3-, 4-grams. Entropies are in bits."""
 
     lengths: Ints  # of each caption
-    known: NDArray[np.bool_] | None  # which captions are, to the letter, training captions
+    known: NDArray[np.bool_] | None  # which captions equal a training caption
     vocabulary: int
     distinct: tuple[int, ...]
-    distinct_share: tuple[float, ...]  # of all that occur
+    distinct_share: tuple[float, ...]  # of all n-grams that occur
     entropy: tuple[float, ...]
 
     @property
@@ -40,7 +40,9 @@ class Variety:
 
 
 def measure(captions: Sequence[str], training: Keys | None = None) -> Variety:
-    """Captions as tokens joined by blanks, `training` those of captions by the same tokeniser."""
+    """Measure captions (tokens joined by blanks); `training` are the keys of training captions by
+    the same tokeniser.
+    """
     encoded = ngrams.encode(captions, Numbers())
     counts = [np.bincount(found) for found in _numbered(encoded.words, encoded.word_counts)]
     known = None if training is None else np.isin(_keys(captions), training)
@@ -55,7 +57,7 @@ def measure(captions: Sequence[str], training: Keys | None = None) -> Variety:
 
 
 def describe(task: Task) -> Measured:
-    """As scores: counts of a whole, with nothing to sum up from parts."""
+    """Variety as scores: counts of all captions, which cannot be summed up from parts."""
     found = measure(task.captions, task.tools.get("training"))
     corpus = {"caption_length": found.mean_length, "words_used": float(found.vocabulary)}
     corpus |= {f"distinct_{n}": share for n, share in enumerate(found.distinct_share, 1)}
@@ -77,12 +79,12 @@ def recipe(task: Task) -> str:
 
 
 def keys(captions: Iterable[str]) -> Keys:
-    """Different captions, each by a key of 16 bytes, in the keys' order."""
+    """The keys of different captions, 16 bytes each, in the keys' order."""
     return np.unique(_keys(captions))
 
 
 def write(path: Path, found: Keys) -> None:
-    """One safetensors file."""
+    """Write keys as one safetensors file."""
     tensors = {"keys": found.view("u1").reshape(len(found), -1)}
     tensor_files.write(path, tensors, {"prescore_training": "1"})
 
@@ -101,7 +103,7 @@ def _keys(captions: Iterable[str]) -> Keys:
 
 
 def _numbered(words: Ints, word_counts: Ints) -> list[Ints]:
-    """Of each length, the number of the n-gram at every place."""
+    """For each length, the number of the n-gram at every place."""
     found: list[Ints] = []
 
     def number(_: int, keys: Ints) -> tuple[Ints, Ints]:

@@ -1,9 +1,10 @@
 """Word Mover's Distance (Kusner et al. 2015) of captions to their references, and exp(-distance).
 
-As the scorer of the pre-gen paper computes it: vectors as they are stored, NLTK's stop words and
-words without a vector left out, a side without words scores 0, the best reference counts, the mean
-over captions. Vectors brought to unit length first (gensim's default since version 4) are another
-metric, with far higher scores; the signature says which.
+It is computed as in the scorer of the pre-gen paper: vectors are used as they are stored, NLTK's
+stop words and words without a vector are left out, a side without words scores 0, the best
+reference counts, and the corpus score is the mean over captions. Vectors scaled to unit length
+first (gensim's default since version 4) give another metric, with far higher scores; the signature
+says which.
 """
 
 import os
@@ -22,12 +23,12 @@ from workers.metrics.family import Family, Floats, Measured, Statistics, Task
 from workers.metrics.vectors import stop_words
 from workers.metrics.vectors.word_vectors import WordVectors
 
-_STEPS = 100_000  # of the solver; some tens are usual
+_STEPS = 100_000  # of the solver, at most; some tens are usual
 _OPTIMAL = 1
 
 
 def family(name: str, *, unit: bool) -> Family:
-    """`wmd` and `wmd_distance`, or the same of vectors brought to unit length."""
+    """The metrics `wmd` and `wmd_distance`, or the same of vectors scaled to unit length."""
     return Family(
         measure=lambda task: _measure(name, task, unit=unit),
         corpus=lambda statistics: _corpus(name, statistics),
@@ -36,8 +37,8 @@ def family(name: str, *, unit: bool) -> Family:
 
 
 def _measure(name: str, task: Task, *, unit: bool) -> Measured:
-    """Where a caption or all its references have no word with a vector, there is no distance: it
-    is infinite, and left out of the corpus mean.
+    """Scores and distances. If a caption or all its references have no word with a vector, the
+    distance is infinite, and is left out of the corpus mean.
     """
     vectors = _vectors(task)
     images = [task.references.captions[row] for row in np.unique(task.rows)]
@@ -84,7 +85,9 @@ def _vectors(task: Task) -> WordVectors:
 
 @dataclass(frozen=True)
 class _Bags:
-    """Of text i: its words, as rows of `table`, and the share of each, bounds[i] to bounds[i+1]."""
+    """Texts as bags of words. Text i has, from bounds[i] to bounds[i+1], its words as rows of
+    `table`, and the share of each.
+    """
 
     table: NDArray[np.float32]
     words: NDArray[np.int64]
@@ -96,7 +99,7 @@ class _Bags:
 
 
 def _bags(texts: Sequence[str], vectors: WordVectors, *, unit: bool) -> _Bags:
-    """In a bag, words stand in order of the alphabet, whatever other texts there are."""
+    """The bags of texts. Words of a bag are in alphabetical order, whatever the other texts are."""
     split = [text.split() for text in texts]
     vocabulary = sorted({word for words in split for word in words})
     code_of = {word: code for code, word in enumerate(vocabulary)}
@@ -116,7 +119,7 @@ def _bags(texts: Sequence[str], vectors: WordVectors, *, unit: bool) -> _Bags:
 
 
 def _table(rows: NDArray[np.int64], vectors: WordVectors, *, unit: bool) -> NDArray[np.float32]:
-    """A vector for each word; a word without one is in no bag, and has the first."""
+    """A vector for each word. A word without a vector is in no bag, and gets the first one."""
     table = vectors.vectors[np.maximum(rows, 0)]
     if unit:
         lengths = np.linalg.norm(table, axis=1, keepdims=True)
@@ -127,9 +130,10 @@ def _table(rows: NDArray[np.int64], vectors: WordVectors, *, unit: bool) -> NDAr
 def _nearest(bags: _Bags, caption: int, references: Sequence[int]) -> float:
     """The distance to the nearest reference.
 
-    Each word moved to its nearest on the other side, whatever it finds there, costs at most what
-    the distance does (Kusner's relaxation), and exactly that where a side has one word. So the
-    solver is asked for few references: in order of that bound, until it passes what was found.
+    To move each word to its nearest one on the other side, whatever the share there, costs at most
+    the distance (Kusner's relaxation), and exactly the distance if a side has one word. So the
+    solver is used for few references, in order of that bound, until the bound is not below the best
+    distance found.
     """
     mine = bags[caption]
     parts = [part for part in map(bags.__getitem__, references) if part.start < part.stop]
@@ -166,8 +170,8 @@ def _distance(caption: Floats, reference: Floats, costs: Floats) -> float:
 
 @cache
 def _solver() -> Callable[..., Any]:
-    """POT's own, without the checks of ot.emd2, which take ten times as long."""
-    os.environ["POT_BACKEND_DISABLE_PYTORCH"] = "1"  # or it loads torch, for nothing
+    """POT's own solver, without the checks of ot.emd2, which take ten times as long."""
+    os.environ["POT_BACKEND_DISABLE_PYTORCH"] = "1"  # otherwise it loads torch, which is not used
     from ot.lp.emd_wrap import emd_c
 
     return emd_c  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
 """The Java classes of the COCO caption code, called in process: PTB of CoreNLP 3.4.1, METEOR 1.5.
 
-Runs in `jvm_child` alone, where Java has been started.
+Runs only in `jvm_child`, where Java has been started.
 """
 
 import os
@@ -20,16 +20,16 @@ OPTIONS = ()
 _PARAPHRASES = "meteor/data/paraphrase-en.gz"
 
 _THREADS = 4  # at most, one scorer in each
-_MUCH = 5000  # characters: from there on METEOR needs much memory, and one caption goes at a time
-_ENGLISH = (0, True)  # the jar's number of the language; punctuation stays
+_MUCH = 5000  # characters: from here on METEOR needs much memory, so captions go one at a time
+_ENGLISH = (0, True)  # the jar's number of the language; keep punctuation
 _REMEMBERED = 8192  # images' references, a kilobyte each
 _PLAIN = re.compile("(?:[a-z0-9]+(?: [a-z0-9]+)*)?")
 _kept, _one_at_a_time = local(), Lock()
 
-# The tokeniser looks one line ahead: "wii u." keeps its full stop or not by how the next caption
-# begins. So every caption is followed by the same line, and its tokens depend on itself alone. A
-# capital, as people's captions begin with: 0 of 121,494 raw captions of Flickr8k, Flickr30k and
-# COCO differ from the command line's (a small letter: 2).
+# The tokeniser looks one line ahead: how the next caption begins decides whether "wii u." keeps its
+# full stop. So the same line follows every caption, and a caption's tokens depend on it alone. The
+# line is a capital, as people's captions begin with one: 0 of 121,494 raw captions of Flickr8k,
+# Flickr30k and COCO differ from the command line's (with a small letter: 2).
 _BETWEEN = "A"
 
 
@@ -52,8 +52,9 @@ def _alone(text: str) -> str:
 
 
 def _tokenized(text: str) -> str:
-    """The loop of the tokeniser's own `main`, which is private: one crossing from Python to Java
-    for a whole batch instead of one for every token (1.6 s against 10 s for 40,460 captions).
+    """The tokens of a text, by the loop of the tokeniser's own `main`, which is private: one call
+    from Python to Java for a whole batch instead of one for every token (1.6 s instead of 10 s for
+    40,460 captions).
     """
     result = jpype.JClass("java.io.StringWriter")()
     writer = jpype.JClass("java.io.BufferedWriter")(result)
@@ -76,7 +77,7 @@ def _token_reader() -> Any:
 
 def meteor(items: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[float, list[float]]]:
     """(caption, its references) -> (score, 23 statistics that can be added over captions)."""
-    _scorer()  # here, before there are threads
+    _scorer()  # called here, before there are threads
     many = min(_THREADS, os.cpu_count() or 1)
     answers: list[Any] = [None] * len(items)
     for first, found in enumerate(
@@ -107,7 +108,7 @@ def _bounded(caption: str, references: Sequence[str]) -> tuple[float, list[float
 
 def _meteor(caption: str, references: Any) -> tuple[float, list[float]]:
     found = _own_scorer().getMeteorStats(_normalized(caption), references)
-    # Added to nothing, as the jar adds them over a corpus: a perfect match then has no chunk.
+    # Added to empty statistics, as the jar adds over a corpus: a perfect match then has no chunk.
     summand = jpype.JClass("edu.cmu.meteor.scorer.MeteorStats")()
     summand.addStats(found)
     statistics = [float(number) for number in str(summand.toString()).split()[:23]]
@@ -116,7 +117,7 @@ def _meteor(caption: str, references: Any) -> tuple[float, list[float]]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _remembered(references: tuple[str, ...]) -> Any:
-    """The next checkpoint of a dataset finds them here."""
+    """Java's references of an image, kept for the next checkpoint of the dataset."""
     return _listed(references)
 
 
@@ -125,8 +126,8 @@ def _listed(references: Sequence[str]) -> Any:
 
 
 def _normalized(text: str) -> Any:
-    """What -norm means. Most captions are plain, and the jar's fifty patterns leave those alone:
-    a fifth of all time for a score.
+    """The text as the option -norm makes it. Most captions are plain, and the jar's fifty patterns
+    do not change those: to skip them saves a fifth of a score's time.
     """
     if _PLAIN.fullmatch(text):
         return jpype.JString(text)
@@ -143,14 +144,14 @@ def _threads(many: int) -> ThreadPoolExecutor:
 
 
 def _own_scorer() -> Any:
-    """One for each thread; they share the tables, as the jar's copies are meant to."""
+    """The thread's own scorer. All share the tables, as the jar's copies are meant to."""
     if not hasattr(_kept, "scorer"):
         _kept.scorer = jpype.JClass("edu.cmu.meteor.scorer.MeteorScorer")(_scorer())
     return _kept.scorer
 
 
 def meteor_table(items: Sequence[None]) -> list[None]:
-    """Begins to read the table; what is asked next is done meanwhile."""
+    """Begin to read the table; the next requests are answered meanwhile."""
     _reading()
     return list(items)
 
@@ -165,14 +166,14 @@ def _reading() -> "Future[Any]":
 
 
 def _read_table() -> Any:
-    """The table of paraphrases takes five to ten seconds and most of the heap. Once."""
+    """Read the table of paraphrases once: it takes five to ten seconds and most of the heap."""
     configuration = jpype.JClass("edu.cmu.meteor.scorer.MeteorConfiguration")()
     configuration.setLanguage("en")
     constants = jpype.JClass("edu.cmu.meteor.util.Constants")
-    configuration.setNormalization(constants.NO_NORMALIZE)  # done here, where it is needed
+    configuration.setNormalization(constants.NO_NORMALIZE)  # `_normalized` does so where needed
     paraphrases = jpype.JClass("java.io.File")(str(package_file(_PARAPHRASES)))
     configuration.setParaFileURL(paraphrases.toURI().toURL())
-    _normalizer().normalizeLine("a. b", *_ENGLISH)  # reads a list, which two must not do at once
+    _normalizer().normalizeLine("a. b", *_ENGLISH)  # reads a list: never in two threads at once
     return jpype.JClass("edu.cmu.meteor.scorer.MeteorScorer")(configuration)
 
 

@@ -1,5 +1,5 @@
-"""Owns every JVM: each runs in a child process of ours, so that a Java that dies, hangs or talks
-nonsense takes nothing with it. The next call starts a new one.
+"""Owns every JVM. Each runs in a child process, so that nothing else fails if Java dies, hangs or
+answers nonsense. The next call starts a new one.
 """
 
 import json
@@ -16,22 +16,23 @@ from service.contract.errors import JavaFailed, MetricFailed
 from workers.processes import Child, Gone
 from workers.progress import Progress, silent
 
-# METEOR's table of paraphrases takes most of 768m, and no more is used (0.67 GB resident) until a
-# caption comes of 10,000 characters: 5,000 times "a" need this much (and 14 s).
+# METEOR's table of paraphrases takes most of 768m, and no more is used (0.67 GB resident) until
+# there is a caption of 10,000 characters: 5,000 times "a" need this much (and 14 s).
 _HEAP = "1536m"
-_DEADLINE = 120.0  # seconds for one batch; the first of METEOR reads its table (5 s, busy 15 s)
+_DEADLINE = 120.0  # seconds for one batch; METEOR's first reads its table (5 s; 15 s if busy)
 _POLL_SECONDS = 0.05
 _LAST_OUTPUT = 4000  # bytes of stderr that are kept
 _START = "from workers.metrics.java.jvm_child import main; main()"
 _OURS = Path(__file__).resolve().parents[3]  # where `workers` is found
-_KEPT = ("LD_LIBRARY_PATH", "TMPDIR")  # Python may need them to start; secrets stay here
+_KEPT = ("LD_LIBRARY_PATH", "TMPDIR")  # Python may need these to start; secrets are not passed on
 
 
 class Jvm:
-    """Started by the first call, kept warm until `close`. One call at a time; more wait.
+    """A child with Java. The first call starts it; it is kept warm until `close`. It serves one
+    call at a time; more calls wait.
 
-    `heap` bounds Java's memory, `deadline` the seconds of a batch; `jars` stand beside those that
-    the kind has of its own.
+    `heap` limits Java's memory, `deadline` the seconds of a batch; `jars` are added to the kind's
+    own jars.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Jvm:
 
     @property
     def pid(self) -> int | None:
-        """The child's, and its process group's; None before the first call."""
+        """The id of the child and of its process group; None before the first call."""
         return self._child.pid if self._child else None
 
     def call(
@@ -75,9 +76,9 @@ class Jvm:
         deadline: float | None = None,
         progress: Progress = silent,
     ) -> list[Any]:
-        """An answer for each item. MetricFailed where Java refuses an item, JavaFailed where the
-        child dies, hangs or answers nonsense. `progress` is told after each batch, and every 50 ms
-        while Java computes: what it raises then (Canceled) kills the child.
+        """An answer for each item. `progress` is called after each batch, and every 50 ms while
+        Java computes: if it raises then (Canceled), the child is killed. Raises MetricFailed if
+        Java refuses an item, JavaFailed if the child dies, hangs or answers nonsense.
         """
         answers: list[Any] = []
 
@@ -110,7 +111,7 @@ class Jvm:
             answer = _parsed(_exchange(self._running(), request, deadline, tell), request)
         except Gone as error:
             raise JavaFailed(f"{operation}: Java {error}{self._ended()}") from None
-        except BaseException:  # canceled, interrupted: what the child says later is not for us
+        except BaseException:  # canceled or interrupted: nobody waits for the child's answer
             self.close()
             raise
         if "error" not in answer:
@@ -123,7 +124,7 @@ class Jvm:
         raise MetricFailed(f"{operation}:{where} {answer['error']}")
 
     def _running(self) -> Child:
-        """The warm child, or a new one where it has died meanwhile: no fault of this call."""
+        """The warm child, or a new one if it has died meanwhile, which is no fault of this call."""
         if self._child is not None and not self._child.is_alive():
             self.close()
         if self._child is None:
@@ -133,13 +134,13 @@ class Jvm:
         return self._child
 
     def _ended(self) -> str:
-        """Ends the child; its last output, as the end of a message."""
+        """End the child; returns its last output, as the end of a message."""
         child, self._child = self._child, None
         if child is None:
             return ""
         child.end()
         return (
-            f"; its last output: {child.last_output}" if child.last_output else "; it said nothing"
+            f"; its last output: {child.last_output}" if child.last_output else "; it wrote nothing"
         )
 
 
@@ -160,7 +161,7 @@ def _exchange(
 
 
 def _parsed(body: bytes, request: dict[str, Any]) -> dict[str, Any]:
-    """An answer to this very request: an error, or as many answers as it has items."""
+    """The answer to this request: an error, or as many answers as the request has items."""
     try:
         found = json.loads(body)
     except ValueError:
@@ -174,7 +175,9 @@ def _parsed(body: bytes, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing but what is needed to start; the same modules are found there as here."""
+    """The child's environment variables: only those that it needs to start. It finds the same
+    modules as this process.
+    """
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     path = [folder or str(Path.cwd()) for folder in sys.path] + [str(_OURS)]
     return {**kept, "LC_ALL": "C.UTF-8", "PYTHONPATH": os.pathsep.join(path)}

@@ -1,4 +1,5 @@
-"""The process that Java runs in (arguments: KIND PARENT HEAP JAR…); `jvm.py` starts it and asks it.
+"""The process that Java runs in (arguments: KIND PARENT HEAP JAR…). `jvm.py` starts it and sends
+requests.
 
 Java is started before the first request is read.
 """
@@ -16,8 +17,7 @@ from workers import processes
 Operation = Callable[[Sequence[Any]], list[Any]]  # items -> as many answers
 
 # What runs in one JVM: modules with class_path(), OPTIONS for Java, and OPERATIONS. Kinds are
-# kept apart where their jars must not share a class path: CoreNLP 3.4.1 (PTB) and 3.6.0
-# (SPICE).
+# separate if their jars must not share a class path: CoreNLP 3.4.1 (PTB) and 3.6.0 (SPICE).
 KINDS: Mapping[str, str] = {
     "coco": "workers.metrics.java.coco_java",
     "spice": "workers.metrics.java.spice_java",
@@ -26,11 +26,11 @@ KINDS: Mapping[str, str] = {
 _OPTIONS = (
     "-Duser.language=en",  # a comma-decimal locale breaks METEOR's own parsing of numbers
     "-Duser.country=US",
-    "--enable-native-access=ALL-UNNAMED",  # JPype's; without it a warning at every start
+    "--enable-native-access=ALL-UNNAMED",  # for JPype; without it Java warns at every start
     "-XX:+UseSerialGC",  # cores are shared; the collector makes no difference in time
-    "-XX:+DisableExplicitGC",  # JPype asks for 10 whole collections in 15,000 captions: 4 s
-    "-XX:-UsePerfData",  # leaves nothing in /tmp when it is killed
-    "-XX:ErrorFile=/dev/null",  # a crash is told in a few lines, not in a file in our folder
+    "-XX:+DisableExplicitGC",  # JPype asks for 10 full collections in 15,000 captions: 4 s
+    "-XX:-UsePerfData",  # so Java leaves nothing in /tmp when it is killed
+    "-XX:ErrorFile=/dev/null",  # a crash writes a few lines, and no file in our folder
     "-XX:-CreateCoredumpOnCrash",
 )
 
@@ -78,8 +78,8 @@ def package_file(name: str) -> Path:
 
 
 def _answer(operations: Mapping[str, Operation], request: Mapping[str, Any]) -> dict[str, Any]:
-    """Answers, or an error with the item that it came from; `fatal` where Java is not to be used
-    again (out of memory, stack overflow).
+    """Answers, or an error with the item that it came from; `fatal` if Java must not be used again
+    (out of memory, stack overflow).
     """
     try:
         return {"answers": operations[request["operation"]](request["items"])}
@@ -91,7 +91,7 @@ def _answer(operations: Mapping[str, Operation], request: Mapping[str, Any]) -> 
 
 
 def _said(error: BaseException) -> str:
-    """Java's exceptions name their class themselves."""
+    """An error's text with its class, which Java's exceptions name themselves."""
     text, name = str(error), type(error).__name__
     return text if name in text else f"{name}: {text}"
 

@@ -1,7 +1,7 @@
 """SPICE 1.0's parser, called in process: captions to tuples, by CoreNLP 3.6.0's grammar.
 
-Runs in `jvm_child` alone. The pipeline is ours, without the annotator `ner`, whose results SPICE
-does not read: one grammar instead of 378 MB of models, and the same tuples.
+Runs only in `jvm_child`. The pipeline is our own, without the annotator `ner`, whose results SPICE
+does not read: it needs one grammar instead of 378 MB of models, and finds the same tuples.
 """
 
 import gzip
@@ -26,18 +26,19 @@ JARS = (
     "spice/lib/slf4j-simple-1.7.21.jar",
 )
 OPTIONS = (
-    # The parser would take a lack of memory for a sentence without structure and go on: a score
-    # that is wrong. So Java ends, and says why.
+    # Without memory, the parser would take a sentence for one without structure and go on, and the
+    # score would be wrong. So Java ends, and says why.
     "-XX:+ExitOnOutOfMemoryError",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
 )
 
-# A chart takes 26 kB times the square of the number of words: of longer captions one at a time.
+# A chart takes 26 kB times the square of the number of words: captions with more words than this
+# are parsed one at a time.
 _LONG = 40
 _MOST = 100  # tokens; a sentence with more (words without blanks between them) has no tuples
 
-# The pronoun resolver reads CoreNLP's coreference lists and uses none of them but the pronouns,
-# which stand in its code. Empty ones do.
+# The pronoun resolver reads CoreNLP's coreference lists, but uses only the pronouns, which are in
+# its code. So empty lists are enough.
 _LISTS = "edu/stanford/nlp/models/dcoref/"
 _EMPTY_LISTS = (
     *("demonyms.txt", "animate.unigrams.txt", "inanimate.unigrams.txt", "countries"),
@@ -55,7 +56,7 @@ def class_path() -> list[str]:
 
 
 def tuples(captions: Sequence[str]) -> list[list[list[str]]]:
-    """Short captions at once, on all cores."""
+    """The tuples of captions. Short captions are parsed together, on all cores."""
     notes = [jpype.JClass("edu.stanford.nlp.pipeline.Annotation")(text) for text in captions]
     short = [note for note, text in zip(notes, captions, strict=True) if _is_short(text)]
     _pipeline().annotate(jpype.JClass("java.util.ArrayList")(short))
@@ -73,7 +74,7 @@ def _tuples(place: int, note: Any) -> list[list[str]]:
     parser, parse, found = _parser()
     try:
         proposed = found.get(parse.invoke(parser, [note]))
-    except Exception as error:  # Java's exceptions are Python's here; this one wraps another
+    except Exception as error:  # one of Java's exceptions, which wraps another
         raise ItemFailed(place, error.__cause__ or error) from error
     return [[str(word) for word in words] for words in proposed]
 
@@ -104,7 +105,7 @@ def _parser() -> tuple[Any, Any, Any]:
 
 
 def _empty_lists() -> str:
-    """A jar in memory: no file that somebody would have to remove."""
+    """The path of a jar with the empty lists. It is in memory, so there is no file to remove."""
     jar = os.memfd_create("empty-lists.jar")
     with zipfile.ZipFile(os.fdopen(os.dup(jar), "wb"), "w") as archive:
         for name in _EMPTY_LISTS:

@@ -1,9 +1,9 @@
 """Gradient-boosted trees that tell captions of people from those of machines, in numpy alone.
 
 Each tree is fitted to the slopes and curvatures of cross-entropy + beta / 2 * (sum of its squared
-leaves), and its leaves take Newton's step times the learning rate. The first odds are even: there
-are as many captions of either. A feature is cut at 255 places at most, quantiles where it has more
-values. Nothing is drawn.
+leaves), and its leaves take Newton's step times the learning rate. The first odds are even, because
+there are as many captions of people as of machines. A feature is cut at 255 places at most, which
+are quantiles if it has more values. Nothing is drawn at random.
 """
 
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from workers.metrics.learned.epochs import Tensors, sigmoid
 from workers.metrics.ngrams import Ints
 
 _CUTS = 255
-_NOWHERE = 1.0  # no feature is above: all go left
+_NOWHERE = 1.0  # no feature is above it: all go left
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """An epoch adds a tree of `depth` questions; a leaf has `smallest` captions at least. The seed
-    is of the captions that are drawn.
+    """Settings of the learner. An epoch adds a tree of `depth` questions; a leaf has at least
+    `smallest` captions. The seed is that of the captions that are drawn.
     """
 
     depth: int = 3
@@ -37,8 +37,8 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """`features` and `thresholds` (trees, 2^depth - 1), `leaves` (trees, 2^depth) in log odds. From
-    question n one goes on to 2n + 1, or to 2n + 2 where the feature is above the threshold.
+    """Trees: `features` and `thresholds` (trees, 2^depth - 1), `leaves` (trees, 2^depth) in log
+    odds. After question n comes question 2n + 1, or 2n + 2 if the feature is above the threshold.
     """
 
     features: Ints
@@ -55,7 +55,7 @@ class Trees:
         return sigmoid(self.odds(values))
 
     def odds(self, values: Floats) -> Floats:
-        """Their logarithm."""
+        """The logarithm of the odds that a person wrote each caption."""
         found = np.zeros(len(values))
         for features, thresholds, leaves in zip(
             self.features, self.thresholds, self.leaves, strict=True
@@ -72,7 +72,7 @@ class Trees:
 
 
 def restored(tensors: Tensors, inputs: int) -> Trees:
-    """Takes what is of trees out of `tensors`; ValueError where these are no trees of so many
+    """Take the trees' tensors out of `tensors`. Raises ValueError if they are not trees of `inputs`
     features.
     """
     names = ("trees/features", "trees/thresholds", "trees/leaves")
@@ -93,9 +93,9 @@ def restored(tensors: Tensors, inputs: int) -> Trees:
     return Trees(features, thresholds, leaves)
 
 
-# scikit-learn's HistGradientBoosting makes the same trees (chances equal to 4e-9), 3 to 9 times as
-# fast on one thread. It would save 65 lines, and brings 59 MB and a second of import; what our
-# files keep of trees is private in it.
+# scikit-learn's HistGradientBoosting makes the same trees (probabilities are equal to 4e-9), 3 to 9
+# times as fast on one thread. It would save 65 lines, but adds 59 MB and a second of import, and
+# what our files keep of trees is private in it.
 class Learning:
     def __init__(
         self, values: Floats, by_people: NDArray[np.bool_], watched: Floats, recipe: Recipe
@@ -141,8 +141,8 @@ class Learning:
         return features, thresholds, self._recipe.learning_rate * steps
 
     def _questions(self, nodes: Ints, many: int, sums: Floats) -> Iterator[tuple[int, int, int]]:
-        """Node, feature and cut of a level's questions that lessen the loss: the best of each node,
-        the first of equals.
+        """Node, feature and cut of a level's questions that lower the loss: the best one of each
+        node, the first if several are equal.
         """
         left, whole = self._on_the_left(nodes, many, sums)
         right = whole - left
@@ -155,8 +155,8 @@ class Learning:
                 yield node, feature, cut
 
     def _on_the_left(self, nodes: Ints, many: int, sums: Floats) -> tuple[Floats, Floats]:
-        """Slopes, curvatures and captions up to each cut (3, nodes, features, cuts), and in all
-        (3, nodes, 1, 1).
+        """The sums of slopes, curvatures and captions: up to each cut (3, nodes, features, cuts),
+        and in all (3, nodes, 1, 1).
         """
         inputs, width = self._bins.shape[1], max(1, *map(len, self._cuts)) + 1
         places = (nodes[:, None] * inputs + np.arange(inputs)) * width + self._bins
@@ -166,7 +166,7 @@ class Learning:
         return found[..., :-1], found[:, :, :1, -1:]
 
     def _worth(self, sums: Floats) -> Floats:
-        """Twice what a leaf lessens the loss by."""
+        """Twice the amount by which a leaf lowers the loss."""
         down, bent, _ = sums
         worth: Floats = np.divide(
             down**2, bent + self._recipe.beta, out=np.zeros_like(down), where=bent > 0
@@ -175,7 +175,7 @@ class Learning:
 
 
 def _cuts(column: Floats) -> Floats:
-    """In the middle between values."""
+    """The cuts of a feature, in the middle between its values."""
     distinct = np.unique(column)
     if len(distinct) <= _CUTS + 1:
         return (distinct[1:] + distinct[:-1]) / 2

@@ -1,4 +1,4 @@
-"""What all learners share: they learn in epochs, of which the best is kept."""
+"""What all learners share: they learn in epochs, and the best one is kept."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,33 +14,33 @@ Tensors = dict[str, NDArray[Any]]
 
 
 class Classifier(Protocol):
-    """What was learnt."""
+    """What was learnt: it tells captions of people from those of machines."""
 
     def __call__(self, values: Floats) -> Floats:
-        """The probability that a person wrote it, for each row of features in [-1, 1]. Row by row
-        the same, whatever rows stand beside it.
+        """The probability that a person wrote it, for each row of features in [-1, 1]. A row's
+        result is the same, whatever the other rows are.
         """
 
     def tensors(self) -> Tensors:
-        """As a file keeps it."""
+        """The classifier as a file keeps it."""
 
 
 class Learning(Protocol):
-    """A classifier in the making, and the captions that say how good it is."""
+    """A classifier in training, and the watched captions that show how good it is."""
 
     def epoch(self) -> float:
-        """One more; its loss."""
+        """Train for one more epoch; returns its loss."""
 
     def watched(self) -> Floats:
-        """What it says of those captions now."""
+        """The probabilities of the watched captions now."""
 
     def learnt(self) -> Classifier:
-        """What it is now; later epochs do not change it."""
+        """The classifier as it is now; later epochs do not change it."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The best epoch's; `qualities` and `losses` of all, from 0, the untrained one."""
+    """The best epoch's classifier; `qualities` and `losses` of all epochs, from 0 (untrained)."""
 
     classifier: Classifier
     best_epoch: int
@@ -56,8 +56,8 @@ def train(
     *,
     progress: Progress = silent,
 ) -> Trained:
-    """Of all epochs the one is kept whose watched captions have the highest quality, the first of
-    equals; so many epochs without a better one (`patience`) end it early.
+    """Train, and keep the epoch whose watched captions have the highest quality, the first if
+    several are equal. Training ends early after `patience` epochs without a better one.
     """
     best, best_epoch, kept = quality(learning.watched()), 0, learning.learnt()
     qualities, losses = [best], [float("nan")]
@@ -74,6 +74,6 @@ def train(
 
 
 def sigmoid(values: Floats) -> Floats:
-    """Without overflow on either side."""
+    """The logistic function, without overflow on either side."""
     falling = np.exp(-np.abs(values))
     return np.where(values >= 0, 1.0, falling) / (1.0 + falling)

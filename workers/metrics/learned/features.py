@@ -1,4 +1,4 @@
-"""What the learned metric sees of a caption: other metrics' scores, brought to [-1, 1]."""
+"""The features that the learned metric has of a caption: other metrics' scores in [-1, 1]."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,9 @@ from workers.progress import Progress, silent
 
 @dataclass(frozen=True)
 class Measured:
-    """`values` (captions, features); `recipes` say how each was computed, references left aside."""
+    """Features: `values` (captions, features); `recipes` say how each was computed, without the
+    references.
+    """
 
     values: Floats
     recipes: tuple[str, ...]
@@ -29,8 +31,8 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Tools:
-    """What features are computed with: `score` is how any family scores captions, `needs` what some
-    have beside them, by name.
+    """What features are computed with: `score` scores captions by any family; `needs` are what some
+    families need besides captions, by name.
     """
 
     score: Score
@@ -42,7 +44,7 @@ class Tools:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """From what was seen in training; what lies outside is clipped."""
+    """The lowest and highest values of features in training; values outside are clipped."""
 
     low: Floats
     high: Floats
@@ -52,7 +54,7 @@ class Scaling:
         return cls(values.min(axis=0), values.max(axis=0))
 
     def __call__(self, values: Floats) -> Floats:
-        """A feature that never varied says nothing: 0."""
+        """Features scaled to [-1, 1]. A feature that never varied says nothing and is 0."""
         width = self.high - self.low
         shares = np.divide(values - self.low, width, out=np.full_like(values, 0.5), where=width > 0)
         scaled: Floats = np.clip(2 * shares - 1, -1, 1)
@@ -76,7 +78,7 @@ def measure(
     rows: Ints,
     tools: Tools,
 ) -> Measured:
-    """Of tokenised captions: rows[i] is the image that caption i answers."""
+    """Features of tokenised captions; rows[i] is the image that caption i answers."""
     check(names)
     task = Task(
         tokens,
@@ -106,7 +108,7 @@ def measure_texts(
     tokenizer: Tokenizer,
     tools: Tools,
 ) -> Measured:
-    """Each caption beside a reference set of its own; a set that repeats is analysed once."""
+    """Features of captions, each with its own reference set; equal sets are analysed once."""
     if not captions or len(captions) != len(reference_sets):
         raise MetricFailed(
             f"expected captions with a reference set for each, found {len(captions)} and "

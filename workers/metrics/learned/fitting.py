@@ -1,4 +1,4 @@
-"""From features to a metric: scaled, trained, stopped at the best agreement, and taken apart."""
+"""From features to a metric: scale, train, stop at the best agreement, compare the features."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,14 +14,14 @@ from workers.metrics.learned.features import Scaling
 from workers.metrics.learned.learners import USUAL, Recipe
 from workers.metrics.ngrams import Ints
 
-Report = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+Report = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
 
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """Captions by their features, as they are, and observations that scores should agree with:
-    ratings[i] is of caption captions[i]. Where people and machines are told apart, a rating is 1
-    for people; of as many of either Kendall's tau c is twice the area under the curve less 1.
+    """Captions by their features, not scaled, and ratings that scores should agree with: ratings[i]
+    is of caption captions[i]. If people and machines are told apart, a rating is 1 for people; with
+    as many captions of each, Kendall's tau c is twice the area under the curve minus 1.
     """
 
     values: Floats
@@ -29,7 +29,7 @@ class Watched:
     ratings: Floats
 
     def agreement(self, scores: Floats) -> float:
-        """Kendall's tau c; 0 where all scores are equal."""
+        """Kendall's tau c; 0 if all scores are equal."""
         observed = scores[self.captions]
         if np.ptp(observed) == 0:
             return 0.0
@@ -41,7 +41,7 @@ class Watched:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Features (captions, features) with who wrote them; where to stop; where to test."""
+    """Features (captions, features), who wrote each caption, where to stop, and where to test."""
 
     names: Sequence[str]
     values: Floats
@@ -61,7 +61,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """`stopping` and `test`: agreement with what was watched."""
+    """A fitted metric. `stopping` and `test`: agreement with the ratings of watched captions."""
 
     scaling: Scaling
     trained: Trained
@@ -107,7 +107,7 @@ def fit(
 
 
 def single_features(task: Task) -> Iterator[Row]:
-    """Each as a metric of its own."""
+    """The agreement of each feature as a metric of its own."""
     for place, name in enumerate(task.names):
         found = [each.agreement(each.values[:, place]) for each in (task.stopping, task.test)]
         yield Row(name, *found)
@@ -119,7 +119,7 @@ def one_left_out(
     *,
     report: Report = lambda _what, _done, _total: None,
 ) -> Iterator[Row]:
-    """The metric trained anew without each feature."""
+    """The agreement of the metric when it is trained anew without each feature."""
     everything = range(len(task.names))
     for place, name in enumerate(task.names if len(task.names) > 1 else ()):
         what = f"without {name}"

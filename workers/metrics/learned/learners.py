@@ -1,4 +1,4 @@
-"""Who learns to tell captions of people from those of machines, by name."""
+"""The learners, by name: they learn to tell captions of people from those of machines."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,7 +29,7 @@ def recipe(
     epochs: int | None = None,
     seed: int = 0,
 ) -> Recipe:
-    """The learner's own, but for what is given."""
+    """The learner's own recipe, except for the values that are given."""
     given = {"learning_rate": learning_rate, "beta": beta, "epochs": epochs, "seed": seed}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return replace(LEARNERS[learner], **changes)
@@ -44,15 +44,17 @@ def named(recipe: Recipe) -> str:
 def begin(
     recipe: Recipe, values: Floats, by_people: NDArray[np.bool_], watched: Floats
 ) -> Learning:
-    """From features in [-1, 1] and who wrote the captions; `watched` are others' features."""
+    """Begin to learn from features in [-1, 1] and who wrote the captions; `watched` are features of
+    other captions.
+    """
     if isinstance(recipe, boosting.Recipe):
         return boosting.Learning(values, by_people, watched, recipe)
     return network.Learning(values, by_people, watched, recipe)
 
 
 def restored(tensors: Tensors, inputs: int) -> Classifier:
-    """Takes out of `tensors` what was learnt of so many features; ValueError or KeyError where
-    that is nothing.
+    """Take a classifier of `inputs` features out of `tensors`. Raises ValueError or KeyError if
+    there is none.
     """
     if any(name.startswith("trees/") for name in tensors):
         return boosting.restored(tensors, inputs)

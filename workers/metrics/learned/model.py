@@ -1,10 +1,10 @@
-"""A learned metric in a file: safetensors, equal content in equal bytes.
+"""A learned metric as a safetensors file; equal content gives equal bytes.
 
-layers/0/weights (in, out) f64, layers/0/biases (out) f64, layers/1/…; or else
+layers/0/weights (in, out) f64, layers/0/biases (out) f64, layers/1/…; or instead
 trees/features (trees, 2^depth - 1) i64, trees/thresholds f64, trees/leaves (trees, 2^depth) f64
 scaling/low, scaling/high (features) f64
 frequencies/keys (n) i64, sorted; frequencies/counts (n) u32: n-grams by hash (`frequencies.py`)
-metadata: prescore_learned "1"; features: JSON [[name, recipe], …]; tokenizer; images: those that
+metadata: prescore_learned "1"; features: JSON [[name, recipe], …]; tokenizer; images: how many
 the frequencies count; about: JSON, for people: recipe, training, results
 """
 
@@ -30,7 +30,7 @@ from workers.metrics.tokens import SIGNATURES, Tokenizer
 
 _FORMAT = "1"
 _SHIPPED = Path(__file__).with_name("coco.safetensors")
-_TYPES = {  # of a tensor, or of all in a part
+_TYPES = {  # of a tensor, or of all tensors in a part
     "layers": "float64",
     "scaling": "float64",
     "trees": "float64",
@@ -42,8 +42,8 @@ _TYPES = {  # of a tensor, or of all in a part
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """`recipes` say how each feature is computed; `digest` is the SHA-256 of the file that the
-    model was read from.
+    """A learned metric. `recipes` say how each feature is computed; `digest` is the SHA-256 of the
+    file that the model was read from.
     """
 
     features: tuple[str, ...]
@@ -61,13 +61,13 @@ class Model:
 
     @property
     def card(self) -> dict[str, Any]:
-        """For people, and as JSON."""
+        """A description for people, as JSON."""
         features = dict(zip(self.features, self.recipes, strict=True))
         return {"features": features, "tokenizer": self.tokenizer, **self.about}
 
 
 def shipped() -> Model:
-    """The one in this package; `CARD.md` beside it says what it was trained on."""
+    """The model in this package; `CARD.md` beside it says what it was trained on."""
     return read(_SHIPPED)
 
 
@@ -89,7 +89,7 @@ def write(path: Path, model: Model) -> None:
 
 
 def read(path: Path) -> Model:
-    """What `write` wrote; MetricFailed where the file is something else."""
+    """Read a file that `write` made. Raises MetricFailed if the file is something else."""
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -103,7 +103,7 @@ def read(path: Path) -> Model:
         digest = digest_of(path).removeprefix("sha256:")
         return _restored(metadata, tensors, digest)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, UnknownMetric) as error:
-        raise MetricFailed(f"{path.name} is no file of a learned metric: {error}") from None
+        raise MetricFailed(f"{path.name} is not a file of a learned metric: {error}") from None
 
 
 def _restored(metadata: Mapping[str, Any], tensors: Tensors, digest: str) -> Model:

@@ -1,8 +1,8 @@
 """A small network that tells captions of people from those of machines, in numpy alone.
 
-Hidden layers with ReLU, softmax over {machine, human}; no hidden layer is logistic regression.
-Cross-entropy + beta * (sum of squared weights), Glorot's uniform start, Adam. On one machine the
-same numbers come from the same seed.
+It has hidden layers with ReLU, and softmax over {machine, human}; without a hidden layer it is
+logistic regression. The loss is cross-entropy + beta * (sum of squared weights). Weights have
+Glorot's uniform start and are trained by Adam. On one machine the same seed gives the same numbers.
 """
 
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from workers.metrics.learned.epochs import Tensors, sigmoid
 Layers = Sequence[tuple[Floats, Floats]]  # weights (in, out) and biases (out)
 
 _CLASSES = 2  # machine, human
-_FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8  # of Adam, as its authors have them
+_FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8  # Adam's, as its authors have them
 PAPER_LEARNING_RATE = 0.25
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The paper's, but for the learning rate, which is 0.25 there, and beta, which is not given.
-    `patience`: so many epochs without a better one end it early.
+    """The paper's settings, except for the learning rate, which is 0.25 there, and beta, which the
+    paper does not give. Training ends early after `patience` epochs without a better one.
     """
 
     hidden: tuple[int, ...] = (72, 72)
@@ -42,7 +42,9 @@ class Network:
     layers: Layers
 
     def __call__(self, values: Floats) -> Floats:
-        """A matrix product's last bits depend on the number of its rows: there is none."""
+        """The probability that a person wrote it, for each row of features. No matrix product is
+        used, because its last bits depend on the number of its rows.
+        """
         for weights, biases in self.layers[:-1]:
             values = np.maximum(np.einsum("ij,jk->ik", values, weights) + biases, 0.0)
         weights, biases = self.layers[-1]
@@ -58,8 +60,8 @@ class Network:
 
 
 def restored(tensors: Tensors, inputs: int) -> Network:
-    """Takes what is of layers out of `tensors`; ValueError where they do not lead, one behind the
-    other, from so many features to two classes.
+    """Take the layers out of `tensors`. Raises ValueError if they do not lead, one after another,
+    from `inputs` features to two classes.
     """
     count = sum(name.startswith("layers/") for name in tensors) // 2
     found = [
@@ -75,7 +77,7 @@ def restored(tensors: Tensors, inputs: int) -> Network:
 
 
 class Learning:
-    """An epoch shows every caption once, in batches."""
+    """A network in training. An epoch shows it every caption once, in batches."""
 
     def __init__(
         self, values: Floats, by_people: NDArray[np.bool_], watched: Floats, recipe: Recipe
@@ -103,7 +105,7 @@ class Learning:
 
 
 def _start(inputs: int, hidden: Sequence[int], rng: np.random.Generator) -> list[Floats]:
-    """Weights of each layer."""
+    """The first weights of each layer."""
     weights = []
     for above, below in pairwise((inputs, *hidden, _CLASSES)):
         limit = np.sqrt(6 / (above + below))
@@ -126,7 +128,7 @@ class _Fitting:
             layer[:] = each
 
     def step(self, values: Floats, by_people: NDArray[np.bool_]) -> float:
-        """Adam's, on one batch; the batch's loss before it."""
+        """Take Adam's step on one batch; returns the batch's loss before the step."""
         loss = self._slope(values, by_people)
         self._steps += 1
         self._mean += (1 - _FIRST) * (self._gradient - self._mean)
@@ -137,7 +139,7 @@ class _Fitting:
         return loss
 
     def _slope(self, values: Floats, by_people: NDArray[np.bool_]) -> float:
-        """Puts the loss's slope where it belongs."""
+        """Write the loss's slope to the gradient; returns the loss."""
         seen = [values]
         for weights, biases in self.layers[:-1]:
             seen.append(np.maximum(seen[-1] @ weights + biases, 0.0))

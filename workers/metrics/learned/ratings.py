@@ -13,7 +13,7 @@ from workers.metrics.ngrams import Ints
 
 @dataclass(frozen=True)
 class Rated:
-    """Caption i of images[i]; ratings[i] has a number of each rater."""
+    """Rated captions. Caption i is of images[i]; ratings[i] has a number from each rater."""
 
     images: Sequence[str]
     captions: Sequence[str]
@@ -31,13 +31,15 @@ class Rated:
 
     @property
     def observations(self) -> tuple[Ints, Floats]:
-        """Every rating for itself: the caption that it is of, and what it says."""
+        """Every single rating: the caption that it is of, and its number."""
         captions = np.repeat(np.arange(len(self.ratings)), [len(each) for each in self.ratings])
         return captions, np.array([rating for each in self.ratings for rating in each])
 
 
 def read(path: Path) -> Rated:
-    """RequestRefused at the first line that is no rated caption of a named image."""
+    """Read ratings. Raises RequestRefused at the first line that is not a rated caption of a named
+    image.
+    """
     found = judgements.read_images(path)
     return Rated(
         [image for image, _ in found],

@@ -12,9 +12,9 @@ from workers.metrics.learned.model import Model
 
 
 def measure(task: Task) -> Measured:
-    """The score is called as the metric is, or as the tool `name` says, which may name the model.
-    MetricFailed where features are not computed as the model was trained, MetricUnavailable where
-    something is wanting.
+    """Score captions by a model. The score has the name of the metric, or the name in the tool
+    `name`, which may name the model. Raises MetricFailed if features are not computed as in the
+    model's training, MetricUnavailable if something is missing.
     """
     model = _model(task)
     references = task.references

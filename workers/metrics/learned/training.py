@@ -1,4 +1,4 @@
-"""A learned metric from captions: what to compare, measured, fitted, taken apart, described."""
+"""Train a learned metric from captions: choose them, measure, fit, compare features, describe."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -22,16 +22,16 @@ from workers.metrics.learned.ratings import Rated
 from workers.metrics.learned.training_sets import Captioner, Examples
 from workers.metrics.tokens import Tokenizer
 
-_SHARES = (8, 1, 1)  # of images to train on, to stop at and to test on, where nobody rated any
+_SHARES = (8, 1, 1)  # of images to train on, to stop at and to test on, if there are no ratings
 _TRAINING, _STOPPING, _TEST = "training images", "early-stopping images", "test images"
 
 
 @dataclass(frozen=True)
 class Material:
-    """Images with their references, what captioners said of them, and what people rated: half of
-    the rated images stop the training, the other half tests. Without ratings, parts of the images
-    do, by how well people and machines are told apart. `further` references count in document
-    frequencies; `inputs` are digests, for the record.
+    """Images with their references, captioners' captions of them, and people's ratings. Half of the
+    rated images decide when training stops, the other half is the test. Without ratings, parts of
+    the images are used for both, by how well people and machines are told apart. `further`
+    references count in document frequencies; `inputs` are digests, for the record.
     """
 
     people: Mapping[str, Sequence[str]]
@@ -43,14 +43,14 @@ class Material:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """`rows`: the metric, each feature alone, the metric without each."""
+    """The trained model. `rows`: the metric, each feature alone, the metric without each."""
 
     model: Model
     rows: Sequence[Row]
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """A Report that tells nobody."""
+    """A Report that does nothing."""
 
 
 def train(
@@ -64,9 +64,9 @@ def train(
     report: Report = silent,
     **needs: Any,
 ) -> Outcome:
-    """`score` is how any family scores captions, `needs` what some features have beside them, as
-    `Toolbox.features` brings it. RequestRefused where sets share a photo; MetricFailed and Canceled
-    as metrics have them.
+    """Train a metric of the features `names`. `score` scores captions by any family; `needs` are
+    what some features need besides captions, as `Toolbox.features` brings it. Raises RequestRefused
+    if sets share a photo, and MetricFailed and Canceled as metrics do.
     """
     features.check(names)
     parts = _parts(material, recipe.seed)

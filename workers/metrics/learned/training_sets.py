@@ -1,8 +1,8 @@
-"""What a metric is trained on: of every image three captions by people, three by machines.
+"""What a metric is trained on: for every image, three captions by people and three by machines.
 
 A person's caption is scored against the image's other references, a machine's against four drawn
-at random: as many. Of more than five references five are drawn first. Every draw depends on the
-seed and the image's photo alone, not on what other images there are.
+at random, which are as many. If there are more than five references, five are drawn first. Every
+draw depends only on the seed and the image's photo, not on what other images there are.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from service.contract.errors import RequestRefused
 
-EACH = 3  # captions of people, and of machines, an image
+EACH = 3  # captions of people, and of machines, for each image
 _REFERENCES = 5
 _NAME = re.compile(r"(?:COCO_[a-z]+[0-9]{4}_)?([0-9]+)(?:_.*)?")
 
@@ -35,7 +35,7 @@ def photo_of(image: str) -> str:
 
 @dataclass(frozen=True)
 class Captioner:
-    """What it said, by image. `trained_on` are its training images; None where nobody says."""
+    """A captioner's captions by image. `trained_on`: its training images; None if not stated."""
 
     name: str
     captions: Mapping[str, str]
@@ -44,7 +44,9 @@ class Captioner:
 
 @dataclass(frozen=True)
 class Examples:
-    """Caption i of images[i], the references that it is scored against, and who wrote it."""
+    """Caption i is of images[i] and is scored against reference_sets[i]; a person wrote it if
+    human[i].
+    """
 
     images: Sequence[str]
     captions: Sequence[str]
@@ -58,8 +60,8 @@ def build(
     seed: int,
     photo: Photo = photo_of,
 ) -> Examples:
-    """From images' references by name. RequestRefused where a captioner knew a photo already, or
-    where an image has too few captions of either kind.
+    """Examples from images' references by name. Raises RequestRefused if a captioner was trained on
+    a photo, or if an image has too few captions of either kind.
     """
     disjoint({"the images": people}, photo)
     for captioner in captioners:
@@ -80,14 +82,14 @@ def build(
 def without(
     people: Mapping[str, Sequence[str]], others: Iterable[str], photo: Photo = photo_of
 ) -> dict[str, Sequence[str]]:
-    """Those that are no photo of the others."""
+    """The images that do not show a photo of the others."""
     photos = {photo(image) for image in others}
     return {image: said for image, said in people.items() if photo(image) not in photos}
 
 
 def disjoint(sets: Mapping[str, Iterable[str]], photo: Photo = photo_of) -> None:
-    """RequestRefused where a photo is in two of these sets of images, or twice in one, under
-    whatever names.
+    """Check sets of images. Raises RequestRefused if a photo is in two of them, or twice in one,
+    under whatever names.
     """
     by_photo = {what: _by_photo(what, images, photo) for what, images in sets.items()}
     for (first, ours), (second, theirs) in combinations(by_photo.items(), 2):
@@ -103,7 +105,7 @@ def disjoint(sets: Mapping[str, Iterable[str]], photo: Photo = photo_of) -> None
 def parts(
     images: Iterable[str], shares: Sequence[int], seed: int, photo: Photo = photo_of
 ) -> list[frozenset[str]]:
-    """All images in parts of these shares, by an order of photos that the seed makes."""
+    """All images in parts of these shares, in an order of photos that the seed decides."""
     ordered = sorted(set(images), key=lambda image: (_digest(seed, photo(image)), image))
     ends = [len(ordered) * share // sum(shares) for share in accumulate(shares)]
     return [frozenset(ordered[start:end]) for start, end in pairwise([0, *ends])]

@@ -1,7 +1,7 @@
-"""SPICE's scene graphs: tuples joined by synonyms, and how many of one graph the other knows.
+"""SPICE's scene graphs: tuples joined by synonyms, and how many of one graph are in another.
 
-Of several equally good places a word takes the first, in the order of the tuples; SPICE's own Java
-takes them in the order of identity hashes, that is any. On 3,000 images all counts are the same.
+Where several places are equally good, a word takes the first, in the order of the tuples; SPICE's
+own Java takes the order of identity hashes, which is any. On 3,000 images all counts are the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ class _Node:
 
 
 class SceneGraph:
-    """Made of the tuples of one caption, or of all references of an image."""
+    """A graph of the tuples of one caption, or of all references of an image."""
 
     def __init__(self, tuples: Iterable[Tuple], synonyms: Synonyms) -> None:
         self._synonyms = synonyms
@@ -38,8 +38,8 @@ class SceneGraph:
         return len(self.nodes) + attributes + sum(map(len, self.relations.values()))
 
     def known_to(self, other: "SceneGraph") -> int:
-        """How many of these tuples are similar to one of the other's: concept by concept, they
-        share a word or a synonym set.
+        """How many of these tuples are similar to a tuple of the other graph: each concept shares a
+        word or a synonym set with that tuple's.
         """
         alike = {
             node: [its for its in other.nodes if not node.concept.isdisjoint(its.concept)]
@@ -70,7 +70,7 @@ class SceneGraph:
             _join(relations, self._synonyms.concept(relation.removeprefix("be ")))
 
     def _node(self, word: str) -> _Node:
-        """The one that has the word; else it joins the one that shares most of its synonyms."""
+        """The node that has the word, or else the one with most of its synonyms, or a new one."""
         if word in self._by_word:
             return self._by_word[word]
         sets = self._synonyms.of(word)
@@ -93,7 +93,7 @@ class SceneGraph:
 
 
 def _join(concepts: list[Concept], new: Concept) -> None:
-    """Into the first similar one, unless there is an equal one."""
+    """Join a concept to the first similar one or append it, unless an equal one is there."""
     if new in concepts:
         return
     for place, concept in enumerate(concepts):

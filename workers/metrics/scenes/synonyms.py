@@ -1,5 +1,5 @@
-"""WordNet as METEOR's jar packs it: which sets of synonyms a word belongs to. Read in Python, so
-that scoring starts no Java.
+"""WordNet as METEOR's jar packs it: which sets of synonyms a word belongs to. It is read in Python,
+so that scoring starts no Java.
 """
 
 import zipfile
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 
-_CONTROLS = "".join(map(chr, range(33)))  # what Java trims
+_CONTROLS = "".join(map(chr, range(33)))  # characters that Java trims
 
-# WordNet's rules of detachment, in its order: nouns, verbs, adjectives. The first whose result is a
-# known word counts.
+# WordNet's rules of detachment, in its order: nouns, verbs, adjectives. The first rule whose
+# result is a known word counts.
 _RULES = (
     *(("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh")),
     *(("men", "man"), ("ies", "y")),
@@ -35,7 +35,7 @@ class Synonyms:
         return frozenset().union(*map(self._sets_of, (word, *bases)))
 
     def _concept(self, phrase: str) -> frozenset[str | int]:
-        """A phrase and its sets: two that share anything are similar."""
+        """A phrase and its sets. Two concepts that share anything are similar."""
         return frozenset({phrase, *self.of(phrase)})
 
     def _sets_of(self, word: str) -> frozenset[int]:

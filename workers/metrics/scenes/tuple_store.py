@@ -1,5 +1,5 @@
-"""Tuples by the content of their caption, kept on this machine. A cache: what it cannot do is left
-out, a damaged one begins anew, and losing it costs time alone.
+"""A cache of tuples on this machine, by the content of their caption. It skips what it cannot read
+or write, a damaged one starts anew, and to lose it costs only time.
 """
 
 import contextlib
@@ -20,14 +20,14 @@ _WAIT = 5.0  # seconds for another worker's write
 
 
 class TupleStore:
-    """`parser` is part of every key: another one finds other tuples."""
+    """The cache in a file. `parser` is part of every key: another parser finds other tuples."""
 
     def __init__(self, path: Path, parser: str) -> None:
         self._path = path
         self._parser = parser
 
     def get(self, captions: Sequence[str]) -> dict[str, Tuples]:
-        """Of these captions those that are known."""
+        """The tuples of those captions that are in the cache."""
         keys = {self._key(caption): caption for caption in captions}
         found = self._use(lambda connection: list(_select(connection, list(keys))))
         return {keys[key]: json.loads(tuples) for key, tuples in found or ()}
@@ -48,7 +48,7 @@ class TupleStore:
                 with connection:
                     connection.execute(_TABLE)
                     return action(connection)
-        except (sqlite3.OperationalError, OSError):  # busy, full, not to be written
+        except (sqlite3.OperationalError, OSError):  # busy, full, not writable
             return None
         except sqlite3.DatabaseError:  # not a database any more
             with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
-"""Captions to SPICE's tuples. Parsing is nearly all of SPICE's time, so what a caption's tuples
-are is found once, and remembered by content (`tuple_store.py`).
+"""Captions to SPICE's tuples. Parsing takes nearly all of SPICE's time, so a caption's tuples are
+found once and kept by its content (`tuple_store.py`).
 """
 
 import json
@@ -17,18 +17,18 @@ from workers.metrics.scenes.scene_graphs import Tuples
 from workers.metrics.scenes.tuple_store import TupleStore
 from workers.progress import Progress, silent
 
-PARSER = "spice1.0+corenlp3.6.0"  # what tuples depend on beside their caption
+PARSER = "spice1.0+corenlp3.6.0"  # what tuples depend on besides their caption
 
 _CORES = os.cpu_count() or 1
 _BATCH = 10 * _CORES  # captions in one request: half a second, unless they are very long
 _HEAP_MB, _HEAP_MB_PER_CORE = 768, 64
-_START_SECONDS = 60.0  # Java reads its grammar in 1.5, on a busy machine in 20
+_START_SECONDS = 60.0  # Java reads its grammar in 1.5 s, on a busy machine in 20 s
 _SECONDS_PER_CUBIC_WORD = 1.5e-4  # ten times what was measured
 _FORMAT = 1
 
 
 class Parser:
-    """`jars` are CoreNLP and its grammar; `store` remembers."""
+    """A parser in Java. `jars` are CoreNLP and its grammar; `store` keeps tuples."""
 
     def __init__(self, jars: Sequence[Path], store: TupleStore | None = None) -> None:
         heap = _HEAP_MB + _HEAP_MB_PER_CORE * _CORES
@@ -36,8 +36,8 @@ class Parser:
         self._store = store
 
     def parse(self, captions: Sequence[str], *, progress: Progress = silent) -> dict[str, Tuples]:
-        """Tuples of each different caption (tokens joined by blanks). Java starts for those alone
-        that nobody has parsed before. MetricFailed and JavaFailed as `Jvm.call` says.
+        """Tuples of each different caption (tokens joined by blanks). Java starts only for
+        captions that nobody has parsed before. Raises MetricFailed and JavaFailed as `Jvm.call`.
         """
         texts = {caption: readable(caption) for caption in captions}
         distinct = list(dict.fromkeys(texts.values()))
@@ -63,33 +63,33 @@ class Parser:
 
 
 def from_assets(places: Places, *, remember: bool = True) -> Parser:
-    """With what `prescore assets` brought; MetricUnavailable says what is missing."""
+    """A parser from what `prescore assets` added. Raises MetricUnavailable if that is missing."""
     jars = [assets.locate(name, places).path for name in ("corenlp", "corenlp-grammar")]
     store = TupleStore(places.home / "cache" / "tuples.sqlite", PARSER) if remember else None
     return Parser(jars, store)
 
 
 def readable(caption: str) -> str:
-    """What is parsed of a caption: its first words, in characters that Java can take."""
+    """The part of a caption that is parsed: its first words, in characters that Java accepts."""
     return " ".join(caption.split()[:LONGEST_PARSED]).encode("utf-8", "replace").decode("utf-8")
 
 
 def write(path: Path, tuples: Mapping[str, Tuples]) -> None:
-    """One JSON file, by caption."""
+    """Write the tuples by caption as one JSON file."""
     content = {"prescore_tuples": _FORMAT, "parser": PARSER, "tuples": tuples}
     text = json.dumps(content)
     atomic.write(path, lambda partial: partial.write_text(text, "utf-8"))
 
 
 def read(path: Path) -> dict[str, Tuples]:
-    """What `write` wrote; MetricFailed where the file is something else."""
+    """Read a file that `write` made. Raises MetricFailed if the file is something else."""
     try:
         content = json.loads(path.read_text("utf-8"))
         if content["prescore_tuples"] != _FORMAT or content["parser"] != PARSER:
             raise MetricFailed(f"expected tuples of {PARSER} in {path.name}")
         found: dict[str, Tuples] = content["tuples"]
     except (ValueError, KeyError, TypeError) as error:
-        raise MetricFailed(f"{path.name} is no file of tuples: {error}") from None
+        raise MetricFailed(f"{path.name} is not a file of tuples: {error}") from None
     return found
 
 

@@ -1,11 +1,11 @@
 """An encoder of the BERT kind in a local folder, read as plain data.
 
-    config.json                sizes; what would name code to run is refused
+    config.json                sizes; refused if it names code to run
     model.safetensors          or model-00001-of-00002.safetensors …; no pickle is ever opened
     tokenizer.json             the whole tokeniser in one file
     tokenizer_config.json      may be absent; only `model_max_length` is read
 
-Nothing else in the folder is opened, and nothing is asked of a network.
+Nothing else in the folder is opened, and no network is used.
 """
 
 import os
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     import torch
     from tokenizers import Tokenizer
 
-# Those whose layers stand one behind the other, so that the first k alone give layer k's output.
+# Kinds whose layers follow one another, so that the first k alone give layer k's output.
 KINDS = ("bert", "roberta", "xlm-roberta", "deberta", "deberta-v2", "electra", "mpnet")
-_COUNT_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "mpnet"})  # their positions begin there
-_BLANK_FIRST = frozenset({"roberta"})  # a word at the beginning is the same as one behind a blank
+_COUNT_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "mpnet"})  # positions begin there
+_BLANK_FIRST = frozenset({"roberta"})  # a blank first: the first word is like later ones
 _ASKS_FOR_CODE = ("auto_map", "quantization_config")
-_UNUSED = "pooler."  # weights that no layer's output passes through
+_UNUSED = "pooler."  # weights that no layer's output depends on
 _MAX_LAYERS = 200
 _MAX_JSON_BYTES = 64_000_000
 _BATCH_TOKENS = 8192
@@ -40,9 +40,9 @@ _BATCH_TOKENS = 8192
 
 @dataclass(frozen=True)
 class Embedded:
-    """Sentence i's tokens stand from offsets[i] to offsets[i+1].
+    """Sentences as vectors of tokens. Sentence i has the tokens from offsets[i] to offsets[i+1].
 
-    vectors (T, H) f32 of length 1;  tokens (T) u32;  cut (S): 1 where a sentence was too long
+    vectors (T, H) f32 of length 1;  tokens (T) u32;  cut (S): 1 if a sentence was too long
     """
 
     vectors: NDArray[np.float32]
@@ -57,14 +57,14 @@ class Encoder:
 
     digest: str
     layer: int
-    special: frozenset[int]  # the tokens put before and behind every sentence
+    special: frozenset[int]  # the tokens before and after every sentence
     tokenizer: "Tokenizer"
     model: "torch.nn.Module"
     blank_first: bool
-    size: int  # of a token's vector
+    size: int  # numbers in a token's vector
 
     def embed(self, sentences: Sequence[str], *, progress: Progress = silent) -> Embedded:
-        """Sentences of equal length go together, so that nothing is padded."""
+        """Embed sentences. Those of equal length are computed together, so nothing is padded."""
         encodings = self.tokenizer.encode_batch([self._plain(text) for text in sentences])
         lengths = np.array([len(encoding.ids) for encoding in encodings], np.int64)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -101,8 +101,8 @@ class Encoder:
 
 
 def read(folder: Path, layer: int | None = None, device: "str | torch.device" = "cpu") -> Encoder:
-    """`layer` None: the last. MetricFailed, with what was expected and found, where the folder is
-    something else.
+    """Read a model's folder; `layer` None is the last layer. Raises MetricFailed, with what was
+    expected and found, if the folder is something else.
     """
     files = _files(folder)
     config = _json(files["config.json"])
@@ -142,7 +142,7 @@ def _batches(lengths: NDArray[np.int64]) -> Iterator[list[int]]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """What is read of the folder, by name."""
+    """The files of the folder that are read, by name."""
     if not folder.is_dir():
         raise MetricFailed(f"expected a model's folder, found none at {folder.name}")
     there = {path.name: path for path in folder.iterdir() if path.is_file()}
@@ -152,7 +152,7 @@ def _files(folder: Path) -> dict[str, Path]:
         found = (
             f"found {pickled[0]}, which runs code when it is loaded" if pickled else "found none"
         )
-        raise MetricFailed(f"expected weights in model.safetensors, {found}; save them again there")
+        raise MetricFailed(f"expected weights in model.safetensors, {found}; save them there")
     for name in ("config.json", "tokenizer.json"):
         if name not in there:
             raise MetricFailed(
@@ -195,7 +195,9 @@ def _kind(config: Mapping[str, Any]) -> str:
 
 
 def _model(kind: str, config: Mapping[str, Any], weights: Sequence[Path]) -> "torch.nn.Module":
-    """In float32, without dropout. Weights that are missing would be drawn at random: refused."""
+    """The model in float32, without dropout. Missing weights are refused, because the library would
+    draw them at random.
+    """
     os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported
     import torch
     import transformers
@@ -224,7 +226,7 @@ def _model(kind: str, config: Mapping[str, Any], weights: Sequence[Path]) -> "to
         raise MetricFailed(f"the weights are no safetensors: {error}") from None
     except MetricFailed:
         raise
-    except Exception as error:  # noqa: BLE001  config.json may hold anything, and so may be raised
+    except Exception as error:  # noqa: BLE001  config.json may hold anything, so any error may come
         raise MetricFailed(f"config.json and the weights make no {kind}: {error!r:.300}") from None
     missing = sorted(name for name in report["missing_keys"] if not name.startswith(_UNUSED))
     if missing:
@@ -237,7 +239,7 @@ def _model(kind: str, config: Mapping[str, Any], weights: Sequence[Path]) -> "to
 
 
 def _plain(kind: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What this kind of model is described by; the library's own notes are left out."""
+    """The settings that describe this kind of model, without the library's own notes."""
     import transformers
 
     known = transformers.AutoConfig.for_model(kind).to_dict()
@@ -250,7 +252,9 @@ def _plain(kind: str, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_size(class_: Any, described: Any, tensors: "Mapping[str, torch.Tensor]") -> None:
-    """On a device without memory: a small file must not make us ask for a terabyte."""
+    """Refuse a config.json that describes more weights than the files hold: a small file must not
+    make us ask for a terabyte. The weights are counted on a device without memory.
+    """
     import torch
 
     with torch.device("meta"):
@@ -271,14 +275,16 @@ def _tokenizer(path: Path) -> "Tokenizer":
         raise MetricFailed(f"{path.name}: expected at most {_MAX_JSON_BYTES} bytes")
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # noqa: BLE001  the library knows no other
+    except Exception as error:  # noqa: BLE001  the library raises no other kind
         raise MetricFailed(f"{path.name} describes no tokeniser: {error!s:.200}") from None
     tokenizer.no_padding()
     return tokenizer
 
 
 def _longest(kind: str, config: Any, tokenizer_config: Path | None) -> int:
-    """Tokens of a sentence: what the model has positions for, or less where its tokeniser says."""
+    """The most tokens of a sentence: as many as the model has positions, or fewer if its tokeniser
+    says so.
+    """
     positions = int(config.max_position_embeddings)
     if kind in _COUNT_FROM_PADDING:
         positions -= int(config.pad_token_id) + 1

@@ -1,8 +1,8 @@
-"""Words that the Word Mover's Distance does not move.
+"""Words that the Word Mover's Distance leaves out.
 
-NLTK's English list of 179, which extends that of the Snowball stemmer (BSD). Other versions of it
-(153, 198 words) differ in words with an apostrophe alone, which PTB takes apart. NLTK names no
-licence for it; such words are nobody's.
+It is NLTK's English list of 179 words, which extends that of the Snowball stemmer (BSD). Other
+versions of it (153, 198 words) differ only in words with an apostrophe, which PTB splits. NLTK
+names no licence for it; such words belong to nobody.
 """
 
 SIGNATURE = "nltk179"

@@ -1,10 +1,10 @@
-r"""word2vec's text and binary files, turned into word vectors of ours: once, and in little memory.
+r"""word2vec's text and binary files, converted once and in little memory to our own format.
 
-    3000000 300\n                        words, numbers of a vector
-    in 0.0703125 0.08691406 …\n          text: a word and its numbers, a line each
+    3000000 300\n                        number of words, numbers in a vector
+    in 0.0703125 0.08691406 …\n          text: each line is a word and its numbers
     in <300 float32, little-endian>\n    binary: the last line break may be missing
 
-A vector at a time is read, whatever the first line claims. Pickles (gensim's own `save`) run code
+One vector at a time is read, whatever the first line claims. Pickles (gensim's own `save`) run code
 when they are loaded, and are refused.
 """
 
@@ -25,7 +25,7 @@ MAX_WORDS = 20_000_000
 MAX_NUMBERS = 4096
 MAX_WORD_BYTES = 1000
 
-_NUMBER_BYTES = 40  # of a number in text, with its blank; 17 digits and an exponent take 25
+_NUMBER_BYTES = 40  # of a number in text at most, with a blank; 17 digits and an exponent take 25
 _CHUNK = 1 << 20
 _BLOCK = 1024  # vectors written at a time
 _FOREIGN = {
@@ -40,7 +40,9 @@ Row = tuple[bytes, NDArray[np.float32]]
 
 
 def convert(source: Path, target: Path) -> None:
-    """MetricFailed, with what was expected and found, where `source` is no file of word2vec's."""
+    """Convert a file. Raises MetricFailed, with what was expected and found, if `source` is not a
+    word2vec file.
+    """
     with (
         source.open("rb") as stream,
         tempfile.TemporaryFile(dir=target.parent) as scratch,
@@ -62,7 +64,7 @@ def _sizes(stream: BinaryIO, file_bytes: int) -> tuple[int, int]:
     if len(fields) != 2 or not all(field.isdigit() for field in fields):
         raise MetricFailed(
             "expected a first line with the number of words and the length of a vector, "
-            f"found {line!r:.100}; GloVe's files lack it: put it there"
+            f"found {line!r:.100}; GloVe's files lack it: add it"
         )
     count, size = map(int, fields)
     if not 1 <= count <= MAX_WORDS or not 1 <= size <= MAX_NUMBERS:
@@ -80,7 +82,9 @@ def _sizes(stream: BinaryIO, file_bytes: int) -> tuple[int, int]:
 
 
 def _rows(stream: BinaryIO, count: int, size: int) -> Iterator[Row]:
-    """Text and binary files begin alike; only in text is the second line a word and numbers."""
+    """The rows of a text or binary file. Both begin alike, but only in text the second line is a
+    word and numbers.
+    """
     start = stream.tell()
     line = stream.readline(MAX_WORD_BYTES + size * _NUMBER_BYTES)
     stream.seek(start)
@@ -105,14 +109,14 @@ def _text(stream: BinaryIO, count: int, size: int) -> Iterator[Row]:
 
 
 def _parsed(line: bytes, size: int) -> Row:
-    """ValueError where the line is not a word and `size` numbers."""
+    """The row in a line. Raises ValueError if it is not a word and `size` numbers."""
     word, *fields = line.rstrip().split(b" ")
     if not 1 <= len(word) <= MAX_WORD_BYTES or len(fields) != size:
         raise ValueError(
             f"expected a word and {size} numbers, found {len(fields)} behind {word!r:.60}"
         )
     numbers = np.array([float(field) for field in fields])
-    with np.errstate(over="ignore"):  # infinite, and refused where vectors are saved
+    with np.errstate(over="ignore"):  # too large becomes infinite, which `_save` refuses
         return word, numbers.astype("<f4")
 
 
@@ -127,7 +131,7 @@ def _binary(stream: BinaryIO, count: int, size: int) -> Iterator[Row]:
         if blank < 0 or len(word) > MAX_WORD_BYTES or end > len(buffer):
             raise MetricFailed(
                 f"word {index + 1} of {count}: expected a word of at most {MAX_WORD_BYTES} bytes, "
-                f"a blank and {width} bytes of numbers; is the file cut off, or none of word2vec's?"
+                f"a blank and {width} bytes of numbers; is the file cut off, or not from word2vec?"
             )
         yield word, np.frombuffer(buffer, "<f4", size, blank + 1)
         at = end
@@ -140,7 +144,7 @@ def _check_end(rest: bytes, count: int) -> None:
 
 
 def _save(rows: Iterator[Row], scratch: BinaryIO) -> bytes:
-    """The vectors go to `scratch`; the words' keys are returned."""
+    """Write the vectors to `scratch`; returns the words' keys."""
     keys = bytearray()
     while block := list(islice(rows, _BLOCK)):
         vectors = np.stack([vector for _, vector in block])

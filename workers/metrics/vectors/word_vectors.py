@@ -1,8 +1,8 @@
-"""Word vectors in a file of ours, looked up without being loaded: GoogleNews takes 3.6 GB.
+"""Word vectors in our own format, looked up without loading the file: GoogleNews takes 3.6 GB.
 
-vectors (V, D) f32   as they stood in the file that they came from, in its order
+vectors (V, D) f32   as in the file that they came from, in its order
 keys    (V, 2) i64   BLAKE2b-128 of every word's UTF-8, sorted
-rows    (V)    u32   where the word of a key stands in `vectors`
+rows    (V)    u32   the row in `vectors` of each key's word
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _TYPES: Mapping[str, np.dtype[Any]] = {
 
 @dataclass(frozen=True)
 class WordVectors:
-    """`source` is the SHA-256 of the file that they came from."""
+    """Word vectors; `source` is the SHA-256 of the file that they came from."""
 
     source: str
     vectors: NDArray[np.float32]
@@ -52,7 +52,9 @@ class WordVectors:
 
 
 def collect(source: str, vectors: NDArray[np.float32], keys: bytes) -> WordVectors:
-    """`keys`: those of all rows, one behind the other. Of equal ones the first one counts."""
+    """Word vectors with `keys`, those of all rows one after another. Where keys are equal, the
+    first one counts.
+    """
     both = np.frombuffer(keys, "<i8").reshape(-1, 2)
     order = np.lexsort((both[:, 1], both[:, 0]))
     return WordVectors(source, vectors, both[order], order.astype(np.uint32))
@@ -69,15 +71,14 @@ def write(path: Path, found: WordVectors) -> None:
 
 
 def read(path: Path) -> WordVectors:
-    """What `write` wrote, mapped into memory: a word that is asked for is read, no other.
-
-    MetricFailed where the file is something else.
+    """Read a file that `write` made. It is mapped into memory: only words that are asked for are
+    read. Raises MetricFailed if the file is something else.
     """
     try:
         with path.open("rb") as stream:
             header = safetensors_header.read(stream, path.stat().st_size)
     except InvalidCheckpoint as error:
-        raise MetricFailed(f"{path.name} is no file of word vectors: {error}") from None
+        raise MetricFailed(f"{path.name} is not a file of word vectors: {error}") from None
     of_ours = header.metadata.get("prescore_word_vectors") == _FORMAT
     if not of_ours or set(header.tensors) != set(_TYPES):
         raise MetricFailed(f"expected word vectors of format {_FORMAT} in {path.name}")

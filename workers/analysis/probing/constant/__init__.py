@@ -1,1 +1,1 @@
-"""The one sentence that scores highest when it answers every image."""
+"""The search for the one sentence that scores highest as the caption of every image."""

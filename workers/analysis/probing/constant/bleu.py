@@ -1,6 +1,6 @@
-"""Of each n-gram, an image counts at most as many as one of its references holds; the lengths of
-the closest references depend on the sentence's length alone. So the corpus score of one sentence
-for all images follows from sums that are looked up.
+"""BLEU of one sentence as the caption of every image. For each n-gram, an image counts at most as
+many as one of its references holds; the lengths of the closest references depend only on the
+sentence's length. So the corpus score follows from sums that are looked up.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ class Bleu:
         self._closest: dict[int, int] = {}
 
     def bounds(self, places: Ints) -> Floats:
-        """The scores, but for a power function that is not the metric's own."""
+        """The scores (times SLACK), computed with another power function than the metric's own."""
         order = bleu.NAMES.index(self._name) + 1
         found = self._statistics(places)
         inverse = (found["reference_length"] + bleu.SMALL) / (found["length"] + bleu.TINY)
@@ -39,7 +39,7 @@ class Bleu:
         return [bleu.corpus(row)[self._name] for row in rows]
 
     def _statistics(self, places: Ints) -> dict[str, Floats]:
-        """What the metric sums up over all images, for each sentence."""
+        """For each sentence, the sums over all images that the metric needs."""
         images, lengths = self._references.images, self._sentences.word_counts[places]
         matches = np.empty((len(places), LONGEST))
         for place, found in enumerate(self._sentences.ngrams(places)):
@@ -56,7 +56,9 @@ class Bleu:
         """The sum over images of the reference length closest to this one."""
         if length not in self._closest:
             theirs = self._references.word_counts
-            away = 2 * np.abs(theirs - length) + (theirs > length)  # of two as near, the smaller
+            away = 2 * np.abs(theirs - length) + (
+                theirs > length
+            )  # if two are as near, the smaller
             nearest = np.minimum.reduceat(away, self._references.offsets[:-1])
             sides = np.where(nearest % 2, 1, -1)
             self._closest[length] = int((length + sides * (nearest // 2)).sum())

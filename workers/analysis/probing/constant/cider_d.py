@@ -1,4 +1,6 @@
-"""What a reference adds for an n-gram depends on the sentence through its length and its norm."""
+"""CIDEr-D of one sentence as the caption of every image. What a reference adds for an n-gram
+depends on the sentence's length and norm.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +18,14 @@ from workers.metrics.references import References
 
 @dataclass(frozen=True)
 class _Weighted:
-    """A level of n-grams: what each entry in the references adds, but for the sentence's part."""
+    """N-grams of one length: what each entry in the references adds, without the factors that
+    depend on the sentence.
+    """
 
     stairs: Stairs
     owners: NDArray[np.integer[Any]]
     values: Floats
-    idf: Floats  # the last is that of an n-gram that no reference holds
+    idf: Floats  # the last one is for an n-gram that no reference holds
 
     def heights(self, penalties: Floats) -> Floats:
         return self.stairs.build(self.values * penalties[self.owners])
@@ -34,7 +38,7 @@ class _Weighted:
 
 
 class CiderD:
-    batch = 1  # a score is the metric's own, image by image, and few are asked for
+    batch = 1  # the metric itself computes a score, image by image, and few are needed
 
     def __init__(self, sentences: Sentences, references: References) -> None:
         self._sentences, self._references = sentences, references
@@ -42,7 +46,9 @@ class CiderD:
         self._length, self._heights = -1, list[Floats]()
 
     def bounds(self, places: Ints) -> Floats:
-        """Sums in another order than the metric's. Quickest where equal lengths stand together."""
+        """The scores (times SLACK), summed in another order than the metric's. This is fastest if
+        sentences of equal length are next to each other.
+        """
         lengths = self._sentences.word_counts[places]
         bounds = np.zeros(len(places))
         for length in np.unique(lengths).tolist():

@@ -1,6 +1,6 @@
-"""Longest common subsequences are no sums, but sums bound them: a common subsequence has no more of
-a token than some reference has, and as F is concave, F of the mean precision and the mean recall is
-no less than the mean F.
+"""ROUGE-L of one sentence as the caption of every image. Longest common subsequences are not sums,
+but sums bound them: a common subsequence holds a token at most as often as some reference does; and
+since F is concave, F of the mean precision and the mean recall is at least the mean F.
 """
 
 import numpy as np
@@ -44,8 +44,8 @@ class RougeL:
 
 
 def _stairs(references: References) -> tuple[Stairs, Ints]:
-    """An entry for each image and token: as often as one reference holds it at most; and how short
-    the shortest reference is that does.
+    """An entry for each image and token: how often one of the image's references holds the token at
+    most, and the length of the shortest reference that holds it.
     """
     sizes = references.token_counts
     owners = np.repeat(np.arange(len(sizes)), sizes)

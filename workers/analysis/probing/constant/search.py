@@ -1,8 +1,8 @@
-"""The one sentence that scores highest when it answers every image: exactly, among hundreds of
-thousands.
+"""An exact search, among hundreds of thousands of sentences, for the one that scores highest as the
+caption of every image.
 
-Every sentence gets a bound on its score; then they are scored, the highest bound first, until the
-best score found is no less than the next bound. Of equally good ones the earliest wins.
+Every sentence gets a bound on its score. Then sentences are scored, the highest bound first, until
+the best score found is at least the next bound. If several are equally good, the earliest wins.
 """
 
 import hashlib
@@ -29,12 +29,14 @@ from workers.metrics.references import References
 from workers.progress import Progress, silent
 
 _FORMAT = "1"
-_BLOCK = 8192  # sentences bounded between two times that progress is told: a fifth of a second
-_KEPT = 4096  # sentences scored between two times that the state is kept
+_BLOCK = 8192  # sentences bounded between two reports of progress: a fifth of a second
+_KEPT = 4096  # sentences scored between two writes of the state
 
 
 class Objective(Protocol):
-    """A bound is never below the score, and cheap; a score is the metric's own, digit by digit."""
+    """A metric that is searched for. A bound is cheap and never below the score; a score equals the
+    metric's own, digit by digit.
+    """
 
     batch: int  # sentences to score at once
 
@@ -52,7 +54,9 @@ OBJECTIVES: Mapping[str, Callable[[Sentences, References], Objective]] = {
 
 @dataclass(frozen=True)
 class Best:
-    """`place` among the sentences given; `scored` of `different` ones had to be."""
+    """`place` is the place of the sentence among those given; `scored` of the `different` sentences
+    had to be scored.
+    """
 
     place: int
     text: str
@@ -63,7 +67,9 @@ class Best:
 
 @dataclass
 class _State:
-    """`bounds` are those of the first sentences; then, by their bounds, so many were `scored`."""
+    """`bounds` are those of the first sentences; when all have one, `scored` says how many have
+    been scored, in the order of their bounds.
+    """
 
     bounds: Floats
     scored: int = 0
@@ -79,9 +85,10 @@ def best(
     state: Path | None = None,
     progress: Progress = silent,
 ) -> Best:
-    """`sentences` are tokens joined by blanks, as the references' tokenizer makes them. In the file
-    `state` the search keeps how far it is: one that was killed goes on there, one for other
-    sentences, references or another objective begins anew.
+    """Find the sentence with the highest score. `sentences` are tokens joined by blanks, as the
+    references' tokenizer makes them. The search keeps its progress in the file `state`: a search
+    that was killed continues from there; a search for other sentences, other references or another
+    objective starts anew.
     """
     if not sentences:
         raise MetricFailed("expected at least one training sentence, found none")
@@ -140,7 +147,9 @@ class _Search:
         self._write()
 
     def _hopeful(self, places: Ints) -> Ints:
-        """Those whose bound leaves room for a better score, or for an equal one of an earlier."""
+        """The sentences whose bound allows a better score, or an equal score of an earlier
+        sentence.
+        """
         bounds, state = self._state.bounds[places], self._state
         earlier = self._places[places] < self._places[state.place]
         hopeful: Ints = places[(bounds > state.score) | ((bounds == state.score) & earlier)]

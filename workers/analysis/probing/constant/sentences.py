@@ -1,4 +1,4 @@
-"""Sentences as numbers, and sums over n-grams that are looked up instead of counted anew."""
+"""Sentences as numbers, and sums over n-grams that are looked up instead of counted again."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,13 @@ from workers.metrics.family import Floats
 from workers.metrics.ngrams import Ints, Numbers, Occurrences
 from workers.metrics.references import References
 
-SLACK = 1 + 1e-9  # of a bound: sums in another order differ by less
+SLACK = 1 + 1e-9  # factor of a bound: sums in another order differ by less
 
 
 class Sentences:
-    """Tokens joined by blanks, in the references' words and numbers after those for their own."""
+    """Sentences (tokens joined by blanks) as numbers: the references' words keep their numbers, and
+    other words get the numbers after those.
+    """
 
     def __init__(self, texts: Sequence[str], references: References) -> None:
         self.texts = texts
@@ -29,7 +31,7 @@ class Sentences:
         return self._encoded.tokens[first : first + self.token_counts[place]]
 
     def ngrams(self, places: Ints) -> list[Occurrences]:
-        """Of 1 to 4 words; the captions in them are numbered as in `places`."""
+        """The n-grams of 1 to 4 words; the captions in them are numbered as in `places`."""
         counts = self.word_counts[places]
         words = self._encoded.words[ngrams.spread(self._first_words[places], counts)]
         return list(ngrams.count(words, counts, self._number))
@@ -41,13 +43,14 @@ class Sentences:
 
 
 class Stairs:
-    """Entries that an n-gram has in the references, and how often each holds it. A sentence that
-    holds it c times earns min(c, count) times each entry's value: for every n-gram, a staircase.
+    """The entries that an n-gram has in the references, with the count of each. A sentence that
+    holds the n-gram c times earns min(c, count) times each entry's value: for every n-gram, a
+    staircase.
     """
 
     def __init__(self, numbers: Ints, counts: Ints, size: int) -> None:
         self._size = size
-        self._highest = np.zeros(size + 1, np.int64)  # the last is for what no reference holds
+        self._highest = np.zeros(size + 1, np.int64)  # the last one is for what no reference holds
         np.maximum.at(self._highest, numbers, counts)
         self._begins = ngrams.starts(self._highest + 1)
         self._entries = np.repeat(np.arange(len(counts)), counts)
@@ -66,12 +69,12 @@ class Stairs:
         return heights
 
     def climb(self, heights: Floats, found: Occurrences, sentences: int) -> Floats:
-        """What each sentence earns."""
+        """The sum that each sentence earns."""
         numbers = np.minimum(found.ngrams, self._size)
         steps = np.minimum(found.counts, self._highest[numbers])
         earned = heights[self._begins[numbers] + steps]
         totals: Floats = np.bincount(found.captions, earned, sentences).astype(np.float64)
-        return totals  # of nothing, bincount makes whole numbers
+        return totals  # bincount of nothing returns whole numbers
 
 
 def _as_they_are(_: int, keys: Ints) -> tuple[Ints, Ints]:

@@ -1,6 +1,6 @@
-"""Longest common subsequences of one sentence and all references at once, on long integers: a few
-operations for each token (Hyyrö 2004). Every reference has a bit for each of its tokens, and at
-least one more where a carry ends.
+"""Longest common subsequences of one sentence and all references at once, computed on long integers
+with a few operations for each token (Hyyrö 2004). Every reference has a bit for each of its tokens,
+and at least one more where a carry ends.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ class Subsequences:
         self._where = lru_cache(max(64, _REMEMBERED // self._bytes))(self._token)
 
     def lengths(self, tokens: Sequence[int]) -> Ints:
-        """For each reference. A bit that is no longer set stands for a row of the usual table that
-        is one higher than the row before it.
+        """The length of the longest common subsequence with each reference. A bit that is no longer
+        set stands for a row of the usual table that is one higher than the row before it.
         """
         rows = self._all
         for token in tokens:
@@ -43,7 +43,7 @@ class Subsequences:
         return lengths
 
     def _token(self, token: int) -> int:
-        """The bits of all places where references hold it; none of a token that none holds."""
+        """The bits of all places where references hold the token; 0 if none holds it."""
         if token >= len(self._bounds) - 1:
             return 0
         return self._integer(self._bits[self._bounds[token] : self._bounds[token + 1]])
