@@ -49,6 +49,8 @@ Errors carry no HTTP status, since workers raise them too.
 from collections.abc import Sequence
 from typing import ClassVar
 
+from service.contract import limits
+
 
 class PrescoreError(Exception):
     """`detail` says what was expected, what was found and what to do; `pointer` says where."""
@@ -114,13 +116,13 @@ class AssetRefused(RequestRefused):
 
 
 class InvalidRequest(RequestRefused):
-    """`problems` has every wrong place: (JSON pointer, what is wrong there)."""
+    """`problems` has the first wrong places: (JSON pointer, what is wrong there)."""
 
     code = "invalid_request"
 
     def __init__(self, detail: str, problems: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(detail, pointer=problems[0][0] if problems else None)
-        self.problems = tuple(problems)
+        self.problems = tuple(problems[: limits.PROBLEMS])
 
 
 class NotFound(RequestRefused):

@@ -1,45 +1,64 @@
-"""JSON bodies: type, size and text are checked before a route reads them."""
+"""JSON bodies: type, size, text and model are checked before a route reads them.
+
+Bodies are parsed and validated in threads, and only few large ones at a time, so that a large body
+neither delays other requests nor fills the memory of the process.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from email.message import Message
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from service.contract.errors import MalformedJson, UnsupportedMedia
+from service.contract import limits
+from service.contract.errors import MalformedJson, TooLarge, UnsupportedMedia
 from service.contract.formats import strict_json
 from service.http.uploads import chunks
 
-MAX_BYTES = 32 << 20
+_LARGE = 1 << 20  # bytes
+_AT_ONCE = asyncio.Semaphore(2)  # large bodies: each may take .3 GB until it is judged
 
 
 class JsonRoute(APIRoute):
-    """A route whose body, if it has one, must be strict JSON."""
+    """A route whose body, if it has one, must be strict JSON and a valid model."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         if self.body_field is None:
             return handle
+        field = self.body_field
+
+        def judge(data: bytes) -> Any:
+            value = _parse(data)
+            model, problems = field.validate(value, {}, loc=("body",))
+            if problems:
+                raise RequestValidationError(problems, body=value)
+            return model
 
         async def judged(request: Request) -> Response:
             _check_type(request.headers.get("content-type", ""))
-            data = b"".join([chunk async for chunk in chunks(request, MAX_BYTES)])
-            return await handle(
-                _ParsedRequest(request, data, await asyncio.to_thread(_parse, data))
-            )
+            data = b"".join([chunk async for chunk in chunks(request, limits.BODY_BYTES)])
+            async with _AT_ONCE if len(data) > _LARGE else nullcontext():
+                model = await asyncio.to_thread(judge, data)
+            return await handle(_JudgedRequest(request, model))
 
         return judged
 
 
-class _ParsedRequest(Request):
-    """Starlette's request with its body already read and parsed."""
+class _JudgedRequest(Request):
+    """Starlette's request with its body already read, parsed and validated.
 
-    def __init__(self, request: Request, data: bytes, value: Any) -> None:
+    FastAPI validates the model that it is given once more: pydantic takes an instance as it is.
+    """
+
+    def __init__(self, request: Request, model: Any) -> None:
         super().__init__(request.scope, request.receive)
-        self._body = data
-        self._json = value
+        self._body = b"{}"  # of which FastAPI asks only whether there is one
+        self._json = model
 
 
 def _check_type(header: str) -> None:
@@ -54,8 +73,11 @@ def _check_type(header: str) -> None:
 
 
 def _parse(data: bytes) -> Any:
+    values = sum(map(data.count, (b",", b"[", b"{")))
+    if values > limits.VALUES:
+        raise TooLarge(f"expected at most {limits.VALUES:,} values in a body, found {values:,}")
     try:
-        return strict_json.parse(data.decode("utf-8"))
+        return strict_json.parse(data.decode("utf-8"), most_keys=limits.KEYS)
     except UnicodeDecodeError as error:
         raise MalformedJson(f"expected UTF-8, found another byte at {error.start}") from None
     except strict_json.NotJson as error:

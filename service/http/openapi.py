@@ -9,10 +9,10 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from service.contract import limits
 from service.contract.api.answers import Problem
 from service.contract.api.runs import EndEvent, WorkEvent
 from service.contract.api.scores import ScoresEvent
-from service.contract.api.texts import MAX_LABELS
 from service.contract.errors import PrescoreError, Unavailable
 from service.http import problems
 
@@ -62,7 +62,7 @@ LABELS: Mapping[str, Any] = {  # a parameter for each label, which no type of Fa
         "type": "object",
         "propertyNames": {"pattern": r"^label\.[^\x00]*$"},
         "additionalProperties": {"type": "string", "pattern": r"^[^\x00]*$"},
-        "maxProperties": MAX_LABELS,
+        "maxProperties": limits.LABELS,
     },
     "example": {"label.branch": "main"},
 }

@@ -14,7 +14,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from service.contract import errors
+from service.contract import errors, limits
 from service.contract.api.answers import FieldProblem, Problem
 from service.contract.formats import strict_json
 
@@ -110,7 +110,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     places = [
         (_place(found, error.body), str(found["msg"]).removeprefix("Value error, "))
-        for found in error.errors()[:100]
+        for found in error.errors()[: limits.PROBLEMS]
     ]
     detail = "; ".join(f"{pointer or 'the body'}: {text}" for pointer, text in places[:3])
     invalid = errors.InvalidRequest

@@ -12,8 +12,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from service.contract import limits
 from service.contract.api.runs import RunOut
-from service.contract.api.texts import MAX_LABELS
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.formats import strict_json
 from service.runs.base import AnyKind
@@ -94,8 +94,8 @@ def wanted_labels(
                 f"expected {', '.join(known[:-1])} or {known[-1]}, found {name!r:.100}",
                 [(strict_json.pointer(["query", name]), "unknown, or with a NUL in it")],
             )
-    if len(found) > MAX_LABELS:
-        raise InvalidRequest(f"expected at most {MAX_LABELS} labels, found {len(found)}")
+    if len(found) > limits.LABELS:
+        raise InvalidRequest(f"expected at most {limits.LABELS} labels, found {len(found)}")
     return found
 
 

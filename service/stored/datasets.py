@@ -157,7 +157,7 @@ def store_captions(
     pairs = [(each.image, each.caption) for each in given]
     found = outputs.arrange(pairs, split.places, references, str(pinned), subset=subset)
     if found.problems:
-        problems = [(f"{field}{pointer}", detail) for pointer, detail in found.problems[:100]]
+        problems = [(f"{field}{pointer}", detail) for pointer, detail in found.problems]
         raise InvalidRequest(f"captions do not fit {pinned}: {problems[0][1]}", problems)
     return blobs.put(json.dumps(found.pairs).encode()), found.warnings
 

@@ -4,13 +4,12 @@ import hashlib
 import http.client
 import itertools
 import json
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+import meanwhile
 from builders import model, tensors
 from fleet import checkpoint, digest, until, upload
 from workers.inference import checkpoints
@@ -62,33 +61,25 @@ def _send(fleet, path, identity):
 @pytest.mark.parametrize(
     ("count", "megabytes"), [(4, 40), pytest.param(8, 500, marks=pytest.mark.slow)]
 )
-def test_large_uploads_side_by_side(fleet, client, evaluation, tmp_path, count, megabytes):
+def test_large_uploads_side_by_side(fleet, evaluation, tmp_path, count, megabytes):
     """T11: right hashes, API memory < 300 MB, status p99 < 100 ms meanwhile."""
     files = list(_large_files(tmp_path, count, megabytes))
     api = fleet.find("uvicorn")
-    over = threading.Event()
-    memory, seconds = [], []
+    memory = []
 
-    def watch():
-        while not over.is_set():
-            began = time.monotonic()
-            assert client.get(evaluation).status_code == 200
-            seconds.append(time.monotonic() - began)
-            memory.append(api.memory_info().rss)
-            over.wait(0.01)
+    def weigh():
+        memory.append(api.memory_info().rss)
 
-    with ThreadPoolExecutor(count + 1) as pool:
-        watching = pool.submit(watch)
-        try:
-            answers = list(pool.map(lambda file: _send(fleet, *file), files))
-        finally:
-            over.set()
-        watching.result()
+    with (
+        meanwhile.asked(fleet.url + evaluation, 0.01, weigh) as seconds,
+        ThreadPoolExecutor(count) as pool,
+    ):
+        answers = list(pool.map(lambda file: _send(fleet, *file), files))
     for (path, identity), (status, found) in zip(files, answers, strict=True):
         assert status == 201, found
         assert (found["digest"], found["bytes"]) == (identity, path.stat().st_size)
     assert max(memory) < 300_000_000
-    assert sorted(seconds)[int(0.99 * len(seconds))] < 0.1
+    assert meanwhile.p99(seconds) < 0.1
 
 
 def test_two_writers_of_the_same_checkpoint_both_succeed(fleet, client, tmp_path):

@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from service.contract import limits
 from service.contract.errors import RequestRefused
 from service.contract.formats import strict_json
 from service.contract.formats.bundles import (
-    MAX_CAPTION_CHARACTERS,
     MAX_LINE_BYTES,
-    MAX_NAME_CHARACTERS,
 )
 from workers.files import atomic
 
@@ -127,7 +126,7 @@ def _pair(number: int, references: tuple[str, ...], value: Mapping[str, Any]) ->
 
 def _is_name(value: Any) -> bool:
     """Whether a category's name can be the heading of a column."""
-    fits = isinstance(value, str) and 0 < len(value) <= MAX_NAME_CHARACTERS and value.isprintable()
+    fits = isinstance(value, str) and 0 < len(value) <= limits.IMAGE and value.isprintable()
     return fits and value not in (ALL, AVERAGE, WORST)
 
 
@@ -152,8 +151,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _caption(number: int, field: str, value: Any) -> str:
-    if not isinstance(value, str) or len(value) > MAX_CAPTION_CHARACTERS:
-        expected = f"a text of at most {MAX_CAPTION_CHARACTERS} characters"
+    if not isinstance(value, str) or len(value) > limits.CAPTION:
+        expected = f"a text of at most {limits.CAPTION} characters"
         _refuse(number, field, expected, {} if value is None else {field: value})
     return str(value)
 

@@ -5,9 +5,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
+from service.contract import limits
 from service.contract.api.answers import RunProblem
-from service.contract.api.requests import CaptionIn, Strict, Whole
+from service.contract.api.requests import CaptionIn
 from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
+from service.contract.api.strict import Caption, Many, Strict, Whole
 from service.contract.api.texts import (
     DatasetReference,
     FeatureName,
@@ -29,10 +31,10 @@ class CaptionerIn(Strict):
         max_length=40,
         description="An evaluation on the same split, whose captions are used.",
     )
-    captions: list[CaptionIn] | None = Field(
+    captions: Many[CaptionIn] | None = Field(
         default=None,
         min_length=1,
-        max_length=1_000_000,
+        max_length=limits.CAPTIONS,
         description="The captions themselves, one for each image.",
     )
     trained_on: DatasetReference | None = Field(
@@ -51,11 +53,11 @@ class CaptionerIn(Strict):
 class RatedIn(Strict):
     """A caption with people's ratings."""
 
-    image: str = Field(max_length=500, description="The name of the image.")
-    candidate: str = Field(max_length=10_000)
-    references: list[str] = Field(min_length=1, max_length=100)
-    ratings: list[Finite] = Field(
-        min_length=1, max_length=1000, description="One rating of each rater."
+    image: str = Field(max_length=limits.IMAGE, description="The name of the image.")
+    candidate: Caption
+    references: Many[Caption] = Field(min_length=1, max_length=limits.REFERENCES)
+    ratings: Many[Finite] = Field(
+        min_length=1, max_length=limits.RATINGS, description="One rating of each rater."
     )
 
 
@@ -63,15 +65,15 @@ class LearnedIn(Strict):
     """Train a metric on people's captions of a split, and on captioners' captions."""
 
     dataset: DatasetReference
-    captioners: list[CaptionerIn] = Field(
+    captioners: Many[CaptionerIn] = Field(
         min_length=3,
-        max_length=100,
+        max_length=limits.CAPTIONERS,
         description="At least three of them must have a caption of every image.",
     )
-    stopping: list[RatedIn] | None = Field(
+    stopping: Many[RatedIn] | None = Field(
         default=None,
         min_length=1,
-        max_length=1_000_000,
+        max_length=limits.CAPTIONS,
         description="One half of the rated images decides when the training stops, the other half "
         "tests the metric. null: parts of the split do both, by how well people and captioners "
         "are told apart.",
@@ -79,7 +81,9 @@ class LearnedIn(Strict):
     leave_out_rated: bool = Field(
         default=False, description="Leave rated photos out of the training; else they are refused."
     )
-    features: list[FeatureName] = Field(default=families.usual_features(), min_length=1)
+    features: Many[FeatureName] = Field(
+        default=families.usual_features(), min_length=1, max_length=limits.FEATURES
+    )
     learner: Literal["network", "logistic", "boosting"] = Field(
         default="network",
         description="The paper's network, a network without hidden layer, or boosted trees.",

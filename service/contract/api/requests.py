@@ -1,11 +1,8 @@
-"""KeptAnswers of the HTTP interface's requests."""
+"""Bodies of the HTTP interface's requests."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationInfo,
@@ -13,8 +10,9 @@ from pydantic import (
     model_validator,
 )
 
+from service.contract import limits
+from service.contract.api.strict import Caption, Many, Pair, Strict, Whole, Word, unless
 from service.contract.api.texts import (
-    MAX_LABELS,
     AnyTokenizerName,
     Baseline,
     DatasetReference,
@@ -30,36 +28,13 @@ from service.contract.api.texts import (
 from service.contract.metrics import families, tokenizers
 
 
-def _whole(value: Any) -> Any:
-    """3.0 as 3: JavaScript and JSON do not tell the two apart."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Whole = Annotated[int, BeforeValidator(_whole)]
-
-
-# JSON has no tuples, and a strict model refuses a list where a tuple is expected.
-Pair = Annotated[tuple[str, str], Field(strict=False)]
-
-
-def _unless(usual: Any) -> Callable[[Any], bool]:
-    """Leaves an option with its default out of what is kept. For options that were added later: the
-    hashes of requests and the keys of works from before stay the same.
-    """
-    return lambda value: bool(value == usual)
-
-
-class Strict(BaseModel):
-    """Base of all requests: unknown fields are refused, and a text is never read as a number."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
 class CaptionIn(Strict):
     """A captioner's caption of one image."""
 
-    image: str = Field(max_length=500, description="An image of the split, by its name or its id.")
-    caption: str = Field(max_length=10_000)
+    image: str = Field(
+        max_length=limits.IMAGE, description="An image of the split, by its name or its id."
+    )
+    caption: Caption
 
 
 class Decoding(Strict):
@@ -82,7 +57,7 @@ class Decoding(Strict):
         default=0.0,
         ge=0,
         le=5,
-        exclude_if=_unless(0.0),
+        exclude_if=unless(0.0),
         description="Captions are ranked by their log-probability divided by their length (END "
         "included) to this power. 0: by probability; 1: by the mean over their words.",
     )
@@ -95,12 +70,12 @@ class TokensIn(Strict):
         default=1,
         ge=1,
         le=20,
-        exclude_if=_unless(1),
+        exclude_if=unless(1),
         description="How many of the most probable words are kept.",
     )
     entropy: bool = Field(
         default=False,
-        exclude_if=_unless(usual=False),
+        exclude_if=unless(usual=False),
         description="Whether the entropy of the model's next word is kept.",
     )
 
@@ -128,11 +103,13 @@ ProbeName = Literal["human", "frequent", "rare", "swap", "random", "single"]
 class ProbeOptions(Strict):
     """Options of single probes; null: as in the paper."""
 
-    frequent: list[str] | Whole | None = Field(
+    frequent: Annotated[Many[Word], Field(max_length=limits.WORDS)] | Whole | None = Field(
         default=None, description="Words, or how many of the most frequent words to replace."
     )
-    swaps: list[Pair] | None = Field(
-        default=None, description="Pairs of a word and its replacement."
+    swaps: Many[Pair] | None = Field(
+        default=None,
+        max_length=limits.WORDS,
+        description="Pairs of a word and its replacement.",
     )
     objective: SearchedName = Field(
         default="bleu_4", description="The metric that the single sentence should score highest in."
@@ -143,10 +120,14 @@ class ProbesIn(Strict):
     """Probe metrics with the references of a split."""
 
     dataset: DatasetReference
-    probes: list[ProbeName] = Field(
-        default=["human", "frequent", "rare", "swap", "random", "single"], min_length=1
+    probes: Many[ProbeName] = Field(
+        default=["human", "frequent", "rare", "swap", "random", "single"],
+        min_length=1,
+        max_length=limits.METRICS,
     )
-    metrics: list[PostgenName] = Field(default=families.usual(), min_length=1)
+    metrics: Many[PostgenName] = Field(
+        default=families.usual(), min_length=1, max_length=limits.METRICS
+    )
     tokenizer: AnyTokenizerName = Field(
         default=tokenizers.USUAL,
         description="`ptb`: for English; `regex`: words and punctuation in lower case; "
@@ -157,10 +138,10 @@ class ProbesIn(Strict):
         max_length=40,
         description="An evaluation whose captions are compared with people's.",
     )
-    captions: list[CaptionIn] | None = Field(
+    captions: Many[CaptionIn] | None = Field(
         default=None,
         min_length=1,
-        max_length=1_000_000,
+        max_length=limits.CAPTIONS,
         description="Captions to compare with people's, one for each image.",
     )
     options: ProbeOptions = ProbeOptions()
@@ -178,9 +159,10 @@ class ComparisonIn(Strict):
 
     a: str = Field(max_length=40, description="An evaluation; the difference is a - b.")
     b: str = Field(max_length=40, description="An evaluation of the same images.")
-    metrics: list[PostgenName | PregenName] | None = Field(
+    metrics: Many[PostgenName | PregenName] | None = Field(
         default=None,
         min_length=1,
+        max_length=limits.METRICS,
         description="Post-gen metrics, and pre-gen metrics that begin with `sum`, `mean` or "
         "`geomean`. By default all that both evaluations have.",
     )
@@ -207,21 +189,23 @@ class EvaluationIn(Strict):
     )
 
     checkpoint: Digest | None = None
-    captions: list[CaptionIn] | None = Field(
+    captions: Many[CaptionIn] | None = Field(
         default=None,
         min_length=1,
-        max_length=1_000_000,
+        max_length=limits.CAPTIONS,
         description="One for each image of the split, in any order.",
     )
     dataset: DatasetReference
-    pregen: Literal["all"] | list[PregenName] | None = Field(
+    pregen: (
+        Literal["all"] | Annotated[Many[PregenName], Field(max_length=limits.METRICS)] | None
+    ) = Field(
         default=None,
         description="Pre-gen metrics, which need a checkpoint. By default all, or none with "
         "captions.",
     )
     precision: Literal["fp32", "bf16"] = Field(
         default="fp32",
-        exclude_if=_unless("fp32"),
+        exclude_if=unless("fp32"),
         description="Precision of the logits from which pre-gen scores are computed; it needs a "
         "checkpoint. `bf16` may be faster on hardware that supports it. Rank 0 is the same as in "
         "fp32; probabilities differ slightly, so that signatures contain the precision and scores "
@@ -229,14 +213,15 @@ class EvaluationIn(Strict):
     )
     tokens: TokensIn | None = Field(
         default=None,
-        exclude_if=_unless(None),
+        exclude_if=unless(None),
         description="What `/v1/evaluations/{id}/tokens/{image}` shows of each reference token in "
         "addition; it needs a checkpoint. It is computed by a work of its own, `tokens`, on which "
         "no score depends.",
         examples=[{"top": 5, "entropy": True}],
     )
-    postgen: list[ScoreName] = Field(
+    postgen: Many[ScoreName] = Field(
         default=families.usual(),
+        max_length=limits.METRICS,
         description="Post-gen metrics; `bleu` stands for all four, and `nneval@` with the first "
         "digits of a model's SHA-256 for the metric of that model.",
     )
@@ -254,9 +239,9 @@ class EvaluationIn(Strict):
         "the images with a caption. A score's signature says which.",
     )
     bertscore: BertScore = BertScore()
-    gates: list[GateText] = Field(
+    gates: Many[GateText] = Field(
         default=[],
-        max_length=50,
+        max_length=limits.GATES,
         description="Conditions on scores for the verdict `passed`; metrics named here are "
         "computed too. `METRIC >= EXPRESSION` (or <=, >, <), linear in `baseline`; or "
         "`no_significant_drop(METRIC, ...)`: no metric of captions is worse than the baseline's, "
@@ -268,14 +253,15 @@ class EvaluationIn(Strict):
         default="done",
         description="`verdict`: the evaluation may end as soon as every gate is decided.",
     )
-    trust: list[PostgenName] = Field(
+    trust: Many[PostgenName] = Field(
         default=[],
+        max_length=limits.METRICS,
         description="Metrics that gates may use although one sentence for all images scores higher "
         "than people on this split (`health`). The gate of any other such metric is `undecided`.",
     )
     labels: Labels = Field(
         default={},
-        max_length=MAX_LABELS,
+        max_length=limits.LABELS,
         description="Any pairs of texts; lists can be filtered by them.",
         examples=[{"branch": "main"}],
     )

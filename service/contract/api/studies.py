@@ -3,8 +3,8 @@
 from pydantic import BaseModel, Field
 
 from service.contract.api.answers import RunProblem
-from service.contract.api.requests import Strict, Whole
 from service.contract.api.runs import DatasetPinned, ProgressOut, RunOut, WarningOut, WorkOut
+from service.contract.api.strict import Strict, Whole
 from service.contract.api.texts import DatasetReference, EvaluationId, StudyId, Timestamp
 from service.contract.plan.studies import Idf
 from service.contract.plan.works import RunStatus

@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
+from service.contract import limits
 from service.contract.gates import gates
 from service.contract.metrics import catalogue, families, tokenizers
 
@@ -69,7 +70,6 @@ DatasetReference = Annotated[
         "flickr8k@v1/test",
     ),
 ]
-MAX_LABELS = 50
 _no_nul = _like(_NO_NUL, "a text without NUL")
 Label = Annotated[str, StringConstraints(max_length=500), _no_nul]
 LabelName = Annotated[str, StringConstraints(min_length=1, max_length=100), _no_nul]
@@ -80,7 +80,7 @@ Labels = Annotated[
             "type": "object",
             "propertyNames": {"minLength": 1, "maxLength": 100, "pattern": _NO_NUL},
             "additionalProperties": {"type": "string", "maxLength": 500, "pattern": _NO_NUL},
-            "maxProperties": MAX_LABELS,
+            "maxProperties": limits.LABELS,
         }
     ),
 ]

@@ -5,6 +5,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 from service.contract.errors import RequestRefused
@@ -21,12 +22,14 @@ class NotJson(ValueError):
         self.where = where
 
 
-def parse(text: str) -> Any:
-    """Parse JSON; NotJson on duplicate keys, NaN, infinity, lone surrogates, too deep nesting."""
+def parse(text: str, most_keys: float = math.inf) -> Any:
+    """Parse JSON; NotJson on duplicate keys, NaN, infinity, lone surrogates, too deep nesting, and
+    objects with more than `most_keys` keys.
+    """
     try:
         value = json.loads(
             text,
-            object_pairs_hook=_unique,
+            object_pairs_hook=partial(_unique, most_keys=most_keys),
             parse_constant=_refuse_constant,
             parse_int=_integer,
             parse_float=_real,
@@ -37,7 +40,7 @@ def parse(text: str) -> Any:
         raise NotJson(f"expected JSON, found {error.msg} at character {error.pos}") from None
     except RecursionError:
         raise NotJson("expected JSON, found nesting too deep") from None
-    if _ESCAPED_SURROGATE.search(text):
+    if _ESCAPED_SURROGATE.search(text) and not _is_text(value):
         _refuse_surrogates(value)
     return value
 
@@ -65,7 +68,9 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]], most_keys: float) -> dict[str, Any]:
+    if len(pairs) > most_keys:
+        raise NotJson(f"expected at most {most_keys} keys in an object, found {len(pairs)}")
     result = dict(pairs)
     if len(result) < len(pairs):
         key, times = Counter(key for key, _ in pairs).most_common(1)[0]
@@ -87,6 +92,15 @@ def _real(digits: str) -> float:
     if math.isinf(number):
         raise NotJson(f"expected a number that 64 bits can hold, found {digits:.40}")
     return number
+
+
+def _is_text(value: Any) -> bool:
+    """Whether all text can be written as UTF-8; False also where nesting is too deep to tell."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True
 
 
 def _refuse_surrogates(value: Any) -> None:

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fleet import bundle
-from service.contract.api.requests import Strict
 from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
+from service.contract.api.strict import Strict
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import Blob, Work
 from service.http import app

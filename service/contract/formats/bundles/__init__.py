@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from pydantic import ValidationError
 
+from service.contract import limits
 from service.contract.errors import InvalidBundle, InvalidCheckpoint
 from service.contract.formats import safetensors_header, strict_json
 from service.contract.formats.bundles import plain_tar
@@ -25,8 +26,6 @@ CAPTIONS = "captions.jsonl"
 FEATURES = "features.safetensors"
 MAX_LINE_BYTES = 1_000_000
 _CHUNK = 1 << 18
-MAX_CAPTION_CHARACTERS = 10_000
-MAX_NAME_CHARACTERS = 500
 MAX_IMAGES = 2_000_000
 MAX_ENCODER_CHARACTERS = 10_000
 MAX_FEATURES_HEADER_BYTES = 64_000_000  # a million image names
@@ -210,8 +209,8 @@ def _item(number: int, line: bytes) -> Item:
     if not isinstance(references, list) or not references:
         raise _wrong(number, "references", "a list of at least one caption", references)
     for index, caption in enumerate(references):
-        if not isinstance(caption, str) or len(caption) > MAX_CAPTION_CHARACTERS:
-            expected = f"a text of at most {MAX_CAPTION_CHARACTERS} characters"
+        if not isinstance(caption, str) or len(caption) > limits.CAPTION:
+            expected = f"a text of at most {limits.CAPTION} characters"
             raise _wrong(number, f"references/{index}", expected, caption)
     return Item(
         image=_name(number, "image", value.get("image")),
@@ -222,8 +221,8 @@ def _item(number: int, line: bytes) -> Item:
 
 
 def _name(number: int, field: str, value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME_CHARACTERS:
-        expected = f"a text of 1 to {MAX_NAME_CHARACTERS} characters"
+    if not isinstance(value, str) or not 0 < len(value) <= limits.IMAGE:
+        expected = f"a text of 1 to {limits.IMAGE} characters"
         raise _wrong(number, field, expected, value)
     if not value.isprintable():
         raise _wrong(number, field, "a name of printable characters", value)

@@ -7,7 +7,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from service.contract import api
-from service.contract.api.requests import Decoding, EvaluationIn, Strict
+from service.contract.api.requests import Decoding, EvaluationIn
+from service.contract.api.strict import Strict
 from service.contract.results import EvaluationKept
 from workers.inference import decoding, scoring
 
