@@ -86,6 +86,7 @@ def test_the_actions_example_gives_what_is_required_and_no_more():
     assert required <= set(used) <= set(ACTION["inputs"])
 
 
+@pytest.mark.long
 def test_the_action_submits_every_line_as_one_gate(service, job, tmp_path):
     (tmp_path / "summary").touch()
     (tmp_path / "note=two files").touch()
@@ -135,6 +136,7 @@ def test_the_action_installs_a_client_of_its_own(tmp_path):
     assert Path(program).is_relative_to(tmp_path)
 
 
+@pytest.mark.long
 def test_the_gitlab_job_gates_and_leaves_what_it_says(service, job, tmp_path):
     (gate,) = (one for name, one in GITLAB.items() if name == ".prescore-gate")
     *_, command = gate["script"]

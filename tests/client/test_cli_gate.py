@@ -90,6 +90,7 @@ def _requests(service):
 # How it ends
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("end", "code"),
     [
@@ -342,6 +343,7 @@ def test_a_job_that_runs_twice_shares_one_run(service, gate, monkeypatch):
     assert len(service.evaluations) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "end", [_decided("undecided"), _decided("not_comparable"), {"status": "canceled"}]
 )

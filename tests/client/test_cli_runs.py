@@ -468,6 +468,7 @@ def test_on_a_terminal_an_upload_shows_a_bar(service, shapes, tmp_path):
     assert "5.0/5.0 MB" in screen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("force", [{}, {"FORCE_COLOR": "1"}], ids=["plain", "FORCE_COLOR"])
 def test_ctrl_c_ends_the_watching_and_not_the_run(service, force):
     _start(service)

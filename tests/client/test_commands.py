@@ -17,6 +17,7 @@ def _with(monkeypatch, *entries):
     return CliRunner().invoke(commands.build(), ["--help"]), CliRunner()
 
 
+@pytest.mark.long
 def test_commands_of_other_distributions_join_by_entry_point():
     script = Path(sys.executable).with_name("prescore")
     result = subprocess.run([script, "--help"], capture_output=True, text=True, check=True)

@@ -177,6 +177,7 @@ def test_pauses_grow_and_differ_from_client_to_client(monkeypatch):
     assert len(set(firsts)) > 10
 
 
+@pytest.mark.long
 def test_retry_after_is_waited_for(service, client):
     service.fault("GET", "/v1/datasets", status=503, headers={"Retry-After": "1"})
     begun = time.monotonic()

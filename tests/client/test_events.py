@@ -66,6 +66,7 @@ def test_events_come_as_they_happen(service, client):
     events.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [{"status": 503}, {"status": 429}, {"lose": "request"}], ids=str)
 def test_a_service_that_is_away_for_a_moment_is_asked_again(service, client, run, how):
     """It said once how long to wait before each attempt, and that holds for all that follow."""
@@ -109,6 +110,7 @@ def test_patience_with_silence_ends(service, quick, run):
         list(client.events(run))
 
 
+@pytest.mark.long
 def test_a_connection_that_is_cut_again_and_again_with_news_does_not_end_patience(
     service, quick, run
 ):

@@ -62,6 +62,7 @@ def test_news_comes_while_the_service_holds_its_answer(service, client):
     assert polls[1]["Prefer"] == "wait=19"
 
 
+@pytest.mark.long
 def test_nothing_new_is_no_change(service, client, monkeypatch):
     monkeypatch.setattr(polling, "HOLD_SECONDS", 1)
     id_ = service.start()
@@ -76,6 +77,7 @@ def test_nothing_new_is_no_change(service, client, monkeypatch):
     assert [change.status for change in changes] == ["running", "succeeded"]
 
 
+@pytest.mark.long
 def test_a_change_that_changes_nothing_for_us_is_no_change(service, client):
     id_ = service.start()
     changes = []
@@ -91,6 +93,7 @@ def test_a_change_that_changes_nothing_for_us_is_no_change(service, client):
     assert [change.status for change in changes] == ["running", "succeeded"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("timeout", [0, 0.3, 1.2])
 def test_after_the_timeout_the_run_goes_on_without_us(service, client, timeout):
     id_ = service.start(scores={"bleu_1": score(0.5)})
@@ -102,6 +105,7 @@ def test_after_the_timeout_the_run_goes_on_without_us(service, client, timeout):
     assert service.evaluations[id_]["status"] == "running"
 
 
+@pytest.mark.long
 def test_a_service_that_does_not_hold_its_answers_is_not_hammered(service, client):
     service.holds = False
     id_ = service.start()
@@ -110,6 +114,7 @@ def test_a_service_that_does_not_hold_its_answers_is_not_hammered(service, clien
     assert len(service.requests) <= 4
 
 
+@pytest.mark.long
 def test_a_service_whose_answers_differ_each_time_is_not_hammered(service, client):
     id_ = service.start()
     with pytest.raises(prescore.TimedOut):
@@ -117,6 +122,7 @@ def test_a_service_whose_answers_differ_each_time_is_not_hammered(service, clien
     assert len(service.requests) <= 13
 
 
+@pytest.mark.long
 def test_retry_after_says_how_soon_to_ask_again(service, client):
     service.answer_headers = {"Retry-After": "1"}
     id_ = service.start()

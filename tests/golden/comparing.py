@@ -15,7 +15,7 @@ PRECISION = 1e-6  # relative, of scores on a machine of another kind
 _RUN = re.compile(r"\b(?:ev|cp|pb|ln|st)_[A-Za-z0-9_-]{24}(?![A-Za-z0-9_-])")
 _TAG = re.compile(r'(?<=\.)[0-9]+(?="$)')
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
-_HEX = re.compile(r"[0-9a-f]{12,}")
+_HEX = re.compile(r"(?<![0-9.])[0-9a-f]{12,}")  # and no fraction of a number
 _NUMBER = re.compile(r"-?[0-9]+\.[0-9]+(?:e-?[0-9]+)?")
 _TERMINAL = ("done", "failed", "canceled", "unavailable")
 _OF_THE_MOMENT = ("seconds", "progress")  # what a quick work never told, a slow one did

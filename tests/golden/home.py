@@ -5,6 +5,7 @@ import functools
 import hashlib
 import json
 import lzma
+import os
 import platform
 from collections import defaultdict
 from pathlib import Path
@@ -39,9 +40,19 @@ def kind_of_machine() -> dict[str, str]:
     return {
         "machine": platform.machine(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
+        "model": _model_of_cpu(),  # of two with the same capability, libraries choose other kernels
+        **{name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")},
         "torch": torch.__version__,
         "numpy": np.__version__,
     }
+
+
+def _model_of_cpu() -> str:
+    """As Linux names it; empty elsewhere."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model"))
+    return " ".join(sorted(set(named)))
 
 
 def restore(home: Path, url: str | None = None) -> None:

@@ -90,11 +90,13 @@ def _content(post):
     return home.blobs()[post["digest"]] if "digest" in post else home.unpack(post["content"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_restored_home_answers_as_it_did(answers, name):
     assert _agree(name, answers[name], ANSWERS[name]["answer"]) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COMPLETE)
 def test_what_was_computed_is_not_computed_again_and_scores_the_same(answers_again, name):
     found, end = answers_again[name]["body"], _end(name)

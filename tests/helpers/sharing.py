@@ -1,9 +1,10 @@
-"""Who runs what with `-n 2`.
+"""Who runs what with `-n 3`.
 
-Trials with fleets are run one after the other by one process, which begins with them: two fleets at
-once are late on two cores. What asks Java for METEOR is run by another one, since its table takes
-ten seconds of a core to read. Other files are run by whoever is free; what a file shares is made
-once. (xdist's own groups, `--dist loadgroup`, do nothing under pytest 9.2: its issue 1386.)
+Trials with fleets are run one after the other by one process, which begins with them and waits more
+than it computes: two fleets at once are late on two cores. What asks Java for METEOR is run by
+another one, since its table takes ten seconds of a core to read. Other files are run by whoever is
+free; what a file shares is made once. (xdist's own groups, `--dist loadgroup`, do nothing under
+pytest 9.2: its issue 1386.)
 """
 
 from typing import Any

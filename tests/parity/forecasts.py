@@ -102,7 +102,10 @@ def leave_out_runs(evaluations: Sequence[Evaluation], metric: str) -> Outcome:
 def card_row(evaluations: Sequence[Evaluation], metric: str) -> tuple[str, ...]:
     card = forecast(evaluations, [metric], pregen(evaluations[0]))[metric]["card"]
     errors = (f"{card[name]:.4f}" for name in ("error", "error_without"))
-    ranks = (f"{card[name]:+.2f}" for name in ("rank_agreement", "rank_agreement_within"))
+    # A rank correlation of few may lie halfway between two numbers of two digits: its last bit,
+    # which another CPU sums otherwise, must not decide.
+    agreements = (round(card[name], 9) for name in ("rank_agreement", "rank_agreement_within"))
+    ranks = (f"{agreement:+.2f}" for agreement in agreements)
     return (*errors, *ranks)
 
 

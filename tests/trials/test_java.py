@@ -19,6 +19,7 @@ REQUEST = {
     "postgen": ["meteor", "bleu", "cider_d"],
     "tokenizer": "none",  # Java is for METEOR alone
 }
+_OF_PYTHON = 4  # threads, at most, before Java is started; Java has a dozen
 
 
 @pytest.fixture
@@ -39,7 +40,9 @@ def _javas(fleet):
 
 @contextlib.contextmanager
 def _struck(fleet, number):
-    """Every Java that the service starts gets this signal, as soon as it is there."""
+    """Every Java that the service starts gets this signal, as soon as it is there: when the process
+    has Java's threads, it has asked the kernel to end it with its parent.
+    """
     for warm in _javas(fleet):
         with contextlib.suppress(psutil.NoSuchProcess):
             warm.kill()
@@ -49,8 +52,8 @@ def _struck(fleet, number):
     def strike():
         while not over.wait(0.02):
             for process in _javas(fleet):
-                if process.pid not in pids:
-                    with contextlib.suppress(ProcessLookupError):
+                with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+                    if process.pid not in pids and process.num_threads() > _OF_PYTHON:
                         os.kill(process.pid, number)
                         pids.add(process.pid)
 

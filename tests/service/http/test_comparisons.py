@@ -87,6 +87,7 @@ def expected():
         ]
 
 
+@pytest.mark.long
 def test_two_evaluations_are_compared_image_by_image(service, two, expected):
     with service.client() as client:
         answer = _compare(client, *two, metrics=["bleu", "cider_d"])
@@ -177,6 +178,7 @@ def test_checkpoints_are_compared_by_what_they_think_of_peoples_captions(service
     assert "max_max_prob_none cannot be compared" in answer.json()["detail"]
 
 
+@pytest.mark.long
 def test_what_was_not_scored_alike_is_refused_and_the_field_named(service, two):
     part = slice(5, 20)
     with service.client() as client:

@@ -62,6 +62,7 @@ def _count(service, status):
         return len(connection.execute(query).all())
 
 
+@pytest.mark.long
 def test_estimates_end_as_the_scores(service):
     found = _evaluated(service, 0, decoding=QUICK)
     assert found["status"] == "succeeded"
@@ -77,6 +78,7 @@ def test_estimates_end_as_the_scores(service):
     assert low < looks[0]["cider_d"]["value"] < high
 
 
+@pytest.mark.long
 def test_captions_are_the_same_in_whatever_order_they_are_decoded(service):
     ordered, plain = (
         _captions(service, _evaluated(service, 0, decoding=QUICK, pregen=given))

@@ -21,6 +21,7 @@ def story(service, tmp_path_factory):
         yield Story(client, make(tmp_path_factory.mktemp("files")))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_service_answers_as_the_example_says(service, story, name):
     if name in (UNDER_WAY, CANCELED):

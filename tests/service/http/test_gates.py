@@ -77,6 +77,7 @@ def test_the_baseline_is_the_latest_of_its_label_when_it_was_submitted(service):
     )
 
 
+@pytest.mark.long
 def test_scores_of_another_tokenizer_are_not_comparable_and_the_field_is_named(service):
     past = _evaluated(service, GOOD, "cider_d > 0", tokenizer="ptb")
     found = _evaluated(service, GOOD, "cider_d >= baseline", "cider_d > 0", baseline=past["id"])
@@ -149,6 +150,7 @@ def test_a_metric_that_prefers_one_sentence_to_people_does_not_gate(service):
     assert _evaluated(service, captions, "bleu_1 > 0", trust=["bleu"], **odd)["verdict"] == "passed"
 
 
+@pytest.mark.long
 def test_a_significant_drop_fails_and_chance_does_not(service):
     gate = "no_significant_drop(bleu_4, cider_d)"
     past = _evaluated(service, GOOD, "cider_d > 0", labels={"branch": "drop"})
@@ -172,6 +174,7 @@ def test_a_significant_drop_fails_and_chance_does_not(service):
     assert other["status"] == "succeeded"
 
 
+@pytest.mark.long
 def test_what_is_best_by_one_metric_need_not_be_by_another(service):
     """People's words backwards are all of the unigrams, and few of the 4-grams."""
     backwards = [{**one, "caption": " ".join(one["caption"].split()[::-1])} for one in GOOD]

@@ -1,4 +1,4 @@
-"""Metrics by word vectors and by a language model: before these are there, after, and with others
+"""Metrics by word vectors and by a language model: where there are none, with them, and with others
 in their place. Oracles: gensim, and the engine asked directly.
 
 In process: what is there is asked of the folders at home when a work is planned, and by the toolbox
@@ -6,6 +6,7 @@ when it begins; the toolbox is a worker's own.
 """
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -34,7 +35,30 @@ _, PEOPLE = captions_with_references(WORDS, IMAGES, 0)
 
 
 @pytest.fixture(scope="module")
-def service(serve_here, tmp_path_factory):
+def bare(serve_here, tmp_path_factory):
+    """A service that has neither."""
+    with _with_datasets(serve_here, tmp_path_factory) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def equipped(serve_here, tmp_path_factory):
+    with _with_datasets(serve_here, tmp_path_factory) as service:
+        encoders.make(service.home / "a model", seed=1)
+        yield service
+
+
+@pytest.fixture
+def service(equipped, tmp_path):
+    """A service that has both: these vectors, and the second layer of `a model`."""
+    places = Places(equipped.home)
+    assets.add("word-vectors", _vectors(tmp_path / "vectors.txt")[1], places)
+    assets.add("encoder", equipped.home / "a model", places, layer=2)
+    return equipped
+
+
+@contextmanager
+def _with_datasets(serve_here, tmp_path_factory):
     with serve_here(tmp_path_factory.mktemp("a home")) as service:
         people = {f"{index}.jpg": image for index, image in enumerate(PEOPLE)}
         with service.client() as client:
@@ -85,8 +109,8 @@ def _gensim(keyed, captions, *, unit):
     ]
 
 
-def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(service):
-    with service.client() as client:
+def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(bare):
+    with bare.client() as client:
         found, works = _evaluate(client, tokenizer="none")
         metrics = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
     assert found["status"] == "succeeded"
@@ -100,8 +124,8 @@ def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(se
     assert metrics["words_used"]["status"] == "available"
 
 
-def test_without_its_files_spice_is_unavailable_and_the_evaluation_succeeds(service):
-    with service.client() as client:
+def test_without_its_files_spice_is_unavailable_and_the_evaluation_succeeds(bare):
+    with bare.client() as client:
         found, works = _evaluate(client, tokenizer="none", postgen=["spider", "cider_d"])
         metrics = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
     assert found["status"] == "succeeded"
@@ -139,12 +163,9 @@ def _holds_all(content, rows, scores):
         assert found == scores[name]["value"]
 
 
+@pytest.mark.long
 def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(service, tmp_path):
-    keyed, path = _vectors(tmp_path / "vectors.txt")
-    places = Places(service.home)
-    assets.add("word-vectors", path, places)
-    folder = encoders.make(service.home / "a model", seed=1)
-    assets.add("encoder", folder, places, layer=2)
+    keyed, _ = _vectors(tmp_path / "the same vectors.txt")
     with service.client() as client:
         found, works = _evaluate(client, tokenizer="none")
         assert {work["status"] for work in works.values()} == {"done"}
@@ -164,7 +185,7 @@ def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(ser
     assert distance["higher_is_better"] is False
     assert "length:stored" in distance["signature"]
     assert "length:unit" in found["scores"]["wmd_unit"]["signature"]
-    reader = encoder.read(folder, 2)
+    reader = encoder.read(service.home / "a model", 2)
     embedded = bertscore.prepare(PEOPLE, reader)
     direct = bertscore.measure(captions, range(IMAGES), embedded, reader)
     got = [row["scores"]["bertscore"] for row in rows]
@@ -174,6 +195,7 @@ def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(ser
     assert again["scores"]["bertscore"]["value"] != found["scores"]["bertscore"]["value"]
 
 
+@pytest.mark.long
 def test_other_vectors_or_another_layer_are_another_score(service, tmp_path):
     places = Places(service.home)
     with service.client() as client:
@@ -205,6 +227,7 @@ def test_weights_and_baseline_are_as_asked_and_signed(service):
     assert "/bertscore/baseline" in {error["pointer"] for error in refused.json()["errors"]}
 
 
+@pytest.mark.long
 def test_a_checkpoints_own_captions_are_scored_by_them(service):
     """None of its words has a vector."""
     with service.client() as client:

@@ -76,11 +76,13 @@ NUL = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("path", "status"), NUL)
 def test_what_postgresql_cannot_even_compare_never_reaches_it(engine, tmp_path, path, status):
     assert _get(engine, tmp_path, path).status_code == status
 
 
+@pytest.mark.long
 def test_a_store_that_is_away_is_503_and_a_time_to_come_back(tmp_path, monkeypatch):
     for name, value in outside.CREDENTIALS.items():
         monkeypatch.setenv(name, value)

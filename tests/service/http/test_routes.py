@@ -118,6 +118,7 @@ def test_waiting_holds_for_the_pregen_scores(client):
     assert scores["perplexity"]["higher_is_better"] is False
 
 
+@pytest.mark.long
 def test_an_unchanged_evaluation_is_304_and_a_changed_one_has_a_new_tag(service, client):
     """T05: the works begin when somebody waits for them; who waits is told of the first change."""
     with ThreadPoolExecutor(1) as pool:
@@ -204,6 +205,7 @@ def _all_after(service, identity, last):
         return list(_events(client, identity, **{"Last-Event-ID": last}))
 
 
+@pytest.mark.long
 def test_one_key_one_evaluation_however_often_it_is_sent(service, client):
     """T07: 100 parallel identical requests."""
     request, key = _request(_fresh(client)), {"Idempotency-Key": '"a key"'}
@@ -220,6 +222,7 @@ def test_one_key_one_evaluation_however_often_it_is_sent(service, client):
     assert other.status_code == 422
 
 
+@pytest.mark.long
 def test_different_requests_for_the_same_work_compute_it_once(service, client):
     """T08."""
     identity = _fresh(client)

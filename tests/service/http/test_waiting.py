@@ -25,6 +25,7 @@ def _post(client, request, seconds):
     return client.post("/v1/evaluations", json=request, headers={"Prefer": f"wait={seconds}"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [1, 2])
 def test_what_takes_longer_is_answered_when_the_wait_is_over_and_goes_on(service, client, seconds):
     """T04: 202 at N ± 0.5 s."""
@@ -40,6 +41,7 @@ def test_what_takes_longer_is_answered_when_the_wait_is_over_and_goes_on(service
     assert ended["status"] == "succeeded"
 
 
+@pytest.mark.long
 def test_a_client_that_hangs_up_while_it_waits_changes_nothing(service, client):
     """T04."""
     request = _request(client, labels={"who": "hung up"})

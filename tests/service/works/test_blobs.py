@@ -111,6 +111,7 @@ def test_copies_that_take_too_much_room_go_the_oldest_first(bucket, tmp_path):
     assert blobs.path(digests[2]).read_bytes() == bytes([2]) * 1000
 
 
+@pytest.mark.long
 def test_a_store_that_does_not_answer_is_said_in_a_line(monkeypatch, tmp_path):
     for name, value in outside.CREDENTIALS.items():
         monkeypatch.setenv(name, value)
@@ -156,6 +157,7 @@ def test_leftovers_of_killed_uploads_are_swept(blobs, tmp_path):
     assert blobs.sweep_uploads(older_than=time.time() + 60) == 1
 
 
+@pytest.mark.long
 def test_a_publisher_that_is_killed_leaves_an_object_whole_or_absent(tmp_path):
     """Trial 14: SIGKILL at many points of publishing 2 MB objects."""
     code = (

@@ -51,6 +51,7 @@ def _tried(folder, *numbers):
     return (*given, "--dataset", folder / "data", *QUICK)
 
 
+@pytest.mark.long
 def test_checkpoints_are_tried_and_their_rows_kept_for_the_next_study(
     folder, monkeypatch, tmp_path
 ):
@@ -72,6 +73,7 @@ def test_checkpoints_are_tried_and_their_rows_kept_for_the_next_study(
     assert json.loads(_study(folder, monkeypatch, rows, "--json").stdout) == found
 
 
+@pytest.mark.long
 def test_checkpoints_are_tried_as_the_options_say(folder, monkeypatch, tmp_path):
     """Another precision moves probabilities, another search the captions; equal ones nothing."""
 
@@ -139,6 +141,7 @@ def test_what_is_missing_is_told_and_the_rest_studied(folder, monkeypatch, tmp_p
     assert json.loads(done.stdout)["models"] == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

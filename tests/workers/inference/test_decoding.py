@@ -18,6 +18,7 @@ SETTINGS = [
 FEW = 4  # images for long captions, which the plain search takes a second to find for twelve
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", SETTINGS)
 @pytest.mark.parametrize(("architecture", "cell"), KINDS)
 def test_captions_are_those_of_the_plain_search(architecture, cell, options):

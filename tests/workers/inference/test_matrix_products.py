@@ -6,6 +6,7 @@ from workers.inference import devices
 from workers.inference.matrix_products import Product
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [0, 1, 7, 640])
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_packed_product_is_the_product(rows, bias):

@@ -37,6 +37,7 @@ def test_columns_are_those_of_a_float64_forward_pass(architecture, cell):
     np.testing.assert_array_equal(found.image_offsets, image_offsets)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize(("architecture", "cell"), KINDS)
 def test_rank_0_is_decided_as_in_float64(architecture, cell, precision):

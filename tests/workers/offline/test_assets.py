@@ -61,7 +61,7 @@ def repository(places, tmp_path, monkeypatch):
     """The address of one: a real server of files."""
     handler = functools.partial(_Quiet, directory=tmp_path / "repository")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}"
         monkeypatch.setenv("PRESCORE_MAVEN_URL", url)

@@ -125,7 +125,10 @@ def test_a_header_that_claims_what_is_not_there_or_says_it_oddly_is_refused(memb
     [
         (b"", ("expected an uncompressed, complete tar", "empty header", "byte 0")),
         (b"PK\3\4" + bytes(600), ("expected an uncompressed, complete tar", "byte 0")),
-        (gzip.compress(tar(CAPTIONS)), ("expected an uncompressed, complete tar", "byte 0")),
+        (
+            gzip.compress(tar(CAPTIONS), mtime=0),
+            ("expected an uncompressed, complete tar", "byte 0"),
+        ),
         (b"x" * 300, ("expected an uncompressed, complete tar", "truncated header", "byte 0")),
         (CAPTIONS, ("expected an uncompressed, complete tar", "empty header at byte 1024")),
         (
@@ -159,6 +162,7 @@ def test_every_place_to_cut_a_tar_is_noticed(read):
     assert read(whole[:-512])[0] == names
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_a_flipped_byte_gives_an_invalid_bundle_or_the_same_names_and_never_anything_else(
     seed, read

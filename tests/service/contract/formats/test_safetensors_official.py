@@ -155,6 +155,7 @@ def test_whatever_we_accept_of_generated_headers_the_official_library_accepts(co
     check(content, scratch)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", [mutated(), generated()])
 def test_the_files_tried_are_not_all_refused(strategy, scratch):
     """A property whose condition is never met says nothing: count how often it is."""

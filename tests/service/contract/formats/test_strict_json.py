@@ -79,6 +79,7 @@ def test_a_lone_surrogate_is_refused_with_its_place(text, where):
     assert caught.value.where == where
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
 def test_nesting_of_any_depth_is_read_or_refused_and_never_breaks_the_stack(opening, closing):
     for depth in range(5, 1100, 5):

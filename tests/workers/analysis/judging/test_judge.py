@@ -226,6 +226,7 @@ def test_tasks_are_made_from_a_dataset_and_judged(tmp_path):
     assert files[0].read_text() == texts[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [

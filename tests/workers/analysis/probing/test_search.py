@@ -98,6 +98,7 @@ def test_of_equally_good_sentences_the_earliest_wins_whatever_their_bounds(monke
     assert (found.text, found.score, found.scored) == ("x", 2.0, 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", ["bleu_4", "cider_d", "rouge_l"])
 def test_few_sentences_of_many_are_scored(objective):
     sentences, people = _corpus()

@@ -78,6 +78,7 @@ def test_they_are_resampled_together():
     assert found.p == 1 / 10_001
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_system_beside_itself_and_turned_round(family):
     one, other = (scores(family, statistics(family, 80, seed)) for seed in (1, 2))

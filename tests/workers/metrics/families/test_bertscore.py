@@ -43,6 +43,7 @@ def _agrees(found, captions, people, reference, idf, tolerance=2e-6):
         assert got == pytest.approx(expected, abs=tolerance), caption
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("idf", [False, True])
 @pytest.mark.parametrize("layer", [1, encoders.LAYERS])
 def test_scores_follow_from_the_definition(folder, layer, idf):
@@ -57,6 +58,7 @@ def test_scores_follow_from_the_definition(folder, layer, idf):
     np.testing.assert_array_equal(found.captions["bertscore"], found.statistics["bertscore"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", encoder.KINDS)
 def test_every_kind_of_encoder_gives_its_layers_output(kind, tmp_path):
     folder = encoders.make(tmp_path, kind)

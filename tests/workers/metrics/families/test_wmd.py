@@ -71,6 +71,7 @@ def _gensim(keyed, caption, people, unit):
     return min(keyed.wmdistance(kept(caption), kept(text), norm=unit) for text in people)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_distances_are_gensims(unit, seed):

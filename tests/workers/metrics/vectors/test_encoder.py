@@ -46,6 +46,7 @@ def _same(folder, expected, atol=0.0):
     np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
 
 
+@pytest.mark.long
 def test_vectors_have_length_1_and_stand_where_the_offsets_say(made):
     found = encoder.read(made, 2).embed(SENTENCES)
     np.testing.assert_allclose(np.linalg.norm(found.vectors, axis=1), 1, atol=1e-6)
