@@ -34,9 +34,11 @@ from documents import (
     table,
 )
 from prescore import commands
+from service.contract import limits
 from service.contract.api.requests import EvaluationIn
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
+from service.contract.limits import LimitsOut
 from service.contract.metrics import catalogue
 from service.contract.settings import Settings
 from workers.inference import checkpoints, features
@@ -331,6 +333,17 @@ def test_every_setting_is_documented_as_it_is_declared():
         for name, field in Settings.model_fields.items()
     }
     assert documented == declared
+
+
+def test_every_limit_is_documented_as_it_is_declared():
+    rows = table(section(f"{GUIDE}/limits.md", "Every limit"))
+    declared = [
+        [f"`{name}`", f"{field.default:,}", field.description]
+        for name, field in LimitsOut.model_fields.items()
+    ]
+    assert [list(row) for row in rows] == declared
+    known = {name.lower(): value for name, value in vars(limits).items() if name.isupper()}
+    assert LimitsOut().model_dump() == known
 
 
 def test_the_table_of_pregen_names_says_what_the_catalogue_knows():

@@ -25,7 +25,11 @@
     │   ├── Overloaded               the queue is full: come back later
     │   ├── Unavailable              the database or Redis does not answer: come back later
     │   ├── DiskFull                 no space left for what was sent
-    │   └── InvalidSetting           an environment variable or a flag
+    │   ├── InvalidSetting           an environment variable or a flag
+    │   ├── UnknownHost              a request to a name that may be anybody's
+    │   ├── ForeignOrigin            a change that a page of another site asks for
+    │   ├── SlowRequest              a request that does not arrive in time
+    │   └── LongHeader               a request whose header is too long
     └── RunFailed                    a run began and could not end; stored as data
         ├── UnusableCheckpoint       the tensors' values (not finite, cut off)
         ├── UnusableDataset          features that are missing, not finite or of another size
@@ -167,6 +171,22 @@ class DiskFull(RequestRefused):
 
 class InvalidSetting(RequestRefused):
     code = "invalid_setting"
+
+
+class UnknownHost(RequestRefused):
+    code = "unknown_host"
+
+
+class ForeignOrigin(RequestRefused):
+    code = "foreign_origin"
+
+
+class SlowRequest(RequestRefused):
+    code = "request_timeout"
+
+
+class LongHeader(RequestRefused):
+    code = "header_too_long"
 
 
 class RunFailed(PrescoreError):

@@ -1,6 +1,14 @@
-"""How much a request's body may hold, and how long texts are in bodies and files. More is refused
-before it costs time or memory.
+"""How much connections, requests and files may hold. More is refused before it costs.
+
+`LimitsOut` tells every limit to those who ask: `GET /v1/limits`, and a table in the guide.
 """
+
+from pydantic import BaseModel, ConfigDict, Field
+
+HEADER_BYTES = 64 << 10  # of a request: its line, its headers, what is around its body
+CONNECTIONS = 1000  # at once, to one process of the API
+PATIENCE = 10.0  # seconds that a connection may wait for its request, and a header may take
+SLOWEST = 1000  # bytes a second of a request's body or of an answer, else its connection is closed
 
 BODY_BYTES = 32 << 20
 VALUES = 500_000  # in a body, counted as commas, objects and lists: a caption has three
@@ -20,3 +28,52 @@ GATES = 50
 LABELS = 50
 WORDS = 1000  # that a probe replaces
 WORD = 100  # characters
+
+
+class LimitsOut(BaseModel):
+    """How much requests, files and connections may hold at most, unless a description says
+    otherwise.
+    """
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+    header_bytes: int = Field(
+        default=HEADER_BYTES, description="Bytes of a request's line and headers, about."
+    )
+    connections: int = Field(
+        default=CONNECTIONS,
+        description="Connections to one process of the API at the same time. Where there are more, "
+        "the one that has been without a request for longest is closed.",
+    )
+    patience: float = Field(
+        default=PATIENCE,
+        description="Seconds that a new connection may be without a request, and that a header may "
+        "take.",
+    )
+    slowest: int = Field(
+        default=SLOWEST,
+        description="Bytes a second that a body must arrive with, and that an answer must be taken "
+        "with, at least.",
+    )
+    body_bytes: int = Field(default=BODY_BYTES, description="Bytes of a JSON body.")
+    values: int = Field(
+        default=VALUES,
+        description="Values in a JSON body, counted as commas, objects and lists: a caption has "
+        "three.",
+    )
+    keys: int = Field(default=KEYS, description="Keys of one JSON object.")
+    problems: int = Field(default=PROBLEMS, description="Wrong places that one refusal names.")
+    captions: int = Field(default=CAPTIONS, description="Captions in one request.")
+    caption: int = Field(default=CAPTION, description="Characters of a caption.")
+    image: int = Field(default=IMAGE, description="Characters of an image's name.")
+    references: int = Field(default=REFERENCES, description="References of one rated caption.")
+    ratings: int = Field(default=RATINGS, description="Ratings of one rated caption.")
+    metrics: int = Field(default=METRICS, description="Metrics that one request names.")
+    features: int = Field(default=FEATURES, description="Features of a learned metric.")
+    captioners: int = Field(
+        default=CAPTIONERS, description="Captioners from which a learned metric learns."
+    )
+    gates: int = Field(default=GATES, description="Gates of an evaluation.")
+    labels: int = Field(default=LABELS, description="Labels of a run.")
+    words: int = Field(default=WORDS, description="Words that a probe replaces.")
+    word: int = Field(default=WORD, description="Characters of such a word.")

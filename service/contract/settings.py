@@ -63,6 +63,12 @@ class Settings(BaseModel):
         ge=100,
         description="The memory limit of a work's process; a work that needs more fails.",
     )
+    hosts: str = Field(
+        default="",
+        max_length=10_000,
+        description="Names under which clients reach the API, with commas between them. Addresses "
+        "and names without a dot need not be named.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The lowest level that is logged: debug, info, warning, error."
     )
@@ -75,6 +81,10 @@ class Settings(BaseModel):
                 "only `prescore serve` starts its own Redis"
             )
         return self.redis_url
+
+    @property
+    def named_hosts(self) -> list[str]:
+        return [name.strip() for name in self.hosts.split(",") if name.strip()]
 
     @property
     def database(self) -> str:

@@ -1,7 +1,7 @@
 """`create_app(parts)` builds the application: routes, error handlers, the access log."""
 
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -12,6 +12,8 @@ from service.contract.settings import load
 from service.http import openapi, problems
 from service.http.access_log import AccessLog
 from service.http.dependencies import Running
+from service.http.origins import OwnOrigins
+from service.http.reference import Reference
 from service.http.routers import (
     checkpoints,
     correlations,
@@ -20,6 +22,7 @@ from service.http.routers import (
     health,
     leaderboard,
     learned,
+    limits,
     metrics,
 )
 from service.http.routers.runs import router_of
@@ -31,16 +34,17 @@ _DESCRIPTION = """
 Upload a dataset and a checkpoint once; submit evaluations, which are answered at once; poll or
 listen while their scores are computed. Captions of any system are scored without a checkpoint.
 
-A refused request is answered with a problem (RFC 9457). A run that fails is no HTTP error: its
-`status` and `error` say what failed. Fields and values may be added to answers; none will be
-renamed or removed under `/v1`.
+A refused request is answered with a problem (RFC 9457); `/v1/limits` says what is too much. A run
+that fails is no HTTP error: its `status` and `error` say what failed. Fields and values may be
+added to answers; none will be renamed or removed under `/v1`.
 """
 
 
-def create_app(parts: Running) -> FastAPI:
+def create_app(parts: Running, hosts: Collection[str] = ()) -> FastAPI:
     app = _routes()
     app.state.parts = parts
     problems.install(app)
+    app.add_middleware(OwnOrigins, hosts=hosts)
     app.add_middleware(AccessLog, telemetry=parts.telemetry)
     return app
 
@@ -53,7 +57,7 @@ def from_environment() -> FastAPI:
     # of many values starts a few collections, not a thousand.
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
-    return create_app(Running.on(connect(settings)))
+    return create_app(Running.on(connect(settings)), settings.named_hosts)
 
 
 def describe() -> dict[str, Any]:
@@ -77,11 +81,13 @@ def _routes() -> FastAPI:
         license_info={"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         lifespan=_lifespan,
         redirect_slashes=False,
+        openapi_url=None,  # with its pages, whose scripts are of other sites: `Reference` has ours
     )
+    Reference(app)
     for offered in KINDS.values():
         app.include_router(router_of(offered))
     resources = (details, learned, checkpoints, datasets, leaderboard, correlations)
-    for module in (*resources, metrics, health):
+    for module in (*resources, metrics, limits, health):
         app.include_router(module.router)
     return app
 

@@ -1,14 +1,16 @@
 """JSON bodies: type, size, text and model are checked before a route reads them.
 
 Bodies are parsed and validated in threads, and only few large ones at a time, so that a large body
-neither delays other requests nor fills the memory of the process.
+neither delays other requests nor fills the memory of the process. Until then it waits in a file.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from email.message import Message
-from typing import Any
+from functools import partial
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -19,21 +21,26 @@ from service.contract.errors import MalformedJson, TooLarge, UnsupportedMedia
 from service.contract.formats import strict_json
 from service.http.uploads import chunks
 
+_IN_MEMORY = 1 << 18  # bytes of a body that is not complete: there may be a thousand
 _LARGE = 1 << 20  # bytes
 _AT_ONCE = asyncio.Semaphore(2)  # large bodies: each may take .3 GB until it is judged
+
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class JsonRoute(APIRoute):
     """A route whose body, if it has one, must be strict JSON and a valid model."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
         if self.body_field is None:
-            return handle
+            return partial(_without_form, handle)
         field = self.body_field
 
-        def judge(data: bytes) -> Any:
-            value = _parse(data)
+        def judge(body: IO[bytes]) -> Any:
+            body.seek(0)
+            value = _parse(body.read())
             model, problems = field.validate(value, {}, loc=("body",))
             if problems:
                 raise RequestValidationError(problems, body=value)
@@ -41,12 +48,29 @@ class JsonRoute(APIRoute):
 
         async def judged(request: Request) -> Response:
             _check_type(request.headers.get("content-type", ""))
-            data = b"".join([chunk async for chunk in chunks(request, limits.BODY_BYTES)])
-            async with _AT_ONCE if len(data) > _LARGE else nullcontext():
-                model = await asyncio.to_thread(judge, data)
+            with SpooledTemporaryFile(_IN_MEMORY) as body:
+                async for chunk in chunks(request, limits.BODY_BYTES):
+                    await _write(body, chunk)
+                async with _AT_ONCE if body.tell() > _LARGE else nullcontext():
+                    model = await asyncio.to_thread(judge, body)
             return await handle(_JudgedRequest(request, model))
 
         return judged
+
+
+async def _without_form(handle: Handler, request: Request) -> Response:
+    """A browser sends forms and plain text to any site without asking it."""
+    kind = request.headers.get("content-type")
+    if request.method == "POST" and kind is not None:
+        _check_type(kind)
+    return await handle(request)
+
+
+async def _write(body: IO[bytes], chunk: bytes) -> None:
+    if body.tell() + len(chunk) > _IN_MEMORY:
+        await asyncio.to_thread(body.write, chunk)
+    else:
+        body.write(chunk)
 
 
 class _JudgedRequest(Request):

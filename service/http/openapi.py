@@ -13,8 +13,16 @@ from service.contract import limits
 from service.contract.api.answers import Problem
 from service.contract.api.runs import EndEvent, WorkEvent
 from service.contract.api.scores import ScoresEvent
-from service.contract.errors import PrescoreError, Unavailable
+from service.contract.errors import (
+    ForeignOrigin,
+    LongHeader,
+    PrescoreError,
+    SlowRequest,
+    Unavailable,
+    UnknownHost,
+)
 from service.http import problems
+from service.http.origins import SAFE
 
 TAGS = [
     {"name": "evaluations", "description": "Submit, poll, listen, page through, cancel."},
@@ -31,6 +39,7 @@ TAGS = [
         "name": "metrics",
         "description": "The metrics, their definitions, and whether they can be computed here.",
     },
+    {"name": "limits", "description": "How much requests, files and connections may hold."},
     {"name": "health", "description": "For load balancers and Prometheus."},
 ]
 
@@ -69,11 +78,15 @@ LABELS: Mapping[str, Any] = {  # a parameter for each label, which no type of Fa
 
 _WHY: Mapping[int, str] = {
     400: "The body is not JSON, or the cursor is not from this service.",
+    403: "A page of another site asks for a change.",
     404: "Not found, or its data is no longer stored.",
+    408: "The request did not arrive in time; see `/v1/limits`.",
     409: "Another request with this Idempotency-Key is being answered: try again.",
     413: "The body is too large.",
     415: "The Content-Type is not JSON in UTF-8.",
+    421: "The request names a host that is not this service; see `PRESCORE_HOSTS`.",
     422: "The request is wrong; `errors` says where.",
+    431: "The header is too long; see `/v1/limits`.",
     500: "An error of the service, which is in its log with the `request_id`.",
     503: "Not available now: try again after `Retry-After` seconds.",
     507: "The service's disk is full.",
@@ -166,6 +179,12 @@ def _complete(method: str, operation: Mapping[str, Any]) -> None:
     responses = operation["responses"]
     if "HTTPValidationError" in str(responses.get("422")):
         del responses["422"]
+    always: list[type[PrescoreError]] = [SlowRequest, UnknownHost, LongHeader]
+    if method.upper() not in SAFE:
+        always.append(ForeignOrigin)
+    for kind in always:
+        status = problems.status_of(kind)
+        responses[str(status)] = _refusal(status, [kind.code])
     responses["500"] = _refusal(500, [problems.INTERNAL])
     for response in responses.values():
         named = headers("X-Request-ID")["headers"]

@@ -37,6 +37,10 @@ STATUS: Mapping[type[errors.PrescoreError], int] = {
     errors.MalformedJson: 400,
     errors.UnsupportedMedia: 415,
     errors.InvalidCursor: 400,
+    errors.UnknownHost: 421,
+    errors.ForeignOrigin: 403,
+    errors.SlowRequest: 408,
+    errors.LongHeader: 431,
     errors.Overloaded: 503,
     errors.Unavailable: 503,
     errors.DiskFull: 507,
@@ -44,11 +48,11 @@ STATUS: Mapping[type[errors.PrescoreError], int] = {
     errors.StoreUnavailable: 503,
     errors.RunFailed: 404,  # in a request: a stored object is missing or damaged
 }
-_RETRY_LATER = {"Retry-After": "5"}
+RETRY_LATER = {"Retry-After": "5"}
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(errors.PrescoreError, _refused)
+    app.add_exception_handler(errors.PrescoreError, refused)
     app.add_exception_handler(sa.exc.OperationalError, _database_unavailable)
     app.add_exception_handler(OSError, _disk_full)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -68,42 +72,52 @@ def problem(
     places: Sequence[tuple[str, str]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    body = Problem(
+    text = document(status, code, detail, _request_id(request), places)
+    return Response(text, status, dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def document(
+    status: int,
+    code: str,
+    detail: str,
+    request_id: str,
+    places: Sequence[tuple[str, str]] = (),
+) -> str:
+    return Problem(
         type=f"urn:prescore:problem:{code}",
         title=HTTPStatus(status).phrase,
         code=code,
         status=status,
         detail=detail,
-        request_id=_request_id(request),
+        request_id=request_id,
         errors=[FieldProblem(pointer=pointer, detail=text) for pointer, text in places],
-    )
-    return Response(body.model_dump_json(), status, dict(headers or {}), media_type=MEDIA_TYPE)
+    ).model_dump_json()
 
 
 def _request_id(request: Request) -> str:
     return str(getattr(request.state, "request_id", "")) or uuid.uuid4().hex
 
 
-def _refused(request: Request, error: Exception) -> Response:
+def refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, errors.PrescoreError)
     places = getattr(error, "problems", ())
     if not places and error.pointer is not None:
         places = [(error.pointer, error.detail)]
     status = status_of(type(error))
-    headers = _RETRY_LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    headers = RETRY_LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else None
     return problem(request, status, error.code, error.detail, places, headers)
 
 
 def _database_unavailable(request: Request, error: Exception) -> Response:
     log.error("the record is away", error=str(error))
-    return _refused(request, errors.Unavailable("the database does not answer; try again"))
+    return refused(request, errors.Unavailable("the database does not answer; try again"))
 
 
 def _disk_full(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         raise error
-    return _refused(request, errors.DiskFull("the service's disk is full; tell its operator"))
+    return refused(request, errors.DiskFull("the service's disk is full; tell its operator"))
 
 
 def _invalid(request: Request, error: Exception) -> Response:

@@ -45,6 +45,8 @@ def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
     """Run only the API, as a part of a fleet. Needs PRESCORE_REDIS_URL."""
     import uvicorn
 
+    from service.http.connections import BoundedConnection
+
     with _errors():
         _check_host(host)
         uvicorn.run(
@@ -54,6 +56,8 @@ def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
             port=port,
             log_level="warning",
             access_log=False,
+            http=BoundedConnection,
+            ws="none",
             timeout_graceful_shutdown=2,  # clients that listen to events never leave
         )
 

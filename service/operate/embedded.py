@@ -127,11 +127,8 @@ class Embedded:
 
 
 def _commands(host: str, port: int) -> dict[str, list[str]]:
-    api = ["uvicorn", "service.http.app:from_environment", "--factory", "--host", host]
-    api += ["--port", str(port), "--log-level", "warning", "--no-access-log"]
-    api += ["--timeout-graceful-shutdown", "2"]
     return {
-        "api": api,
+        "api": ["service", "api", "--host", host, "--port", str(port)],
         "inference": ["workers", "worker", "inference"],
         "metrics": ["workers", "worker", "metrics"],
         "janitor": ["service", "janitor"],

@@ -120,7 +120,7 @@ def _uploads(fleet: Fleet, folder: Path) -> None:
             copy.write(chunk)
         os.fsync(copy.fileno())
     floor = time.perf_counter() - began
-    api = fleet.find("uvicorn")
+    api = fleet.find("api")
     before = api.memory_info().rss
     connection = http.client.HTTPConnection("127.0.0.1", fleet.port, blocksize=1 << 18)
     began = time.perf_counter()

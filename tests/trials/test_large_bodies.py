@@ -108,7 +108,7 @@ def _cases():
 def test_what_is_too_much_is_refused_at_once(fleet, route, case, values):
     """`nearly` as many values as a body may have, so that all else has to be bounded too."""
     data = BODIES[route][case](values).encode()
-    api = fleet.find("uvicorn")
+    api = fleet.find("api")
     headers = {"Content-Type": "application/json"}
     _forget_peak(api)
     with (

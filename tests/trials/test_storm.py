@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from fleet import Fleet, bundle, checkpoint, until, upload
 from service.works.tables import runs, work_rows
 
-VICTIMS = ("uvicorn", "worker", "workers.runtime.child", "janitor", "redis-server")
+VICTIMS = ("api", "worker", "workers.runtime.child", "janitor", "redis-server")
 
 
 def _post(fleet, checkpoint_, number):

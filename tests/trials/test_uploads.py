@@ -64,7 +64,7 @@ def _send(fleet, path, identity):
 def test_large_uploads_side_by_side(fleet, evaluation, tmp_path, count, megabytes):
     """T11: right hashes, API memory < 300 MB, status p99 < 100 ms meanwhile."""
     files = list(_large_files(tmp_path, count, megabytes))
-    api = fleet.find("uvicorn")
+    api = fleet.find("api")
     memory = []
 
     def weigh():

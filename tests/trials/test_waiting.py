@@ -58,7 +58,7 @@ def still(fleet):
 
 def test_three_hundred_waiters_cost_little_and_are_told_within_half_a_second(fleet, client, still):
     """T05: less than 60 MB for all of them."""
-    api = fleet.find("uvicorn")
+    api = fleet.find("api")
     before = api.memory_info().rss
     request = (
         f"GET /v1/evaluations/{still} HTTP/1.1\r\nHost: prescore\r\n"

@@ -203,7 +203,7 @@ def test_prefix_scores_overtake_long_decodes(fleet):
         decodes = [_long(client) for _ in range(10)]
         _until_running(client, decodes[0])
         quick = _post(client)
-        until(lambda: _work(client, quick, "prefix")["status"] == "done", 5, "prefix scores")
+        until(lambda: _work(client, quick, "prefix")["status"] == "done", 20, "prefix scores")
         assert _work(client, decodes[0], "captions")["status"] == "running"
         assert _work(client, decodes[9], "captions")["status"] == "ready"
         for identity in decodes:

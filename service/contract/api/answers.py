@@ -4,6 +4,8 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
+from service.contract import limits
+
 
 class FieldProblem(BaseModel):
     """One error in a request, and its place."""
@@ -27,7 +29,8 @@ class Problem(BaseModel):
     detail: str = Field(description="What was expected and what was found.")
     request_id: str = Field(description="The request's id in the service's log.")
     errors: list[FieldProblem] = Field(
-        description="Up to 100 places; empty where the error has no place."
+        max_length=limits.PROBLEMS,
+        description="The first wrong places; empty where the error has no place.",
     )
 
 

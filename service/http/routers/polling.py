@@ -43,7 +43,7 @@ _MADE = ("ETag", "Location", "Preference-Applied")
 _WAITED = ("ETag", "Retry-After", "Preference-Applied")
 CANCELED: openapi.Responses = {
     202: openapi.headers("ETag", "Location"),
-    **openapi.refusals(NotFound),
+    **openapi.refusals(NotFound, UnsupportedMedia),
 }
 
 

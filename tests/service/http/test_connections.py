@@ -1,0 +1,243 @@
+"""Connections whose clients are too slow are closed, and all others stay (patience made short)."""
+
+import asyncio
+import contextlib
+import itertools
+import socket
+import threading
+import time
+
+import pytest
+import uvicorn
+
+from fleet import until
+from service.contract import limits
+from service.http import connections
+from service.http.connections import BoundedConnection
+
+PATIENCE = 0.3
+ENOUGH = int(limits.SLOWEST * PATIENCE)
+POST = b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
+CHUNKED = b"POST /read HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class _Impatient(BoundedConnection):
+    patience = PATIENCE
+
+
+async def _app(scope, receive, send):
+    """/read reads the body, /refuse does not, /late begins to read after a while, /much answers
+    with more than a socket takes, /wait waits for the client's end.
+    """
+    path = scope["path"]
+    if path == "/late":
+        await asyncio.sleep(4 * PATIENCE)
+    if path in ("/read", "/late", "/wait"):
+        while (await receive()).get("more_body"):
+            pass
+    if path == "/wait":
+        await receive()
+    body = b"x" * (50_000_000 if path == "/much" else 2)
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 413 if path == "/refuse" else 200,
+            "headers": [(b"content-length", str(len(body)).encode())],
+        }
+    )
+    for start in range(0, len(body), 1 << 16):
+        more = start + (1 << 16) < len(body)
+        message = {"type": "http.response.body", "body": body[start : start + (1 << 16)]}
+        await send({**message, "more_body": more})
+
+
+@pytest.fixture(scope="module")
+def port():
+    config = uvicorn.Config(
+        _app, http=_Impatient, ws="none", lifespan="off", log_config=None, timeout_keep_alive=60
+    )
+    server = uvicorn.Server(config)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        until(lambda: server.started, 10, "a server")
+        yield listener.getsockname()[1]
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def connect(port):
+    with contextlib.ExitStack() as stack:
+
+        def one(first=b""):
+            connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+            stack.enter_context(connection)
+            connection.sendall(first)
+            return connection
+
+        yield one
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """For tests of clients that are fast enough: this machine may pause them for a while."""
+    monkeypatch.setattr(_Impatient, "patience", 4 * PATIENCE)
+
+
+def _answer(connection):
+    received = b""
+    while not received.endswith(b"\r\n\r\nxx"):
+        received += connection.recv(1 << 16)
+    return received
+
+
+def _until_closed(connection):
+    received = b""
+    with contextlib.suppress(ConnectionResetError):
+        while data := connection.recv(1 << 16):
+            received += data
+    return received
+
+
+@pytest.mark.parametrize("first", [b"", b"\r\n"], ids=["nothing", "an empty line"])
+def test_who_asks_nothing_is_closed(connect, first):
+    assert _until_closed(connect(first)) == b""
+
+
+@pytest.mark.parametrize(
+    "first",
+    [b"GET /read", POST[:40], POST + b"x" * 10, CHUNKED, CHUNKED + b"2\r\nx", CHUNKED + b"2;a="],
+)
+def test_who_does_not_go_on_is_refused(connect, first):
+    answer = _until_closed(connect(first))
+    assert answer.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert b'"code":"request_timeout"' in answer
+    assert b"connection: close" in answer
+
+
+def _sent_slowly(connection, pieces):
+    """What is answered while or after the pieces are sent, ten in the time of patience."""
+    connection.settimeout(PATIENCE / 10)
+    for piece in pieces:
+        try:
+            connection.sendall(piece)
+            return connection.recv(1 << 16)
+        except TimeoutError:
+            continue
+        except OSError:
+            return b""
+    connection.settimeout(20)
+    return connection.recv(1 << 16)
+
+
+def test_a_header_that_never_ends_is_refused(connect):
+    header = _sent_slowly(connect(b"GET /read HTTP/1.1\r\nA: "), itertools.repeat(b"a"))
+    assert b" 408 " in header
+
+
+def test_a_body_that_is_too_slow_is_refused(connect):
+    assert b" 408 " in _sent_slowly(connect(POST), itertools.repeat(b"a"))
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_body_that_is_fast_enough_is_read(connect):
+    faster = [b"x" * ENOUGH] * 60
+    started = POST + b"x" * (100_000 - len(b"".join(faster)))
+    assert b" 200 " in _sent_slowly(connect(started), faster)
+
+
+def test_who_waits_for_the_service_is_not_closed(connect):
+    """The service reads late, or answers late: and with `Expect`, the client waits before it
+    sends.
+    """
+    late = POST.replace(b"/read", b"/late")
+    expects = late.replace(b"Host", b"Expect: 100-continue\r\nHost")
+    held_up, waiting = connect(late + b"x" * 99_999), connect(expects)
+    assert waiting.recv(100).startswith(b"HTTP/1.1 100 ")
+    waiting.sendall(b"x" * 100_000)
+    assert waiting.recv(100).startswith(b"HTTP/1.1 200 ")
+    held_up.sendall(b"x")
+    assert held_up.recv(100).startswith(b"HTTP/1.1 200 ")
+    answered = connect(POST.replace(b"/read", b"/wait") + b"x" * 100_000)
+    answered.settimeout(4 * PATIENCE)
+    with pytest.raises(TimeoutError):
+        answered.recv(1)
+
+
+def test_who_takes_no_answer_is_closed(connect):
+    connection = connect(POST.replace(b"/read", b"/much") + b"x" * 100_000)
+    threading.Event().wait(3 * PATIENCE)
+    assert len(_until_closed(connection)) < 50_000_000
+
+
+@pytest.mark.usefixtures("patient")
+def test_who_takes_an_answer_slowly_gets_it(connect):
+    connection = connect(POST.replace(b"/read", b"/much") + b"x" * 100_000)
+    connection.settimeout(PATIENCE)
+    received = 0
+    began = time.monotonic()
+    while received < 50_000_000:
+        received += len(connection.recv(1 << 20))
+        if time.monotonic() - began < 9 * PATIENCE:
+            threading.Event().wait(PATIENCE / 10)
+    assert received >= 50_000_000
+
+
+def test_the_rest_of_a_refused_body_is_dropped_for_a_while(connect):
+    connection = connect(POST.replace(b"/read", b"/refuse") + b"x" * 10)
+    assert _answer(connection).startswith(b"HTTP/1.1 413 ")
+    assert _sent_slowly(connection, itertools.repeat(b"x" * 10)) == b""
+
+
+def test_a_connection_goes_on_after_a_refused_body_has_come(connect):
+    connection = connect(POST.replace(b"/read", b"/refuse") + b"x" * 100_000)
+    assert _answer(connection).startswith(b"HTTP/1.1 413 ")
+    connection.sendall(POST + b"x" * 100_000)
+    assert _answer(connection).startswith(b"HTTP/1.1 200 ")
+
+
+LONG = b"a" * (1 << 20)  # what arrives at once with a header's beginning is not counted
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"GET /" + LONG,
+        b"GET / HTTP/1.1\r\n" + LONG + b": a\r\n",
+        b"GET / HTTP/1.1\r\nA: " + LONG,
+        b"GET / HTTP/1.1\r\n" + b"A: a\r\n" * (1 << 18),
+        CHUNKED + b"2;a=" + LONG,
+        CHUNKED + b"0\r\nA: " + LONG,
+    ],
+    ids=["address", "name", "value", "many", "chunk's extension", "trailer"],
+)
+def test_a_header_that_is_too_long_is_refused(connect, first):
+    answer = _until_closed(connect(first + b"a" * 100))
+    assert answer.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert b'"code":"header_too_long"' in answer
+
+
+def test_chunks_of_one_byte_are_a_body(connect):
+    connection = connect(CHUNKED + b"1\r\na\r\n" * 50_000 + b"0\r\n\r\n")
+    assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
+
+
+def test_idle_connections_make_room_the_oldest_first(connect, monkeypatch):
+    monkeypatch.setattr(_Impatient, "patience", 60)
+    monkeypatch.setattr(connections, "most_connections", lambda: 3)
+    waiting = connect(POST.replace(b"/read", b"/wait") + b"x" * 100_000)
+    old, newer = connect(b"GET /read HTTP/1.1\r\n"), connect(b"GET /read HTTP/1.1\r\n")
+    another = connect(POST.replace(b"/read", b"/wait") + b"x" * 100_000)
+    assert _until_closed(old) == b""
+    newer.sendall(b"\r\n")
+    assert newer.recv(100).startswith(b"HTTP/1.1 200 ")
+    newer.sendall(POST.replace(b"/read", b"/wait") + b"x" * 100_000)
+    for _ in range(3):  # until the third request has arrived
+        answer = _until_closed(connect(b"GET /read HTTP/1.1\r\n\r\n"))
+    assert b'"code":"overloaded"' in answer
+    for connection in (waiting, another):
+        connection.settimeout(0.01)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)

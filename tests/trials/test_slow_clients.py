@@ -1,0 +1,89 @@
+"""T58: hundreds of slow clients, idle connections and endless headers: all others are served.
+
+That slow clients are closed, and when: `tests/service/http/test_connections.py`.
+"""
+
+import contextlib
+import itertools
+import resource
+import socket
+import time
+
+import httpx
+import pytest
+
+import meanwhile
+
+POST = b"POST /v1/evaluations HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+BODY = POST + b"Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"
+SLOW = {
+    "that send nothing": b"",
+    "in the middle of a header": POST + b"X-Slow: a",
+    "in the middle of a body": BODY,
+    "with a refused body": BODY.replace(b"application/json", b"text/plain"),
+    "after an answer": b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    "that take no answer": b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3,
+}
+LONG = 60_000_000  # bytes of a header
+
+
+@contextlib.contextmanager
+def _slow(fleet, firsts):
+    """Connections that send a beginning, and then nothing."""
+    with contextlib.ExitStack() as stack:
+        for first in firsts:
+            address = ("127.0.0.1", httpx.URL(fleet.url).port)
+            connection = stack.enter_context(socket.create_connection(address, timeout=60))
+            connection.sendall(first)
+        yield
+
+
+def _served(fleet, seconds):
+    """How long each new client waits that comes meanwhile."""
+    waited = []
+    over = time.monotonic() + seconds
+    while time.monotonic() < over:
+        began = time.monotonic()
+        assert httpx.get(f"{fleet.url}/v1/evaluations?limit=1", timeout=60).status_code == 200
+        waited.append(time.monotonic() - began)
+    return waited
+
+
+def test_hundreds_of_slow_clients_delay_nobody(fleet):
+    firsts = itertools.islice(itertools.cycle(SLOW.values()), 600)
+    with _slow(fleet, firsts):
+        waited = _served(fleet, 2)
+    print(f"T58 beside 600 slow clients: {meanwhile.p99(waited):.3f} s, at most {max(waited):.3f}")
+    assert meanwhile.p99(waited) < 1
+
+
+@pytest.mark.parametrize("kind", ["that send nothing", "in the middle of a header"])
+def test_idle_connections_lock_nobody_out(fleet, kind):
+    """Where the service may open few files, connections without a request make room for others."""
+    api = fleet.find("api")
+    usual = api.rlimit(resource.RLIMIT_NOFILE)
+    api.rlimit(resource.RLIMIT_NOFILE, (100, usual[1]))
+    try:
+        with _slow(fleet, [SLOW[kind]] * 200):
+            waited = _served(fleet, 1)
+    finally:
+        api.rlimit(resource.RLIMIT_NOFILE, usual)
+    print(f"T58 beside 200 connections {kind}, 100 files: at most {max(waited):.3f} s")
+    assert max(waited) < 1
+
+
+def test_an_endless_header_is_refused_at_once(fleet):
+    address = ("127.0.0.1", httpx.URL(fleet.url).port)
+    with meanwhile.asked(f"{fleet.url}/v1/evaluations?limit=1", 0.02) as waited:
+        began = time.monotonic()
+        with (
+            socket.create_connection(address, timeout=60) as connection,
+            contextlib.suppress(ConnectionError),
+        ):
+            connection.sendall(POST + b"X-Long: " + b"a" * LONG)
+            while connection.recv(1 << 16):
+                pass
+        seconds = time.monotonic() - began
+    print(f"T58 a header of 60 MB: {seconds:.2f} s, others at most {max(waited):.2f} s")
+    assert seconds < 1
+    assert max(waited) < 1
