@@ -35,7 +35,10 @@ def connect(url: str) -> Engine:
 
 
 def migrate(engine: Engine) -> None:
-    """Migrate the tables to this version."""
+    """Migrate the tables to this version; InvalidSetting if a later version has made them."""
+    found, _ = revisions(engine)
+    if found is not None and not is_known(found):
+        raise InvalidSetting(_later(found))
     with engine.begin() as connection:
         configuration = _configuration()
         configuration.attributes["connection"] = connection
@@ -58,11 +61,20 @@ def is_known(revision: str) -> bool:
 def check_at_head(engine: Engine) -> None:
     """Raise InvalidSetting if the tables are of another version."""
     found, head = revisions(engine)
+    if found is not None and not is_known(found):
+        raise InvalidSetting(_later(found))
     if found != head:
         raise InvalidSetting(
             f"the database is at revision {found}, this version needs {head}: "
             "run `prescore migrate` (or `prescore serve`, which does) first"
         )
+
+
+def _later(revision: str) -> str:
+    return (
+        f"the database is at revision {revision}, which a later version of Prescore has made: "
+        "start that version, or use another database or PRESCORE_HOME"
+    )
 
 
 def _configuration() -> Config:

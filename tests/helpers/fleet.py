@@ -32,6 +32,7 @@ from service.works.records import Records
 from workers.inference import checkpoints, features
 
 ROOT = Path(__file__).resolve().parents[2]
+SERVING = Path(__file__).with_name("serving.py")
 
 
 CERTIFICATES = ssl.create_default_context()  # read once, since it takes 30 ms; no test needs them
@@ -77,7 +78,9 @@ class Fleet(Served):
         self._database = environment.get(
             "PRESCORE_DATABASE_URL", f"sqlite:///{home / 'record.sqlite'}"
         )
-        self._redis = environment.get("PRESCORE_REDIS_URL", f"unix://{home / 'redis' / 'socket'}")
+        self._redis = environment.get(
+            "PRESCORE_REDIS_URL", f"unix://tests@{home / 'redis' / 'socket'}"
+        )
         self.embedded = "PRESCORE_REDIS_URL" not in environment
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -87,7 +90,7 @@ class Fleet(Served):
 
     def start(self) -> "Fleet":
         self.home.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "service", "serve", "--home", str(self.home)]
+        command = [sys.executable, str(SERVING), "serve", "--home", str(self.home)]
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [*command, "--port", str(self.port)],

@@ -161,7 +161,7 @@ def test_a_redis_that_nobody_answers_for_is_told_without_its_password(tmp_path):
 
 
 def test_a_redis_that_may_forget_is_unavailable(fleet):
-    url = f"unix://{fleet.home / 'redis' / 'socket'}"
+    url = f"unix://tests@{fleet.home / 'redis' / 'socket'}"
     (found,) = _probe("Redis", fleet.home, redis_url=url)
     assert found.status == "ok"
     assert "version 6" in found.found

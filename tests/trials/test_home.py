@@ -1,0 +1,106 @@
+"""T57: two services on one home, a record of a later version; and what home looks like."""
+
+import contextlib
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+import sqlalchemy as sa
+
+from fleet import ROOT, Fleet, free_port, until
+from service.contract.errors import InvalidSetting
+from service.operate import own_redis
+from service.works import database
+
+SERVER = Path(own_redis._program()).name
+
+
+def _serve(home):
+    command = [sys.executable, "-m", "service", "serve", "--home", str(home)]
+    return subprocess.run(
+        [*command, "--port", str(free_port())],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_second_service_on_one_home_is_refused(fleet):
+    before = [process.pid for process in fleet.family()]
+    second = _serve(fleet.home)
+    assert second.returncode == 2
+    assert f"--home {fleet.home}: another `prescore serve` works there" in second.stderr
+    assert str(fleet.process.pid) in second.stderr
+    with fleet.client() as client:
+        assert client.get("/readyz").status_code == 200
+    assert [process.pid for process in fleet.family()] == before
+
+
+def test_home_is_for_its_user_alone_and_redis_for_the_service_alone(fleet):
+    assert stat.S_IMODE(fleet.home.stat().st_mode) == 0o700
+    if fleet.embedded:
+        address = str(fleet.home / "redis" / "socket")
+        anybody = redis.Redis(unix_socket_path=address)
+        assert anybody.ping()
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            anybody.keys()
+        rules = fleet.home / "redis" / "users.acl"
+        assert stat.S_IMODE(rules.stat().st_mode) == 0o600
+
+
+def test_the_rules_of_our_redis_are_those_of_a_fleet():
+    """But for the password, which `deploy/secrets.sh` puts into the fleet's."""
+    fleets = (ROOT / "deploy" / "redis.acl").read_text()
+    assert own_redis.RULES.replace("#{digest} ", "") == fleets
+
+
+@pytest.fixture
+def later(tmp_path):
+    """A home whose record a later version has made."""
+    home = tmp_path / "home"
+    home.mkdir()
+    engine = database.connect(f"sqlite:///{home / 'record.sqlite'}")
+    database.migrate(engine)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    yield home
+    engine.dispose()
+
+
+def test_a_record_of_a_later_version_is_refused(later):
+    refused = _serve(later)
+    assert refused.returncode == 2
+    assert "revision 9999, which a later version of Prescore has made" in refused.stderr
+    with pytest.raises(InvalidSetting, match="which a later version"):
+        database.check_at_head(database.connect(f"sqlite:///{later / 'record.sqlite'}"))
+
+
+def _ends(fleet):
+    """How often Redis has ended."""
+    return sum(
+        '"ended"' in line and '"redis"' in line for line in fleet.log.read_text().splitlines()
+    )
+
+
+def _answers(fleet):
+    with contextlib.suppress(redis.RedisError):
+        return fleet.redis.ping()
+
+
+@pytest.mark.slow
+def test_a_redis_that_cannot_be_started_again_ends_nothing(tmp_path):
+    """Its folder is away for a while."""
+    with contextlib.ExitStack() as stack:
+        fleet = Fleet(tmp_path / "home").start()
+        stack.callback(fleet.stop)
+        others = [process.pid for process in fleet.family() if process.name() != SERVER]
+        (fleet.home / "redis").rename(fleet.home / "away")
+        fleet.find(SERVER).kill()
+        until(lambda: _ends(fleet) >= 2, 20, "a Redis that ends again")
+        (fleet.home / "away").rename(fleet.home / "redis")
+        until(lambda: _answers(fleet), 20, "Redis")
+        assert [each.pid for each in fleet.family() if each.name() != SERVER] == others
