@@ -34,6 +34,13 @@ class Scored(_Frozen):
     signature: str | dict[str, str]
 
 
+class Decoded(_Frozen):
+    """How many captions were decoded, and how many of them are different."""
+
+    decoded: int
+    distinct: int
+
+
 class Estimated(_Frozen):
     """Estimates by metric, from the captions that are decoded so far."""
 
@@ -64,6 +71,7 @@ Model = ModelOut  # the model card of a trained metric
 
 # Kinds that are not named here have `Scored`, or no summary.
 SUMMARIES: Mapping[str, type[BaseModel]] = {
+    "captions": Decoded,
     "look": Estimated,
     "comparison": Compared,
     "forecast": Forecasts,

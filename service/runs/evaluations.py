@@ -7,12 +7,14 @@ import sqlalchemy as sa
 
 from service.contract import results
 from service.contract.api.evaluations import EvaluationOut, ForecastOut, NoForecastOut
+from service.contract.api.runs import WarningOut
 from service.contract.api.scores import ScoreOut
 from service.contract.api.texts import EVALUATION
 from service.contract.errors import InvalidRequest
+from service.contract.formats import outputs
 from service.contract.metrics import catalogue
 from service.contract.plan import works
-from service.contract.results import EvaluationKept, Forecasts, Row
+from service.contract.results import Decoded, EvaluationKept, Forecasts, Row
 from service.runs import base
 from service.runs.base import Kind, Looked
 from service.stored.datasets import Pinned
@@ -86,7 +88,7 @@ def _answer(parts: Parts, looked: Looked) -> EvaluationOut:
         )
     gates, verdict = verdicts.of(rows, request)
     return EvaluationOut(
-        **looked.common,
+        **{**looked.common, "warnings": [*looked.common["warnings"], *_odd_captions(rows)]},
         checkpoint=row.checkpoint,
         scores=scores.shown(rows, request),
         gates=gates,
@@ -96,6 +98,13 @@ def _answer(parts: Parts, looked: Looked) -> EvaluationOut:
         health=request.health,
         labels=found_labels,
     )
+
+
+def _odd_captions(rows: Sequence[Row]) -> list[WarningOut]:
+    """What is odd about captions that were decoded here."""
+    decoded = (results.of(row, Decoded) for row in rows if row["name"] == "captions")
+    found = (outputs.few_distinct(one.decoded, one.distinct) for one in decoded if one)
+    return [WarningOut(**warning) for warning in found if warning]
 
 
 def _is_early_enough(evaluation: EvaluationOut) -> bool:

@@ -42,6 +42,7 @@ def _checkpoint_facts(path: Path) -> dict[str, Any]:
         "cell": description.config.cell,
         "size": description.config.size,
         "feature_size": description.config.feature_size,
+        "normalize": description.config.normalize,
         "vocabulary_size": len(description.vocabulary),
         "tokenizer": description.tokenizer,
         "encoder": str(description.encoder),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.contract.formats import bundles
 from service.contract.metrics import catalogue
-from service.contract.results import Scored
+from service.contract.results import Decoded, Scored
 from workers.jobs.request import Request, Result, summed, write_json
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
@@ -100,11 +100,16 @@ def captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     from workers.inference import decoding
 
     if request.parts:
-        pairs = [pair for path in request.parts for pair in json.loads(path.read_text("utf-8"))]
-        return Result(lambda path: write_json(path, sorted(pairs)))
+        parts = [json.loads(path.read_text("utf-8")) for path in request.parts]
+        return _decoded(sorted(pair for part in parts for pair in part))
     model, rows, _, places = _references_of(request, toolbox)
     asked = request.parameters["decoding"]
     found = decoding.decode(model, rows, decoding.Options(**asked), progress)
     texts = [decoding.text(model, caption) for caption in found]
-    pairs = [[place, text] for place, text in zip(places, texts, strict=True)]
-    return Result(lambda path: write_json(path, pairs))
+    return _decoded([[place, text] for place, text in zip(places, texts, strict=True)])
+
+
+def _decoded(pairs: Sequence[Sequence[Any]]) -> Result:
+    distinct = len({text for _, text in pairs})
+    summary = Decoded(decoded=len(pairs), distinct=distinct)
+    return Result(lambda path: write_json(path, pairs), summary)

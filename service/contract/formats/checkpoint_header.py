@@ -43,6 +43,7 @@ class Config(BaseModel):
     cell: Literal["gru", "lstm"]
     size: int = Field(ge=1, le=16_384)
     feature_size: int = Field(ge=1, le=1_048_576)
+    normalize: Literal["l2", "none"] = "l2"  # what becomes of image features first
 
 
 class Encoder(BaseModel):
@@ -138,7 +139,7 @@ def metadata_of(description: Description) -> dict[str, str]:
         **description.notes,
         "prescore": FORMAT,
         "architecture": description.architecture,
-        "config": description.config.model_dump_json(),
+        "config": description.config.model_dump_json(exclude_defaults=True),
         "vocabulary": json.dumps(description.vocabulary, ensure_ascii=False),
         "tokenizer": description.tokenizer,
         "encoder": description.encoder.model_dump_json(),

@@ -11,6 +11,7 @@ _SEPARATORS = frozenset("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _UNKNOWN = frozenset({"unk", "<unk>", "[unk]", "<unknown>"})
 _MUCH_UNKNOWN = 0.05  # of all words
 _COPIED = 0.5  # of all captions; people seldom write the same caption twice
+_SAME = 0.02  # different captions for each image; weak captioners have ten times as many
 _VARIED, _FEW = 0.5, 20  # references have half as many different texts, with at least 20 images
 
 
@@ -96,9 +97,22 @@ def _overall_warnings(
     if copied > _COPIED and len(captions) >= _FEW:
         detail = f"{copied:.0%} of the captions are references of their own image, word for word"
         yield _warning("captions_are_references", f"{detail}: are these a captioner's?")
+    elif few := few_distinct(len(captions), len(set(captions))):
+        yield few
     elif _swapped(captions, references):
         detail = "the references, one for each image, repeat themselves far more than the captions"
         yield _warning("perhaps_swapped", f"{detail}: have the two been swapped?")
+
+
+def few_distinct(captions: int, distinct: int) -> dict[str, Any] | None:
+    """A warning where a captioner says the same of nearly all images."""
+    if captions < _FEW or distinct > max(1, _SAME * captions):
+        return None
+    detail = (
+        f"{distinct} different captions for {captions} images: does the model see the images, and "
+        "are their features those of its training (`normalize` in the checkpoint)?"
+    )
+    return _warning("few_distinct_captions", detail)
 
 
 def _swapped(captions: Sequence[str], references: Sequence[Sequence[str]]) -> bool:

@@ -10,10 +10,12 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
 import interface
+from builders import model, tensors
 from fleet import bundle, checkpoint, digest, until, until_ended, upload
 from service.runs import search
 from service.works.tables import attempts, run_works, work_rows
@@ -53,6 +55,18 @@ def test_the_same_bytes_are_the_same_version_of_a_dataset(client):
     assert client.get("/v1/datasets/versions").json()["version"] == "v2"
     assert client.get("/v1/datasets/versions@v1").json()["digest"] == first.json()["digest"]
     assert first.json()["splits"] == {"test": {"images": 3, "references": 9}}
+
+
+def test_a_model_that_sees_no_images_is_warned_of(client, tmp_path):
+    path = tmp_path / "blind.safetensors"
+    arrays = tensors("merge", "gru")
+    blind = {**arrays, "image.weight": np.zeros_like(arrays["image.weight"])}
+    for weights, told in ((blind, ["few_distinct_captions"]), (arrays, [])):
+        engine.write(path, model("merge", "gru", weights))
+        asked = _request(upload(client, path.read_bytes()), postgen=["bleu_1"])
+        identity = client.post("/v1/evaluations", json=asked).json()["id"]
+        found = until_ended(client, identity, 60)
+        assert [warning["code"] for warning in found["warnings"]] == told
 
 
 def test_scores_through_http_equal_the_engines_own(client, tmp_path):

@@ -97,10 +97,12 @@ class Recurrent:
         return h
 
     def _image(self, features: Tensor) -> Tensor:
-        """The image vector (n, s): L2-normalised features through the linear layer."""
+        """The image vector (n, s): features, normalised or not, through the linear layer."""
         weight = self.tensors["image.weight"]
-        unit = functional.normalize(features.to(weight), dim=1, eps=1e-30)  # zeros stay zeros
-        return self._drop(torch.addmm(self.tensors["image.bias"], unit, weight), "image")
+        rows = features.to(weight)
+        if self.description.config.normalize == "l2":
+            rows = functional.normalize(rows, dim=1, eps=1e-30)  # zeros stay zeros
+        return self._drop(torch.addmm(self.tensors["image.bias"], rows, weight), "image")
 
     def _initial(self, images: Tensor) -> Tensor:
         return self.cell.start(self.tensors["initial"].expand(len(images), -1))

@@ -1,6 +1,6 @@
 import pytest
 
-from service.contract.formats.outputs import MAX_WARNINGS, arrange
+from service.contract.formats.outputs import MAX_WARNINGS, arrange, few_distinct
 
 PLACES = {"a.jpg": 0, "b.jpg": 1, "c.jpg": 2, "7": 0, "8": 1, "9": 2}
 PEOPLE = [["a dog", "one dog"], ["a cat"], ["a bird"]]
@@ -120,3 +120,16 @@ def test_references_and_captions_that_were_swapped_are_noticed():
 def test_no_more_warnings_than_somebody_reads():
     captions = [f"{index} \x07" for index in range(MAX_WARNINGS + 5)]
     assert len(_many(captions, [["a"]] * len(captions))) == MAX_WARNINGS
+
+
+@pytest.mark.parametrize(
+    ("images", "distinct", "told"),
+    [(20, 1, True), (19, 1, False), (20, 2, False), (1000, 20, True), (1000, 21, False)],
+)
+def test_a_captioner_that_says_the_same_of_all_is_noticed(images, distinct, told):
+    captions = [f"a man {index % distinct}" for index in range(images)]
+    people = [[f"someone at {index}", f"a man at {index}"] for index in range(images)]
+    assert _many(captions, people) == (["few_distinct_captions"] if told else [])
+    warning = few_distinct(images, distinct)
+    assert (warning is not None) == told
+    assert not told or f"{distinct} different captions for {images} images" in warning["detail"]

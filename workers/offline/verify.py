@@ -1,0 +1,177 @@
+"""Compares a checkpoint's log-probabilities with those of its owner's own code."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
+from torch import Tensor
+
+from service.contract.errors import RequestRefused
+from service.contract.formats import strict_json
+from service.contract.formats.checkpoint_header import EDGE, UNK, Config, Description
+from workers.inference import features, scoring
+from workers.inference.captioners import ARCHITECTURES, Recurrent
+from workers.inference.captioners.cells import Tensors
+from workers.inference.vocabulary import Encoded
+
+MAX_EXAMPLES = 1000
+_LSTM = ("input", "forget", "candidate", "output")
+Floats = NDArray[np.float64]
+
+
+class Example(BaseModel):
+    """A caption's words, its image, and what other code computes for each word and the end."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    words: list[str] = Field(max_length=1000)
+    logp: list[FiniteFloat] = Field(min_length=1, max_length=1001)
+    features: list[FiniteFloat] | None = None
+    image: str | None = None
+
+
+@dataclass(frozen=True)
+class Verified:
+    """`ours` and `theirs`: by example, the log-probability of each word. `remedy`: with what change
+    of the file the two would agree, if there is one.
+    """
+
+    words: Sequence[Sequence[str]]
+    ours: Sequence[Floats]
+    theirs: Sequence[Floats]
+    remedy: str | None
+
+    @property
+    def furthest(self) -> float:
+        return _furthest(self.ours, self.theirs)
+
+
+def examples(path: Path, bundle: Path | None) -> list[Example]:
+    """Those in a file; RequestRefused says which is wrong, and where."""
+    try:
+        value = strict_json.parse(path.read_text("utf-8"))
+        found = TypeAdapter(list[Example]).validate_python(value)
+    except (OSError, UnicodeDecodeError, strict_json.NotJson) as error:
+        raise RequestRefused(f"{path}: expected a JSON list of examples ({error})") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RequestRefused(f"{path}{strict_json.pointer(first['loc'])}: {first['msg']}") from None
+    if not 1 <= len(found) <= MAX_EXAMPLES:
+        raise RequestRefused(f"{path}: expected 1 to {MAX_EXAMPLES} examples, found {len(found)}")
+    for index, example in enumerate(found):
+        if len(example.logp) != len(example.words) + 1:
+            raise RequestRefused(
+                f"{path}/{index}/logp: expected {len(example.words) + 1} numbers, one for each "
+                f"word and one for the end, found {len(example.logp)}"
+            )
+        wanted = "image" if bundle else "features"
+        if (example.features is None) == (example.image is None) or (
+            example.features is None and bundle is None
+        ):
+            raise RequestRefused(f"{path}/{index}: expected {wanted!r}, and only one of the two")
+    return found
+
+
+def verify(
+    model: Recurrent, given: Sequence[Example], bundle: Path | None, tolerance: float
+) -> Verified:
+    rows = _features(model.description, given, bundle)
+    encoded = _encoded(model.description, given)
+    theirs = [np.array(example.logp) for example in given]
+    words = [[*example.words, "END"] for example in given]
+    ours = _logp(model, rows, encoded)
+    if _furthest(ours, theirs) <= tolerance:
+        return Verified(words, ours, theirs, None)
+    agreeing = (
+        name
+        for name, other in _others(model)
+        if _furthest(_logp(other, rows, encoded), theirs) <= tolerance
+    )
+    return Verified(words, ours, theirs, next(agreeing, None))
+
+
+def _furthest(ours: Sequence[Floats], theirs: Sequence[Floats]) -> float:
+    return max(float(np.abs(a - b).max()) for a, b in zip(ours, theirs, strict=True))
+
+
+def _logp(model: Recurrent, rows: NDArray[np.float32], encoded: Encoded) -> list[Floats]:
+    found = scoring.columns(model, rows, encoded).logp.astype(np.float64)
+    return np.split(found, encoded.caption_offsets[1:-1])
+
+
+def _features(
+    description: Description, given: Sequence[Example], bundle: Path | None
+) -> NDArray[np.float32]:
+    size = description.config.feature_size
+    images = [example.image for example in given if example.image is not None]
+    named = iter(features.read(bundle, images, description.encoder) if bundle and images else ())
+    rows = [
+        next(named) if example.features is None else np.array(example.features, np.float32)
+        for example in given
+    ]
+    for index, row in enumerate(rows):
+        if row.shape != (size,):
+            raise RequestRefused(
+                f"example {index}: expected {size} features, as the checkpoint says, "
+                f"found {len(row)}"
+            )
+    return np.stack(rows)
+
+
+def _encoded(description: Description, given: Sequence[Example]) -> Encoded:
+    ids = {word: index for index, word in enumerate(description.vocabulary) if index > UNK}
+    tokens = [[*(ids.get(word, UNK) for word in each.words), EDGE] for each in given]
+    offsets = np.cumsum([0, *map(len, tokens)])
+    return Encoded(np.concatenate(tokens), offsets, np.arange(len(given) + 1))
+
+
+def _others(model: Recurrent) -> Iterator[tuple[str, Recurrent]]:
+    """What a conversion gets wrong: the normalisation, an order, or both."""
+    here = model.description.config.normalize
+    for normalize in (here, "none" if here == "l2" else "l2"):
+        config = model.description.config.model_copy(update={"normalize": normalize})
+        description = replace(model.description, config=config)
+        first = [] if normalize == here else [f'"normalize": "{normalize}" in its config']
+        for name, changed in _reordered(model.tensors, model.description.config):
+            tensors = {**model.tensors, **changed}
+            remedy = " and ".join([*first, *([name] if name else [])])
+            if remedy:
+                yield remedy, ARCHITECTURES[description.architecture](description, tensors)
+
+
+def _reordered(tensors: Tensors, config: Config) -> Iterator[tuple[str, Tensors]]:
+    yield "", {}
+    yield (
+        "the rows of the input before those of the state",
+        {
+            name: tensor.roll(-config.size, 0)
+            for name, tensor in tensors.items()
+            if name in ("gates.weight", "candidate.weight")
+        },
+    )
+    if config.cell == "gru":
+        reset, update = _gates(tensors, 2)
+        yield "the gates in the order reset, update", _joined([update, reset])
+        negative = [-part for part in update]
+        yield "an update gate that keeps the old state", _joined([reset, negative])
+    else:
+        gates = _gates(tensors, 4)
+        for order in [*permutations(range(4))][1:]:
+            found = ", ".join(_LSTM[order.index(place)] for place in range(4))
+            name = f"the gates in the order {', '.join(_LSTM)}; they seem to be {found}"
+            yield name, _joined([gates[place] for place in order])
+
+
+def _gates(tensors: Tensors, count: int) -> list[list[Tensor]]:
+    weights = tensors["gates.weight"].chunk(count, dim=1)
+    return [list(pair) for pair in zip(weights, tensors["gates.bias"].chunk(count), strict=True)]
+
+
+def _joined(parts: Sequence[Sequence[Tensor]]) -> Tensors:
+    weight = torch.cat([part[0] for part in parts], dim=1)
+    return {"gates.weight": weight, "gates.bias": torch.cat([part[1] for part in parts])}
