@@ -1,5 +1,6 @@
 """All settings, from variables `PRESCORE_…`: read once at an entry point and passed on."""
 
+import contextlib
 import json
 import os
 import re
@@ -13,6 +14,11 @@ from service.contract.errors import InvalidSetting
 
 _FROM = "PRESCORE_SETTINGS"  # tells a child process to read its settings from stdin
 _CREDENTIALS = "AWS_"
+_WORK_SHARE = 0.75
+_CONTAINER_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 
 def _device(value: str) -> str:
@@ -61,7 +67,8 @@ class Settings(BaseModel):
     work_memory_mb: int | None = Field(
         default=None,
         ge=100,
-        description="The memory limit of a work's process; a work that needs more fails.",
+        description="The memory limit of a work's process; a work that needs more fails. Default: "
+        "three quarters of the memory that this machine or container has.",
     )
     hosts: str = Field(
         default="",
@@ -83,12 +90,28 @@ class Settings(BaseModel):
         return self.redis_url
 
     @property
+    def work_memory(self) -> int:
+        """The memory limit of a work's process in bytes."""
+        if self.work_memory_mb is not None:
+            return self.work_memory_mb * 1_000_000
+        return int(_WORK_SHARE * _machine_memory())
+
+    @property
     def named_hosts(self) -> list[str]:
         return [name.strip() for name in self.hosts.split(",") if name.strip()]
 
     @property
     def database(self) -> str:
         return self.database_url or f"sqlite:///{self.home / 'record.sqlite'}"
+
+
+def _machine_memory() -> int:
+    """Bytes of this machine, or of its container if that has less."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in _CONTAINER_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # "max": none
+            total = min(total, int(limit.read_text()))
+    return total
 
 
 def hand_on(settings: Settings) -> tuple[dict[str, str], bytes]:

@@ -8,19 +8,24 @@ from safetensors import SafetensorError, safe_open
 from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
 from service.contract.formats import checkpoint_header
 from workers.files import tensor_files
+from workers.inference import memory
 from workers.inference.captioners import ARCHITECTURES, Recurrent
 
 
-def read(path: Path | str, device: torch.device | str = "cpu") -> Recurrent:
+def read(
+    path: Path | str, device: torch.device | str = "cpu", limit: int | None = None
+) -> Recurrent:
     """The captioner in a file, in float32 on `device`.
 
-    Raises InvalidCheckpoint (header, metadata, config, vocabulary) before it reads any tensor,
-    and UnusableCheckpoint where a tensor's values are not finite.
+    Raises InvalidCheckpoint (header, metadata, config, vocabulary) and OutOfMemory (it would take
+    more than `limit` bytes) before it reads any tensor, and UnusableCheckpoint where a tensor's
+    values are not finite.
     """
     path = Path(path)
     if not path.is_file():
         raise InvalidCheckpoint(f"expected a checkpoint file, found nothing at {path}")
     header = checkpoint_header.read(path)
+    memory.check(header, torch.device(device), limit)
     tensors = {}
     try:
         with safe_open(path, framework="pt", device=str(device)) as file:

@@ -32,6 +32,7 @@ class Toolbox:
 
     device: str
     places: assets.Places
+    memory: int | None = None  # bytes that a work may take
     remember: bool = True  # store the parsed tuples of captions in PRESCORE_HOME
     _model: "tuple[str, Recurrent] | None" = None
     _jvm: "Jvm | None" = None
@@ -44,18 +45,20 @@ class Toolbox:
 
     @classmethod
     def of(cls, chosen: Settings) -> "Toolbox":
-        return cls(chosen.device, assets.Places.of(chosen))
+        return cls(chosen.device, assets.Places.of(chosen), chosen.work_memory)
 
     @classmethod
     def from_environment(cls) -> "Toolbox":
-        return cls(os.environ["PRESCORE_DEVICE"], assets.Places.from_environment(os.environ))
+        places = assets.Places.from_environment(os.environ)
+        return cls(os.environ["PRESCORE_DEVICE"], places, int(os.environ["PRESCORE_WORK_MEMORY"]))
 
     def model(self, digest: str, path: Path) -> "Recurrent":
         from workers.inference import checkpoints, devices
 
         if self._model is None or self._model[0] != digest:
             self._model = None  # free the old model first: two may not fit
-            self._model = (digest, checkpoints.read(path, devices.resolve(self.device)))
+            device = devices.resolve(self.device)
+            self._model = (digest, checkpoints.read(path, device, self.memory))
         return self._model[1]
 
     def jvm(self, deadline: float | None = None) -> "Jvm":

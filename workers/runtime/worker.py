@@ -73,7 +73,6 @@ def serve(role: str, settings: Settings) -> None:
     queueing.check(connection)
     workplace = Workplace(open_blobs(settings.blob_url, settings.home), settings.home / "attempts")
     workplace.sweep()
-    limit = settings.work_memory_mb
     ours = RedisQueue(queueing.connect(settings.redis))
     runner = Runner(
         Records(engine),
@@ -81,7 +80,7 @@ def serve(role: str, settings: Settings) -> None:
         workplace,
         role,
         lambda: WarmChild(role, _child_settings(settings)),
-        Limits(None if limit is None else limit * 1_000_000),
+        Limits(settings.work_memory),
     )
     runner.warm_up()
     try:
@@ -92,7 +91,11 @@ def serve(role: str, settings: Settings) -> None:
 
 def _child_settings(settings: Settings) -> dict[str, str]:
     """The warm child's environment: no URLs and no keys."""
-    found = {"PRESCORE_DEVICE": settings.device, "PRESCORE_HOME": str(settings.home)}
+    found = {
+        "PRESCORE_DEVICE": settings.device,
+        "PRESCORE_HOME": str(settings.home),
+        "PRESCORE_WORK_MEMORY": str(settings.work_memory),
+    }
     if settings.assets is not None:
         found["PRESCORE_ASSETS"] = str(settings.assets)
     return found

@@ -1,51 +1,54 @@
-"""Scoring holds a chunk of logits, a batch of hidden states and the columns; nothing else grows."""
+"""What a checkpoint takes, as its header tells, against what a process with it takes."""
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+import torch
 
-TESTS = Path(__file__).resolve().parents[2]
-PROGRAM = """
-import resource, sys
-import numpy as np, torch
-from builders import encoded, model, tensors
-from workers.inference import scoring
+from builders import KINDS, model, tensors
+from documents import ROOT
+from service.contract.errors import OutOfMemory
+from service.contract.formats import checkpoint_header
+from workers import checkpoints
+from workers.inference import memory
 
-torch.set_num_threads(1)
-images = int(sys.argv[1])
-captioner = model("init", "lstm", tensors("init", "lstm", 64, 5, 5000))
-features = np.ones((images, 5), np.float32)
-rng = np.random.default_rng(0)
-references = encoded(rng.integers(1, 5000, (images, 5, 10)).tolist())
-scoring.columns(captioner, features[:128], references.part(0, 128))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-scoring.columns(captioner, features, references)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+CPU = torch.device("cpu")
+# A process of its own, since memory that was used before would count.
+PEAK = """
+import sys
+from workers import checkpoints
+checkpoints.read(sys.argv[1])
+lines = open("/proc/self/status").read().splitlines()
+print(1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1]))
 """
 
 
-def _extra_megabytes(images: int) -> float:
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(images)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={
-            "PYTHONPATH": f"{TESTS / 'helpers'}:{TESTS.parent}",
-            "OMP_NUM_THREADS": "1",
-            "HOME": str(TESTS),
-        },
-    )
-    return int(result.stdout) / 1024
+def _written(path, architecture, cell, dtype=torch.float32, **sizes):
+    checkpoints.write(path, model(architecture, cell, tensors(architecture, cell, **sizes)), dtype)
+    return checkpoint_header.read(path)
 
 
-@pytest.mark.slow
-def test_peak_memory_does_not_grow_with_the_captions():
-    """Sixteen blocks after one: what stays is the columns, some 30 bytes a token while made."""
-    captions = 16 * 128 * 5
-    columns = captions * 11 * 60 / 1e6
-    assert _extra_megabytes(16 * 128) < columns + 25
-    whole_matrix = captions * 11 * 5000 * 4 / 1e6
-    assert whole_matrix > 2000
+@pytest.mark.long
+@pytest.mark.parametrize(("architecture", "cell"), [("merge", "gru"), ("par", "lstm")])
+def test_a_header_tells_what_reading_takes(tmp_path, architecture, cell):
+    path = tmp_path / "model.safetensors"
+    sizes = {"size": 512, "features": 64, "words": 30_000}
+    told = memory.needed(_written(path, architecture, cell, torch.float16, **sizes), CPU)
+    command = [sys.executable, "-c", PEAK, str(path)]
+    took = int(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
+    assert took < told < 2 * took
+
+
+@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+def test_what_cannot_fit_is_refused_before_a_tensor_is_read(tmp_path, architecture, cell):
+    path = tmp_path / "model.safetensors"
+    header = _written(path, architecture, cell)
+    with path.open("r+b") as file:
+        file.truncate(header.data_start)
+        file.truncate(path.stat().st_size + max(each.end for each in header.tensors.values()))
+    needs = memory.needed(header, CPU)
+    assert checkpoints.read(path, limit=needs)
+    with pytest.raises(OutOfMemory, match="a work may take") as refused:
+        checkpoints.read(path, limit=needs - 1)
+    assert f"{header.parameters:,} parameters" in refused.value.detail
