@@ -1,7 +1,7 @@
 """Evaluations: their answers, scores and captions."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -128,8 +128,17 @@ def forecast_shown(
     reasons = {name: one.none_because for name, one in metrics.items() if one.none_because}
     if len(reasons) < len(metrics):
         return metrics
-    reasons_text = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    return NoForecastOut(none_because=reasons_text, metrics=metrics)
+    return NoForecastOut(none_because=_told_once(reasons), metrics=metrics)
+
+
+def _told_once(reasons: Mapping[str, str]) -> str:
+    """Each reason with the metrics that it is for; alone, where it is for all."""
+    metrics: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        metrics.setdefault(reason, []).append(name)
+    if len(metrics) == 1:
+        return next(iter(metrics))
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in metrics.items())
 
 
 KIND = Kind(

@@ -44,7 +44,7 @@ class CorrelationOut(BaseModel):
         "which "
         "model is better? null where either metric is the same for all models."
     )
-    spearman_p: float | None
+    spearman_p: float | None = Field(description="null for fewer than 5 models.")
     models: int = Field(description="How many models `spearman` is computed over.")
 
 

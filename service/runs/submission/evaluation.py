@@ -35,7 +35,7 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
         evaluations.KIND.name,
         {**asked, **known.model_dump()},
         pinned,
-        _with_looks(parts, plan, past),
+        _with_looks(parts, request, plan, past),
         warnings,
         request.deadline,
         checkpoint=request.checkpoint,
@@ -43,10 +43,10 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
     )
 
 
-def _with_looks(parts: Parts, plan: Plan, past: Mapping[str, Past]) -> Plan:
-    """The plan with estimates, unless its captions are decoded already."""
+def _with_looks(parts: Parts, request: EvaluationIn, plan: Plan, past: Mapping[str, Past]) -> Plan:
+    """The plan with estimates, if there are gates, unless its captions are decoded already."""
     captions = plan.named.get("captions")
-    if captions is None or base.is_done(parts.records, captions.key):
+    if not request.gates or captions is None or base.is_done(parts.records, captions.key):
         return plan
     results = {catalogue.work_of(name): found.result for name, found in past.items()}
     known = {family: at for family, at in results.items() if at is not None and parts.blobs.has(at)}

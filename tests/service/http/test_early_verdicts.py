@@ -63,8 +63,14 @@ def _count(service, status):
 
 
 @pytest.mark.long
+def test_without_gates_nothing_is_estimated(service):
+    found = _evaluated(service, 3, decoding=QUICK)
+    assert found["estimate"] is None
+    assert "estimate" not in {work["name"] for work in found["works"]}
+
+
 def test_estimates_end_as_the_scores(service):
-    found = _evaluated(service, 0, decoding=QUICK)
+    found = _evaluated(service, 0, decoding=QUICK, gates=["cider_d >= 0"])
     assert found["status"] == "succeeded"
     names = ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"]
     for name in names:

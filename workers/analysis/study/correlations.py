@@ -19,6 +19,7 @@ from workers.metrics.family import Floats
 
 Found = dict[str, Any]
 _FEWEST = 3
+_FEWEST_MODELS = 5  # for a p: three or four models in the same order by chance are nothing rare
 
 
 def study(rows: Rows) -> Found:
@@ -154,7 +155,8 @@ def _correlation(found: Correlated, at: int) -> Found:
 
 def _agreement(found: Correlated, at: int) -> Found:
     r, p = _number(found["r"][at]), _number(found["p"][at])
-    return {"spearman": r, "spearman_p": p, "models": found["n"]}
+    few = found["n"] < _FEWEST_MODELS
+    return {"spearman": r, "spearman_p": None if few else p, "models": found["n"]}
 
 
 def _number(value: float) -> float | None:
