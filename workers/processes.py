@@ -25,6 +25,7 @@ _LARGEST_MESSAGE = 1 << 28
 _CHUNK = 1 << 16
 _PR_SET_PDEATHSIG = 1
 _STOP_SECONDS = 5.0
+_DEATH_SECONDS = 5.0  # for a child whose pipe is closed to end
 
 
 class Gone(Exception):
@@ -85,6 +86,7 @@ class Child:
         self._listener.start()
         self._process = started.result()
         self.pid = self._process.pid
+        self.ended_with: int | None = None  # its return code, if it ended before `end`
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests, self._answers = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -131,6 +133,7 @@ class Child:
 
     def end(self) -> str:
         """Kill the whole group at once; returns how the child ended, as text."""
+        self.ended_with = self._process.poll()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
@@ -220,7 +223,7 @@ class Child:
 
     def _death(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=5)
+            self._process.wait(timeout=_DEATH_SECONDS)
         return self._how()
 
     def _how(self) -> str:

@@ -1,4 +1,5 @@
-"""Repairs at intervals: expired leases, lost wake-ups, deadlines, unfinished uploads, garbage.
+"""Repairs at intervals: expired leases, dead workers, lost wake-ups, runs that were not told of a
+change, deadlines, unfinished uploads, garbage.
 
 Several janitors may run without a leader, since each step may be done twice.
 """
@@ -10,14 +11,15 @@ import redis
 import structlog
 
 from service.stored import garbage
-from service.works import endings
+from service.works import endings, telling
 from service.works.parts import Parts
 
 log = structlog.get_logger()
 
-PERIOD = 2.0  # seconds; with a lease of 12 s a killed worker's work runs again within 20 s
+PERIOD = 2.0  # seconds; with a lease of 12 s a silent worker's work runs again within 20 s
 COLLECT_PERIOD = 3600.0  # between two garbage collections
 _SETTLED = 2.0  # a work without a wake-up is queued again after so long
+_TELLINGS = 20  # transactions in a round that tell runs of their works: 2 to 4 s
 _UPLOAD_SECONDS = 24 * 3600
 
 
@@ -26,14 +28,13 @@ def sweep(parts: Parts) -> dict[str, int]:
     records, queue = parts.records, parts.queue
     done = {
         "leases": endings.expire_leases(records),
+        "deaths": endings.end_leases_of_dead_workers(records, parts.places.home),
         "deadlines": endings.expire_deadlines(records),
+        "told": telling.tell_others(records, most=_TELLINGS),
     }
     try:
         done["wakeups"] = queue.flush(records)
-        missing = queue.missing(records, before=time.time() - _SETTLED)
-        for key, name in missing:
-            queue.wake(key, name)
-        done["forgotten"] = len(missing)
+        done["forgotten"] = queue.ring_again(records, before=time.time() - _SETTLED)
     except (redis.RedisError, OSError) as error:
         log.warning("redis is away", error=type(error).__name__)
     done["uploads"] = parts.blobs.sweep_uploads(time.time() - _UPLOAD_SECONDS)

@@ -2,14 +2,18 @@
 
 import json
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.errors import TimedOut, WorkerLost
-from service.works import graph, history, leases
+from service.works import graph, history, leases, presence
 from service.works.records import Records
 from service.works.tables import runs, work_rows
+
+_LOST = {"code": WorkerLost.code}
 
 
 def cancel(connection: Connection, identity: str) -> None:
@@ -19,23 +23,28 @@ def cancel(connection: Connection, identity: str) -> None:
 
 
 def expire_leases(records: Records) -> int:
-    """Make works whose lease has expired ready again, or failed after the last attempt."""
-    query = sa.select(work_rows.c.key, work_rows.c.attempt, work_rows.c.kind).where(
-        work_rows.c.status == "running", work_rows.c.lease_until < time.time()
-    )
-    with records.reading() as connection:
-        rows = connection.execute(query).all()
-    error = {"code": WorkerLost.code, "detail": "the worker stopped responding"}
+    """Make works whose lease has expired ready again; returns how many."""
+    expired = work_rows.c.lease_until < time.time()
     return sum(
-        leases.fail(
-            records,
-            leases.Lease(row.key, row.attempt, row.kind, {}, (), {}, 0),
-            error,
-            death=False,
-            retry=True,
-        )
-        for row in rows
+        leases.expire(records, key, {**_LOST, "detail": "the worker stopped responding"})
+        for key in _running(records, expired)
     )
+
+
+def end_leases_of_dead_workers(records: Records, home: Path) -> int:
+    """Make works ready again whose worker on this machine has died; returns how many."""
+    ended = 0
+    for worker in presence.gone(home):
+        error = {**_LOST, "detail": "the worker died"}
+        for key in _running(records, work_rows.c.worker == worker):
+            ended += leases.expire(records, key, error, worker)
+    return ended
+
+
+def _running(records: Records, condition: sa.ColumnElement[bool]) -> Sequence[str]:
+    query = sa.select(work_rows.c.key).where(work_rows.c.status == "running", condition)
+    with records.reading() as connection:
+        return connection.execute(query).scalars().all()
 
 
 def expire_deadlines(records: Records) -> int:

@@ -10,31 +10,67 @@ from sqlalchemy.engine import Connection
 
 from service.contract.plan import works
 from service.contract.plan.works import WorkStatus
+from service.works import history
+from service.works.records import Records
 from service.works.tables import needs, outbox, run_works, runs, work_rows
+
+FRESH: Mapping[str, Any] = {  # what is forgotten when a work begins anew; attempts keep their ids
+    **dict.fromkeys(("attempt", "failures", "deaths", "losses", "done", "total"), 0),
+    **dict.fromkeys(("lost_at", "lease", "lease_until", "started_at", "finished_at", "error")),
+}
 
 
 def wake(connection: Connection, key: str, queue: str, *, first: bool = True) -> None:
     """Queue a ready work; `first`: at the queue's front, so that begun runs end before new ones."""
     connection.execute(outbox.insert().values(work_key=key, queue=queue, first=first))
+    rung = work_rows.update().where(work_rows.c.key == key).values(rung_at=time.time())
+    connection.execute(rung)
 
 
 def release_dependents(connection: Connection, key: str, kind: str) -> None:
-    waiting = sa.select(needs.c.work_key).where(needs.c.needs_key == key)
+    """Make works ready that waited for this one, if all else that they need is done too.
+
+    `waiting_for` spares looking at all needs each time. It may be too low, since a need may be made
+    again; so what seems free is looked at.
+    """
+    dependents = sa.select(needs.c.work_key).where(needs.c.needs_key == key)
+    waiting = sa.and_(work_rows.c.key.in_(dependents), work_rows.c.status == "waiting")
     connection.execute(
-        work_rows.update()
-        .where(work_rows.c.key.in_(waiting), work_rows.c.status == "waiting")
-        .values(waiting_for=work_rows.c.waiting_for - 1)
+        work_rows.update().where(waiting).values(waiting_for=work_rows.c.waiting_for - 1)
     )
-    free = sa.and_(
-        work_rows.c.key.in_(waiting),
-        work_rows.c.status == "waiting",
-        work_rows.c.waiting_for <= 0,
+    free = sa.and_(waiting, work_rows.c.waiting_for <= 0)
+    need = work_rows.alias()
+    unfinished = (
+        sa.select(needs.c.work_key)
+        .join(need, need.c.key == needs.c.needs_key)
+        .join(work_rows, work_rows.c.key == needs.c.work_key)
+        .where(free, need.c.status != "done")
+        .distinct()
     )
+    for waits in connection.execute(unfinished).scalars().all():
+        count_needs(connection, waits)
     query = sa.select(work_rows.c.key, work_rows.c.queue).where(free)
     rows = connection.execute(query.order_by(work_rows.c.created_at)).all()
-    connection.execute(work_rows.update().where(free).values(status="ready"))
-    for row in rows:
-        wake(connection, row.key, row.queue, first=not works.KINDS[kind].opens)
+    if rows:
+        released = work_rows.update().where(free).values(status="ready", rung_at=time.time())
+        connection.execute(released)
+        first = not works.KINDS[kind].opens
+        connection.execute(
+            outbox.insert(),
+            [{"work_key": row.key, "queue": row.queue, "first": first} for row in rows],
+        )
+
+
+def count_needs(connection: Connection, key: str) -> int:
+    """Store how many needs of a waiting work are not done; returns it."""
+    query = (
+        sa.select(sa.func.count())
+        .join_from(needs, work_rows, work_rows.c.key == needs.c.needs_key)
+        .where(needs.c.work_key == key, work_rows.c.status != "done")
+    )
+    count = connection.execute(query).scalar_one()
+    connection.execute(work_rows.update().where(work_rows.c.key == key).values(waiting_for=count))
+    return count
 
 
 def fail_dependents(connection: Connection, key: str, error: Mapping[str, Any]) -> list[str]:
@@ -81,7 +117,68 @@ def _cancel_shards(connection: Connection, failed: Sequence[str]) -> None:
     )
 
 
-def wait_for(connection: Connection, key: str) -> None:
+def make_again(records: Records, connection: Connection, reader: str, damaged: str) -> bool:
+    """Make a damaged result again, for `reader`, which from now on needs the work that makes it.
+
+    False if no work made it. If another reader has found the damage before, it is being made.
+    """
+    known = sa.select(needs.c.needs_key).where(needs.c.work_key == reader)
+    query = (
+        sa.select(work_rows.c.key, work_rows.c.status)
+        .where(
+            work_rows.c.result == damaged,
+            work_rows.c.status.in_(("waiting", "ready", "running", "done")),
+        )
+        .order_by(work_rows.c.key.in_(known).desc())
+    )
+    maker = connection.execute(query).first()
+    if maker is None:
+        return False
+    # The input may be given by its digest, without the work that made it.
+    records.add_new(connection, needs, work_key=reader, needs_key=maker.key)
+    deadline = sa.select(work_rows.c.deadline).where(work_rows.c.key == reader)
+    until = connection.execute(deadline).scalar_one()
+    if maker.status == "done":
+        _begin_anew(connection, maker.key, until)
+    else:
+        _extend(connection, maker.key, until)
+    return True
+
+
+def _begin_anew(connection: Connection, key: str, deadline: float) -> None:
+    """Begin an ended work anew, and those that it needs and that are not there (any more).
+
+    Its result stays, so that others who find it damaged know who makes it.
+    """
+    connection.execute(
+        work_rows.update()
+        .where(work_rows.c.key == key)
+        .values(status="waiting", summary=None, **FRESH)
+    )
+    _extend(connection, key, deadline)
+    _begin_needs(connection, key, deadline)
+    if not count_needs(connection, key):
+        begun = work_rows.update().where(work_rows.c.key == key).values(status="ready")
+        queue = connection.execute(begun.returning(work_rows.c.queue)).scalar_one()
+        wake(connection, key, queue)
+    _wait_for(connection, key)
+    history.update_runs(connection, [key])
+
+
+def _begin_needs(connection: Connection, key: str, deadline: float) -> None:
+    """Begin those needs of a work anew that have ended without a result."""
+    need = sa.select(needs.c.needs_key).where(needs.c.work_key == key)
+    gone = work_rows.c.key.in_(need), work_rows.c.status.in_(works.RESTARTED)
+    for lost in connection.execute(sa.select(work_rows.c.key).where(*gone)).scalars().all():
+        _begin_anew(connection, lost, deadline)
+
+
+def _extend(connection: Connection, key: str, deadline: float) -> None:
+    earlier = sa.and_(work_rows.c.key == key, work_rows.c.deadline < deadline)
+    connection.execute(work_rows.update().where(earlier).values(deadline=deadline))
+
+
+def _wait_for(connection: Connection, key: str) -> None:
     """Make ready works that read the result of `key` wait for it again."""
     readers = sa.select(needs.c.work_key).where(needs.c.needs_key == key)
     connection.execute(
@@ -89,6 +186,16 @@ def wait_for(connection: Connection, key: str) -> None:
         .where(work_rows.c.key.in_(readers), work_rows.c.status == "ready")
         .values(status="waiting", waiting_for=1)
     )
+
+
+def waits_again(connection: Connection, key: str) -> bool:
+    """Let a ready work wait if something that it needs is not done; returns whether it waits."""
+    if not count_needs(connection, key):
+        return False
+    waiting = work_rows.update().where(work_rows.c.key == key).values(status="waiting")
+    until = connection.execute(waiting.returning(work_rows.c.deadline)).scalar_one()
+    _begin_needs(connection, key, until)
+    return True
 
 
 def with_needs(connection: Connection, identities: Sequence[str]) -> set[str]:

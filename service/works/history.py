@@ -2,11 +2,12 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from pydantic import BaseModel
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Row
 
 from service.contract import results
@@ -17,13 +18,17 @@ from service.contract.plan import works
 from service.contract.plan.works import RunStatus
 from service.contract.results import EvaluationKept, Scored
 from service.works import scores
-from service.works.tables import events, needs, run_works, runs, score_rows, work_rows
+from service.works.tables import events, needs, run_works, runs, score_rows, untold, work_rows
 
 _SCORED = "evaluation"  # the kind of run whose scores are searched by metric
+TOLD_AT_ONCE = 20  # runs in one transaction: all others wait for it, and the lease is 12 s
 
 
 def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
-    """Add versions and events to the unfinished runs of these works; returns the runs' ids."""
+    """Add versions and events to the unfinished runs of these works; returns the runs' ids.
+
+    If a work has more runs than `TOLD_AT_ONCE`, the others are noted: `telling` tells them.
+    """
     changed = [*keys]
     changed += _wholes(connection, changed)
     concerned = connection.execute(
@@ -32,19 +37,32 @@ def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
         .where(run_works.c.work_key.in_(changed), runs.c.finished_at.is_(None))
         .order_by(run_works.c.position)
     ).all()
-    identities = list(dict.fromkeys(row.run_id for row in concerned))
-    for identity in identities:
-        names = {row.name for row in concerned if row.run_id == identity}
-        rows = work_statuses(connection, identity)
-        for row in rows:
-            if row["name"] in names:
-                add_event(connection, identity, "work", _work_event(row))
-                scored = results.of(row, Scored)
-                if scored is not None:
-                    event = ScoresEvent(scores=dict(scored.scores), signature=scored.signature)
-                    add_event(connection, identity, "scores", event)
-        _settle(connection, identity, rows)
-    return identities
+    names: dict[str, set[str]] = {}
+    for row in concerned:
+        names.setdefault(row.run_id, set()).add(row.name)
+    told = list(names)[:TOLD_AT_ONCE]
+    later = [
+        {"run_id": row.run_id, "name": row.name} for row in concerned if row.run_id not in told
+    ]
+    if later:
+        dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+        connection.execute(dialect.insert(untold).on_conflict_do_nothing(), later)
+    for identity in told:
+        tell(connection, identity, names[identity])
+    return told
+
+
+def tell(connection: Connection, identity: str, names: Collection[str]) -> None:
+    """Add events about these works to a run, and derive its status."""
+    rows = work_statuses(connection, identity)
+    for row in rows:
+        if row["name"] in names:
+            add_event(connection, identity, "work", _work_event(row))
+            scored = results.of(row, Scored)
+            if scored is not None:
+                event = ScoresEvent(scores=dict(scored.scores), signature=scored.signature)
+                add_event(connection, identity, "scores", event)
+    _settle(connection, identity, rows)
 
 
 def _wholes(connection: Connection, keys: Sequence[str]) -> list[str]:

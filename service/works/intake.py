@@ -56,15 +56,10 @@ def _add(
         "status": status,
         "parts": json.dumps([part.key for part in work.parts]),  # may differ from last time
         "waiting_for": waiting,
-        "attempt": 0,
-        "deaths": 0,
-        "error": None,
-        "done": 0,
-        "total": 0,
-        "lease_until": None,
-        "started_at": None,
-        "finished_at": None,
+        "result": None,
+        "summary": None,
         "deadline": deadline,
+        **graph.FRESH,
     }
     added = records.add_new(
         connection,

@@ -11,22 +11,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Row
 
 from service.contract.plan import works
 from service.works import graph, history, verdicts
 from service.works.records import Records
-from service.works.tables import attempts, needs, work_rows
+from service.works.tables import attempts, work_rows
 
-MAX_ATTEMPTS = 3
-MAX_DEATHS = 2  # a work that kills so many workers fails for good
-LEASE_SECONDS = 12.0  # extended every 3 s; a killed worker's work is ready again after this
+MAX_FAILURES = 3  # attempts that end with an error of the work
+MAX_DEATHS = 2  # a work that kills its child so often fails for good
+MAX_LOSSES = 20  # attempts that are ended from outside: killed, stopped, cut off
+LEASE_SECONDS = 12.0  # extended every second; what a silent worker held is ready again after this
 
 
 @dataclass(frozen=True)
 class Lease:
-    """One attempt at a work: all that the worker needs, and its deadline."""
+    """One attempt at a work: all that the worker needs, and its deadline.
 
+    `id` is the attempt's own for ever. `attempt` is its number, which begins anew with the work.
+    """
+
+    id: int
     key: str
     attempt: int
     kind: str
@@ -38,34 +43,35 @@ class Lease:
 
 def take(records: Records, key: str, worker: str) -> Lease | None:
     """Begin an attempt; None if the work is not ready (done, canceled, or another worker's)."""
-    now = time.time()
     with records.transaction() as connection:
-        taken = connection.execute(
+        now = time.time()
+        ready = sa.select(work_rows).where(work_rows.c.key == key, work_rows.c.status == "ready")
+        row = connection.execute(ready).first()
+        if row is None or graph.waits_again(connection, key):
+            return None
+        attempt = {"work_key": key, "attempt": row.attempt + 1, "worker": worker}
+        begun = attempts.insert().values(**attempt, started_at=now).returning(attempts.c.id)
+        identity = connection.execute(begun).scalar_one()
+        connection.execute(
             work_rows.update()
-            .where(work_rows.c.key == key, work_rows.c.status == "ready")
+            .where(work_rows.c.key == key)
             .values(
                 status="running",
-                attempt=work_rows.c.attempt + 1,
+                attempt=row.attempt + 1,
+                lease=identity,
                 worker=worker,
                 lease_until=now + LEASE_SECONDS,
                 started_at=now,
                 done=0,
                 total=0,
             )
-        ).rowcount
-        if not taken:
-            return None
-        row = connection.execute(sa.select(work_rows).where(work_rows.c.key == key)).one()
-        connection.execute(
-            attempts.insert().values(
-                work_key=key, attempt=row.attempt, worker=worker, started_at=now
-            )
         )
         history.update_runs(connection, [key])
         inputs = json.loads(row.inputs)
         return Lease(
+            id=identity,
             key=key,
-            attempt=row.attempt,
+            attempt=row.attempt + 1,
             kind=row.kind,
             inputs={name: _digest(connection, at) for name, at in inputs.items()},
             parts=tuple(_digest(connection, f"work:{part}") for part in json.loads(row.parts)),
@@ -85,7 +91,8 @@ def _digest(connection: Connection, reference: str) -> str:
 def beat(records: Records, lease: Lease, done: int, total: int) -> bool:
     """Extend the lease and store progress; False if the attempt is no longer current."""
     with records.transaction() as connection:
-        alive = _current(lease, connection, lease_until=time.time() + LEASE_SECONDS)
+        until = time.time() + LEASE_SECONDS
+        alive = _current(connection, lease.key, lease.id, lease_until=until)
         if alive and total:
             changed = connection.execute(
                 work_rows.update()
@@ -105,8 +112,9 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
     now = time.time()
     with records.transaction() as connection:
         accepted = _current(
-            lease,
             connection,
+            lease.key,
+            lease.id,
             status="done",
             result=result,
             summary=json.dumps(dict(summary)),
@@ -114,7 +122,7 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
             finished_at=now,
             lease_until=None,
         )
-        _end_attempt(connection, lease, "done" if accepted else "refused: too late", now)
+        _end_attempt(connection, lease.id, "done" if accepted else "refused: too late", now)
         if accepted:
             graph.release_dependents(connection, lease.key, lease.kind)
             verdicts.update_runs(connection, [lease.key])
@@ -124,42 +132,93 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
 def fail(
     records: Records, lease: Lease, error: Mapping[str, Any], *, death: bool, retry: bool
 ) -> bool:
-    """End an attempt with an error: the work is ready again, or failed for good."""
-    now = time.time()
+    """End an attempt with an error of the work: it is ready again, or failed for good."""
     with records.transaction() as connection:
-        _end_attempt(connection, lease, str(error.get("code")), now)
-        row = connection.execute(
-            sa.select(work_rows.c.deaths, work_rows.c.attempt, work_rows.c.queue).where(
-                work_rows.c.key == lease.key
-            )
-        ).one()
-        deaths = row.deaths + death
-        again = retry and row.attempt < MAX_ATTEMPTS and deaths < MAX_DEATHS
-        accepted = _current(
-            lease,
-            connection,
-            status="ready" if again else "failed",
-            deaths=deaths,
-            error=json.dumps(dict(error)),
-            lease_until=None,
-            finished_at=None if again else now,
+        row = _of(connection, lease.key)
+        failures, deaths = row.failures + 1, row.deaths + death
+        again = retry and failures < MAX_FAILURES and deaths < MAX_DEATHS
+        counted = {"failures": failures, "deaths": deaths}
+        return _end_badly(connection, lease.id, row, error, counted, again=again)
+
+
+def lose(records: Records, lease: Lease, error: Mapping[str, Any], *, killed: bool) -> bool:
+    """End an attempt that was ended from outside, which is no failure of the work."""
+    with records.transaction() as connection:
+        return _lose(connection, lease.id, _of(connection, lease.key), error, killed=killed)
+
+
+def expire(records: Records, key: str, error: Mapping[str, Any], worker: str | None = None) -> bool:
+    """End a work's attempt if its lease has expired, or if this worker, now dead, has it."""
+    with records.transaction() as connection:
+        over = (
+            work_rows.c.lease_until < time.time()
+            if worker is None
+            else work_rows.c.worker == worker
         )
-        if accepted and again:
-            graph.wake(connection, lease.key, row.queue)
-        if accepted:
-            touched = [] if again else graph.fail_dependents(connection, lease.key, error)
-            history.update_runs(connection, [lease.key, *touched])
-        return accepted
+        running = sa.and_(work_rows.c.key == key, work_rows.c.status == "running", over)
+        row = connection.execute(sa.select(work_rows).where(running)).first()
+        return row is not None and _lose(connection, row.lease, row, error, killed=True)
+
+
+def _lose(
+    connection: Connection,
+    identity: int | None,
+    row: Row[Any],
+    error: Mapping[str, Any],
+    *,
+    killed: bool,
+) -> bool:
+    """Being killed twice at the same place counts as a death: not everything that kills is seen."""
+    place = f"{row.done} of {row.total}" if killed and row.done else None
+    deaths = row.deaths + (place is not None and place == row.lost_at)
+    losses = row.losses + 1
+    again = deaths < MAX_DEATHS and losses < MAX_LOSSES
+    counted = {"losses": losses, "deaths": deaths, "lost_at": place}
+    return _end_badly(connection, identity, row, error, counted, again=again)
+
+
+def _end_badly(
+    connection: Connection,
+    identity: int | None,
+    row: Row[Any],
+    error: Mapping[str, Any],
+    counted: Mapping[str, Any],
+    *,
+    again: bool,
+) -> bool:
+    now = time.time()
+    _end_attempt(connection, identity, str(error.get("code")), now)
+    accepted = _current(
+        connection,
+        row.key,
+        identity,
+        status="ready" if again else "failed",
+        error=json.dumps(dict(error)),
+        lease_until=None,
+        finished_at=None if again else now,
+        **counted,
+    )
+    if accepted and again:
+        graph.wake(connection, row.key, row.queue)
+    if accepted:
+        touched = [] if again else graph.fail_dependents(connection, row.key, error)
+        history.update_runs(connection, [row.key, *touched])
+    return accepted
+
+
+def _of(connection: Connection, key: str) -> Row[Any]:
+    return connection.execute(sa.select(work_rows).where(work_rows.c.key == key)).one()
 
 
 def make_unavailable(records: Records, lease: Lease, reason: Mapping[str, Any]) -> bool:
     """End a work whose metric cannot be computed here, and those that need it; no run fails."""
     now = time.time()
     with records.transaction() as connection:
-        _end_attempt(connection, lease, str(reason.get("code")), now)
+        _end_attempt(connection, lease.id, str(reason.get("code")), now)
         accepted = _current(
-            lease,
             connection,
+            lease.key,
+            lease.id,
             status="unavailable",
             error=json.dumps(dict(reason)),
             lease_until=None,
@@ -174,8 +233,8 @@ def make_unavailable(records: Records, lease: Lease, reason: Mapping[str, Any]) 
 def hand_back(records: Records, lease: Lease) -> None:
     """Make a work ready again because its worker stops."""
     with records.transaction() as connection:
-        _end_attempt(connection, lease, "handed back", time.time())
-        if _current(lease, connection, status="ready", lease_until=None):
+        _end_attempt(connection, lease.id, "handed back", time.time())
+        if _current(connection, lease.key, lease.id, status="ready", lease_until=None):
             queue = works.KINDS[lease.kind].queue
             graph.wake(connection, lease.key, queue)
             history.update_runs(connection, [lease.key])
@@ -187,35 +246,34 @@ def recompute(records: Records, lease: Lease, damaged: str) -> bool:
     False if no work made the input: then it was uploaded, and must be uploaded again.
     """
     with records.transaction() as connection:
-        maker = connection.execute(
-            sa.select(work_rows.c.key, work_rows.c.queue).where(
-                work_rows.c.result == damaged, work_rows.c.status == "done"
-            )
-        ).first()
-        if maker is None:
+        made = graph.make_again(records, connection, lease.key, damaged)
+        if not made and damaged in _inputs(connection, _of(connection, lease.key)):
             return False
-        _end_attempt(connection, lease, "an input was damaged", time.time())
-        if _current(lease, connection, status="waiting", waiting_for=1, lease_until=None):
-            # The input may be given by its digest, without the work that made it.
-            records.add_new(connection, needs, work_key=lease.key, needs_key=maker.key)
-            connection.execute(
-                work_rows.update()
-                .where(work_rows.c.key == maker.key)
-                .values(status="ready", result=None, summary=None, attempt=0, deaths=0)
-            )
-            graph.wait_for(connection, maker.key)
-            graph.wake(connection, maker.key, maker.queue)
-            history.update_runs(connection, [lease.key, maker.key])
+        _end_attempt(connection, lease.id, "an input was damaged", time.time())
+        status = "waiting" if made else "ready"  # somebody else has had it made again
+        if _current(connection, lease.key, lease.id, status=status, lease_until=None):
+            if made:
+                graph.count_needs(connection, lease.key)
+            else:
+                graph.wake(connection, lease.key, works.KINDS[lease.kind].queue)
+            history.update_runs(connection, [lease.key])
         return True
 
 
-def _current(lease: Lease, connection: Connection, **values: Any) -> bool:
+def _inputs(connection: Connection, row: Row[Any]) -> set[str]:
+    """The digests that an attempt at this work would read now."""
+    references = [*json.loads(row.inputs).values()]
+    references += [f"work:{part}" for part in json.loads(row.parts)]
+    return {_digest(connection, at) for at in references}
+
+
+def _current(connection: Connection, key: str, identity: int | None, **values: Any) -> bool:
     """Change the work if this attempt is the current one; returns whether it is."""
     changed = connection.execute(
         work_rows.update()
         .where(
-            work_rows.c.key == lease.key,
-            work_rows.c.attempt == lease.attempt,
+            work_rows.c.key == key,
+            work_rows.c.lease.is_not_distinct_from(identity),
             work_rows.c.status == "running",
         )
         .values(**values)
@@ -223,13 +281,9 @@ def _current(lease: Lease, connection: Connection, **values: Any) -> bool:
     return changed.rowcount == 1
 
 
-def _end_attempt(connection: Connection, lease: Lease, outcome: str, now: float) -> None:
+def _end_attempt(connection: Connection, identity: int | None, outcome: str, now: float) -> None:
     connection.execute(
         attempts.update()
-        .where(
-            attempts.c.work_key == lease.key,
-            attempts.c.attempt == lease.attempt,
-            attempts.c.ended_at.is_(None),
-        )
+        .where(attempts.c.id == identity, attempts.c.ended_at.is_(None))
         .values(ended_at=now, outcome=outcome)
     )

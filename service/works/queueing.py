@@ -6,7 +6,9 @@ works in this process, for tests of rules and routes.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 import redis
@@ -25,6 +27,9 @@ FUNCTION = "workers.jobs.run"  # by name, since the API never imports the worker
 JOB_SECONDS = 24 * 3600  # works have shorter deadlines; RQ's must never pass before them
 QUICK_SECONDS = 1.5
 _BATCH = 500
+_LOOKED_AT = 1000  # ready works that the janitor looks for in the queues each time
+_RUNG_AT_ONCE = 2000  # each time; a second
+_PART = 10_000  # entries of a queue that are read at once; Redis needs a millisecond
 _FOREIGN = "prescore:foreign"
 
 
@@ -33,10 +38,8 @@ class Queue(Protocol):
         """Send the outbox's wake-ups; returns how many."""
         ...
 
-    def wake(self, key: str, queue: str, *, first: bool = False) -> None: ...
-
-    def missing(self, records: Records, before: float) -> list[tuple[str, str]]:
-        """(key, queue) of ready works that were planned before that time and are in no queue."""
+    def ring_again(self, records: Records, before: float) -> int:
+        """Wake ready works that were woken before that time and are in no queue; how many."""
         ...
 
     def waiting(self) -> dict[str, int]:
@@ -74,11 +77,8 @@ class AtOnce:
             self._perform(row.work_key)
             yield 1
 
-    def wake(self, key: str, queue: str, *, first: bool = False) -> None:  # noqa: ARG002
-        self._perform(key)
-
-    def missing(self, records: Records, before: float) -> list[tuple[str, str]]:  # noqa: ARG002
-        return []
+    def ring_again(self, records: Records, before: float) -> int:  # noqa: ARG002
+        return 0
 
     def waiting(self) -> dict[str, int]:
         return {}
@@ -103,6 +103,27 @@ def _taken(records: Records) -> Row[Any] | None:
     return row
 
 
+def _woken(records: Records, before: float) -> Sequence[Any]:
+    """Ready works whose wake-up was last seen before that time, and has left the outbox."""
+    query = (
+        sa.select(work_rows.c.key, work_rows.c.queue)
+        .where(
+            work_rows.c.status == "ready",
+            work_rows.c.rung_at < before,
+            work_rows.c.key.not_in(sa.select(outbox.c.work_key)),
+        )
+        .order_by(work_rows.c.rung_at)
+    )
+    with records.reading() as connection:
+        return connection.execute(query.limit(_LOOKED_AT)).all()
+
+
+def _note(records: Records, keys: Sequence[str]) -> None:
+    with records.transaction() as connection:
+        these = work_rows.update().where(work_rows.c.key.in_(keys))
+        connection.execute(these.values(rung_at=time.time()))
+
+
 class RedisQueue:
     def __init__(self, connection: redis.Redis) -> None:
         self.connection = connection
@@ -118,19 +139,28 @@ class RedisQueue:
         if not rows:
             return 0
         with contextlib.suppress(redis.RedisError, OSError):
-            for row in [row for row in rows if not row.first]:
-                self.wake(row.work_key, row.queue)
+            self.wake_all([(row.work_key, row.queue) for row in rows if not row.first])
             # So that they keep their order.
-            for row in reversed([row for row in rows if row.first]):
-                self.wake(row.work_key, row.queue, first=True)
+            first = [(row.work_key, row.queue) for row in rows if row.first]
+            self.wake_all(reversed(first), first=True)
             with records.transaction() as connection:
                 sent = [row.id for row in rows]
                 connection.execute(outbox.delete().where(outbox.c.id.in_(sent)))
             return len(rows)
         return 0
 
-    def wake(self, key: str, queue: str, *, first: bool = False) -> None:
-        job = Job.create(
+    def wake_all(self, works: Iterable[tuple[str, str]], *, first: bool = False) -> None:
+        """Queue these (key, queue), in as few exchanges with Redis as is fit."""
+        remaining = iter(works)
+        while batch := list(islice(remaining, _BATCH)):
+            with self.connection.pipeline(transaction=False) as pipeline:
+                for key, queue in batch:
+                    job = self._job(key, queue)
+                    self._queues[queue].enqueue_job(job, pipeline=pipeline, at_front=first)
+                pipeline.execute()
+
+    def _job(self, key: str, queue: str) -> Job:
+        return Job.create(
             FUNCTION,
             args=[key],
             id=key,
@@ -142,35 +172,68 @@ class RedisQueue:
             failure_ttl=3600,
             ttl=JOB_SECONDS,
         )
-        self._queues[queue].enqueue_job(job, at_front=first)
 
-    def missing(self, records: Records, before: float) -> list[tuple[str, str]]:
-        """(key, queue) of ready works that were planned before that time and are in no queue."""
-        query = sa.select(work_rows.c.key, work_rows.c.queue).where(
-            work_rows.c.status == "ready", work_rows.c.created_at < before
-        )
-        with records.reading() as connection:
-            ready = connection.execute(query.limit(1000)).all()
-        return [
-            (row.key, row.queue)
-            for row in ready
-            if self.connection.lpos(self._queues[row.queue].key, row.key) is None
-        ]
+    def ring_again(self, records: Records, before: float) -> int:
+        """Wake ready works that were woken before that time and are in no queue; how many.
+
+        Each call looks at those that were looked at longest ago, so none hides another, and reads
+        each queue once, however many they are.
+        """
+        queued: dict[str, set[bytes]] = {}
+        rung = 0
+        while rung < _RUNG_AT_ONCE and (rows := _woken(records, before)):
+            for name in {row.queue for row in rows} - queued.keys():
+                queued[name] = set(self._entries(name))
+            lost = [
+                (row.key, row.queue) for row in rows if row.key.encode() not in queued[row.queue]
+            ]
+            self.wake_all(lost)
+            _note(records, [row.key for row in rows])
+            rung += len(lost)
+            if not lost:
+                break
+        return rung
+
+    def _entries(self, name: str) -> Iterator[bytes]:
+        """What is in a queue. Redis serves others between two parts; an entry that moves from one
+        part to the other meanwhile is missed, and woken twice, which is harmless.
+        """
+        start = 0
+        key = self._queues[name].key
+        while part := self.connection.lrange(key, start, start + _PART - 1):
+            yield from (entry for entry in part if isinstance(entry, bytes))
+            start += _PART
 
     def waiting(self) -> dict[str, int]:
         """The number of wake-ups in each queue."""
         return {name: queue.count for name, queue in sorted(self._queues.items())}
 
+    def forget(self, entry: bytes) -> None:
+        """Delete the data of a job that was taken from a queue, if there is any."""
+        with contextlib.suppress(redis.RedisError, OSError):
+            self.connection.delete(Job.redis_job_namespace_prefix.encode() + entry)
+
     def note_foreign(self) -> None:
         """Count an entry in the queues that is not from Prescore."""
-        self.connection.incr(_FOREIGN)
+        with contextlib.suppress(redis.RedisError, OSError):
+            self.connection.incr(_FOREIGN)
+
+    def drop_what_is_no_queue(self) -> None:
+        """Delete what others have put in the place of our queues, if it is no list."""
+        for queue in self._queues.values():
+            try:
+                self.connection.llen(queue.key)
+            except redis.ResponseError as error:
+                if str(error).startswith("WRONGTYPE"):
+                    self.connection.delete(queue.key)
+                    self.note_foreign()
 
     def ping(self) -> None:
         self.connection.ping()
 
     def foreign(self) -> int:
         count = self.connection.get(_FOREIGN)
-        return int(count) if isinstance(count, bytes) else 0
+        return int(count) if isinstance(count, bytes) and count.isdigit() else 0
 
 
 def connect(url: str, timeout: float = QUICK_SECONDS) -> redis.Redis:

@@ -31,6 +31,9 @@ datasets = sa.Table(
     sa.UniqueConstraint("name", "digest"),
 )
 
+# Attempts that count: `failures` (an error of the work), `deaths` (it killed its child), `losses`
+# (the attempt was ended from outside; `lost_at`: how far it was). `lease` is the current attempt's
+# `id` in `attempts`. `rung_at`: when a ready work's wake-up was sent, or last seen in its queue.
 work_rows = sa.Table(
     "works",
     metadata,
@@ -44,6 +47,10 @@ work_rows = sa.Table(
     sa.Column("waiting_for", sa.Integer, nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("deaths", sa.Integer, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("losses", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("lost_at", sa.String(60)),
+    sa.Column("lease", sa.Integer),
     sa.Column("worker", sa.String(200)),
     sa.Column("lease_until", sa.Float),
     sa.Column("deadline", sa.Float, nullable=False),
@@ -55,7 +62,9 @@ work_rows = sa.Table(
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("started_at", sa.Float),
     sa.Column("finished_at", sa.Float),
+    sa.Column("rung_at", sa.Float, nullable=False, server_default="0"),
     sa.Index(None, "status", "lease_until"),
+    sa.Index(None, "status", "rung_at"),
     sa.Index(None, "result"),
 )
 
@@ -88,6 +97,14 @@ outbox = sa.Table(
     sa.Column("work_key", sa.String(64), nullable=False),
     sa.Column("queue", sa.String(40), nullable=False),
     sa.Column("first", sa.Boolean, nullable=False, server_default=sa.false()),
+)
+
+# Runs that have not been told yet of a change of their work `name`.
+untold = sa.Table(
+    "untold",
+    metadata,
+    sa.Column("run_id", sa.String(40), primary_key=True),
+    sa.Column("name", sa.String(80), primary_key=True),
 )
 
 # `version` counts the run's events; the dataset's version is `dataset_version`.

@@ -47,12 +47,8 @@ class Turns:
         with self._turn:  # works flush too while they are performed, which the queue allows
             return self._performing.flush(records)
 
-    def wake(self, key: str, queue: str, *, first: bool = False) -> None:
-        with self._turn:
-            self._performing.wake(key, queue, first=first)
-
-    def missing(self, records: Records, before: float) -> list[tuple[str, str]]:
-        return self._performing.missing(records, before)
+    def ring_again(self, records: Records, before: float) -> int:
+        return self._performing.ring_again(records, before)
 
     def waiting(self) -> dict[str, int]:
         return self._performing.waiting()

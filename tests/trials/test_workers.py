@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import signal
 import time
 
 import obstore
@@ -101,7 +102,8 @@ def test_a_work_that_kills_two_children_is_quarantined(fleet):
             _until_running(client, identity)
             if attempt == 1:
                 waiting = _post(client)
-            fleet.find("workers.runtime.child", "inference").kill()
+            # As a fault in native code ends it; SIGKILL would come from outside.
+            fleet.find("workers.runtime.child", "inference").send_signal(signal.SIGSEGV)
             began = time.monotonic()
         ended = until_ended(client, identity, 40)
         assert ended["status"] == "failed"
@@ -154,6 +156,45 @@ def test_a_worker_that_is_killed_takes_its_child_along_and_its_work_goes_on(flee
         until(lambda: _work(client, identity, "captions")["attempts"] == 2, 20, "a second attempt")
         assert time.monotonic() - began < 20
         _cancel(client, identity)
+
+
+def _attempts(fleet, since):
+    """(the work, its attempt) of metrics that were begun after that time, in their order."""
+    query = (
+        sa.select(attempts.c.work_key, attempts.c.attempt)
+        .join(work_rows, work_rows.c.key == attempts.c.work_key)
+        .where(work_rows.c.queue == "metrics", attempts.c.started_at > since)
+        .order_by(attempts.c.id)
+    )
+    with fleet.records.reading() as connection:
+        return connection.execute(query).all()
+
+
+def _outputs(number):
+    captions = [{"image": f"{at}.jpg", "caption": f"w{at} n{number}"} for at in range(40)]
+    return {"captions": captions, "dataset": "tiny/test", "postgen": ["bleu"], "tokenizer": "none"}
+
+
+def test_what_a_killed_worker_had_begun_comes_before_what_waits(fleet):
+    """T22: the next worker begins with it, and not with others that may take long."""
+    with fleet.client() as client:
+        first = client.post("/v1/evaluations", json=_outputs(next(SEEDS))).json()["id"]
+        assert until_ended(client, first, 40)["status"] == "succeeded"  # its references are there
+        child = fleet.find("workers.runtime.child", "metrics")
+        child.suspend()
+        posted = [
+            client.post("/v1/evaluations", json=_outputs(next(SEEDS))).json()["id"]
+            for _ in range(4)
+        ]
+        names = (work["name"] for work in _get(client, posted[0])["works"])
+        name = next(name for name in names if name.startswith("bleu"))
+        _until_running(client, posted[0], name)
+        fleet.find("workers", "worker", "metrics").kill()
+        killed = time.time()
+        begun = until(lambda: _attempts(fleet, since=killed), 20, "another attempt")
+        assert begun[0].attempt == 2
+        for identity in posted:
+            assert until_ended(client, identity, 40)["status"] == "succeeded"
 
 
 def test_a_work_past_its_deadline_is_ended_with_timeout(fleet):

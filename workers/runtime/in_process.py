@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from service.works import presence
 from service.works.blobs import Blobs
 from service.works.queueing import AtOnce
 from service.works.records import Records
 from workers import jobs
 from workers.jobs.toolbox import Toolbox
-from workers.runtime.resident import Answer
+from workers.runtime.resident import Answer, Cause, Ended
 from workers.runtime.runner import Runner
 from workers.runtime.workplace import Workplace
 
@@ -37,8 +38,8 @@ class InProcess:
     def memory(self) -> int:
         return 0
 
-    def end(self) -> str:
-        return "the works are performed in this process"
+    def end(self) -> Ended:
+        return Ended("the works are performed in this process", Cause.OWN)
 
     def close(self) -> None:
         """Nothing to close: the toolbox belongs to the caller."""
@@ -52,5 +53,7 @@ def queue(records: Records, blobs: Blobs, folder: Path, toolbox: Toolbox) -> AtO
 
     at_once = AtOnce(perform)
     workplace = Workplace(blobs, folder)
-    runner = Runner(records, at_once, workplace, "in-process", lambda: InProcess(toolbox))
+    runner = Runner(
+        records, at_once, workplace, presence.name("in-process"), lambda: InProcess(toolbox)
+    )
     return at_once

@@ -8,9 +8,12 @@ canceled, late or too large, or when the child has failed.
 import contextlib
 import json
 import os
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
@@ -26,6 +29,10 @@ _KEPT = (
 )
 # Waiting threads must not use a core, since cores are shared.
 _SHARED_CORES = {"OMP_WAIT_POLICY": "PASSIVE"}
+# Signals that a process does not cause by what it computes. The system sends the first one, too.
+_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
+# Where the system counts whom it killed for lack of memory: in this container, or on this machine.
+_MEMORY_EVENTS = (Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat"))
 _LAST_OUTPUT = 4000  # bytes of the child's stderr that are kept
 
 
@@ -42,6 +49,20 @@ class Answer:
     content: Mapping[str, Any]
 
 
+class Cause(Enum):
+    """What ended a child: its own work, the system for lack of memory, or somebody else."""
+
+    OWN = "own"
+    MEMORY = "memory"
+    OUTSIDE = "outside"
+
+
+@dataclass(frozen=True)
+class Ended:
+    how: str  # as text
+    cause: Cause
+
+
 class Warm(Protocol):
     """What computes a runner's works: the warm child, or this process in tests."""
 
@@ -55,8 +76,8 @@ class Warm(Protocol):
 
     def memory(self) -> int: ...
 
-    def end(self) -> str:
-        """End at once; returns how it ended, as text."""
+    def end(self) -> Ended:
+        """End at once."""
         ...
 
     def close(self) -> None: ...
@@ -74,12 +95,14 @@ class WarmChild:
         command = [sys.executable, "-m", "workers.runtime.child", role]
         self._child = Child(command, environment, _LAST_OUTPUT)
         self.peak_bytes = 0
+        self._killed_before = out_of_memory_kills()
 
     @property
     def pid(self) -> int:
         return self._child.pid
 
     def send(self, request: Mapping[str, Any]) -> None:
+        self._killed_before = out_of_memory_kills()
         self._child.send(request)
 
     def receive(self, seconds: float) -> Progress | Answer | None:
@@ -101,8 +124,13 @@ class WarmChild:
             return int(now)
         return 0
 
-    def end(self) -> str:
-        return f"the worker's child {self._child.end()}"
+    def end(self) -> Ended:
+        how = f"the worker's child {self._child.end()}"
+        code = self._child.ended_with
+        if code == -signal.SIGKILL and out_of_memory_kills() > self._killed_before:
+            return Ended(f"{how}, since memory was short", Cause.MEMORY)
+        outside = code is not None and -code in _FROM_OUTSIDE
+        return Ended(how, Cause.OUTSIDE if outside else Cause.OWN)
 
     def close(self) -> None:
         self._child.close()
@@ -110,3 +138,13 @@ class WarmChild:
     @property
     def last_output(self) -> str:
         return self._child.last_output
+
+
+def out_of_memory_kills(places: Sequence[Path] = _MEMORY_EVENTS) -> int:
+    """How many processes the system has killed for lack of memory, here or beside; 0 if unknown."""
+    for place in places:
+        with contextlib.suppress(OSError, ValueError):
+            counts = dict(line.split() for line in place.read_text().splitlines())
+            if "oom_kill" in counts:
+                return int(counts["oom_kill"])
+    return 0

@@ -6,8 +6,6 @@ limit. A worker that is asked to stop hands its work back.
 """
 
 import contextlib
-import os
-import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,12 +21,12 @@ from service.contract.errors import (
     TimedOut,
     WorkerLost,
 )
-from service.works import leases
+from service.works import leases, telling
 from service.works.leases import Lease
 from service.works.queueing import Queue
 from service.works.records import Records
 from workers.processes import Gone
-from workers.runtime.resident import Answer, Progress, Warm
+from workers.runtime.resident import Answer, Cause, Progress, Warm
 from workers.runtime.workplace import Workplace, in_background
 
 log = structlog.get_logger()
@@ -52,11 +50,11 @@ class Runner:
         records: Records,
         queue: Queue,
         workplace: Workplace,
-        role: str,
+        name: str,
         child: Callable[[], Warm],
         limits: Limits = Limits(),
     ) -> None:
-        self.name = f"{role}@{socket.gethostname()}:{os.getpid()}"
+        self.name = name
         self._records = records
         self._queue = queue
         self._workplace = workplace
@@ -82,12 +80,9 @@ class Runner:
         try:
             self._attempt(lease, self._child)
         except Gone:
-            how, output = self._child.end(), self._child.last_output[-2000:]
-            self._child = None
-            log.warning("child lost", kind=lease.kind, key=key, how=how, last_output=output)
-            self.fail(lease, WorkerLost.code, how, death=True, retry=True)
+            self._child_lost(lease, self._child)
         except StoreUnavailable as error:
-            self.fail(lease, error.code, error.detail, death=False, retry=True)
+            self._lose(lease, error.code, error.detail, killed=False)
         except BaseException:  # an interrupt, or no database: nothing may keep running
             self.kill()
             leases.hand_back(self._records, lease)
@@ -95,6 +90,7 @@ class Runner:
         self._done += 1
         if self._done >= RECYCLE_AFTER:
             self.close()
+        telling.tell_others(self._records)
         self._queue.flush(self._records)
 
     def ask_to_stop(self) -> None:
@@ -135,7 +131,9 @@ class Runner:
 
     def still_ours(self, lease: Lease, progress: Progress) -> bool:
         """Extend the lease; False if the work was canceled, or another worker has it."""
-        return leases.beat(self._records, lease, progress.done, progress.total)
+        ours = leases.beat(self._records, lease, progress.done, progress.total)
+        telling.tell_others(self._records, most=1)
+        return ours
 
     def is_over(self, lease: Lease, child: Warm) -> bool:
         """End the attempt at its limits, or if the worker must stop; returns whether it ended."""
@@ -176,6 +174,21 @@ class Runner:
         log.warning("failed", kind=lease.kind, key=lease.key, code=code, detail=detail)
         error = {"code": code, "detail": detail}
         leases.fail(self._records, lease, error, death=death, retry=retry)
+
+    def _lose(self, lease: Lease, code: str, detail: str, *, killed: bool) -> None:
+        """Record that the attempt was ended from outside."""
+        log.warning("lost", kind=lease.kind, key=lease.key, code=code, detail=detail)
+        leases.lose(self._records, lease, {"code": code, "detail": detail}, killed=killed)
+
+    def _child_lost(self, lease: Lease, child: Warm) -> None:
+        ended, output = child.end(), child.last_output[-2000:]
+        self._child = None
+        log.warning("child lost", kind=lease.kind, key=lease.key, how=ended.how, last_output=output)
+        if ended.cause is Cause.OUTSIDE:
+            self._lose(lease, WorkerLost.code, ended.how, killed=True)
+        else:
+            code = OutOfMemory.code if ended.cause is Cause.MEMORY else WorkerLost.code
+            self.fail(lease, code, ended.how, death=True, retry=True)
 
     def kill(self) -> None:
         if self._child is not None:

@@ -1,23 +1,28 @@
 """The RQ worker: takes wake-ups from the queues of its role and gives their keys to the runner.
 
-Only a job's id is used, and only if it has the form of a work's key: its data is never loaded, its
-function never looked up, its callbacks never called. Other entries in the queues are counted and
-dropped.
+Of a wake-up only the key is read, and only if it has the form of a work's key: a job's data, its
+function and its callbacks stay where they are, whether they are there or not. Other entries are
+counted and dropped. Nothing that lies in Redis, or is missing from it, ends a worker; only a signal
+does.
 """
 
+import contextlib
 import re
+import signal
+import time
 from types import FrameType
+from typing import Any
 
 import redis
 import structlog
 from rq import Queue
-from rq.job import Job
 from rq.serializers import JSONSerializer
-from rq.worker import BaseWorker, WorkerStatus
+from rq.worker import BaseWorker
+from rq.worker_registration import clean_worker_registry
 
 from service.contract.plan.works import QUEUES
 from service.contract.settings import Settings
-from service.works import database, queueing
+from service.works import database, endings, presence, queueing
 from service.works.blobs import open_blobs
 from service.works.queueing import RedisQueue
 from service.works.records import Records
@@ -28,63 +33,138 @@ from workers.runtime.workplace import Workplace
 log = structlog.get_logger()
 
 _KEY = re.compile(r"[0-9a-f]{64}")
+WAIT_SECONDS = 5.0  # for a wake-up; then the worker tells Redis again that it lives
+_ANSWER_SECONDS = 5.0  # more, and the connection counts as cut
+_PAUSE_SECONDS = 1.0  # after a failure
+_FORCE_SECONDS = 1.0  # signals that follow the first one sooner are the same request
+
+
+class _Stopped(BaseException):
+    """A signal has come while the worker was waiting."""
 
 
 class QueueWorker(BaseWorker):
+    """Registered as RQ's own workers are, so that RQ's commands show it. It has a loop of its own:
+    RQ's loads each job, and ends when one cannot be loaded.
+    """
+
     def __init__(
         self, runner: Runner, ours: RedisQueue, role: str, connection: redis.Redis
     ) -> None:
         queues = [
             Queue(name, connection=connection, serializer=JSONSerializer) for name in QUEUES[role]
         ]
-        super().__init__(
-            queues,
-            connection=connection,
-            serializer=JSONSerializer,
-            log_job_description=False,  # it would load the job's data
-        )
+        super().__init__(queues, connection=connection, serializer=JSONSerializer)
         self._runner = runner
         self._ours = ours
+        self._busy = False
+        self._asked: float | None = None  # when a signal has asked to stop
 
-    def execute_job(self, job: Job, queue: Queue) -> None:
-        """Run the work whose key is the job's id; all else about the work is in the database."""
-        # From here on, a signal asks to stop and does not interrupt.
-        self.set_state(WorkerStatus.BUSY)
-        identity = job.id
-        job.delete(remove_from_queue=False)
-        if not _KEY.fullmatch(identity):
-            self._ours.note_foreign()
-            log.warning("not ours", queue=queue.name, job=identity[:100])
+    @property
+    def connection_timeout(self) -> int:
+        return int(WAIT_SECONDS + _ANSWER_SECONDS)
+
+    def listen(self) -> None:
+        """Perform works until SIGTERM or SIGINT."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+        try:
+            while self._asked is None:
+                self._turn()
+        except _Stopped:
+            log.info("stopping")
+        finally:
+            with contextlib.suppress(redis.RedisError, OSError):
+                self.register_death()  # type: ignore[no-untyped-call]
+
+    def announce(self) -> None:
+        """Tell Redis that this worker lives, and forget those that do not."""
+        if self.connection.exists(self.key):
+            self.heartbeat()
             return
-        self._runner.run(identity)
-        self.set_state(WorkerStatus.IDLE)
+        self.register_birth()  # type: ignore[no-untyped-call]
+        for queue in self.queues:
+            clean_worker_registry(queue)
 
-    def request_stop(self, signum: int, frame: FrameType | None) -> None:
+    def _turn(self) -> None:
+        try:
+            found = self._next()
+        except (redis.RedisError, OSError) as error:
+            log.warning("redis is away", error=type(error).__name__, detail=str(error))
+            time.sleep(_PAUSE_SECONDS)
+            return
+        if found is None:
+            return
+        self._busy = True  # from here on, a signal asks to stop and does not interrupt
+        try:
+            self._perform(*found)
+        except Exception:
+            log.exception("a work could not be begun or ended; the worker goes on")
+            time.sleep(_PAUSE_SECONDS)
+        finally:
+            self._busy = False
+
+    def _next(self) -> tuple[bytes, str] | None:
+        """The next wake-up: its entry, and the key of its queue."""
+        with contextlib.suppress(redis.ResponseError):  # only RQ's commands look at this
+            self.announce()
+        try:
+            found: Any = self.connection.blpop(self.queue_keys(), timeout=WAIT_SECONDS)
+        except redis.ResponseError:
+            self._ours.drop_what_is_no_queue()
+            raise
+        if found is None:
+            return None
+        queue, entry = found
+        return entry, queue.decode()
+
+    def _perform(self, entry: bytes, queue: str) -> None:
+        """Perform the work of this key; all else about it is in the database."""
+        identity = entry.decode(errors="replace")
+        self._ours.forget(entry)
+        if _KEY.fullmatch(identity):
+            self._runner.run(identity)
+        else:
+            self._ours.note_foreign()
+            log.warning("not ours", queue=queue, job=identity[:100])
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        now = time.monotonic()
         self._runner.ask_to_stop()
-        super().request_stop(signum, frame)  # type: ignore[no-untyped-call]
+        if self._asked is None:
+            self._asked = now
+            if not self._busy:
+                raise _Stopped
+        elif now - self._asked > _FORCE_SECONDS:
+            raise SystemExit
 
 
 def serve(role: str, settings: Settings) -> None:
     """Run a worker until SIGTERM or SIGINT."""
     engine = database.connect(settings.database)
     database.check_at_head(engine)
-    # RQ waits on this connection for work.
-    connection = queueing.connect(settings.redis, timeout=30)
+    # The worker waits on this connection for wake-ups.
+    connection = queueing.connect(settings.redis, timeout=WAIT_SECONDS + _ANSWER_SECONDS)
     queueing.check(connection)
     workplace = Workplace(open_blobs(settings.blob_url, settings.home), settings.home / "attempts")
     workplace.sweep()
-    ours = RedisQueue(queueing.connect(settings.redis))
+    records, ours = Records(engine), RedisQueue(queueing.connect(settings.redis))
+    name = presence.name(role)
     runner = Runner(
-        Records(engine),
+        records,
         ours,
         workplace,
-        role,
+        name,
         lambda: WarmChild(role, _child_settings(settings)),
         Limits(settings.work_memory),
     )
     runner.warm_up()
     try:
-        QueueWorker(runner, ours, role, connection).work(logging_level="WARNING")
+        with presence.present(settings.home, name):
+            # What the one before this had begun comes before what has not been begun.
+            endings.end_leases_of_dead_workers(records, settings.home)
+            ours.flush(records)
+            QueueWorker(runner, ours, role, connection).listen()
     finally:
         runner.close()
 

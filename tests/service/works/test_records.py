@@ -1,5 +1,6 @@
 """The works engine, on SQLite and PostgreSQL alike (trial 36)."""
 
+import contextlib
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from service.contract.plan.works import Blob, Work
-from service.works import endings, history, intake, leases
+from service.works import endings, history, intake, leases, presence, telling
 from service.works.records import Records
-from service.works.tables import attempts, events, outbox, run_works, runs, work_rows
+from service.works.tables import attempts, events, outbox, run_works, runs, untold, work_rows
 
 SOON = 1e12
 ERROR = {"code": "worker_lost", "detail": "killed"}
@@ -153,14 +154,103 @@ def test_a_work_that_kills_two_workers_is_quarantined(records):
     assert leases.take(records, _columns().key, "w3") is None
 
 
-def test_a_silent_worker_costs_an_attempt_and_three_are_enough(records, monkeypatch):
+def test_workers_that_fall_silent_are_no_failures_of_the_work(records, monkeypatch):
+    _plan(records, _columns())
+    monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
+    for _ in range(5):
+        assert leases.take(records, _columns().key, "w") is not None
+        assert endings.expire_leases(records) == 1
+    monkeypatch.undo()
+    assert leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:r", {})
+    assert _evaluation(records) == "succeeded"
+
+
+def test_not_even_they_may_go_on_for_ever(records, monkeypatch):
     monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
     _plan(records, _columns())
-    for _ in range(3):
+    for _ in range(leases.MAX_LOSSES):
         assert leases.take(records, _columns().key, "w") is not None
         endings.expire_leases(records)
     assert _status(records, _columns()) == "failed"
     assert "worker_lost" in _column(records, "error", key=_columns().key)[0]
+
+
+def _lose(records, done, total=100):
+    lease = leases.take(records, _columns().key, "w")
+    leases.beat(records, lease, done, total)
+    leases.lose(records, lease, ERROR, killed=True)
+
+
+def test_what_is_killed_from_outside_is_tried_again_and_again(records):
+    _plan(records, _columns())
+    for done in (0, 0, 0, 10, 20, 10, 30, 0):
+        _lose(records, done)
+    assert _status(records, _columns()) == "ready"
+    assert _column(records, "deaths", key=_columns().key) == [0]
+
+
+def test_what_is_always_lost_at_the_same_place_is_its_own_death(records):
+    """Of a child that the system kills it is not always known why."""
+    _plan(records, _columns())
+    for _ in range(3):
+        _lose(records, 40)
+    assert _status(records, _columns()) == "failed"
+
+
+def test_three_errors_of_its_own_are_enough(records):
+    """Whatever has happened from outside in between."""
+    _plan(records, _columns())
+    for _ in range(3):
+        assert _status(records, _columns()) == "ready"
+        _lose(records, 0)
+        leases.hand_back(records, leases.take(records, _columns().key, "w"))
+        lease = leases.take(records, _columns().key, "w")
+        leases.fail(records, lease, {"code": "internal", "detail": "x"}, death=False, retry=True)
+    assert _status(records, _columns()) == "failed"
+
+
+def test_to_hand_back_is_no_attempt(records):
+    """However often a fleet is scaled down."""
+    _plan(records, _columns())
+    for _ in range(5):
+        leases.hand_back(records, leases.take(records, _columns().key, "w"))
+    lease = leases.take(records, _columns().key, "w")
+    leases.fail(records, lease, {"code": "internal", "detail": "x"}, death=False, retry=True)
+    assert _status(records, _columns()) == "ready"
+
+
+def test_a_lease_that_is_extended_in_time_is_not_taken_away(records, monkeypatch):
+    """The worker beats after the janitor has looked, and before it acts."""
+    _plan(records, _columns())
+    monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
+    lease = leases.take(records, _columns().key, "w")
+    monkeypatch.undo()
+
+    class ThenItBeats(Records):
+        @contextlib.contextmanager
+        def reading(self):
+            with super().reading() as connection:
+                yield connection
+            leases.beat(records, lease, 1, 2)
+
+    endings.expire_leases(ThenItBeats(records.engine))
+    assert leases.finish(records, lease, "sha256:r", {})
+
+
+def test_a_dead_workers_works_are_ready_at_once_and_no_other_ones(records, tmp_path):
+    dead, alive = presence.name("metrics"), presence.name("metrics")
+    others = _columns("other")
+    _plan(records, _columns(), others)
+    with presence.present(tmp_path, dead), presence.present(tmp_path, alive):
+        leases.take(records, _columns().key, dead)
+        leases.take(records, others.key, alive)
+        assert endings.end_leases_of_dead_workers(records, tmp_path) == 0
+        (tmp_path / "workers" / dead).unlink()
+        (tmp_path / "workers" / dead).touch()  # as a kill leaves it: there, and not locked
+        assert endings.end_leases_of_dead_workers(records, tmp_path) == 1
+        assert (_status(records, _columns()), _status(records, others)) == ("ready", "running")
+        assert [path.name for path in (tmp_path / "workers").iterdir()] == [alive]
+    assert leases.take(records, _columns().key, "w").attempt == 2
 
 
 def test_a_failure_without_retry_is_final(records):
@@ -215,6 +305,25 @@ def test_a_canceled_work_refuses_its_result(records):
     assert _status(records, _columns()) == "canceled"
 
 
+def test_who_was_canceled_is_not_taken_for_who_has_the_work_now(records):
+    """The work is asked for again before the first worker has noticed: both are attempt 1."""
+    _plan(records, _columns())
+    before = leases.take(records, _columns().key, "w1")
+    _cancel(records, "ev_1")
+    _plan(records, _columns(), evaluation="ev_2")
+    now = leases.take(records, _columns().key, "w2")
+    assert (before.attempt, now.attempt) == (1, 1)
+    assert not leases.beat(records, before, 1, 2)
+    assert not leases.finish(records, before, "sha256:old", {})
+    leases.fail(records, before, ERROR, death=True, retry=True)
+    leases.hand_back(records, before)
+    assert _status(records, _columns()) == "running"
+    assert leases.finish(records, now, "sha256:new", {})
+    assert _column(records, "result", key=_columns().key) == ["sha256:new"]
+    outcomes = _column(records, "outcome", attempts, work_key=_columns().key)
+    assert sorted(outcomes) == ["done", "refused: too late"]
+
+
 def test_races_of_cancel_and_finish_have_one_winner(records):
     """Trial 31's core: never two final states."""
     for number in range(10):
@@ -267,6 +376,88 @@ def test_whoever_was_about_to_read_a_damaged_result_waits_for_it_too(records):
     leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:good", {})
     for work in (_pregen(), other):
         assert leases.take(records, work.key, "w").inputs == {"columns": "sha256:good"}
+
+
+def _both():
+    """A work that needs two others."""
+    return Work("pregen", {"columns": _columns("a"), "more": _columns("b")}, {})
+
+
+def _done(records, work, result):
+    assert leases.finish(records, leases.take(records, work.key, "w"), result, {})
+
+
+def test_what_is_made_again_is_not_counted_twice_by_those_who_wait_for_more(records):
+    _plan(records, _pregen(_columns("a")), _both())
+    _done(records, _columns("a"), "sha256:bad")
+    lease = leases.take(records, _pregen(_columns("a")).key, "w")
+    assert leases.recompute(records, lease, "sha256:bad")
+    _done(records, _columns("a"), "sha256:good")
+    assert _status(records, _both()) == "waiting"
+    assert leases.take(records, _both().key, "w") is None
+    _done(records, _columns("b"), "sha256:b")
+    found = leases.take(records, _both().key, "w")
+    assert found.inputs == {"columns": "sha256:good", "more": "sha256:b"}
+
+
+def test_who_waits_for_more_waits_for_what_is_made_again_too(records):
+    _plan(records, _pregen(_columns("a")), _both())
+    _done(records, _columns("a"), "sha256:bad")
+    lease = leases.take(records, _pregen(_columns("a")).key, "w")
+    assert leases.recompute(records, lease, "sha256:bad")
+    _done(records, _columns("b"), "sha256:b")
+    assert _status(records, _both()) == "waiting"
+    _done(records, _columns("a"), "sha256:good")
+    found = leases.take(records, _both().key, "w")
+    assert found.inputs == {"columns": "sha256:good", "more": "sha256:b"}
+
+
+def test_two_who_find_the_same_damage_wait_for_one_repair(records):
+    other = Work("pregen", {"columns": _columns()}, {"another": True})
+    _plan(records, _pregen(), other)
+    _done(records, _columns(), "sha256:bad")
+    first, second = (leases.take(records, work.key, "w") for work in (_pregen(), other))
+    assert leases.recompute(records, first, "sha256:bad")
+    assert leases.recompute(records, second, "sha256:bad")
+    _done(records, _columns(), "sha256:good")
+    for work in (_pregen(), other):
+        assert leases.take(records, work.key, "w").inputs == {"columns": "sha256:good"}
+
+
+def test_who_finds_the_damage_when_it_has_been_repaired_reads_what_is_there_now(records):
+    other = Work("pregen", {"columns": _columns()}, {"another": True})
+    _plan(records, _pregen(), other)
+    _done(records, _columns(), "sha256:bad")
+    first, second = (leases.take(records, work.key, "w") for work in (_pregen(), other))
+    assert leases.recompute(records, first, "sha256:bad")
+    _done(records, _columns(), "sha256:good")
+    assert leases.recompute(records, second, "sha256:bad")
+    assert leases.take(records, other.key, "w").inputs == {"columns": "sha256:good"}
+
+
+def test_what_is_damaged_after_its_evaluations_deadline_is_made_again_for_the_next_one(records):
+    soon = time.time() + 60
+    _plan(records, _columns(), deadline=soon - 120)
+    _done(records, _columns(), "sha256:bad")
+    _plan(records, _pregen(), evaluation="ev_2", deadline=soon)
+    lease = leases.take(records, _pregen().key, "w")
+    assert leases.recompute(records, lease, "sha256:bad")
+    assert leases.take(records, _columns().key, "w").deadline == soon
+
+
+def test_a_sharded_work_is_made_again_with_those_shards_that_are_not_there(records):
+    whole = _sharded(2)
+    _plan(records, whole, _pregen(whole))
+    for number, part in enumerate(whole.parts):
+        _done(records, part, f"sha256:{number}")
+    _done(records, whole, "sha256:bad")
+    with records.transaction() as connection:
+        lost = work_rows.update().where(work_rows.c.key == whole.parts[1].key)
+        connection.execute(lost.values(status="canceled", result=None))
+    assert leases.recompute(records, leases.take(records, _pregen(whole).key, "w"), "sha256:bad")
+    assert leases.take(records, whole.key, "w") is None
+    _done(records, whole.parts[1], "sha256:again")
+    assert leases.take(records, whole.key, "w").parts == ("sha256:0", "sha256:again")
 
 
 def test_a_damaged_upload_cannot_be_computed_again(records):
@@ -411,3 +602,22 @@ def test_an_unavailable_work_starts_afresh_with_a_new_request(records):
     _plan(records, work, evaluation="ev_2")
     assert _status(records, work) == "ready"
     assert leases.take(records, work.key, "w").attempt == 1
+
+
+def test_a_work_that_hundreds_share_tells_some_of_them_in_each_transaction(records, monkeypatch):
+    monkeypatch.setattr(history, "TOLD_AT_ONCE", 3)
+    names = [f"ev_{number}" for number in range(8)]
+    for name in names:
+        _plan(records, _columns(), evaluation=name)
+    lease = leases.take(records, _columns().key, "w")
+    leases.beat(records, lease, 1, 2)
+    leases.finish(records, lease, "sha256:r", {})
+    statuses = [_evaluation(records, name) for name in names]
+    assert (statuses.count("succeeded"), len(_column(records, "run_id", untold))) == (3, 5)
+    assert telling.tell_others(records, most=1) == 3
+    assert telling.tell_others(records) == 2
+    assert [_evaluation(records, name) for name in names] == ["succeeded"] * 8
+    for name in names:
+        told = _column(records, "kind", events, run_id=name)
+        assert (told.count("end"), told[-1]) == (1, "end")
+    assert telling.tell_others(records) == 0

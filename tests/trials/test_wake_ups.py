@@ -1,0 +1,157 @@
+"""Trials of wake-ups in a real Redis (T25, T47): what others put there, and what is lost."""
+
+import os
+import signal
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from redis_server import Server
+from service.works import queueing
+from service.works.queueing import RedisQueue
+from service.works.records import Records
+from service.works.tables import work_rows
+from workers.runtime.worker import QueueWorker
+
+QUEUE = "rq:queue:metrics"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def connection(server):
+    connection = queueing.connect(server.url)
+    connection.flushall()
+    return connection
+
+
+@pytest.fixture
+def records(engine):
+    return Records(engine)
+
+
+def _key(number):
+    return f"{number:064x}"
+
+
+class Performing:
+    """A runner that notes keys; at the last one comes the signal that ends its worker."""
+
+    def __init__(self, last):
+        self.keys = []
+        self.asked = 0
+        self._last = last
+
+    def run(self, key):
+        self.keys.append(key)
+        if key == self._last:
+            os.kill(os.getpid(), signal.SIGTERM)
+        if int(key, 16) % 2:
+            raise sa.exc.OperationalError("SELECT", {}, Exception("the record was away"))
+
+    def ask_to_stop(self):
+        self.asked += 1
+
+
+@pytest.fixture
+def listen(connection, monkeypatch):
+    """Let a worker perform until it has performed the last of these keys; returns what it did."""
+    monkeypatch.setattr("workers.runtime.worker._PAUSE_SECONDS", 0.01)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def listen(last):
+        performing = Performing(last)
+        QueueWorker(performing, RedisQueue(connection), "metrics", connection).listen()
+        assert performing.asked == 1
+        return performing.keys
+
+    yield listen
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_nothing_that_lies_in_redis_ends_a_worker(connection, listen):
+    """T47: keys whose data is gone, of another type or odd; entries that are no text; a record
+    that is away for a moment.
+    """
+    queues = RedisQueue(connection)
+    queues.wake_all((_key(number), "metrics") for number in range(6))
+    connection.delete(f"rq:job:{_key(0)}")
+    connection.hdel(f"rq:job:{_key(1)}", "status")
+    connection.hset(f"rq:job:{_key(2)}", mapping={"created_at": "never", "timeout": "long"})
+    connection.delete(f"rq:job:{_key(3)}")
+    connection.set(f"rq:job:{_key(3)}", "no job")
+    connection.rpush(QUEUE, b"\xff\xfe", "x" * 1_000_000, "", "\n::error::")
+    connection.set("rq:suspended", 1)
+    queues.wake_all([(_key(8), "metrics")])
+    assert listen(last=_key(8)) == [*map(_key, range(6)), _key(8)]
+    assert queues.foreign() == 4
+    connection.set("prescore:foreign", "many")
+    assert queues.foreign() == 0
+    assert connection.keys("rq:job:*") == []
+    assert connection.smembers("rq:workers") == set()
+
+
+def test_what_lies_in_the_place_of_a_queue_is_dropped(connection, listen):
+    """T47."""
+    queues = RedisQueue(connection)
+    connection.set(QUEUE, "no queue")
+    queues.wake_all([(_key(8), "parsing")])
+    assert listen(last=_key(8)) == [_key(8)]
+    assert queues.foreign() == 1
+
+
+def test_a_worker_is_known_again_to_a_redis_that_has_forgotten_it(connection, listen):
+    worker = QueueWorker(Performing(None), RedisQueue(connection), "metrics", connection)
+    worker.announce()
+    connection.flushall()
+    connection.sadd("rq:workers:metrics", "rq:worker:gone")
+    worker.announce()
+    assert connection.smembers("rq:workers:metrics") == {worker.key.encode()}
+
+
+def _insert(records, count, rung_at):
+    counts = dict.fromkeys(("waiting_for", "attempt", "deaths", "done", "total", "created_at"), 0)
+    texts = {"inputs": "{}", "parts": "[]", "parameters": "{}"}
+    common = {"kind": "bleu", "queue": "metrics", "status": "ready", "deadline": 1e12, **texts}
+    common |= {"rung_at": rung_at, **counts}
+    rows = [{"key": _key(number), **common} for number in range(count)]
+    with records.transaction() as connection:
+        connection.execute(work_rows.insert(), rows)
+
+
+def _asked(connection):
+    """How often Redis was asked each command since the last `CONFIG RESETSTAT`."""
+    found = connection.info("commandstats")
+    return {name.removeprefix("cmdstat_"): said["calls"] for name, said in found.items()}
+
+
+def test_a_lost_wake_up_is_found_however_many_others_wait(connection, records):
+    """T25: with 2,500 in the queue; each is looked for in turn, and the queue is read once."""
+    _insert(records, 2500, rung_at=0.0)
+    queues = RedisQueue(connection)
+    queues.wake_all((_key(number), "metrics") for number in range(2499))
+    connection.config_resetstat()
+    rung = [queues.ring_again(records, before=time.time()) for _ in range(3)]
+    assert sum(rung) == 1
+    assert connection.lindex(QUEUE, -1).decode() == _key(2499)
+    asked = _asked(connection)
+    assert "lpos" not in asked
+    assert asked["lrange"] <= 2 * len(rung)
+
+
+def test_what_a_redis_has_forgotten_is_woken_again_in_few_rounds(connection, records):
+    """T25: all of it, once; what was woken just now is left alone."""
+    _insert(records, 2500, rung_at=0.0)
+    queues = RedisQueue(connection)
+    began = time.time()
+    rung = [queues.ring_again(records, before=began) for _ in range(3)]
+    assert rung == [2000, 500, 0]
+    assert len(set(connection.lrange(QUEUE, 0, -1))) == connection.llen(QUEUE) == 2500
