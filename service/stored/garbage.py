@@ -18,6 +18,7 @@ from service.works.tables import checkpoints, datasets, work_rows
 
 GRACE_SECONDS = 24 * 3600
 _BATCH = 200
+_DELETED_AT_ONCE = 20  # while all writers wait: a second on a slow store
 _SKEW_SECONDS = 3600  # the clocks of a fleet may differ so much
 
 
@@ -31,10 +32,11 @@ def collect(records: Records, blobs: Blobs, grace: float = GRACE_SECONDS) -> int
     while batch := set(islice(old, _BATCH)):
         with records.reading() as connection:
             suspects = batch - inputs - _named(connection, batch)
-        if suspects:
+        remaining = iter(sorted(suspects))
+        while some := set(islice(remaining, _DELETED_AT_ONCE)):
             with records.transaction() as connection:
                 since = began - _SKEW_SECONDS
-                unnamed = suspects - _named(connection, suspects) - _inputs(connection, since)
+                unnamed = some - _named(connection, some) - _inputs(connection, since)
                 deleted += sum(blobs.delete_old(digest, began - grace) for digest in unnamed)
     return deleted
 

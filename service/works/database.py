@@ -13,7 +13,15 @@ from sqlalchemy.engine import Engine
 from service.contract.errors import InvalidSetting
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
-BUSY_SECONDS = 10  # SQLite: how long a writer waits for another writer
+BUSY_SECONDS = 10  # how long a writer waits for another writer
+# PostgreSQL: how long a statement may take, and how long a transaction may wait for its client's
+# next statement. One whose client is stopped or cut off stands in all others' way, until the server
+# ends it; leases are 12 s.
+STATEMENT_SECONDS = 30
+IDLE_SECONDS = 4
+# How soon a client notices that the server is gone: 3 + 3 x 2 s of silence.
+_TCP = {"keepalives_idle": 3, "keepalives_interval": 2, "keepalives_count": 3}
+_CLIENT = {"connect_timeout": 5, "tcp_user_timeout": 9000, **_TCP}
 
 
 def connect(url: str) -> Engine:
@@ -24,10 +32,13 @@ def connect(url: str) -> Engine:
         sa.event.listen(engine, "begin", _sqlite_begin)
         return engine
     if url.startswith("postgresql"):
-        return sa.create_engine(
+        engine = sa.create_engine(
             url.replace("postgresql://", "postgresql+psycopg://", 1),
+            connect_args=_CLIENT,
             pool_pre_ping=True,  # connections to a restarted server are replaced
         )
+        sa.event.listen(engine, "connect", _postgresql_limits)
+        return engine
     raise InvalidSetting(
         "PRESCORE_DATABASE_URL: expected sqlite:///… or postgresql://…, "
         f"found {url.split(':', maxsplit=1)[0]}:…"
@@ -40,6 +51,9 @@ def migrate(engine: Engine) -> None:
     if found is not None and not is_known(found):
         raise InvalidSetting(_later(found))
     with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            for name in _limits():
+                connection.exec_driver_sql(f"SET LOCAL {name} = 0")
         configuration = _configuration()
         configuration.attributes["connection"] = connection
         command.upgrade(configuration, "head")
@@ -90,6 +104,21 @@ def _sqlite_pragmas(connection: Any, _: Any) -> None:
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
+
+
+def _postgresql_limits(connection: Any, _: Any) -> None:
+    connection.autocommit = True
+    for name, seconds in _limits().items():
+        connection.execute(f"SET {name} = '{seconds}s'")
+    connection.autocommit = False
+
+
+def _limits() -> dict[str, int]:
+    return {
+        "statement_timeout": STATEMENT_SECONDS,
+        "lock_timeout": BUSY_SECONDS,
+        "idle_in_transaction_session_timeout": IDLE_SECONDS,
+    }
 
 
 def _sqlite_begin(connection: sa.Connection) -> None:
