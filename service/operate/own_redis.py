@@ -19,11 +19,10 @@ _PROGRAMS = ("valkey-server", "redis-server")
 # What a fleet's Redis allows: deploy/redis.acl, which explains it. A test compares them.
 RULES = """\
 user default on nopass resetkeys resetchannels -@all +ping
-user prescore on #{digest} ~rq:* ~prescore:* resetchannels &rq:pubsub:* -@all +ping +info \
-+config|get +client|setname +client|setinfo +client|list +multi +exec +watch +unwatch +del +exists \
-+expire +get +set +incrby +hset +hget +hgetall +hdel +hexists +hincrby +lpush +rpush +llen +lpos \
-+lrange +lrem +blpop +blmove +sadd +srem +smembers +zadd +zrem +zrange +zrangebyscore \
-+zremrangebyscore +xadd +subscribe +unsubscribe
+user prescore on #{digest} ~rq:* ~prescore:* resetchannels -@all +ping +info +config|get \
++client|setname +client|setinfo +client|list +multi +exec +watch +unwatch +del +exists +expire \
++get +set +incrby +hset +hget +hgetall +hdel +hexists +hincrby +lpush +rpush +llen +lrange \
++lrem +blpop +sadd +srem +smembers +zadd +zrem +zrange +zrangebyscore +zremrangebyscore +xadd
 """
 
 

@@ -19,7 +19,7 @@ from rq.serializers import JSONSerializer
 from sqlalchemy.engine import Row
 
 from service.contract.errors import InvalidSetting
-from service.contract.plan.works import KINDS
+from service.contract.plan.works import KINDS, QUEUES
 from service.works.records import Records
 from service.works.tables import outbox, work_rows
 
@@ -50,8 +50,8 @@ class Queue(Protocol):
         """The number of entries that were not from Prescore."""
         ...
 
-    def ping(self) -> None:
-        """Raise if the queue cannot be reached."""
+    def workers(self) -> dict[str, int]:
+        """How many workers of each role are there now; raises if the queue cannot be reached."""
         ...
 
 
@@ -86,8 +86,8 @@ class AtOnce:
     def foreign(self) -> int:
         return 0
 
-    def ping(self) -> None:
-        """Can always be reached."""
+    def workers(self) -> dict[str, int]:
+        return dict.fromkeys(QUEUES, 1)
 
 
 def _taken(records: Records) -> Row[Any] | None:
@@ -228,17 +228,28 @@ class RedisQueue:
                     self.connection.delete(queue.key)
                     self.note_foreign()
 
-    def ping(self) -> None:
-        self.connection.ping()
+    def workers(self) -> dict[str, int]:
+        """Redis knows their connections by name: those of a dead one are gone. Asked over a new
+        connection, since one that is kept may lead to a server that others no longer reach.
+        """
+        kept = self.connection.connection_pool
+        pool = redis.ConnectionPool(kept.connection_class, **kept.connection_kwargs)
+        try:
+            names = {client["name"] for client in redis.Redis(connection_pool=pool).client_list()}
+        finally:
+            pool.disconnect()
+        return {role: sum(name.startswith(f"{role}@") for name in names) for role in QUEUES}
 
     def foreign(self) -> int:
         count = self.connection.get(_FOREIGN)
         return int(count) if isinstance(count, bytes) and count.isdigit() else 0
 
 
-def connect(url: str, timeout: float = QUICK_SECONDS) -> redis.Redis:
+def connect(url: str, timeout: float = QUICK_SECONDS, name: str | None = None) -> redis.Redis:
     """A connection with short timeouts: wake-ups can be sent later, so nobody waits for Redis."""
-    return redis.Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout)
+    return redis.Redis.from_url(
+        url, socket_timeout=timeout, socket_connect_timeout=timeout, client_name=name
+    )
 
 
 def check(connection: redis.Redis) -> None:

@@ -12,6 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
+from service.works import database
+from service.works.tables import runs
+
 _WRITER = 0x70726573  # PostgreSQL: the advisory lock of writers
 
 
@@ -19,6 +22,17 @@ class Records:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._reader = engine.execution_options(reading=True)
+
+    def check(self) -> None:
+        """Raise unless the record answers over a new connection: one that is kept may lead to a
+        file that others no longer reach.
+        """
+        engine = database.connect(self.engine.url.render_as_string(hide_password=False))
+        try:
+            with engine.execution_options(reading=True).connect() as connection:
+                connection.execute(sa.select(runs.c.id).limit(1))
+        finally:
+            engine.dispose()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:

@@ -56,8 +56,8 @@ class Turns:
     def foreign(self) -> int:
         return self._performing.foreign()
 
-    def ping(self) -> None:
-        self._performing.ping()
+    def workers(self) -> dict[str, int]:
+        return self._performing.workers()
 
 
 class ServiceHere(Served):

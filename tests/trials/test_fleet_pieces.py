@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import httpx
@@ -209,7 +210,7 @@ def test_a_worker_has_the_rights_to_announce_itself_and_to_forget_dead_ones(limi
     """And the janitor those to look for wake-ups that are lost."""
     connection = queueing.connect(limited.url)
     queues = RedisQueue(connection)
-    worker = QueueWorker(None, queues, "metrics", connection)
+    worker = QueueWorker(SimpleNamespace(name="metrics@here"), queues, "metrics", connection)
     tester = limited.tester
     tester.sadd("rq:workers:metrics", "rq:worker:gone")
     worker.announce()

@@ -54,7 +54,7 @@ class QueueWorker(BaseWorker):
         queues = [
             Queue(name, connection=connection, serializer=JSONSerializer) for name in QUEUES[role]
         ]
-        super().__init__(queues, connection=connection, serializer=JSONSerializer)
+        super().__init__(queues, name=runner.name, connection=connection, serializer=JSONSerializer)
         self._runner = runner
         self._ours = ours
         self._busy = False
@@ -144,12 +144,12 @@ def serve(role: str, settings: Settings) -> None:
     engine = database.connect(settings.database)
     database.check_at_head(engine)
     # The worker waits on this connection for wake-ups.
-    connection = queueing.connect(settings.redis, timeout=WAIT_SECONDS + _ANSWER_SECONDS)
+    name = presence.name(role)
+    connection = queueing.connect(settings.redis, WAIT_SECONDS + _ANSWER_SECONDS, name)
     queueing.check(connection)
     workplace = Workplace(open_blobs(settings.blob_url, settings.home), settings.home / "attempts")
     workplace.sweep()
     records, ours = Records(engine), RedisQueue(queueing.connect(settings.redis))
-    name = presence.name(role)
     runner = Runner(
         records,
         ours,

@@ -25,5 +25,9 @@ class HealthOut(BaseModel):
     status: Literal["ok"]
 
 
+class ReadyOut(HealthOut):
+    workers: dict[str, int] = Field(description="How many workers of each role are there.")
+
+
 class MetricPage(Page[MetricOut]):
     pass

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from service.contract.api.metrics import HealthOut
+from service.contract.api.metrics import HealthOut, ReadyOut
 from service.contract.errors import Unavailable
 from service.http import openapi
 from service.http.dependencies import Service
@@ -26,15 +26,16 @@ def livez() -> HealthOut:
     summary="Check whether the service is ready",
     responses=openapi.refusals(),
 )
-def readyz(service: Service) -> HealthOut:
-    """200 when database and Redis answer."""
+def readyz(service: Service) -> ReadyOut:
+    """200 when database and Redis answer over new connections, and a worker is there."""
     try:
-        with service.records.reading() as connection:
-            connection.execute(sa.text("SELECT 1"))
-        service.queue.ping()
+        service.records.check()
+        workers = service.queue.workers()
     except (sa.exc.SQLAlchemyError, redis.RedisError, OSError) as error:
         raise Unavailable(f"not ready: {type(error).__name__}") from None
-    return HealthOut(status="ok")
+    if not any(workers.values()):
+        raise Unavailable("not ready: there is no worker")
+    return ReadyOut(status="ok", workers=workers)
 
 
 @router.get(
