@@ -5,7 +5,7 @@ import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 
 from service.contract.errors import BlobDamaged, BlobMissing
@@ -48,8 +48,11 @@ class Upload:
 
     def close(self) -> None:
         """Delete the file, unless it was committed."""
-        self._stream.close()
-        self.path.unlink(missing_ok=True)
+        try:
+            with suppress(OSError):  # a full disk: what is left in the buffer is not wanted either
+                self._stream.close()
+        finally:
+            self.path.unlink(missing_ok=True)
 
 
 class Store(ABC):

@@ -1,5 +1,7 @@
+import contextlib
 import hashlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -47,6 +49,31 @@ def test_an_upload_that_is_not_committed_leaves_nothing(blobs, tmp_path):
     with blobs.upload() as upload:
         upload.write(b"half")
     assert not _all(blobs)
+    assert not list(tmp_path.glob("*/uploads/*"))
+
+
+@contextlib.contextmanager
+def _no_room(size):
+    """No file of this process may be larger; like a full disk, that is found when it is written."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_an_upload_that_finds_no_room_leaves_no_file(blobs, tmp_path):
+    """What is written is in a buffer first: flush fails, and closing the file fails once more."""
+    with _no_room(1000), pytest.raises(OSError, match="too large"):
+        blobs.put(bytes(4000))
+    assert not list(tmp_path.glob("*/uploads/*"))
+    assert not _all(blobs)
+
+
+def test_an_upload_that_is_not_committed_needs_no_room(blobs, tmp_path):
+    with _no_room(1000), blobs.upload() as upload:
+        upload.write(bytes(4000))
     assert not list(tmp_path.glob("*/uploads/*"))
 
 
