@@ -18,7 +18,8 @@ PROBLEMS = 20  # named in one refusal
 CAPTIONS = 150_000
 CAPTION = 10_000  # characters
 IMAGE = 500  # characters of a name
-REFERENCES = 100  # of one image
+TOKENS = 2000  # of one caption: words and single signs; the longest descriptions have hundreds
+REFERENCES = 100  # of one image: COCO has 5, PASCAL-50S 50, the largest sets have 40 to 100
 RATINGS = 1000  # of one caption
 
 METRICS = 1000  # there are fewer
@@ -28,6 +29,14 @@ GATES = 50
 LABELS = 50
 WORDS = 1000  # that a probe replaces
 WORD = 100  # characters
+
+UPLOAD_BYTES = 50_000_000_000  # of a checkpoint or a dataset
+IMAGES = 4_000_000  # of a dataset: COCO has 330,000, Conceptual Captions 3.3 million
+SPLITS = 1000  # of a dataset: published sets have 3 to 10, strata and folds of one some dozens
+MEMBERS = 500_000  # files of a dataset's tar: all of COCO; larger sets bring features alone
+LINE_BYTES = 1_000_000  # of one image in captions.jsonl
+JUDGING_SECONDS = 600  # for a dataset; a million images take 20 to 60
+JUDGING_BYTES = 2 << 30  # of memory meanwhile; a million images take a tenth of it
 
 
 class LimitsOut(BaseModel):
@@ -66,7 +75,10 @@ class LimitsOut(BaseModel):
     captions: int = Field(default=CAPTIONS, description="Captions in one request.")
     caption: int = Field(default=CAPTION, description="Characters of a caption.")
     image: int = Field(default=IMAGE, description="Characters of an image's name.")
-    references: int = Field(default=REFERENCES, description="References of one rated caption.")
+    tokens: int = Field(default=TOKENS, description="Words and single signs of a caption.")
+    references: int = Field(
+        default=REFERENCES, description="References of an image, or of one rated caption."
+    )
     ratings: int = Field(default=RATINGS, description="Ratings of one rated caption.")
     metrics: int = Field(default=METRICS, description="Metrics that one request names.")
     features: int = Field(default=FEATURES, description="Features of a learned metric.")
@@ -77,3 +89,18 @@ class LimitsOut(BaseModel):
     labels: int = Field(default=LABELS, description="Labels of a run.")
     words: int = Field(default=WORDS, description="Words that a probe replaces.")
     word: int = Field(default=WORD, description="Characters of such a word.")
+    upload_bytes: int = Field(
+        default=UPLOAD_BYTES, description="Bytes of a checkpoint, or of a dataset's tar."
+    )
+    images: int = Field(default=IMAGES, description="Images of a dataset.")
+    splits: int = Field(default=SPLITS, description="Splits of a dataset.")
+    members: int = Field(default=MEMBERS, description="Files of a dataset's tar.")
+    line_bytes: int = Field(
+        default=LINE_BYTES, description="Bytes of one line, which is one image, of a dataset."
+    )
+    judging_seconds: float = Field(
+        default=JUDGING_SECONDS, description="Seconds that the check of an uploaded file may take."
+    )
+    judging_bytes: int = Field(
+        default=JUDGING_BYTES, description="Memory that this check may take."
+    )

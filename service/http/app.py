@@ -27,6 +27,7 @@ from service.http.routers import (
 )
 from service.http.routers.runs import router_of
 from service.runs.kinds import KINDS
+from service.stored import judges
 from service.works import logs
 from service.works.parts import connect
 
@@ -96,3 +97,4 @@ def _routes() -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with app.state.parts.watcher.running():
         yield
+    judges.of_this_process().give_up()

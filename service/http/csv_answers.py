@@ -2,9 +2,12 @@
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fastapi import Response
+from fastapi.responses import StreamingResponse
+
+from service.http.streaming import paced
 
 TYPE = "text/csv"
 
@@ -15,6 +18,19 @@ def is_wanted(accept: str | None) -> bool:
 
 def answer(rows: Iterable[Sequence[object]]) -> Response:
     """Rows as a CSV answer; the first row has the names of the columns."""
+    return Response(b"".join(_lines(rows)), media_type=TYPE)
+
+
+def streamed(rows: Iterable[Sequence[object]]) -> Response:
+    """Many rows, which are made while they are sent."""
+    return StreamingResponse(paced(_lines(rows)), media_type=TYPE)
+
+
+def _lines(rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
     buffer = io.StringIO()
-    csv.writer(buffer).writerows(rows)
-    return Response(buffer.getvalue(), media_type=TYPE)
+    writer = csv.writer(buffer)
+    for row in rows:
+        writer.writerow(row)
+        yield buffer.getvalue().encode()
+        buffer.seek(0)
+        buffer.truncate()

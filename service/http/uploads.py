@@ -1,16 +1,25 @@
-"""Request bodies in chunks, and uploads into the object store, hashed while they are received."""
+"""Request bodies in chunks, and uploads into the object store: hashed while they are received, and
+judged as soon as what can be judged is there.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
+from service.contract import limits
 from service.contract.errors import InvalidRequest, TooLarge
+from service.stored import judges
+from service.stored.judges import Facts
 from service.works.blobs import Blobs, Upload
 
 _BUFFER = 1 << 22  # bytes per write; each write runs in a thread, to keep the event loop free
+_BEGINNING = 8  # bytes that tell how many are needed
 _WRITERS = asyncio.Semaphore(2)  # more would not hash faster, and would delay other requests
 
 
@@ -32,23 +41,77 @@ async def chunks(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
         raise InvalidRequest(f"announced {announced} bytes, received {size}")
 
 
+@dataclass(frozen=True)
+class Early:
+    """What judges look at before the rest of a body comes: the question, and how many bytes have to
+    be there, by the first ones.
+    """
+
+    question: str
+    needed: Callable[[bytes], int]
+
+
 @asynccontextmanager
-async def receive(request: Request, blobs: Blobs, max_bytes: int) -> AsyncIterator[Upload]:
-    """Write the whole body to an upload, which the caller checks and commits."""
+async def receive(
+    request: Request, blobs: Blobs, early: Early
+) -> AsyncIterator[tuple[Upload, Facts]]:
+    """Write the whole body to an upload, which the caller commits, and judge its beginning."""
+    announced = request.headers.get("content-length")
+    length = None if announced is None else int(announced)
     with blobs.upload() as upload:
-        buffer: list[bytes] = []
-        held = 0
-        async for chunk in chunks(request, max_bytes):
-            buffer.append(chunk)
-            held += len(chunk)
-            if held >= _BUFFER:
-                await _write(upload, b"".join(buffer))
-                buffer, held = [], 0
-        await _write(upload, b"".join(buffer))
-        upload.flush()
-        yield upload
+        buffer = bytearray()
+        facts: Facts | None = None
+        beginning = b""
+        async for chunk in chunks(request, limits.UPLOAD_BYTES):
+            buffer += chunk
+            if facts is None:
+                if upload.size == 0:
+                    beginning = bytes(buffer[:_BEGINNING])
+                if upload.size + len(buffer) >= early.needed(beginning):
+                    await _write(upload, buffer)
+                    await asyncio.to_thread(upload.flush)
+                    facts = await _judged(upload, early, length)
+            if len(buffer) >= _BUFFER:
+                await _write(upload, buffer)
+        await _write(upload, buffer)
+        await asyncio.to_thread(upload.flush)
+        if facts is None or length is None:
+            facts = await _judged(upload, early, upload.size)
+        yield upload, facts
 
 
-async def _write(upload: Upload, data: bytes) -> None:
+async def _judged(upload: Upload, early: Early, length: int | None) -> Facts:
+    asked = judges.of_this_process().ask(
+        early.question, lambda: False, path=str(upload.path), bytes=length
+    )
+    return await asyncio.wrap_future(asked)
+
+
+async def judged(request: Request, question: str, **asked: object) -> Facts:
+    """What judges say of a body that has come as a whole; they stop where its sender leaves."""
+    left = Event()
+    answer = asyncio.wrap_future(judges.of_this_process().ask(question, left.is_set, **asked))
+    leaving = asyncio.ensure_future(_leaving(request))
+    try:
+        either: list[asyncio.Future[Any]] = [answer, leaving]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        raise InvalidRequest("the connection was cut before the body was judged")
+    finally:
+        left.set()
+        answer.cancel()
+        leaving.cancel()
+
+
+async def _leaving(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _write(upload: Upload, buffer: bytearray) -> None:
+    """Write the buffer and empty it."""
+    data = bytes(buffer)
+    buffer.clear()
     async with _WRITERS:
         await asyncio.to_thread(upload.write, data)

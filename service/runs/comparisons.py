@@ -1,8 +1,11 @@
 """Comparisons of two evaluations: checking and planning a request, and its answer."""
 
+import heapq
 import math
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from service.contract import results
 from service.contract.api.captions import CaptionOut
@@ -18,7 +21,7 @@ from service.contract.plan import planning
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import Blob, Work
 from service.contract.results import Compared, ComparisonKept
-from service.runs import base, captions, evaluations
+from service.runs import answered, base, evaluations, pairs
 from service.runs.base import Kind, Looked, Run
 from service.works.parts import Parts
 
@@ -49,7 +52,7 @@ def begin(parts: Parts, request: ComparisonIn) -> Run:
         _check_images(parts, request)
     plan = _plan(parts, names, sides)
     kept = {**request.model_dump(), "metrics": names}
-    pinned = captions.pinned_of(parts, sides[0].evaluation)
+    pinned = answered.pinned_of(parts, sides[0].evaluation)
     return Run(KIND.new_id(), KIND.name, kept, pinned, plan, [], request.deadline)
 
 
@@ -117,8 +120,10 @@ def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
 
 
 def _check_images(parts: Parts, request: ComparisonIn) -> None:
-    a, b = ({place for place, _ in captions.pairs_of(parts, of)} for of in (request.a, request.b))
-    if a != b:
+    paths = [answered.path_of(parts, of) for of in (request.a, request.b)]
+    every = zip_longest(*map(pairs.read, paths))
+    if any(a is None or b is None or a.place != b.place for a, b in every):
+        a, b = ({pair.place for pair in pairs.read(path)} for path in paths)
         raise InvalidRequest(
             f"a and b answer different images: {len(a - b)} that b does not, "
             f"{len(b - a)} that a does not",
@@ -155,43 +160,42 @@ def _compared(found: ComparedOut) -> ComparedOut:
 def _images(parts: Parts, request: ComparisonKept, names: Sequence[str]) -> list[MovedOut]:
     if all(catalogue.metric(name).family == "pregen" for name in names):
         return []
-    a, b = (captions.rows_of(parts, side) for side in (request.a, request.b))
-    return _most(a, b, names)
+    a, b = (answered.of(parts, side) for side in (request.a, request.b))
+    both = [name for name in names if name in a.scores and name in b.scores]
+    most = _most([(a.column(name), b.column(name)) for name in both])
+    rows = zip(a.some_rows(most), b.some_rows(most), strict=True)
+    return [_image(*row, both) for row in rows]
 
 
-def _most(a: Sequence[CaptionOut], b: Sequence[CaptionOut], names: Sequence[str]) -> list[MovedOut]:
-    """The images that differ most, by difference relative to the metric's usual difference."""
-    images = [_image(*both, names) for both in zip(a, b, strict=True)]
-    usual = {name: _usual(name, images) for name in names}
-    moves = [_move(image.scores, usual) for image in images]
-    order = sorted(range(len(images)), key=lambda place: -moves[place])
-    return [images[place] for place in order[:_MOST] if moves[place] > 0]
+def _most(columns: Iterable[tuple[Sequence[float], Sequence[float]]]) -> list[int]:
+    """The places of images that differ most, by difference relative to the metric's usual one,
+    which is the root mean square over images. `columns`: both scores of all images, by metric.
+    """
+    moves: array[float] = array("d")
+    for a, b in columns:
+        moves = moves or array("d", bytes(8 * len(a)))
+        differences = array("d", (_apart(*scores) for scores in zip(a, b, strict=True)))
+        usual = math.hypot(*differences) / math.sqrt(len(differences))
+        if usual > 0:
+            moves = array(
+                "d", (max(m, abs(d) / usual) for m, d in zip(moves, differences, strict=True))
+            )
+    order = heapq.nsmallest(_MOST, range(len(moves)), key=lambda place: -moves[place])
+    return [place for place in order if moves[place] > 0]
+
+
+def _apart(a: float, b: float) -> float:
+    return a - b if math.isfinite(a) and math.isfinite(b) else 0.0
 
 
 def _image(a: CaptionOut, b: CaptionOut, names: Sequence[str]) -> MovedOut:
-    both = [name for name in names if name in a.scores and name in b.scores]
-    scores = {name: _difference(a.scores[name], b.scores[name]) for name in both}
+    scores = {name: _difference(a.scores[name], b.scores[name]) for name in names}
     return MovedOut(image=a.image, a=a.caption, b=b.caption, scores=scores)
 
 
 def _difference(a: float | None, b: float | None) -> ImageCompared:
     difference = None if a is None or b is None else a - b
     return ImageCompared(a=a, b=b, difference=difference)
-
-
-def _usual(name: str, images: Sequence[MovedOut]) -> float:
-    """A metric's usual difference: the root mean square over images."""
-    found = [image.scores[name].difference or 0.0 for image in images if name in image.scores]
-    return math.hypot(*found) / math.sqrt(len(images))
-
-
-def _move(scores: Mapping[str, ImageCompared], usual: Mapping[str, float]) -> float:
-    moves = [
-        abs(each.difference) / usual[name]
-        for name, each in scores.items()
-        if each.difference is not None and usual[name] > 0
-    ]
-    return max(moves, default=0.0)
 
 
 KIND = Kind(

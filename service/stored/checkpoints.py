@@ -1,33 +1,20 @@
-"""Stored checkpoints, by the SHA-256 of their bytes; only their headers are checked."""
+"""Stored checkpoints, by the SHA-256 of their bytes."""
 
 import json
 import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from service.contract.api.data import CachedOut, CheckpointOut
 from service.contract.api.texts import rfc3339
 from service.contract.errors import NotFound
-from service.contract.formats import checkpoint_header
 from service.contract.plan.works import Blob, Work
 from service.works.blobs import Blobs
 from service.works.records import Records
-from service.works.tables import checkpoints, datasets, work_rows
-
-
-def judge(path: Path) -> dict[str, Any]:
-    """Check a checkpoint's header; returns the facts to store. Raises InvalidCheckpoint."""
-    header = checkpoint_header.read(path)
-    description = header.description
-    return {
-        "architecture": description.architecture,
-        "config": description.config.model_dump(),
-        "parameters": header.parameters,
-        "vocabulary_size": len(description.vocabulary),
-        "encoder": description.encoder.model_dump(),
-    }
+from service.works.tables import checkpoints, datasets, runs, work_rows
 
 
 def add(records: Records, digest: str, size: int, description: dict[str, Any]) -> None:
@@ -61,22 +48,7 @@ def get(records: Records, digest: str) -> CheckpointOut:
     description = describe(records, digest)
     with records.reading() as connection:
         row = connection.execute(sa.select(checkpoints).where(checkpoints.c.digest == digest)).one()
-        versions = connection.execute(sa.select(datasets)).all()
-        keys = {
-            Work(
-                "columns",
-                {"checkpoint": Blob(digest), "dataset": Blob(at.digest)},
-                {"split": split},
-            ).key: f"{at.name}@v{at.version}/{split}"
-            for at in versions
-            for split in json.loads(at.splits)
-        }
-        done = connection.execute(
-            sa.select(work_rows.c.key).where(
-                work_rows.c.key.in_(list(keys)), work_rows.c.status == "done"
-            )
-        ).scalars()
-        cached = [CachedOut(dataset=keys[key], columns=True) for key in done]
+        cached = [CachedOut(dataset=name, columns=True) for name in _scored(connection, digest)]
     return CheckpointOut(
         digest=digest,
         bytes=row.bytes,
@@ -84,3 +56,16 @@ def get(records: Records, digest: str) -> CheckpointOut:
         cached=sorted(cached, key=lambda entry: entry.dataset),
         created_at=rfc3339(row.created_at),
     )
+
+
+def _scored(connection: Connection, digest: str) -> Iterator[str]:
+    """The splits on which a checkpoint has columns, looked for only where it was evaluated."""
+    on = sa.select(runs.c.dataset_digest, runs.c.split).where(runs.c.checkpoint == digest)
+    for bundle, split in connection.execute(on.distinct()).all():
+        inputs = {"checkpoint": Blob(digest), "dataset": Blob(bundle)}
+        key = Work("columns", inputs, {"split": split}).key
+        status = sa.select(work_rows.c.status).where(work_rows.c.key == key)
+        if connection.execute(status).scalar() == "done":
+            names = sa.select(datasets.c.name, datasets.c.version)
+            for at in connection.execute(names.where(datasets.c.digest == bundle)):
+                yield f"{at.name}@v{at.version}/{split}"

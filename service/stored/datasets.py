@@ -5,9 +5,8 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -16,10 +15,15 @@ from service.contract.api.requests import CaptionIn
 from service.contract.api.runs import DatasetPinned
 from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidRequest, NotFound
-from service.contract.formats import bundles, outputs
-from service.works.blobs import Blobs
+from service.contract.formats import outputs
+from service.stored import judges, splits
+from service.stored.splits import References, Split
+from service.works.blobs import Blobs, place
 from service.works.records import Records
 from service.works.tables import datasets
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _USUAL_SPLIT = "test"
 
@@ -45,14 +49,6 @@ class Pinned:
         return DatasetPinned(
             name=self.name, version=f"v{self.version}", digest=self.digest, split=self.split
         )
-
-
-def judge(path: Path) -> dict[str, Any]:
-    """Check a bundle; returns the facts to store. Raises InvalidBundle with line and field."""
-    splits = bundles.count_splits(path)
-    header = bundles.read_features_header(path)
-    features = header and {"encoder": header.encoder.model_dump(), "size": header.size}
-    return {"splits": splits, "features": features}
 
 
 def add(records: Records, name: str, digest: str, facts: dict[str, Any]) -> tuple[DatasetOut, bool]:
@@ -84,11 +80,19 @@ def get(records: Records, reference: str) -> DatasetOut:
     return _out(_row(records, name, version))
 
 
-def latest(records: Records) -> list[DatasetOut]:
-    """Every version of every dataset, the latest of a name first."""
+def page(
+    records: Records, limit: int, after: tuple[str, int] | None = None
+) -> tuple[list[DatasetOut], bool]:
+    """Versions of datasets by name, the latest of a name first, `after` this name and version; and
+    whether there are more.
+    """
+    name, version = datasets.c.name, datasets.c.version
+    query = sa.select(datasets).order_by(name, version.desc()).limit(limit + 1)
+    if after is not None:
+        query = query.where(sa.or_(name > after[0], sa.and_(name == after[0], version < after[1])))
     with records.reading() as connection:
-        order = (datasets.c.name, datasets.c.version.desc())
-        return [_out(row) for row in connection.execute(sa.select(datasets).order_by(*order))]
+        found = connection.execute(query).all()
+    return [_out(row) for row in found[:limit]], len(found) > limit
 
 
 def pin(records: Records, reference: str) -> Pinned:
@@ -121,22 +125,26 @@ def pin_asked(records: Records, name: str, split: str | None) -> Pinned:
     return pin(records, f"{name}/{usual}")
 
 
-@dataclass(frozen=True)
-class Split:
-    """A split's images in the bundle's order; `places`: name or id of an image -> its place."""
-
-    items: tuple[bundles.Item, ...]
-    places: dict[str, int]
-
-
-@lru_cache(maxsize=4)
-def _split(path: Path, split: str) -> Split:
-    items = bundles.read_split(path, split)
-    return Split(tuple(items), bundles.places_of(items))
+def keep_images(blobs: Blobs, path: Path, digest: str) -> None:
+    """Keep the file of a dataset's images, from which its splits are read."""
+    blobs.derived.keep(path, _images_of(digest))
 
 
 def split_of(blobs: Blobs, pinned: Pinned) -> Split:
-    return _split(blobs.path(pinned.digest, check=False), pinned.split)
+    """A split's images, read by place and name. Unavailable while they are prepared, which is only
+    the case for what was stored by an earlier version or by another machine.
+    """
+
+    def make(images: Path) -> "Future[Any]":
+        bundle = blobs.path(pinned.digest, check=False)
+        ask = judges.of_this_process().ask
+        return ask("images", lambda: False, path=str(bundle), images=str(images))
+
+    return splits.open_split(blobs.derived.get(_images_of(pinned.digest), make), pinned.split)
+
+
+def _images_of(digest: str) -> str:
+    return f"{place(digest)}.images{splits.FORMAT}"
 
 
 def store_captions(
@@ -153,9 +161,10 @@ def store_captions(
     pointers into `field` of the request.
     """
     split = split_of(blobs, pinned)
-    references = [item.references for item in split.items]
+    references = References(split.items)
     pairs = [(each.image, each.caption) for each in given]
-    found = outputs.arrange(pairs, split.places, references, str(pinned), subset=subset)
+    with split.places() as places:
+        found = outputs.arrange(pairs, places, references, str(pinned), subset=subset)
     if found.problems:
         problems = [(f"{field}{pointer}", detail) for pointer, detail in found.problems]
         raise InvalidRequest(f"captions do not fit {pinned}: {problems[0][1]}", problems)

@@ -8,6 +8,7 @@ import typer
 
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, checkpoint_header
+from service.contract.formats.bundles import judging
 from workers.cli.console import AsJson, errors
 
 
@@ -51,7 +52,7 @@ def _checkpoint_facts(path: Path) -> dict[str, Any]:
 
 
 def bundle_facts(path: Path) -> dict[str, Any]:
-    splits = bundles.count_splits(path)
+    splits = judging.judge(path)["splits"]
     features = bundles.read_features_header(path)
     return {
         "splits": splits,

@@ -11,9 +11,6 @@ from typing import Any, Literal, NoReturn
 from service.contract import limits
 from service.contract.errors import RequestRefused
 from service.contract.formats import strict_json
-from service.contract.formats.bundles import (
-    MAX_LINE_BYTES,
-)
 from workers.files import atomic
 
 # Names of summaries over pairs; no category may have them.
@@ -79,15 +76,15 @@ def _numbered(path: Path) -> Iterator[tuple[int, Rated | Pair]]:
         raise RequestRefused(f"expected a file of judgements, found nothing at {path}")
     number = 0
     with path.open("rb") as stream:
-        for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
+        for number, line in enumerate(iter(lambda: stream.readline(limits.LINE_BYTES + 1), b""), 1):
             yield number, _judgement(number, _object(number, line))
     if not number:
         raise RequestRefused(f"{path.name} is empty: expected a line for each judgement")
 
 
 def _object(number: int, line: bytes) -> Mapping[str, Any]:
-    if len(line) > MAX_LINE_BYTES:
-        raise RequestRefused(f"line {number}: longer than {MAX_LINE_BYTES} bytes")
+    if len(line) > limits.LINE_BYTES:
+        raise RequestRefused(f"line {number}: longer than {limits.LINE_BYTES} bytes")
     return strict_json.line_object(number, line, RequestRefused)
 
 

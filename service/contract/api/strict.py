@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -15,6 +16,7 @@ from pydantic import (
 from pydantic_core import core_schema
 
 from service.contract import limits
+from service.contract.formats import words
 
 
 def _whole(value: Any) -> Any:
@@ -47,7 +49,14 @@ Item = TypeVar("Item")
 # A list that is judged up to its first wrong item. Its field says how long it may be.
 Many = Annotated[list[Item], _ToTheFirstError()]
 
-Caption = Annotated[str, Field(max_length=limits.CAPTION)]
+
+def _few_tokens(caption: str) -> str:
+    if words.has_too_many(caption):
+        raise ValueError(f"expected at most {limits.TOKENS} words and signs in a caption")
+    return caption
+
+
+Caption = Annotated[str, Field(max_length=limits.CAPTION), AfterValidator(_few_tokens)]
 Word = Annotated[str, StringConstraints(max_length=limits.WORD)]
 # JSON has no tuples, and a strict model refuses a list where a tuple is expected.
 Pair = Annotated[tuple[Word, Word], Field(strict=False)]

@@ -86,8 +86,10 @@ def read(path: Path) -> CheckpointHeader:
         return judge(stream, path.stat().st_size)
 
 
-def judge(stream: IO[bytes], file_bytes: int) -> CheckpointHeader:
-    """Read only the header; raises an InvalidCheckpoint that says what is wrong."""
+def judge(stream: IO[bytes], file_bytes: float) -> CheckpointHeader:
+    """Read only the header; raises an InvalidCheckpoint that says what is wrong. `file_bytes` is
+    infinity where nobody knows the file's length yet.
+    """
     header = safetensors_header.read(stream, file_bytes)
     metadata = _known_metadata(header.metadata)
     _one_of(metadata, "prescore", (FORMAT,))

@@ -1,7 +1,7 @@
 """A captioner's outputs: errors are refused, odd captions get warnings."""
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ class Arranged:
 
 def arrange(
     given: Sequence[tuple[str, str]],
-    places: dict[str, int],
+    places: Mapping[str, int],
     references: Sequence[Sequence[str]],
     of: str,
     *,
@@ -48,8 +48,8 @@ def arrange(
             found[place] = index
     missing = len(references) - len(found)
     if missing and not problems and not subset:
-        names = {place: name for name, place in reversed(places.items())}
-        absent = names[next(place for place in range(len(references)) if place not in found)]
+        first = next(place for place in range(len(references)) if place not in found)
+        absent = next(name for name, place in places.items() if place == first)
         detail = f"{missing} of {len(references)} images have no caption, the first is"
         advice = "send `subset: true` to score a part"
         problems.append(("", f"{detail} {absent!r:.100}; {advice}"))
@@ -68,7 +68,7 @@ def _warnings(
 ) -> Iterator[dict[str, Any]]:
     """Warnings on all captions together, then on single captions."""
     captions = [caption for _, caption in pairs]
-    yield from _overall_warnings(captions, [references[place] for place, _ in pairs])
+    yield from _overall_warnings(captions, (references[place] for place, _ in pairs))
     for image, caption in zip(images, captions, strict=True):
         if not caption.strip():
             yield _warning("empty_caption", "it scores 0", image)
@@ -84,22 +84,32 @@ def _warnings(
 
 
 def _overall_warnings(
-    captions: Sequence[str], references: Sequence[Sequence[str]]
+    captions: Sequence[str], references: Iterable[Sequence[str]]
 ) -> Iterator[dict[str, Any]]:
+    """The references may be read from a file, so they are looked at once, one after the other."""
     if len(captions) == 1:
         yield _warning("one_image", "CIDEr-D of one image is 0 by construction")
     words = [word for caption in captions for word in caption.casefold().split()]
     share = sum(word in _UNKNOWN for word in words) / max(1, len(words))
     if share > _MUCH_UNKNOWN:
         yield _warning("many_unknown_words", f"{share:.0%} of all words are UNK")
-    pairs = zip(captions, references, strict=True)
-    copied = sum(caption in people for caption, people in pairs) / len(captions)
-    if copied > _COPIED and len(captions) >= _FEW:
+    copies, only = 0, set()  # captions that are references; the references of images with one
+    alone = True
+    for caption, people in zip(captions, references, strict=True):
+        copies += caption in people
+        alone = alone and len(people) == 1
+        if alone:
+            only.add(people[0])
+    copied = copies / len(captions)
+    if len(captions) < _FEW:
+        return
+    if copied > _COPIED:
         detail = f"{copied:.0%} of the captions are references of their own image, word for word"
         yield _warning("captions_are_references", f"{detail}: are these a captioner's?")
     elif few := few_distinct(len(captions), len(set(captions))):
         yield few
-    elif _swapped(captions, references):
+    elif alone and len(only) < _VARIED * len(set(captions)):
+        # They look like captions: only one an image, and many the same.
         detail = "the references, one for each image, repeat themselves far more than the captions"
         yield _warning("perhaps_swapped", f"{detail}: have the two been swapped?")
 
@@ -113,14 +123,6 @@ def few_distinct(captions: int, distinct: int) -> dict[str, Any] | None:
         "are their features those of its training (`normalize` in the checkpoint)?"
     )
     return _warning("few_distinct_captions", detail)
-
-
-def _swapped(captions: Sequence[str], references: Sequence[Sequence[str]]) -> bool:
-    """Whether the references look like captions: only one an image, and many the same."""
-    if len(captions) < _FEW or any(len(people) > 1 for people in references):
-        return False
-    theirs = len({people[0] for people in references})
-    return theirs < _VARIED * len(set(captions))
 
 
 def _control(caption: str) -> str | None:

@@ -5,6 +5,7 @@ so that a refusal takes under a second and under 64 MB, whatever the file claims
 here is accepted by the official library too, but not the reverse.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
@@ -46,10 +47,20 @@ class SafetensorsHeader:
     data_start: int
 
 
+def needed(beginning: bytes, max_header_bytes: int = MAX_HEADER_BYTES) -> int:
+    """How many bytes of a file have to be there, of which this is the beginning, to judge it."""
+    if len(beginning) < 8:
+        return 8
+    length = int.from_bytes(beginning[:8], "little")
+    return 8 if length > max_header_bytes else 8 + length
+
+
 def read(
-    stream: IO[bytes], file_bytes: int, max_header_bytes: int = MAX_HEADER_BYTES
+    stream: IO[bytes], file_bytes: float, max_header_bytes: int = MAX_HEADER_BYTES
 ) -> SafetensorsHeader:
-    """Read only the header from `stream`; `file_bytes` is the length of the whole file."""
+    """Read only the header from `stream`; `file_bytes` is the length of the whole file, or infinity
+    where nobody knows it yet.
+    """
     raw = _header_bytes(stream, file_bytes, max_header_bytes)
     _check_structure(raw)
     text = _decoded(raw)
@@ -82,7 +93,7 @@ def _outside_strings(text: bytes, max_strings: int) -> bytes:
     return b"".join(bare.split(b'"')[::2])
 
 
-def _header_bytes(stream: IO[bytes], file_bytes: int, max_bytes: int) -> bytes:
+def _header_bytes(stream: IO[bytes], file_bytes: float, max_bytes: int) -> bytes:
     prefix = stream.read(8)
     if len(prefix) < 8:
         raise HeaderTruncated(
@@ -174,7 +185,7 @@ def _bytes_of(name: str, tensor: TensorEntry) -> int:
     return 0 if 0 in tensor.shape else bits // 8
 
 
-def _check_layout(tensors: Mapping[str, TensorEntry], data_bytes: int) -> None:
+def _check_layout(tensors: Mapping[str, TensorEntry], data_bytes: float) -> None:
     """Tensors must fill the data part exactly: no gap, no overlap, nothing after the last."""
     position = 0
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].end)):
@@ -193,7 +204,7 @@ def _check_layout(tensors: Mapping[str, TensorEntry], data_bytes: int) -> None:
                 f"{expected} bytes, its data_offsets span {tensor.end - tensor.start}"
             )
         position = tensor.end
-    if position != data_bytes:
+    if position != data_bytes < math.inf:
         raise TensorLayout(
             f"the tensors take {position} bytes, but {data_bytes} follow the header: "
             + ("the file is cut off" if data_bytes < position else "other bytes come after them")

@@ -1,7 +1,13 @@
-"""The tokenizers of checkpoints: how references become a model's words."""
+"""The tokenizers of checkpoints, by which references become a model's words; and the most words
+that a caption may have.
+"""
 
 import re
 from collections.abc import Callable
+
+from service.contract import limits
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def _karpathy(text: str) -> list[str]:
@@ -13,3 +19,8 @@ TOKENIZERS: dict[Tokenizer, Callable[[str], list[str]]] = {
     "karpathy": _karpathy,
     "blanks": str.split,
 }
+
+
+def has_too_many(text: str) -> bool:
+    """Whether a caption has more tokens than accepted, counted as words and single signs."""
+    return len(text) > limits.TOKENS and len(_TOKEN.findall(text)) > limits.TOKENS

@@ -15,14 +15,16 @@ from service.contract.errors import (
     NotFound,
     StoreUnavailable,
     TooLarge,
+    Unavailable,
 )
+from service.contract.formats import safetensors_header
 from service.http import openapi
 from service.http.dependencies import Service
-from service.http.uploads import receive
+from service.http.uploads import Early, receive
 from service.stored import checkpoints
 
 router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"])
-MAX_BYTES = 50_000_000_000
+_HEADER = Early("checkpoint", safetensors_header.needed)
 
 
 @router.head(
@@ -53,6 +55,7 @@ def head(digest: Digest, service: Service) -> Response:
             InvalidCheckpoint,
             InvalidRequest,
             StoreUnavailable,
+            Unavailable,
             DiskFull,
         ),
     },
@@ -64,14 +67,14 @@ def head(digest: Digest, service: Service) -> Response:
 )
 async def put(digest: Digest, request: Request, service: Service) -> Response:
     """Send the raw bytes; their SHA-256 must be the one in the URL. Header, metadata and config are
-    checked at once, the tensors' values by the first work that reads them.
+    checked as soon as they have come, before the rest of the file; the tensors' values by the first
+    work that reads them.
     """
     known = await asyncio.to_thread(checkpoints.exists, service.records, service.blobs, digest)
     if not known:
-        async with receive(request, service.blobs, MAX_BYTES) as upload:
+        async with receive(request, service.blobs, _HEADER) as (upload, facts):
             if upload.digest != digest:
                 raise DigestMismatch(f"the body's SHA-256 is {upload.digest}, not {digest}")
-            facts = await asyncio.to_thread(checkpoints.judge, upload.path)
             await asyncio.to_thread(upload.commit)
         await asyncio.to_thread(checkpoints.add, service.records, digest, upload.size, facts)
     answer = await asyncio.to_thread(checkpoints.get, service.records, digest)

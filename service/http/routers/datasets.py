@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from service.contract.api.data import DatasetOut, DatasetPage
@@ -13,19 +13,24 @@ from service.contract.errors import (
     BlobMissing,
     DiskFull,
     InvalidBundle,
+    InvalidCursor,
     InvalidRequest,
     NotFound,
     StoreUnavailable,
     TooLarge,
+    Unavailable,
 )
 from service.contract.formats import bundles
+from service.contract.formats.bundles import plain_tar
 from service.http import openapi
 from service.http.dependencies import Service
-from service.http.uploads import receive
+from service.http.routers.parameters import Cursor, Digits
+from service.http.uploads import Early, judged, receive
+from service.runs import search
 from service.stored import datasets
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
-MAX_BYTES = 50_000_000_000
+_TAR = Early("beginning", lambda _: plain_tar.BLOCK)
 LINES = "application/x-ndjson"
 Reference = Annotated[str, Path(description="`name` or `name@version`.", examples=["flickr8k@v1"])]
 
@@ -38,7 +43,9 @@ Reference = Annotated[str, Path(description="`name` or `name@version`.", example
     response_description="A version with these bytes exists already: this one.",
     responses={
         201: {"model": DatasetOut, "description": "A new version."},
-        **openapi.refusals(TooLarge, InvalidBundle, InvalidRequest, StoreUnavailable, DiskFull),
+        **openapi.refusals(
+            TooLarge, InvalidBundle, InvalidRequest, StoreUnavailable, Unavailable, DiskFull
+        ),
     },
     openapi_extra=openapi.body(
         "A bundle: a tar with `captions.jsonl` and, if wanted, `features.safetensors`, `images/…`.",
@@ -48,9 +55,13 @@ Reference = Annotated[str, Path(description="`name` or `name@version`.", example
 )
 async def put(name: DatasetName, request: Request, service: Service) -> Response:
     """Every line of `captions.jsonl` is checked at once; errors name line and field."""
-    async with receive(request, service.blobs, MAX_BYTES) as upload:
-        facts = await asyncio.to_thread(datasets.judge, upload.path)
-        digest = await asyncio.to_thread(upload.commit)
+    blobs = service.blobs
+    async with receive(request, blobs, _TAR) as (upload, _):
+        with blobs.derived.new() as images:
+            paths = {"path": str(upload.path), "images": str(images)}
+            facts = await judged(request, "dataset", **paths)
+            digest = await asyncio.to_thread(upload.commit)
+            await asyncio.to_thread(datasets.keep_images, blobs, images, digest)
     answer, new = await asyncio.to_thread(datasets.add, service.records, name, digest, facts)
     return JSONResponse(answer.model_dump(), 201 if new else 200)
 
@@ -59,11 +70,24 @@ async def put(name: DatasetName, request: Request, service: Service) -> Response
     "",
     operation_id="list_datasets",
     summary="List the datasets",
-    responses=openapi.refusals(),
+    responses=openapi.refusals(InvalidCursor, InvalidRequest),
 )
-def every(service: Service) -> DatasetPage:
-    """Every version of every dataset, the latest of a name first."""
-    return DatasetPage(items=datasets.latest(service.records), next=None)
+def every(
+    service: Service,
+    limit: Annotated[int, Query(ge=1, le=1000), Digits] = 200,
+    cursor: Cursor = None,
+) -> DatasetPage:
+    """Every version of every dataset by name, the latest of a name first."""
+    after = None
+    if cursor is not None:
+        last, version = search.read_cursor("datasets", cursor, str, int)
+        after = last, version
+    items, more = datasets.page(service.records, limit, after)
+    following = None
+    if more:
+        position = items[-1].name, int(items[-1].version[1:])
+        following = search.write_cursor("datasets", *position)
+    return DatasetPage(items=items, next=following)
 
 
 @router.get(

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 
 from service.contract.api.captions import CaptionPage, CocoCaption, TokensOut
 from service.contract.api.runs import EndEvent, WorkEvent
@@ -17,11 +17,13 @@ from service.contract.errors import (
     InvalidRequest,
     NotFound,
     StoreUnavailable,
+    Unavailable,
 )
 from service.http import csv_answers, openapi
 from service.http.dependencies import Running, Service
 from service.http.preferences import event_number
 from service.http.routers.parameters import Cursor, Digits, Identity, LastEventId
+from service.http.streaming import paced
 from service.runs import base, captions, evaluations
 
 router = APIRouter(prefix="/v1/evaluations/{id}", tags=["evaluations"])
@@ -34,7 +36,7 @@ _EVENT = {
         openapi.event("end", EndEvent),
     ]
 }
-_STORED = (NotFound, BlobMissing, BlobDamaged, StoreUnavailable)
+_STORED = (NotFound, BlobMissing, BlobDamaged, StoreUnavailable, Unavailable)
 
 
 @router.get(
@@ -83,13 +85,13 @@ def list_captions(
 ) -> Response | CaptionPage:
     """The submitted captions, or those decoded from the checkpoint (404 until they exist)."""
     if format == "coco":
-        found = captions.captions_coco(service, id)
-        return JSONResponse([caption.model_dump() for caption in found])
+        coco = captions.captions_coco(service, id)
+        return StreamingResponse(paced(coco), media_type="application/json")
     if format == "columns":
-        chunks = captions.captions_columns(service, id)
-        return StreamingResponse(chunks, media_type=_COLUMNS)
+        columns = captions.captions_columns(service, id)
+        return StreamingResponse(paced(columns), media_type=_COLUMNS)
     if csv_answers.is_wanted(accept):
-        return csv_answers.answer(captions.captions_sheet(service, id))
+        return csv_answers.streamed(captions.captions_sheet(service, id))
     return captions.captions(service, id, limit, cursor)
 
 

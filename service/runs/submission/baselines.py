@@ -3,7 +3,6 @@
 Found once, when an evaluation is submitted, and stored with its request.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,7 @@ from service.contract.api.runs import DatasetPinned
 from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
 from service.contract.results import EvaluationKept, Past
-from service.runs import base, evaluations, search
+from service.runs import base, evaluations, pairs, search
 from service.stored.datasets import Pinned
 from service.works import scores
 from service.works.blobs import Blobs
@@ -30,12 +29,12 @@ _LOOKED_AT = 20  # at most so many evaluations are searched for one with the met
 @dataclass(frozen=True)
 class Sought:
     """The requested baseline: `best`, an evaluation's id, or label=value. `images` are the places
-    of the images that have captions in the new evaluation.
+    of the images that have captions in the new evaluation; None: all.
     """
 
     text: str
     dataset: Pinned
-    images: frozenset[int]
+    images: frozenset[int] | None
 
 
 def find(parts: Parts, sought: Sought, metrics: Iterable[str]) -> dict[str, Past]:
@@ -149,17 +148,17 @@ class _Search:
             return "has captions of other images of the split"
         return None
 
-    def _images(self, past: _Found) -> frozenset[int]:
+    def _images(self, past: _Found) -> frozenset[int] | None:
         digest = evaluations.captions_of(self.parts, past.id) if past.is_partial else None
         return answered(self.parts.blobs, digest, self.sought.dataset)
 
 
-def answered(blobs: Blobs, captions: str | None, dataset: Pinned) -> frozenset[int]:
+def answered(blobs: Blobs, captions: str | None, dataset: Pinned) -> frozenset[int] | None:
     """The places of the images that have captions; None: all images of the split."""
     if captions is None:
-        return frozenset(range(dataset.images))
-    pairs = json.loads(blobs.path(captions, check=False).read_text("utf-8"))
-    return frozenset(place for place, _ in pairs)
+        return None
+    places = frozenset(pair.place for pair in pairs.read(blobs.path(captions, check=False)))
+    return None if len(places) == dataset.images else places
 
 
 def _entry(found: _Found, metric: str) -> Past:

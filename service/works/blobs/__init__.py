@@ -10,12 +10,15 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from service.contract.errors import InvalidSetting
-from service.works.blobs.files import FileBlobs, Upload
+from service.works.blobs.derived import Derived
+from service.works.blobs.files import FileBlobs, Upload, place
 
-__all__ = ["Blobs", "FileBlobs", "Upload", "open_blobs"]
+__all__ = ["Blobs", "Derived", "FileBlobs", "Upload", "open_blobs", "place"]
 
 
 class Blobs(Protocol):
+    derived: Derived
+
     def upload(self) -> AbstractContextManager[Upload]:
         """An upload, which is deleted at the end of the block unless it was committed."""
         ...

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from service.contract.errors import BlobDamaged, BlobMissing
 from service.contract.formats.digests import DIGEST, digest_of
+from service.works.blobs.derived import Derived
 
 _CHUNK = 1 << 20
 
@@ -79,6 +80,7 @@ class FileBlobs(Store):
         self._uploads = folder / "uploads"
         self._objects.mkdir(parents=True, exist_ok=True)
         self._uploads.mkdir(parents=True, exist_ok=True)
+        self.derived = Derived(folder / "derived", self.partial)
 
     def upload(self) -> AbstractContextManager[Upload]:
         return closing(Upload(self.partial(), self.adopt))
@@ -113,6 +115,7 @@ class FileBlobs(Store):
             aside.rename(target)
             return False
         aside.unlink()
+        self.derived.forget(place(digest))
         return True
 
     def sweep_uploads(self, older_than: float) -> int:

@@ -33,6 +33,7 @@ class RemoteBlobs(Store):
     def __init__(self, url: str, copies: Path, copies_bytes: int = _COPIES_BYTES) -> None:
         self._store = S3Store.from_url(url, retry_config=_PATIENCE)
         self._copies = FileBlobs(copies)
+        self.derived = self._copies.derived
         self._objects = copies / "objects"
         self._room = copies_bytes
 

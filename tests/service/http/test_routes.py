@@ -46,6 +46,33 @@ def test_a_checkpoint_is_uploaded_once_and_described(client):
     assert found["cached"] == []
 
 
+def test_a_dataset_is_judged_with_its_last_bytes(client):
+    """The first ones are judged while the others are not there yet."""
+    data = bundle(3, seed=77)
+    parts = iter([data[:600], data[600:-300], data[-300:]])
+    assert client.put("/v1/datasets/parts", content=parts).status_code == 201
+    parts = iter([data[:600], data[600:700]])
+    answer = client.put("/v1/datasets/parts", content=parts)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_dataset")
+    assert "cut off" in answer.json()["detail"]
+
+
+def test_datasets_come_in_pages(client):
+    for number in range(3):
+        client.put(f"/v1/datasets/page{number}", content=bundle(3, seed=number))
+    whole = client.get("/v1/datasets").json()
+    assert whole["next"] is None
+    found, query = [], {"limit": 2}
+    while query.get("cursor", "first"):
+        page = client.get("/v1/datasets", params=query).json()
+        assert len(page["items"]) <= 2
+        found += page["items"]
+        query["cursor"] = page["next"]
+    assert found == whole["items"]
+    assert client.get("/v1/datasets?cursor=abc").status_code == 400
+    assert client.get("/v1/datasets?limit=0").status_code == 422
+
+
 def test_the_same_bytes_are_the_same_version_of_a_dataset(client):
     first = client.put("/v1/datasets/versions", content=bundle(3, seed=1))
     again = client.put("/v1/datasets/versions", content=bundle(3, seed=1))

@@ -7,28 +7,22 @@ attack: tar members are never extracted, and lengths are limited before they are
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
-
-from pydantic import ValidationError
+from typing import IO, Any, Protocol
 
 from service.contract import limits
-from service.contract.errors import InvalidBundle, InvalidCheckpoint
-from service.contract.formats import safetensors_header, strict_json
+from service.contract.errors import InvalidBundle
+from service.contract.formats import strict_json
 from service.contract.formats.bundles import plain_tar
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.bundles.features import FEATURES as FEATURES
+from service.contract.formats.bundles.features import FeaturesHeader as FeaturesHeader
+from service.contract.formats.bundles.features import header_in as header_in
 
 CAPTIONS = "captions.jsonl"
-FEATURES = "features.safetensors"
-MAX_LINE_BYTES = 1_000_000
 _CHUNK = 1 << 18
-MAX_IMAGES = 2_000_000
-MAX_ENCODER_CHARACTERS = 10_000
-MAX_FEATURES_HEADER_BYTES = 64_000_000  # a million image names
 
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")  # an id that JSON readers write as the same text
 
@@ -43,19 +37,15 @@ class Item:
     id: str | None = None  # as text, whatever the file had
 
 
-@dataclass(frozen=True)
-class FeaturesHeader:
-    ids: tuple[str, ...]  # image names in row order
-    size: int
-    dtype: str
-    encoder: Encoder
-    data_start: int  # the tensor's first byte in the file
-
-
 def read_items(path: Path) -> Iterator[Item]:
     """The bundle's images in the file's order; raises InvalidBundle at the first wrong line."""
     with open_member(path, CAPTIONS) as stream:
-        yield from _items(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""))
+        yield from items_in(stream, names_in_memory())
+
+
+def items_in(stream: IO[bytes], names: "Names") -> Iterator[Item]:
+    """The images in a captions.jsonl; `names` sees to it that each has its own."""
+    return _items(iter(lambda: stream.readline(limits.LINE_BYTES + 1), b""), names)
 
 
 def captions_of(path: Path) -> Iterator[bytes]:
@@ -96,7 +86,7 @@ def read_features_header(path: Path) -> FeaturesHeader | None:
     if FEATURES not in set(member_names(path)):
         return None
     with open_member(path, FEATURES) as stream:
-        return _features_header(stream, _length(stream))
+        return header_in(stream)
 
 
 def write_folder(path: Path, items: Iterable[Item]) -> None:
@@ -105,7 +95,7 @@ def write_folder(path: Path, items: Iterable[Item]) -> None:
     partial = path / (CAPTIONS + ".partial")
     try:
         with partial.open("wb") as stream:
-            for _ in _items(_written(stream, items)):
+            for _ in _items(_written(stream, items), names_in_memory()):
                 pass
             stream.flush()
             os.fsync(stream.fileno())
@@ -130,7 +120,7 @@ def member_names(path: Path) -> Iterator[str]:
             if file.is_file():
                 yield plain_tar.plain_name(file.relative_to(path).as_posix())
         return
-    with _tar(path) as archive:
+    with open_tar(path) as archive:
         yield from plain_tar.members(archive)
 
 
@@ -141,7 +131,7 @@ def open_member(path: Path, name: str) -> Iterator[IO[bytes]]:
         with _plain_file(path, plain_tar.plain_name(name)).open("rb") as stream:
             yield stream
         return
-    with _tar(path) as archive:
+    with open_tar(path) as archive:
         member = plain_tar.members(archive).get(name)
         if member is None:
             raise InvalidBundle(f"expected a file {name!r:.200} in the bundle, found none")
@@ -160,32 +150,35 @@ def _plain_file(folder: Path, name: str) -> Path:
     return file
 
 
-def _tar(path: Path) -> IO[bytes]:
+def open_tar(path: Path) -> IO[bytes]:
     if not path.is_file():
         raise InvalidBundle(f"expected a bundle (a folder or a tar file), found nothing at {path}")
     return path.open("rb")
 
 
-def _items(lines: Iterable[bytes]) -> Iterator[Item]:
-    known = _Names()
+def _items(lines: Iterable[bytes], names: "Names") -> Iterator[Item]:
     number = 0
     for number, line in enumerate(lines, start=1):
-        if len(line) > MAX_LINE_BYTES:
-            raise InvalidBundle(f"line {number}: longer than {MAX_LINE_BYTES} bytes")
-        if number > MAX_IMAGES:
-            raise InvalidBundle(f"more than {MAX_IMAGES} lines")
+        if len(line) > limits.LINE_BYTES:
+            raise InvalidBundle(f"line {number}: longer than {limits.LINE_BYTES} bytes")
+        if number > limits.IMAGES:
+            raise InvalidBundle(f"expected at most {limits.IMAGES} lines, found more")
         if not line.strip():
             raise InvalidBundle(f"line {number}: expected a JSON object, found an empty line")
         item = _item(number, line)
-        known.add(number, item)
+        names.add(number, item)
         yield item
     if number == 0:
         raise InvalidBundle(f"{CAPTIONS} is empty: expected a line for each image")
 
 
-class _Names:
-    """Checks that no name or id stands for two images, since an image is found by either."""
+class Names(Protocol):
+    """Sees to it that no name or id stands for two images, since an image is found by either."""
 
+    def add(self, number: int, item: Item) -> None: ...
+
+
+class _InMemory:
     def __init__(self) -> None:
         self._lines: dict[str, int] = {}
 
@@ -196,22 +189,30 @@ class _Names:
 
     def _claim(self, number: int, field: str, text: str) -> None:
         if text in self._lines:
-            raise InvalidBundle(
-                f"line {number}, {field}: {text!r:.100} is taken by line {self._lines[text]}",
-                pointer=f"/{number}/{field}",
-            )
+            raise taken(number, field, text, self._lines[text])
         self._lines[text] = number
+
+
+def names_in_memory() -> Names:
+    return _InMemory()
+
+
+def taken(number: int, field: str, name: str, by: int) -> InvalidBundle:
+    return InvalidBundle(
+        f"line {number}, {field}: {name!r:.100} is taken by line {by}",
+        pointer=f"/{number}/{field}",
+    )
 
 
 def _item(number: int, line: bytes) -> Item:
     value = strict_json.line_object(number, line, InvalidBundle)
     references = value.get("references")
     if not isinstance(references, list) or not references:
-        raise _wrong(number, "references", "a list of at least one caption", references)
+        raise wrong(number, "references", "a list of at least one caption", references)
     for index, caption in enumerate(references):
         if not isinstance(caption, str) or len(caption) > limits.CAPTION:
             expected = f"a text of at most {limits.CAPTION} characters"
-            raise _wrong(number, f"references/{index}", expected, caption)
+            raise wrong(number, f"references/{index}", expected, caption)
     return Item(
         image=_name(number, "image", value.get("image")),
         split=_name(number, "split", value.get("split")),
@@ -223,9 +224,9 @@ def _item(number: int, line: bytes) -> Item:
 def _name(number: int, field: str, value: Any) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= limits.IMAGE:
         expected = f"a text of 1 to {limits.IMAGE} characters"
-        raise _wrong(number, field, expected, value)
+        raise wrong(number, field, expected, value)
     if not value.isprintable():
-        raise _wrong(number, field, "a name of printable characters", value)
+        raise wrong(number, field, "a name of printable characters", value)
     return value
 
 
@@ -235,11 +236,11 @@ def _id(number: int, value: Any) -> str | None:
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):
-        raise _wrong(number, "id", "a text or a whole number of at most 18 digits", value)
+        raise wrong(number, "id", "a text or a whole number of at most 18 digits", value)
     return _name(number, "id", value)
 
 
-def _wrong(number: int, field: str, expected: str, found: Any) -> InvalidBundle:
+def wrong(number: int, field: str, expected: str, found: Any) -> InvalidBundle:
     shown = (
         f"{len(found)} characters" if isinstance(found, str) and len(found) > 60 else repr(found)
     )
@@ -255,60 +256,3 @@ def _line(item: Item) -> str:
         fields["id"] = int(item.id) if _NUMBER.fullmatch(item.id) else item.id
     fields |= {"split": item.split, "references": list(item.references)}
     return json.dumps(fields, ensure_ascii=False) + "\n"
-
-
-def _length(stream: IO[bytes]) -> int:
-    end = stream.seek(0, os.SEEK_END)
-    stream.seek(0)
-    return end
-
-
-def _features_header(stream: IO[bytes], file_bytes: int) -> FeaturesHeader:
-    try:
-        header = safetensors_header.read(stream, file_bytes, MAX_FEATURES_HEADER_BYTES)
-        ids = _feature_ids(header.metadata)
-    except InvalidCheckpoint as error:
-        raise InvalidBundle(f"{FEATURES}: {error.detail}") from None
-    shape = {name: tensor.shape for name, tensor in header.tensors.items()}
-    tensor = header.tensors.get("features")
-    if len(shape) != 1 or tensor is None or len(tensor.shape) != 2 or 0 in tensor.shape:
-        raise InvalidBundle(
-            f"{FEATURES}: expected one tensor `features` (N, D), found {shape!s:.100}"
-        )
-    if tensor.dtype not in ("F16", "F32"):
-        raise InvalidBundle(f"{FEATURES}: expected F16 or F32, found {tensor.dtype}")
-    if len(ids) != tensor.shape[0]:
-        raise InvalidBundle(
-            f"{FEATURES}: {tensor.shape[0]} rows, but `ids` names {len(ids)} images"
-        )
-    return FeaturesHeader(
-        ids, tensor.shape[1], tensor.dtype, _encoder(header.metadata), header.data_start
-    )
-
-
-def _feature_ids(metadata: dict[str, str]) -> tuple[str, ...]:
-    text = _metadata(metadata, "ids")
-    try:
-        ids = safetensors_header.string_list(text, MAX_IMAGES)
-    except strict_json.NotJson as error:
-        raise InvalidBundle(f"{FEATURES}, ids{error.where}: {error}") from None
-    if len(set(ids)) < len(ids):
-        twice = next(name for name, times in Counter(ids).items() if times > 1)
-        raise InvalidBundle(f"{FEATURES}: `ids` names an image twice: {twice!r:.100}")
-    return tuple(ids)
-
-
-def _encoder(metadata: dict[str, str]) -> Encoder:
-    text = _metadata(metadata, "encoder")
-    with suppress(strict_json.NotJson, ValidationError):
-        if len(text) <= MAX_ENCODER_CHARACTERS:
-            return Encoder.model_validate(strict_json.parse(text))
-    raise InvalidBundle(
-        f'{FEATURES}: `encoder` must be {{"name": "…", "digest": "…"}}, found {text!r:.100}'
-    )
-
-
-def _metadata(metadata: dict[str, str], name: str) -> str:
-    if name not in metadata:
-        raise InvalidBundle(f"{FEATURES}: metadata `{name}` is missing")
-    return metadata[name]

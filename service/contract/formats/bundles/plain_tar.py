@@ -6,6 +6,7 @@ full, needs quadratic time for some of them, and takes a damaged header for the 
 """
 
 import io
+import math
 import os
 import re
 import tarfile
@@ -28,16 +29,18 @@ _REINTERPRET = (b"GNU.sparse", b"hdrcharset")  # pax records that change the mea
 Records = Mapping[bytes, bytes]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Member:
     start: int
     size: int
 
 
-def members(stream: IO[bytes]) -> dict[str, Member]:
-    """Names and places of all files; links, devices and sparse files are refused."""
+def members(stream: IO[bytes], at_most: float = math.inf) -> dict[str, Member]:
+    """Names and places of all files; links, devices and sparse files are refused, and more entries
+    than `at_most`.
+    """
     found: dict[str, Member] = {}
-    for kind, name, member in _entries(stream):
+    for kind, name, member in _entries(stream, at_most):
         if kind == tarfile.DIRTYPE and member.size == 0:
             continue
         if kind not in _PLAIN or name == ".":
@@ -46,8 +49,17 @@ def members(stream: IO[bytes]) -> dict[str, Member]:
             )
         if name in found:
             raise InvalidBundle(f"{name!r:.200} is in the bundle twice")
+        if len(found) == at_most:
+            raise InvalidBundle(f"expected at most {at_most} files in the bundle, found more")
         found[name] = member
     return found
+
+
+def check_beginning(stream: IO[bytes]) -> None:
+    """Refuse what does not begin as a tar does."""
+    block = _read(stream, 0, BLOCK)
+    if block != bytes(BLOCK):
+        _header(block, 0)
 
 
 def open_member(stream: IO[bytes], member: Member) -> IO[bytes]:
@@ -88,12 +100,15 @@ class _Part(io.RawIOBase):
         return len(data)
 
 
-def _entries(stream: IO[bytes]) -> Iterator[tuple[bytes, str, Member]]:
+def _entries(stream: IO[bytes], at_most: float) -> Iterator[tuple[bytes, str, Member]]:
     """Type, name and place of each entry, with what its extended header says."""
     file_bytes = stream.seek(0, os.SEEK_END)
     records: Records | None = None
-    position = 0
+    position = headers = 0
     while (block := _read(stream, position, BLOCK)) != bytes(BLOCK):
+        headers += 1
+        if headers > 2 * at_most:  # a file may have an extended one too
+            raise InvalidBundle(f"expected at most {at_most} files in the bundle, found more")
         header = _header(block, position)
         member = Member(position + BLOCK, _size(block, records, position))
         position = member.start + -(-member.size // BLOCK) * BLOCK

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contract_files import line, refused
+from service.contract import limits
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
@@ -149,10 +150,10 @@ def test_an_empty_file_is_refused(bundle):
 
 
 def test_more_images_than_the_limit_are_refused(bundle, monkeypatch):
-    monkeypatch.setattr(bundles, "MAX_IMAGES", 3)
+    monkeypatch.setattr(limits, "IMAGES", 3)
     captions = [line(f"{n}.jpg") for n in range(4)]
     assert len(items_of(b"".join(captions[:3]), bundle)) == 3
-    refused_lines(b"".join(captions), bundle, "more than 3 lines")
+    refused_lines(b"".join(captions), bundle, "expected at most 3 lines")
 
 
 def test_a_name_may_equal_its_own_id_and_look_like_another_in_other_letters(bundle):

@@ -78,7 +78,8 @@ def _evaluated(
 
 
 def _find(records, blobs, text, metric="cider_d", dataset="coco/test", images=range(IMAGES)):
-    sought = Sought(text, datasets.pin(records, dataset), frozenset(images))
+    places = None if len(images) == IMAGES else frozenset(images)
+    sought = Sought(text, datasets.pin(records, dataset), places)
     found = baselines.find(parts_on(records, blobs), sought, [metric])[metric]
     return found.model_dump(exclude_unset=True)
 

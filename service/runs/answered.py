@@ -1,0 +1,123 @@
+"""The captions of an evaluation with their scores, in files that are read in blocks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+from service.contract.api.captions import CaptionOut
+from service.contract.api.evaluations import EvaluationOut
+from service.contract.errors import NotFound
+from service.contract.formats.strict_json import finite
+from service.contract.metrics.families import FAMILIES
+from service.runs import base, evaluations, pairs
+from service.runs.pairs import Pair
+from service.runs.tensor_files import TensorFile
+from service.stored import datasets
+from service.stored.datasets import Pinned
+from service.stored.splits import Items
+from service.works.parts import Parts
+
+_BLOCK = 1000
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The captions of an evaluation and their scores so far, in files that are read in blocks."""
+
+    items: Items
+    path: Path  # of the captions
+    files: Mapping[str, Path]  # of scores, by the works' names
+
+    @cached_property
+    def scores(self) -> dict[str, tuple[TensorFile, str]]:
+        """The file and the tensor of each metric that captions have scores of."""
+        found = {}
+        for path in self.files.values():
+            file = TensorFile(path)
+            for tensor in file.names:
+                part, name = tensor.split("/")
+                if part == "captions":
+                    found[name] = file, tensor
+        return found
+
+    def column(self, name: str) -> list[float]:
+        """A metric's scores of all captions."""
+        file, tensor = self.scores[name]
+        return file.rows(tensor, 0, file.header.tensors[tensor].shape[0])
+
+    def rows(self, found: Sequence[Pair], start: int) -> list[CaptionOut]:
+        """Captions from place `start` of the file on, with their scores."""
+        stop = start + len(found)
+        names = self.items.names([pair.place for pair in found])
+        scores = {
+            name: file.rows(tensor, start, stop) for name, (file, tensor) in self.scores.items()
+        }
+        return [
+            CaptionOut(
+                image=image,
+                caption=pair.caption,
+                scores={name: finite(values[at]) for name, values in scores.items()},
+            )
+            for at, (pair, (image, _)) in enumerate(zip(found, names, strict=True))
+        ]
+
+    def some_rows(self, wanted: Sequence[int]) -> list[CaptionOut]:
+        """The captions at these places of the file."""
+        found = {at: pair for at, pair in enumerate(pairs.read(self.path)) if at in set(wanted)}
+        return [self.rows([found[at]], at)[0] for at in wanted]
+
+    def all_rows(self) -> Iterator[CaptionOut]:
+        start = 0
+        for block in self._blocks():
+            yield from self.rows(block, start)
+            start += len(block)
+
+    def named(self) -> Iterator[tuple[Pair, tuple[str, str | None]]]:
+        """All captions, with name and id of their images."""
+        for block in self._blocks():
+            names = self.items.names([pair.place for pair in block])
+            yield from zip(block, names, strict=True)
+
+    def images(self) -> Iterator[str]:
+        return (image for _, (image, _) in self.named())
+
+    def captions(self) -> Iterator[str]:
+        return (pair.caption for pair in pairs.read(self.path))
+
+    def _blocks(self) -> Iterator[list[Pair]]:
+        every = pairs.read(self.path)
+        while block := list(islice(every, _BLOCK)):
+            yield block
+
+
+def of(parts: Parts, identity: str) -> Answered:
+    """An evaluation's captions with their scores; NotFound where there are none (yet)."""
+    evaluation = evaluations.get(parts, identity)
+    path = path_of(parts, identity)
+    items = datasets.split_of(parts.blobs, pinned_of(parts, evaluation)).items
+    return Answered(items, path, _score_files(parts, evaluation))
+
+
+def _score_files(parts: Parts, evaluation: EvaluationOut) -> dict[str, Path]:
+    """The score files of the works that are done, by the works' names."""
+    results = {
+        work.name: base.result_of(parts.records, evaluation.id, work.name)
+        for work in evaluation.works
+        if work.status == "done" and work.kind in FAMILIES
+    }
+    return {name: parts.blobs.path(found, check=False) for name, found in results.items() if found}
+
+
+def pinned_of(parts: Parts, evaluation: EvaluationOut) -> Pinned:
+    dataset = evaluation.dataset
+    return datasets.pin(parts.records, f"{dataset.name}@{dataset.version}/{dataset.split}")
+
+
+def path_of(parts: Parts, identity: str) -> Path:
+    """The file of an evaluation's captions."""
+    digest = evaluations.captions_of(parts, identity)
+    if digest is None:
+        raise NotFound(f"evaluation {identity} has no captions (yet)")
+    return parts.blobs.path(digest, check=False)

@@ -1,0 +1,141 @@
+"""`python -m service.stored.judging`: the process that judges uploads, one after the other.
+
+It reads questions as lines of JSON and answers each with a line. A file may be an attack, so this
+process has a limit of memory, and may be killed at any time; it has no secrets and opens nothing
+but the file. It ends with its parent, whose end of the pipe is watched even while it judges, and
+with the thread of the parent that started it, even while it is stopped.
+"""
+
+import contextlib
+import ctypes
+import errno
+import json
+import math
+import os
+import resource
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+from service.contract import errors, limits
+from service.contract.errors import InvalidBundle, RequestRefused
+from service.contract.formats import bundles, checkpoint_header
+from service.contract.formats.bundles import judging, plain_tar
+from service.stored import splits
+
+Asked = Mapping[str, Any]
+_LARGE_BYTES = 200_000_000
+_PR_SET_PDEATHSIG = 1
+_POLITE = 5  # of `nice`: whoever asks for a status comes first
+
+
+def checkpoint(asked: Asked) -> dict[str, Any]:
+    """The facts in a checkpoint's header; `bytes` is the length of the whole file, if known."""
+    with Path(asked["path"]).open("rb") as stream:
+        length = asked["bytes"]
+        header = checkpoint_header.judge(stream, math.inf if length is None else length)
+    description = header.description
+    return {
+        "architecture": description.architecture,
+        "config": description.config.model_dump(),
+        "parameters": header.parameters,
+        "vocabulary_size": len(description.vocabulary),
+        "encoder": description.encoder.model_dump(),
+    }
+
+
+def dataset(asked: Asked) -> dict[str, Any]:
+    """The facts of a bundle; writes the file of its images to `images`."""
+    path = Path(asked["path"])
+    with _written(path, Path(asked["images"])) as writer:
+        return judging.judge(path, writer)
+
+
+def beginning(asked: Asked) -> dict[str, Any]:
+    """Refuse a file that does not begin as a tar does."""
+    with Path(asked["path"]).open("rb") as stream:
+        plain_tar.check_beginning(stream)
+    return {}
+
+
+def images(asked: Asked) -> dict[str, Any]:
+    """Write the file of a stored bundle's images to `images`."""
+    path = Path(asked["path"])
+    with (
+        _written(path, Path(asked["images"])) as writer,
+        bundles.open_member(path, bundles.CAPTIONS) as stream,
+    ):
+        for _ in bundles.items_in(stream, writer):
+            pass
+    return {}
+
+
+QUESTIONS: dict[str, Callable[[Asked], dict[str, Any]]] = {
+    "checkpoint": checkpoint,
+    "beginning": beginning,
+    "dataset": dataset,
+    "images": images,
+}
+
+
+@contextmanager
+def _written(bundle: Path, path: Path) -> Iterator[splits.Writer]:
+    path.unlink(missing_ok=True)  # of a judge that died
+    with closing(splits.Writer(path)) as writer:
+        yield writer
+        twice = writer.end()
+    if twice is not None:
+        with bundles.open_member(bundle, bundles.CAPTIONS) as stream:
+            splits.refuse_twice(bundles.items_in(stream, _Unnamed()), twice)
+
+
+class _Unnamed:
+    def add(self, number: int, item: bundles.Item) -> None: ...
+
+
+def answer(asked: Asked) -> dict[str, Any]:
+    try:
+        return {"facts": QUESTIONS[asked["question"]](asked)}
+    except RequestRefused as refused:
+        return {"refused": type(refused).__name__, "detail": refused.detail, "at": refused.pointer}
+    except MemoryError:
+        kind = InvalidBundle if asked["question"] != "checkpoint" else errors.HeaderTooLarge
+        detail = f"judging this file takes more than {limits.JUDGING_BYTES >> 20} MB of memory"
+        return {"refused": kind.__name__, "detail": detail, "at": None}
+    except OSError as error:
+        return {"errno": error.errno, "detail": error.strerror}
+    except sqlite3.OperationalError as error:
+        full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+        return {"errno": errno.ENOSPC if full else errno.EIO, "detail": str(error)}
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (limits.JUDGING_BYTES, limits.JUDGING_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.nice(_POLITE)
+    lines: SimpleQueue[str] = SimpleQueue()
+    Thread(target=_listen, args=(lines,), daemon=True).start()
+    while True:
+        sys.stdout.write(json.dumps(answer(json.loads(lines.get()))) + "\n")
+        sys.stdout.flush()
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+        if pages * resource.getpagesize() > _LARGE_BYTES:
+            return  # another one starts small
+
+
+def _listen(lines: "SimpleQueue[str]") -> None:
+    with contextlib.suppress(KeyboardInterrupt):
+        for line in sys.stdin:
+            lines.put(line)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

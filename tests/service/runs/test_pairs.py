@@ -1,0 +1,37 @@
+"""Captions are read from any of them on, whatever is in them and however they were written."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.runs import pairs
+
+CAPTION = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(
+    ['"], [1, "', "\\", '\\"', "]]", "a" * 300_000, "😀"]
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(CAPTION, max_size=20), st.booleans(), st.sampled_from([7, 100, 1 << 18]))
+def test_captions_are_read_as_json_reads_them(tmp_path_factory, captions, ascii_, chunk):
+    path = tmp_path_factory.mktemp("captions") / "file"
+    path.write_text(json.dumps(list(enumerate(captions)), ensure_ascii=ascii_), "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            pairs, "_CHUNK", chunk if len(max(captions, key=len, default="")) < 99 else 1 << 18
+        )
+        found = list(pairs.read(path))
+        assert [(pair.place, pair.caption) for pair in found] == list(enumerate(captions))
+        for at, pair in enumerate(found[:-1]):
+            rest = pairs.read(path, pair.following)
+            assert [each.caption for each in rest] == captions[at + 1 :]
+        assert [pair.following for pair in found[-1:]] in ([None], [])
+
+
+@pytest.mark.parametrize("start", [1, 3, 10_000])
+def test_where_no_caption_begins_none_is_read(tmp_path, start):
+    (tmp_path / "file").write_text('[[0, "a b"], [1, "c"]]')
+    with pytest.raises(ValueError, match="no caption at byte"):
+        list(pairs.read(tmp_path / "file", start + 1))

@@ -1,0 +1,28 @@
+"""What is said of a stored checkpoint, whatever else is stored."""
+
+import time
+
+from service.stored import checkpoints, datasets
+from service.works.records import Records
+
+ENCODER = {"name": "vgg", "digest": "sha256:1"}
+ONE = f"sha256:{2:064}"
+FACTS = {
+    "architecture": "merge",
+    "config": {"cell": "gru", "size": 4, "feature_size": 5},
+    "parameters": 9,
+    "vocabulary_size": 3,
+    "encoder": ENCODER,
+}
+
+
+def test_datasets_on_which_it_was_not_scored_cost_nothing(engine):
+    """Of version 0.1.0 there may be one with 300,000 splits: more names than a query may have."""
+    records = Records(engine)
+    splits = {f"split {at}": {"images": 1, "references": 1} for at in range(300_000)}
+    datasets.add(records, "many", f"sha256:{1:064}", {"splits": splits, "features": None})
+    checkpoints.add(records, ONE, 10, FACTS)
+    began = time.process_time()
+    found = checkpoints.get(records, ONE)
+    assert (found.encoder.name, found.cached) == ("vgg", [])
+    assert time.process_time() - began < 0.3

@@ -1,0 +1,128 @@
+"""Processes that judge uploads: what happens to one of them happens to one upload."""
+
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from contract_files import checkpoint, line, tar, tar_entry
+from service.contract import limits
+from service.contract.errors import InvalidBundle, InvalidCheckpoint, Unavailable
+from service.stored import judges
+from service.stored.judges import Judges
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture
+def some():
+    with closing(Judges(count=2)) as judges:
+        yield judges
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(checkpoint())
+    return path
+
+
+def _ask(some, path, nobody=lambda: False):
+    return some.ask("checkpoint", nobody, path=str(path), bytes=path.stat().st_size)
+
+
+def _pids(some):
+    return [judge._process.pid for idle in some._idle.values() for judge in idle]
+
+
+def test_a_file_is_judged_and_the_process_stays(some, path):
+    assert _ask(some, path).result(30)["architecture"]
+    first = _pids(some)
+    path.write_bytes(b"PK\3\4" * 10)
+    with pytest.raises(InvalidCheckpoint, match="is this a safetensors file"):
+        _ask(some, path).result(30)
+    assert _pids(some) == first
+
+
+def test_a_process_that_died_meanwhile_is_replaced(some, path):
+    _ask(some, path).result(30)
+    for pid in _pids(some):
+        os.kill(pid, signal.SIGKILL)
+    assert _ask(some, path).result(30)
+
+
+def _waiting(some, tmp_path, nobody=lambda: False):
+    """A question whose judge waits for a file that never comes."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    return some.ask("checkpoint", nobody, path=str(pipe), bytes=10)
+
+
+def test_who_leaves_has_the_process_ended(some, path, tmp_path):
+    left = threading.Event()
+    answer = _waiting(some, tmp_path, left.is_set)
+    left.set()
+    with pytest.raises(Unavailable):
+        answer.result(10)
+    assert _ask(some, path).result(30)
+
+
+def test_what_takes_too_long_is_refused_and_others_are_judged(some, path, tmp_path, monkeypatch):
+    monkeypatch.setattr(judges, "_SHORT_SECONDS", 1.0)
+    answer = _waiting(some, tmp_path)
+    assert _ask(some, path).result(30)
+    with pytest.raises(InvalidCheckpoint, match="more than 1 seconds"):
+        answer.result(10)
+
+
+def test_closing_ends_what_is_judged(some, tmp_path):
+    answer = _waiting(some, tmp_path)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(some.close)
+        with pytest.raises(Unavailable):
+            answer.result(10)
+
+
+def test_what_needs_too_much_memory_is_refused(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(judges, "_COMMAND", [*judges._COMMAND[:1], "-c", _SMALL])
+    header = 99_000_000
+    rows = header.to_bytes(8, "little") + b"{".ljust(header, b"a")
+    bundle = tmp_path / "bundle.tar"
+    bundle.write_bytes(
+        tar(tar_entry(b"captions.jsonl", line()), tar_entry(b"features.safetensors", rows))
+    )
+    asked = {"path": str(bundle), "images": str(tmp_path / "images")}
+    with closing(Judges(count=1)) as some:
+        with pytest.raises(InvalidBundle, match="MB of memory"):
+            some.ask("dataset", lambda: False, **asked).result(60)
+        assert _ask(some, path).result(30)
+
+
+_SMALL = """
+import resource
+from service.contract import limits
+from service.stored import judging
+limits.JUDGING_BYTES = int(open("/proc/self/statm").read().split()[0]) * 4096 + 150_000_000
+judging.main()
+"""
+
+
+def test_a_judge_has_no_secrets_and_ends_with_its_parent(some, path, monkeypatch):
+    monkeypatch.setenv("PRESCORE_DATABASE_URL", "postgresql://user:secret@host/name")
+    _ask(some, path).result(30)
+    (pid,) = _pids(some)
+    environment = Path(f"/proc/{pid}/environ").read_bytes()
+    assert b"secret" not in environment
+    (judge,) = some._idle[True]
+    judge._process.stdin.close()
+    judge._process.wait(10)
+
+
+def test_limits_have_room_for_the_largest_sets():
+    assert limits.IMAGES > 3_300_000  # Conceptual Captions
+    assert limits.MEMBERS > 330_000  # COCO's pictures
+    assert limits.REFERENCES >= 100
