@@ -3,6 +3,7 @@
     PrescoreError
     ├── RequestRefused               nothing was started; the caller must change the request
     │   ├── InvalidCheckpoint        header, metadata, config or vocabulary are wrong:
+    │   │   ├── ForeignFormat        a file of another program: says of which, and what to do
     │   │   ├── HeaderTruncated      the file ends before its header does
     │   │   ├── HeaderTooLarge       a length, count or text above a limit
     │   │   ├── HeaderMalformed      not the JSON that a safetensors header must be
@@ -73,6 +74,10 @@ class RequestRefused(PrescoreError):
 
 class InvalidCheckpoint(RequestRefused):
     code = "invalid_checkpoint"
+
+
+class ForeignFormat(InvalidCheckpoint):
+    pass
 
 
 class HeaderTruncated(InvalidCheckpoint):

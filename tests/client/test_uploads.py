@@ -105,8 +105,9 @@ def test_a_file_that_shrinks_during_its_upload_is_told_and_not_tried_again(
 
 
 def test_a_file_that_is_not_there_is_told_before_anything_is_sent(service, client, tmp_path):
-    for path in (tmp_path / "absent.safetensors", tmp_path):
-        with pytest.raises(prescore.InvalidArgument, match="cannot be read"):
+    places = {"cannot be read": tmp_path / "absent.safetensors", "found a folder": tmp_path}
+    for message, path in places.items():
+        with pytest.raises(prescore.InvalidArgument, match=message):
             client.upload_checkpoint(path)
     assert service.requests == []
 

@@ -6,6 +6,7 @@ a reason, and without allocating the sizes that the file claims.
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from service.contract.errors import (
     ConfigInvalid,
+    ForeignFormat,
     HeaderTooLarge,
     MetadataInvalid,
     TensorMismatch,
     VocabularyInvalid,
 )
-from service.contract.formats import safetensors_header, strict_json
+from service.contract.formats import foreign, safetensors_header, strict_json
 from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.words import TOKENIZERS, Tokenizer
 
@@ -90,6 +92,10 @@ def judge(stream: IO[bytes], file_bytes: float) -> CheckpointHeader:
     """Read only the header; raises an InvalidCheckpoint that says what is wrong. `file_bytes` is
     infinity where nobody knows the file's length yet.
     """
+    there = stream.seek(0, os.SEEK_END)  # of a file that is still arriving, what has come
+    refusal = foreign.refusal(foreign.of_file(stream, there), foreign.CHECKPOINT)
+    if refusal is not None:
+        raise ForeignFormat(refusal)
     header = safetensors_header.read(stream, file_bytes)
     metadata = _known_metadata(header.metadata)
     _one_of(metadata, "prescore", (FORMAT,))
@@ -154,8 +160,9 @@ _REQUIRED = ("prescore", "architecture", "config", "vocabulary", "tokenizer", "e
 def _known_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
     missing = [name for name in _REQUIRED if name not in metadata]
     if missing:
+        others = "" if len(missing) < len(_REQUIRED) else f"; another program's? {foreign.CONVERT}"
         raise MetadataInvalid(
-            f"expected the metadata {', '.join(_REQUIRED)}; missing: {', '.join(missing)}",
+            f"expected the metadata {', '.join(_REQUIRED)}; missing: {', '.join(missing)}{others}",
             pointer=f"/__metadata__/{missing[0]}",
         )
     if len(metadata) > MAX_METADATA:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from service.contract.errors import InvalidBundle
-from service.contract.formats import strict_json
+from service.contract.formats import foreign, strict_json
 from service.contract.formats.bundles import Item
 
 _TOKEN_LINE = re.compile(r"([^\t#]+)#(\d+)\t(.*)")
@@ -78,6 +78,10 @@ def _token_file(path: Path) -> dict[str, list[str]]:
 @contextmanager
 def _open(path: Path) -> Iterator[IO[bytes]]:
     if path.suffix != ".gz":
+        found = foreign.of_path(path)
+        if found is not None and not found.is_text:
+            expected = "expected the file as it was published (JSON, or a list of lines)"
+            raise InvalidBundle(f"{path.name}: {expected}, found {found.what}: {found.do}")
         with path.open("rb") as stream:
             yield stream
         return

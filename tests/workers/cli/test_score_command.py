@@ -177,7 +177,7 @@ def test_an_error_says_what_was_expected_and_its_code_which_kind(
     ("content", "said"),
     [
         ("{", "is not JSON"),
-        ('{"0.jpg": "a dog"}', "expected a list of captions, found dict"),
+        ('{"0.jpg": "a dog"}', "found a JSON object: captions are a list"),
         ('[{"image": "0.jpg"}]', 'item 0: expected "caption", a text, found nothing'),
         ('[{"image": "x", "caption": "a"}]', "0/image 'x' is not an image of tiny.tar/test"),
         ('[{"image_id": 900, "caption": "a"}]', "59 of 60 images have no caption, the first is"),

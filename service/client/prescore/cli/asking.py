@@ -9,7 +9,8 @@ import typer
 from prescore.cli import console
 from prescore.cli.options import Judging, Run, Scoring
 from prescore.client import Client
-from prescore.files import captions
+from prescore.files import captions, foreign
+from prescore.files.reading import readable
 
 
 def fields(
@@ -41,7 +42,10 @@ def source(client: Client, target: str) -> dict[str, Any]:
     if target.startswith("sha256:"):
         return {"checkpoint": target}
     path = Path(target)
-    if path.suffix.lower() == ".json":
+    with readable(path):
+        found = foreign.of_path(path)
+    is_captions = found is not None and found.serves == foreign.CAPTIONS
+    if is_captions or path.suffix.lower() == ".json":
         return {"captions": captions.read(path)}
     with console.upload_shown(path.name) as progress:
         return {"checkpoint": client.upload_checkpoint(path, progress)}

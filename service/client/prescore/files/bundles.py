@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from prescore import plain_text
 from prescore.errors import InvalidArgument
-from prescore.files.reading import Body, file_body, read_exactly, readable
+from prescore.files import foreign
+from prescore.files.reading import Body, check_format, file_body, read_exactly, readable
 
 CAPTIONS = "captions.jsonl"
 FEATURES = "features.safetensors"
@@ -37,7 +39,10 @@ class _Member:
 
 
 def body(bundle: Path) -> Body:
-    return folder_body(bundle) if bundle.is_dir() else file_body(bundle)
+    if bundle.is_dir():
+        return folder_body(bundle)
+    check_format(bundle, foreign.BUNDLE)
+    return file_body(bundle)
 
 
 def folder_body(folder: Path) -> Body:
@@ -75,7 +80,8 @@ def _names(folder: Path) -> list[str]:
     if CAPTIONS not in top:
         raise InvalidArgument(f"expected {CAPTIONS} in {folder}, found none")
     if others := top - {CAPTIONS, FEATURES, IMAGES}:
-        _log.warning("left out of the bundle: %s", ", ".join(sorted(others)[:5]))
+        named = plain_text.quoted(", ".join(sorted(others)[:5]))
+        _log.warning("left out of the bundle: %s", named)
     names = [name for name in (CAPTIONS, FEATURES) if name in top]
     return sorted(names + (_images(folder) if IMAGES in top else []))
 

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from prescore.errors import InvalidArgument
+from prescore.files import foreign
+from prescore.files.reading import check_format
 
 
 def read(path: Path) -> list[dict[str, str]]:
     """Read a JSON list of {"image" or "image_id", "caption"}, such as COCO's results."""
+    check_format(path, foreign.CAPTIONS)
     try:
         items = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prescore.errors import InvalidArgument
+from prescore.files import foreign
 
 CHUNK_BYTES = 1 << 20
 
@@ -39,6 +40,14 @@ def read_exactly(path: Path, size: int) -> Iterator[bytes]:
             yield chunk
         if left or stream.read(1):
             raise InvalidArgument(f"{path} changed while it was read; is it still being written?")
+
+
+def check_format(path: Path, wanted: str) -> None:
+    """Raise for what is known to be another format than the one that is wanted."""
+    with readable(path):
+        refusal = foreign.refusal(foreign.of_path(path), wanted)
+    if refusal is not None:
+        raise InvalidArgument(f"{path}: {refusal}")
 
 
 @contextmanager

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from prescore.errors import Refused
-from prescore.files.reading import Body, digest_of, file_body
+from prescore.files import foreign
+from prescore.files.reading import Body, check_format, digest_of, file_body
 from prescore.http.transport import Request, Transport
 
 STORE_SECONDS = 120.0  # the service checks and stores the file before it answers
@@ -27,6 +28,7 @@ def store_checkpoint(transport: Transport, path: Path, progress: Progress | None
 
     Every attempt asks first: an upload may be complete although its answer was lost.
     """
+    check_format(path, foreign.CHECKPOINT)
     digest = digest_of(path)
     place = f"/v1/checkpoints/{digest}"
     upload = put(place, file_body(path), "application/octet-stream", progress)

@@ -15,7 +15,7 @@ from typing import IO, Any, Protocol
 
 from service.contract import limits
 from service.contract.errors import InvalidBundle
-from service.contract.formats import strict_json
+from service.contract.formats import foreign, strict_json
 from service.contract.formats.bundles import plain_tar
 from service.contract.formats.bundles.features import FEATURES as FEATURES
 from service.contract.formats.bundles.features import FeaturesHeader as FeaturesHeader
@@ -153,6 +153,9 @@ def _plain_file(folder: Path, name: str) -> Path:
 def open_tar(path: Path) -> IO[bytes]:
     if not path.is_file():
         raise InvalidBundle(f"expected a bundle (a folder or a tar file), found nothing at {path}")
+    refusal = foreign.refusal(foreign.of_path(path), foreign.BUNDLE)
+    if refusal is not None:
+        raise InvalidBundle(refusal)
     return path.open("rb")
 
 

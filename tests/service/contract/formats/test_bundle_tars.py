@@ -124,10 +124,10 @@ def test_a_header_that_claims_what_is_not_there_or_says_it_oddly_is_refused(memb
     ("content", "words"),
     [
         (b"", ("expected an uncompressed, complete tar", "empty header", "byte 0")),
-        (b"PK\3\4" + bytes(600), ("expected an uncompressed, complete tar", "byte 0")),
+        (b"PK\3\4" + bytes(600), ("expected a dataset bundle: a tar", "found a zip: unpack it")),
         (
             gzip.compress(tar(CAPTIONS), mtime=0),
-            ("expected an uncompressed, complete tar", "byte 0"),
+            ("expected a dataset bundle: a tar", "found a compressed file: unpack it first"),
         ),
         (b"x" * 300, ("expected an uncompressed, complete tar", "truncated header", "byte 0")),
         (CAPTIONS, ("expected an uncompressed, complete tar", "empty header at byte 1024")),

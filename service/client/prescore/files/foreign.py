@@ -1,0 +1,184 @@
+"""Which format a file or a folder has, by its content, for a refusal that says what to do with it.
+
+Only a few bytes are looked at: nothing is unpacked, parsed, or loaded, least of all a pickle. The
+service and its client, which imports nothing of the service, have a copy of this file each; a test
+holds them equal.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+HEAD_BYTES = 4096
+TAIL_BYTES = 1 << 18  # where a zip has its list of names
+MOST_NAMES = 10_000  # of a folder
+
+CHECKPOINT = "a checkpoint in Prescore's safetensors format"
+BUNDLE = "a dataset bundle: a tar or a folder with captions.jsonl"
+CAPTIONS = 'a JSON list of {"image" or "image_id", "caption"}'
+
+CONVERT = (
+    "load it where it was trained and write its tensors as safetensors with the names, shapes and "
+    "metadata of deploy/guide/files.md"
+)
+_NO_PICKLE = f"Prescore opens no pickle, since that would run code in it; {CONVERT}"
+_UNPACK = "unpack it first"
+_FEATURES = "a bundle's features are a safetensors file (deploy/guide/files.md)"
+
+
+@dataclass(frozen=True)
+class Format:
+    """`serves`: that as which a file or folder of this format may be right, so it is read on."""
+
+    what: str
+    do: str
+    serves: str = ""
+    is_text: bool = False
+
+
+Told = Callable[[bytes, bytes], bool]  # from the first and the last bytes of a file
+
+
+def _begins(*starts: bytes, at: int = 0) -> Told:
+    return lambda head, _: head[at:].startswith(starts)
+
+
+def _zip(*names: bytes) -> Told:
+    """A zip in whose names, as far as they are seen, all of these are."""
+    return lambda head, tail: (
+        head.startswith(b"PK") and all(name in head or name in tail for name in names)
+    )
+
+
+def _is_safetensors(head: bytes, _: bytes) -> bool:
+    return head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 40
+
+
+def _is_onnx(head: bytes, _: bytes) -> bool:
+    """A protobuf message: the version of its format, then its producer, domain or graph."""
+    return bool(re.match(rb"\x08[\x01-\x20][\x12\x1a\x22\x28\x32\x3a\x42]", head))
+
+
+def _matches(pattern: bytes) -> Told:
+    compiled = re.compile(pattern, re.IGNORECASE)
+    return lambda head, _: compiled.match(head) is not None
+
+
+# In this order; the first that fits counts.
+_FILES: tuple[tuple[Told, Format], ...] = (
+    (_is_safetensors, Format("a safetensors file", "submit it as a checkpoint", CHECKPOINT)),
+    (
+        _begins(b"version https://git-lfs"),
+        Format("a Git LFS pointer, not the file itself", "fetch the file with `git lfs pull`"),
+    ),
+    (
+        _zip(b"archive_format", b"models/"),
+        Format("a program of torch.export (.pt2)", f"loading one runs code in it; {CONVERT}"),
+    ),
+    (
+        _zip(b"/code/", b"constants.pkl"),
+        Format("a TorchScript program", f"loading one runs code in it; {CONVERT}"),
+    ),
+    (_zip(b"data.pkl"), Format("a PyTorch file (a zip with a pickle)", _NO_PICKLE)),
+    (_zip(b".npy"), Format("arrays of numpy (.npz)", f"{CONVERT}; {_FEATURES}")),
+    (_zip(b"model.weights.h5"), Format("a Keras model", CONVERT)),
+    (_zip(b".onnx"), Format("a zip with an ONNX model", CONVERT)),
+    (_zip(b"config.json"), Format("a zip with a Hugging Face model", CONVERT)),
+    (_zip(), Format("a zip", _UNPACK)),
+    (
+        _begins(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."),
+        Format("a PyTorch file (a pickle)", _NO_PICKLE),
+    ),
+    (_matches(rb"\x80[\x02-\x05][\x95(\]}c\x8c]"), Format("a pickle", _NO_PICKLE)),
+    (_matches(rb"\((dp|lp)[0-9]+\n|ccopy_reg\n"), Format("a pickle", _NO_PICKLE)),
+    (_begins(b"\x93NUMPY"), Format("an array of numpy (.npy)", f"{CONVERT}; {_FEATURES}")),
+    (
+        _begins(b"\x89HDF\r\n\x1a\n"),
+        Format("an HDF5 file (of Keras, or features)", f"{CONVERT}; {_FEATURES}"),
+    ),
+    (_begins(b"GGUF"), Format("a GGUF file (of llama.cpp)", "it holds no captioner of Prescore's")),
+    (_begins(b"TFL3", at=4), Format("a TensorFlow Lite model", CONVERT)),
+    (_begins(b"PAR1"), Format("a Parquet table", "write captions.jsonl, a line for each image")),
+    (
+        _begins(b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf\x27\x1c"),
+        Format("a compressed file", _UNPACK),
+    ),
+    (
+        _begins(b"ustar", at=257),
+        Format("a tar", "a dataset bundle is added by `prescore datasets add NAME FILE`", BUNDLE),
+    ),
+    (
+        _matches(rb"\s*<(!doctype html|html|\?xml)"),
+        Format("a web page", "was a page of login or of an error saved in place of the file?"),
+    ),
+    (
+        _matches(rb"(\xef\xbb\xbf)?\s*\[\s*[\[{\]]"),
+        Format("a JSON list", "captions go to `prescore submit`", CAPTIONS, is_text=True),
+    ),
+    (
+        _matches(rb'(\xef\xbb\xbf)?\s*\{\s*"[^\n]*\}\s*\n\s*\{'),
+        Format(
+            "JSON Lines",
+            "captions are one list; images with references are captions.jsonl in a bundle",
+            is_text=True,
+        ),
+    ),
+    (
+        _matches(rb'(\xef\xbb\xbf)?\s*\{\s*["}]'),
+        Format(
+            "a JSON object",
+            "captions are a list; COCO's annotations become a dataset with `prescore convert "
+            "coco`, Karpathy's with `prescore convert karpathy`",
+            is_text=True,
+        ),
+    ),
+    (_is_onnx, Format("an ONNX model", CONVERT)),
+)
+_FOLDERS: tuple[tuple[Callable[[Collection[str]], bool], Format], ...] = (
+    (
+        lambda names: "captions.jsonl" in names,
+        Format("a dataset bundle", "add it by `prescore datasets add NAME FOLDER`", BUNDLE),
+    ),
+    (lambda names: "adapter_config.json" in names, Format("an adapter of PEFT", CONVERT)),
+    (lambda names: "config.json" in names, Format("a folder of a Hugging Face model", CONVERT)),
+    (lambda names: "saved_model.pb" in names, Format("a SavedModel of TensorFlow", CONVERT)),
+    (lambda names: ".metadata" in names, Format("a distributed checkpoint of PyTorch", CONVERT)),
+    (
+        lambda names: any(name.endswith(".onnx") for name in names),
+        Format("a folder with an ONNX model", CONVERT),
+    ),
+    (
+        lambda names: any(name.endswith(".safetensors") for name in names),
+        Format("a folder with safetensors files", "name one of its files"),
+    ),
+    (lambda _: True, Format("a folder", "name a file")),
+)
+
+
+def of_file(stream: IO[bytes], size: int) -> Format | None:
+    """The format of a stream of `size` bytes, which is then at its beginning again."""
+    head = stream.read(HEAD_BYTES)
+    stream.seek(max(0, size - TAIL_BYTES) if head.startswith(b"PK") else 0)
+    tail = stream.read(TAIL_BYTES) if head.startswith(b"PK") else b""
+    stream.seek(0)
+    return next((found for told, found in _FILES if told(head, tail)), None)
+
+
+def of_path(path: Path) -> Format | None:
+    """None: not known, or nothing is there."""
+    if path.is_dir():
+        names = {each.name for _, each in zip(range(MOST_NAMES), path.iterdir(), strict=False)}
+        return next(found for told, found in _FOLDERS if told(names))
+    if not path.is_file():
+        return None
+    with path.open("rb") as stream:
+        return of_file(stream, path.stat().st_size)
+
+
+def refusal(found: Format | None, wanted: str) -> str | None:
+    """The sentence for a file that is not what is wanted; None where it may be, or is not known."""
+    if found is None or found.serves == wanted:
+        return None
+    return f"expected {wanted}, found {found.what}: {found.do}"

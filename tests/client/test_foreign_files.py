@@ -1,0 +1,57 @@
+"""A file of another program is told by its content before anything is sent."""
+
+import json
+import pickle
+
+import pytest
+from typer.testing import CliRunner
+
+import prescore
+from prescore import commands
+
+PICKLE = pickle.dumps({"weights": [1.0, 2.0]})
+
+
+@pytest.fixture
+def pt(tmp_path):
+    path = tmp_path / "best.safetensors"  # its name says nothing
+    path.write_bytes(PICKLE)
+    return path
+
+
+@pytest.mark.parametrize(
+    "arguments", [("submit",), ("gate", "--gate", "cider_d > 0")], ids=["submit", "gate"]
+)
+def test_a_command_sends_nothing_of_it(service, quick, monkeypatch, pt, arguments):
+    monkeypatch.setenv("PRESCORE_URL", service.url)
+    name, *options = arguments
+    command = [name, str(pt), "--dataset", "shapes/test", *options]
+    result = CliRunner().invoke(commands.build(), command)
+    assert result.exit_code == 2
+    assert "found a pickle: Prescore opens no pickle" in result.stderr
+    assert service.requests == []
+
+
+def test_a_watch_says_so_and_sends_nothing(service, quick, pt):
+    with prescore.watch("run", dataset="shapes/test", url=service.url, timeout=20) as run:
+        run.checkpoint(pt, step=1)
+    assert "found a pickle" in run.results()[0].problem
+    assert service.requests == []
+
+
+def test_a_dataset_and_captions_too(service, client, tmp_path, pt):
+    with pytest.raises(prescore.InvalidArgument, match=r"a dataset bundle.*found a pickle"):
+        client.add_dataset("x", pt)
+    (tmp_path / "config.json").touch()
+    with pytest.raises(prescore.InvalidArgument, match="found a folder of a Hugging Face model"):
+        client.upload_checkpoint(tmp_path)
+    assert service.requests == []
+
+
+def test_captions_are_known_under_any_name(service, shapes, monkeypatch, tmp_path):
+    monkeypatch.setenv("PRESCORE_URL", service.url)
+    path = tmp_path / "results.txt"
+    path.write_text(json.dumps([{"image": "a.jpg", "caption": "a square"}]))
+    result = CliRunner().invoke(commands.build(), ["submit", str(path), "--dataset", "shapes/test"])
+    assert result.exit_code == 0, result.output
+    assert service.seen("PUT", "checkpoints") == []

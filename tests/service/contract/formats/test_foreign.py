@@ -1,0 +1,144 @@
+"""Files of other programs are told by their content, in a sentence, and never opened."""
+
+import gzip
+import io
+import json
+import os
+import pickle
+import re
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from contract_files import checkpoint
+from service.contract.errors import ForeignFormat, InvalidBundle, MetadataInvalid
+from service.contract.formats import bundles, checkpoint_header, foreign, importers
+
+ROOT = Path(__file__).parents[4]
+
+
+class _Bomb:
+    """Unpickled, it leaves a file."""
+
+    def __reduce__(self):
+        return os.mkdir, ("canary",)
+
+
+def _zip(*names):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, pickle.dumps(_Bomb()))
+    return file.getvalue()
+
+
+def _tar():
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("captions.jsonl"))
+    return file.getvalue()
+
+
+LEGACY = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
+FILES = {
+    "a PyTorch file (a zip with a pickle)": _zip("model/data.pkl", "model/data/0"),
+    "a TorchScript program": _zip("m/data/0", "m/data.pkl", "m/code/x.py", "m/constants.pkl"),
+    "a program of torch.export (.pt2)": _zip("e/data/w", "e/models/model.json", "e/archive_format"),
+    "a PyTorch file (a pickle)": LEGACY + pickle.dumps(_Bomb()),
+    "a pickle": pickle.dumps({"a": _Bomb()}),
+    "arrays of numpy (.npz)": _zip("a.npy"),
+    "an array of numpy (.npy)": b"\x93NUMPY\1\0",
+    "a Keras model": _zip("config.json", "model.weights.h5"),
+    "a zip with an ONNX model": _zip("decoder.onnx", "prescore.json"),
+    "a zip with a Hugging Face model": _zip("config.json", "model.safetensors"),
+    "a zip": _zip("readme"),
+    "an HDF5 file (of Keras, or features)": b"\x89HDF\r\n\x1a\n" + bytes(99),
+    "a GGUF file (of llama.cpp)": b"GGUF\3\0\0\0",
+    "a TensorFlow Lite model": b"\x1c\0\0\0TFL3",
+    "an ONNX model": b"\x08\x08\x12\x07pytorch\x1a\x052.9.0",
+    "a Parquet table": b"PAR1\x15\0",
+    "a compressed file": gzip.compress(b"x"),
+    "a tar": _tar(),
+    "a web page": b"\n<!DOCTYPE html><title>Sign in</title>",
+    "a Git LFS pointer, not the file itself": b"version https://git-lfs.github.com/spec/v1\noid",
+    "a JSON list": b' [\n{"image_id": 1, "caption": "a"}]',
+    "JSON Lines": b'{"image": "a.jpg"}\n{"image": "b.jpg"}\n',
+    "a JSON object": b'{"images": []}',
+}
+FOLDERS = {
+    "a folder of a Hugging Face model": ("config.json", "pytorch_model.bin"),
+    "an adapter of PEFT": ("adapter_config.json", "adapter_model.safetensors"),
+    "a SavedModel of TensorFlow": ("saved_model.pb",),
+    "a folder with an ONNX model": ("decoder.onnx",),
+    "a folder with safetensors files": ("epoch-08.safetensors",),
+    "a distributed checkpoint of PyTorch": (".metadata", "__0_0.distcp"),
+    "a folder": ("x",),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_canary(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    yield
+    assert not (tmp_path / "canary").exists()
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_a_file_is_refused_as_what_it_is(tmp_path, what):
+    """As a checkpoint under any name, by the API and by every command."""
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(FILES[what])
+    found = foreign.of_path(path)
+    assert found is not None
+    assert found.what == what
+    with pytest.raises(ForeignFormat) as refused:
+        checkpoint_header.read(path)
+    said = foreign.refusal(found, foreign.CHECKPOINT)
+    assert refused.value.detail == said
+    assert said.startswith(f"expected {foreign.CHECKPOINT}, found {what}: ")
+    assert len(said) < 400
+    if what != "a tar":
+        with pytest.raises(InvalidBundle, match="expected a dataset bundle"):
+            bundles.count_splits(path)
+
+
+@pytest.mark.parametrize("what", FOLDERS)
+def test_a_folder_is_told_by_its_files(tmp_path, what):
+    for name in FOLDERS[what]:
+        (tmp_path / name).touch()
+    found = foreign.of_path(tmp_path)
+    assert (found.what, found.serves) == (what, "")
+
+
+def test_what_is_right_and_what_is_not_known_is_read_on(tmp_path):
+    right = {"checkpoint": checkpoint(), "unknown": b"weights" * 100, "empty": b""}
+    for name, content in right.items():
+        (tmp_path / name).write_bytes(content)
+        assert foreign.refusal(foreign.of_path(tmp_path / name), foreign.CHECKPOINT) is None
+    checkpoint_header.read(tmp_path / "checkpoint")
+    assert foreign.of_path(tmp_path / "absent") is None
+    every = [bytes([at]) for at in range(256) if at != ord("[")]
+    assert all(foreign.of_file(io.BytesIO(one * 9), 9) is None for one in every)
+
+
+def test_safetensors_of_others_say_what_is_missing_and_what_to_do(tmp_path):
+    header = json.dumps({"__metadata__": {"format": "pt"}}).encode()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(MetadataInvalid, match=r"missing: prescore.*another program's\? load it"):
+        checkpoint_header.read(path)
+
+
+def test_a_published_dataset_in_another_format_is_told(tmp_path):
+    path = tmp_path / "dataset.json"
+    path.write_bytes(FILES["a pickle"])
+    with pytest.raises(InvalidBundle, match="found a pickle"):
+        next(importers.karpathy(path))
+
+
+def test_nothing_that_could_run_code_is_imported():
+    text = (ROOT / "service/contract/formats/foreign.py").read_text("utf-8")
+    imports = [line for line in text.splitlines() if line.startswith(("import", "from"))]
+    assert not [line for line in imports if re.search("pickle|zip|tar|torch", line)]
