@@ -9,6 +9,8 @@ from fastapi.responses import StreamingResponse
 
 from service.http.streaming import paced
 
+from service.contract import plain_text
+
 TYPE = "text/csv"
 
 
@@ -17,7 +19,7 @@ def is_wanted(accept: str | None) -> bool:
 
 
 def answer(rows: Iterable[Sequence[object]]) -> Response:
-    """Rows as a CSV answer; the first row has the names of the columns."""
+    """Rows as a CSV answer, in which no text is a formula; the first has the columns' names."""
     return Response(b"".join(_lines(rows)), media_type=TYPE)
 
 
@@ -30,7 +32,7 @@ def _lines(rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     for row in rows:
-        writer.writerow(row)
+        writer.writerow([plain_text.cell(value) for value in row])
         yield buffer.getvalue().encode()
         buffer.seek(0)
         buffer.truncate()

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from service.contract import settings
+from service.contract import plain_text, settings
 from service.contract.errors import InvalidSetting, PrescoreError
 from service.contract.settings import Settings
 
@@ -201,5 +201,5 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except PrescoreError as error:
-        typer.echo(f"{error.code}: {error.detail}", err=True)
+        typer.echo(plain_text.line(f"{error.code}: {error.detail}"), err=True)
         raise typer.Exit(2) from None

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from service.contract import findings
+from service.contract import findings, plain_text
 from service.contract.errors import PrescoreError
 from service.contract.findings import Finding, Probe, sentence
 from service.contract.settings import Settings
@@ -66,7 +66,7 @@ def is_fit(found: Sequence[Finding]) -> bool:
 def show(found: Sequence[Finding], *, as_json: bool) -> None:
     if as_json:
         document = {"fit": is_fit(found), "findings": [asdict(finding) for finding in found]}
-        sys.stdout.write(json.dumps(document) + "\n")
+        sys.stdout.write(plain_text.json_line(json.dumps(document)) + "\n")
         return
     console = Console()
     console.print(_table(found))
@@ -91,9 +91,7 @@ def _table(found: Sequence[Finding]) -> Table:
 
 
 def _plain(text: str) -> Text:
-    """Text without control characters, which could steer the terminal."""
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return Text(shown, overflow="fold")
+    return Text(plain_text.quoted(text), overflow="fold")
 
 
 def _python() -> Iterator[Finding]:

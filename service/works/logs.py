@@ -5,14 +5,17 @@ line about a request has its `request_id`. Libraries' logs from WARNING on are w
 form. Tracebacks contain no values of variables.
 """
 
+import io
 import logging
 import os
 import sys
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, TextIO
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import ExcInfo, Processor
+
+from service.contract import plain_text
 
 _FIRST = ("timestamp", "level", "event", "role", "pid")
 # They have set handlers of their own, which are removed.
@@ -60,9 +63,7 @@ def _for_people() -> list[Processor]:
     """Values are quoted and events cleaned, so that logged text cannot steer the terminal."""
     return [
         _plain_event,
-        structlog.dev.ConsoleRenderer(
-            repr_native_str=True, exception_formatter=structlog.dev.plain_traceback
-        ),
+        structlog.dev.ConsoleRenderer(repr_native_str=True, exception_formatter=_traceback),
     ]
 
 
@@ -85,9 +86,15 @@ def _from(role: str) -> Processor:
 
 
 def _plain_event(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    event = str(fields["event"]).rstrip()
-    fields["event"] = "".join(c if c.isprintable() else " " for c in event)
+    fields["event"] = plain_text.line(str(fields["event"]).rstrip())
     return fields
+
+
+def _traceback(stream: TextIO, error: ExcInfo) -> None:
+    """A traceback whose lines are plain, since an error's text may be another's."""
+    written = io.StringIO()
+    structlog.dev.plain_traceback(written, error)
+    stream.writelines(f"{plain_text.line(line)}\n" for line in written.getvalue().split("\n"))
 
 
 def _in_order(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

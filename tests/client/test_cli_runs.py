@@ -179,7 +179,7 @@ def test_waiting_too_long_exits_3_and_leaves_the_run_going(service, shapes, pres
     [
         (("absent.safetensors", "--dataset", "shapes/test"), "cannot be read: No such file"),
         (("absent.json", "--dataset", "shapes/test"), "cannot be read: No such file"),
-        ((".", "--dataset", "shapes/test"), "cannot be read: Is a directory"),
+        ((".", "--dataset", "shapes/test"), "found a folder: name a file"),
         (("{captions}",), "--dataset"),
         (("{captions}", "--dataset", "shapes"), "expected NAME/SPLIT"),
         (("{captions}", "--dataset", "shapes/test", "--label", "main"), "expected NAME=VALUE"),
@@ -227,7 +227,7 @@ def test_what_is_tried_again_is_told_meanwhile(service, prescore):
     service.fault("GET", "ev_1", status=503, body={"title": "Busy \x1b[2J"})
     result = prescore("status", "ev_1")
     assert result.exit_code == 0
-    assert result.stderr.startswith("503 Busy \N{REPLACEMENT CHARACTER}[2J; trying again in ")
+    assert result.stderr.startswith(r"503 Busy \x1b[2J; trying again in ")
 
 
 # status, cancel, scores

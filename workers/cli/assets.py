@@ -1,13 +1,12 @@
 """`prescore assets`: list, add and download the files that some metrics need."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from service.contract import settings
-from workers.cli.console import AsJson, errors, progress
+from service.contract import plain_text, settings
+from workers.cli.console import AsJson, errors, progress, show, show_json
 
 assets = typer.Typer(
     help="List, add and download the files that some metrics need.", no_args_is_help=True
@@ -23,14 +22,14 @@ def list_assets(as_json: AsJson = False) -> None:
     with errors():
         rows = [describe(asset, Places.of(settings.load())) for asset in ASSETS.values()]
     if as_json:
-        typer.echo(json.dumps(rows))
+        show_json(rows)
         return
     for row in rows:
-        typer.echo(f"{row['status']:11}  {row['name']}: {row['what']}")
+        show(f"{row['status']:11}  {row['name']}: {row['what']}")
         needed = ", ".join(row["metrics"])
-        typer.echo(f"{'':13}for {needed}; {size(row['bytes'])}; licence: {row['licence']}")
-        typer.echo(f"{'':13}SHA-256 {row['sha256'] or 'as registered'}")
-        typer.echo(f"{'':13}{row['path'] or row['reason']}")
+        show(f"{'':13}for {needed}; {size(row['bytes'])}; licence: {row['licence']}")
+        show(f"{'':13}SHA-256 {row['sha256'] or 'as registered'}")
+        show(f"{'':13}{row['path'] or row['reason']}")
 
 
 @assets.command()
@@ -56,7 +55,7 @@ def add(
 
     with errors():
         for name, found in bring.add(what, path, Places.of(settings.load()), layer).items():
-            typer.echo(f"{name}: {found.path} ({found.bytes:,} bytes, SHA-256 {found.sha256})")
+            show(f"{name}: {found.path} ({found.bytes:,} bytes, SHA-256 {found.sha256})")
 
 
 @assets.command()
@@ -78,4 +77,4 @@ def fetch() -> None:
                 Places.of(chosen),
                 lambda done, total: bar.update(task, completed=done, total=total),
             )
-            bar.console.print(f"{asset.name}: {found.path}", markup=False)
+            bar.console.print(plain_text.line(f"{asset.name}: {found.path}"), markup=False)

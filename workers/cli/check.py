@@ -1,15 +1,14 @@
 """`prescore check`: check a checkpoint or a dataset bundle."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles, checkpoint_header
+from service.contract.formats import bundles, checkpoint_header, entrance, foreign
 from service.contract.formats.bundles import judging
-from workers.cli.console import AsJson, errors
+from workers.cli.console import AsJson, errors, show, show_json
 
 
 def check(
@@ -24,19 +23,32 @@ def check(
         prescore check flickr8k/
     """
     with errors():
-        is_checkpoint = path.suffix == ".safetensors"
-        facts = _checkpoint_facts(path) if is_checkpoint else bundle_facts(path)
+        facts = _facts(path)
     if as_json:
-        typer.echo(json.dumps(facts))
-        return
-    for name, value in facts.items():
-        typer.echo(f"{name + ':':18} {value}")
+        show_json(facts)
+    else:
+        show(*(f"{name + ':':18} {value}" for name, value in facts.items()))
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """What a file or a folder holds, judged by its content and not by its name."""
+    found = foreign.of_path(path)
+    serves = None if found is None else found.serves
+    if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
+        return _checkpoint_facts(path)
+    if found is None or serves == foreign.BUNDLE:
+        return bundle_facts(path)
+    if serves == foreign.CAPTIONS:
+        raise RequestRefused(f"{path} is {found.what}, perhaps of captions: {found.do}")
+    expected = f"{foreign.CHECKPOINT}, or {foreign.BUNDLE}"
+    raise RequestRefused(f"expected {expected}; found {found.what}: {found.do}")
 
 
 def _checkpoint_facts(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise RequestRefused(f"expected a checkpoint, found nothing at {path}")
     header = checkpoint_header.read(path)
+    entrance.check_checkpoint(header)
     description = header.description
     return {
         "architecture": description.architecture,

@@ -1,5 +1,9 @@
-"""What the commands share: options, error messages, progress bars, Ctrl-C."""
+"""What the commands share: options, output, error messages, progress bars, Ctrl-C.
 
+What others wrote is plain text in all output, and makes no line of its own.
+"""
+
+import json
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from prescore import PrescoreClientError
+from service.contract import plain_text
 from service.contract.errors import Canceled, PrescoreError, RequestRefused
 from service.contract.metrics import families, tokenizers
 from workers.progress import Progress
@@ -61,6 +66,21 @@ TableOut = Annotated[Path | None, typer.Option("--csv", help="Write the table to
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
+def say(line: str) -> None:
+    """Print one line to stderr."""
+    typer.echo(plain_text.line(line), err=True)
+
+
+def show(*lines: str) -> None:
+    """Print lines to stdout."""
+    for line in lines:
+        typer.echo(plain_text.line(line))
+
+
+def show_json(document: object) -> None:
+    typer.echo(plain_text.json_line(json.dumps(document)))
+
+
 def names(text: str) -> list[str]:
     """The names in a text such as `bleu,cider_d`."""
     return [name.strip() for name in text.split(",") if name.strip()]
@@ -79,16 +99,17 @@ def errors() -> Iterator[None]:
     try:
         yield
     except Canceled as error:
-        typer.echo(f"stopped: {error.detail}", err=True)
+        say(f"stopped: {error.detail}")
         raise typer.Exit(130) from None
     except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
+        say("stopped")
         raise typer.Exit(130) from None
     except PrescoreError as error:
-        typer.echo(f"{error.code}: {error.detail}", err=True)
+        say(f"{error.code}: {error.detail}")
         raise typer.Exit(1) from None
     except PrescoreClientError as error:
-        typer.echo(str(error), err=True)
+        for line in str(error).split("\n"):  # of our own; foreign parts are quoted in them
+            say(line)
         raise typer.Exit(1) from None
 
 
@@ -136,7 +157,7 @@ def progresses() -> Iterator[Callable[[str], Progress]]:
 
 def _bar() -> Bar:
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),

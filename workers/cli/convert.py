@@ -10,7 +10,7 @@ import typer
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, importers
 from workers.cli.check import bundle_facts
-from workers.cli.console import Out, errors
+from workers.cli.console import Out, errors, show
 
 convert = typer.Typer(help="Convert published datasets to dataset bundles.", no_args_is_help=True)
 
@@ -62,4 +62,4 @@ def _write(out: Path, items: Callable[[], Iterator[bundles.Item]]) -> None:
         except FileNotFoundError as error:
             raise RequestRefused(f"expected a file, found nothing at {error.filename}") from None
         facts = bundle_facts(out)
-    typer.echo(f"{out}: {json.dumps(facts['splits'])}")
+    show(f"{out}: {json.dumps(facts['splits'])}")

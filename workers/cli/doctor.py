@@ -1,12 +1,9 @@
 """`python -m workers doctor`: the workers' part of `prescore doctor`."""
 
-import json
 from dataclasses import asdict
 
-import typer
-
 from service.contract import settings
-from workers.cli.console import AsJson, errors
+from workers.cli.console import AsJson, errors, show, show_json
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -16,7 +13,7 @@ def doctor(as_json: AsJson = False) -> None:
     with errors():
         found = engine.examine(settings.load())
     if as_json:
-        typer.echo(json.dumps([asdict(finding) for finding in found]))
+        show_json([asdict(finding) for finding in found])
         return
     for finding in found:
-        typer.echo(f"{finding.status:11}  {finding.name}: {finding.found}")
+        show(f"{finding.status:11}  {finding.name}: {finding.found}")

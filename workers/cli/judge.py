@@ -27,6 +27,9 @@ from workers.cli.console import (
     errors,
     names,
     progresses,
+    say,
+    show,
+    show_json,
 )
 from workers.jobs.toolbox import Toolbox
 from workers.offline import sources
@@ -119,7 +122,10 @@ def judge(
     for kind, path in outputs.items():
         if path is not None:
             path.write_text(_written(kind, found), "utf-8")
-    typer.echo(_written("json" if as_json else "text", found), nl=False)
+    if as_json:
+        show_json(found)
+    else:
+        show(*_written("text", found).removesuffix("\n").split("\n"))
 
 
 def _people(
@@ -149,7 +155,7 @@ def _bring(family: str, progress: "Progress", toolbox: Toolbox) -> dict[str, Any
 
 def _tell_missing(scored: "Scored") -> None:
     for name, error in scored.missing.items():
-        typer.echo(f"{error.code}: {name}: {error.detail}", err=True)
+        say(f"{error.code}: {name}: {error.detail}")
     if not scored.values:
         raise MetricUnavailable("none of these metrics could be computed")
 

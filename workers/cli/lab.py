@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.contract import settings
-from workers.cli.console import Out, errors, interruptible, progress
+from service.contract import plain_text, settings
+from workers.cli.console import Out, errors, interruptible, progress, show
 from workers.cli.study import study
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def shapes(
     from workers.lab import shapes as dataset
 
     dataset.make(out, images, seed)
-    typer.echo(f"{out}: {images} images")
+    show(f"{out}: {images} images")
 
 
 @lab.command()
@@ -83,7 +83,7 @@ def train(
         ):
             path = recipes.save(out, epoch)
             bar.update(task, description=f"epoch {epoch.number + 1}", completed=0)
-            bar.console.print(_epoch_line(epoch, path))
+            bar.console.print(plain_text.line(_epoch_line(epoch, path)), markup=False)
 
 
 def _epoch_line(epoch: "Epoch", path: Path) -> str:

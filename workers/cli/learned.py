@@ -1,6 +1,5 @@
 """`prescore learned`: train the learned metric NNEval on captions of people and captioners."""
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -27,6 +26,9 @@ from workers.cli.console import (
     interruptible,
     names,
     progress,
+    say,
+    show,
+    show_json,
 )
 from workers.jobs.toolbox import Toolbox
 from workers.offline import sources
@@ -162,7 +164,10 @@ def train(
             outcome = _trained(material, names(features), recipe, tokenizer, toolbox, report, heed)
         model.write(out, outcome.model)
         written = model.read(out)
-        typer.echo(json.dumps(_document(written)) if as_json else _text(outcome, written, out))
+        if as_json:
+            show_json(_document(written))
+        else:
+            show(*_lines(outcome, written, out))
 
 
 def _tell(bar: Any, task: Any, heed: Progress, what: str, done: int, total: int) -> None:
@@ -249,7 +254,7 @@ class _Reading:
                 )
             known = self.trained_on.get(name)
             if known is None:
-                typer.echo(f"warning: it is not known what {name} was trained on", err=True)
+                say(f"warning: it is not known what {name} was trained on")
             seen = None if known is None else frozenset(item.image for item in known.items)
             by_image = {images[image]: caption for image, caption in written.items()}
             found.append(Captioner(name, by_image, seen))
@@ -272,10 +277,10 @@ def _document(written: "Model") -> dict[str, Any]:
     return {"name": written.name, "digest": written.digest, **written.card}
 
 
-def _text(outcome: "Outcome", written: "Model", out: Path) -> str:
+def _lines(outcome: "Outcome", written: "Model", out: Path) -> list[str]:
     about = written.about
     how = f"stopped by {about['stopped_by']} at epoch {about['best_epoch']} of {about['epochs']}"
-    lines = [
+    return [
         f"{written.name}  {out}",
         f"trained on {about['training']['captions']} captions, {how}",
         "",
@@ -283,4 +288,3 @@ def _text(outcome: "Outcome", written: "Model", out: Path) -> str:
         f"{'':18} {'stopping':>9} {'test':>9}",
         *(f"{row.what:18} {row.stopping:9.4f} {row.test:9.4f}" for row in outcome.rows),
     ]
-    return "\n".join(lines)

@@ -1,15 +1,15 @@
 """`prescore probe`: test metrics with a dataset's own references."""
 
-import csv
-import json
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from prescore.files import captions
-from service.contract import settings
+from service.contract import plain_text, settings
 from service.contract.metrics import tokenizers
 from service.contract.plan.assets import Places
 from workers.cli.console import (
@@ -22,6 +22,9 @@ from workers.cli.console import (
     names,
     one_of,
     progresses,
+    say,
+    show,
+    show_json,
 )
 from workers.jobs.toolbox import Toolbox
 from workers.offline import sources
@@ -106,7 +109,7 @@ def probe(
         with closing(Toolbox.of(chosen)) as toolbox:
             found = work.probe(source, asked, given, toolbox, told)
     for name, reason in found.missing.items():
-        typer.echo(f"unavailable: {name}: {reason}", err=True)
+        say(f"unavailable: {name}: {reason}")
     if csv_out is not None:
         _write_csv(csv_out, found)
     if as_json:
@@ -114,7 +117,7 @@ def probe(
         document = {"dataset": about, "tokenizer": tokenizer}
         rows = {name: [row.model_dump() for row in rows] for name, rows in found.rows.items()}
         health = {name: each.model_dump() for name, each in found.health.items()}
-        typer.echo(json.dumps({**document, "probes": rows, "health": health}))
+        show_json({**document, "probes": rows, "health": health})
     else:
         _show(found)
     if found.missing:
@@ -137,17 +140,17 @@ def _options(frequent: str | None, swap: str | None, objective: str) -> dict[str
 
 def _show(found: "Probed") -> None:
     for name, rows in found.rows.items():
-        typer.echo(name)
+        show(name)
         for row in rows:
-            typer.echo(f"  {_line(row)}")
-    typer.echo("health")
+            show(f"  {_line(row)}")
+    show("health")
     for metric, health in found.health.items():
         known = [
             f"{what} {value:.3f}"
             for what, value in health.model_dump().items()
             if value is not None
         ]
-        typer.echo(f"  {metric}: {', '.join(known) or 'nothing known'}")
+        show(f"  {metric}: {', '.join(known) or 'nothing known'}")
 
 
 def _line(row: "ProbeRow") -> str:
@@ -168,11 +171,13 @@ def _value(row: "ProbeRow", metric: str) -> str:
 
 def _write_csv(path: Path, found: "Probed") -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(_COLUMNS)
-        for name, rows in found.rows.items():
-            for row in rows:
-                for metric in row.scores or [""]:
-                    values = [of.get(metric) for of in (row.scores, row.sd, row.drop)]
-                    about = [name, row.name, row.share, metric]
-                    writer.writerow([*about, *values, row.text, row.reason])
+        plain_text.write_table(file, chain([_COLUMNS], _rows(found)))
+
+
+def _rows(found: "Probed") -> Iterator[Sequence[object]]:
+    for name, rows in found.rows.items():
+        for row in rows:
+            for metric in row.scores or [""]:
+                values = [of.get(metric) for of in (row.scores, row.sd, row.drop)]
+                about = [name, row.name, row.share, metric]
+                yield [*about, *values, row.text, row.reason]

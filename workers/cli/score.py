@@ -1,8 +1,8 @@
 """`prescore score`: score captions on this machine, without a service."""
 
-import csv
 import json
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,7 @@ import typer
 
 from prescore.files import captions
 from prescore.models import Idf
-from service.contract import settings
+from service.contract import plain_text, settings
 from service.contract.metrics import catalogue, tokenizers
 from service.contract.plan.assets import Places
 from workers.cli.console import (
@@ -25,6 +25,9 @@ from workers.cli.console import (
     errors,
     names,
     progresses,
+    say,
+    show,
+    show_json,
 )
 from workers.jobs.toolbox import Toolbox
 from workers.offline import sources
@@ -92,9 +95,9 @@ def score(
         asked = work.Asked(wanted, tokenizer, subset, idf.value)
         with closing(Toolbox.of(chosen)) as toolbox:
             found = work.score(given, source, asked, toolbox, told)
-    document = json.dumps(_document(source, found))
+    document = _document(source, found)
     if json_out is not None:
-        json_out.write_text(document, "utf-8")
+        json_out.write_text(json.dumps(document), "utf-8")
     if csv_out is not None:
         _write_csv(csv_out, found)
     _show(document, source, found, as_json=as_json)
@@ -115,29 +118,30 @@ def _document(source: Source, found: "Scored") -> dict[str, object]:
     }
 
 
-def _show(document: str, source: Source, found: "Scored", *, as_json: bool) -> None:
+def _show(document: object, source: Source, found: "Scored", *, as_json: bool) -> None:
     for warning in found.warnings[:_SHOWN]:
         where = f" {warning.image}:" if warning.image else ""
-        typer.echo(f"warning: {warning.code}:{where} {warning.detail}", err=True)
+        say(f"warning: {warning.code}:{where} {warning.detail}")
     if len(found.warnings) > _SHOWN:
-        typer.echo(f"warning: {len(found.warnings) - _SHOWN} more, see --json", err=True)
+        say(f"warning: {len(found.warnings) - _SHOWN} more, see --json")
     for name, error in found.missing.items():
-        typer.echo(f"{error.code}: {name}: {error.detail}", err=True)
+        say(f"{error.code}: {name}: {error.detail}")
     if as_json:
-        typer.echo(document)
+        show_json(document)
         return
-    typer.echo(f"{source}, {len(found.captions)} captions")
+    show(f"{source}, {len(found.captions)} captions")
     width = max(map(len, found.scores), default=0)
     for name, one in found.scores.items():
         value = "-" if one.value is None else f"{one.value:.4f}"
         sure = "[{:.4f}, {:.4f}]".format(*one.interval) if one.interval else ""
-        typer.echo(f"{name:{width}}  {value:>9}  {sure:18}  {one.signature}")
+        show(f"{name:{width}}  {value:>9}  {sure:18}  {one.signature}")
 
 
 def _write_csv(path: Path, found: "Scored") -> None:
     metrics: Sequence[str] = list(found.captions[0][2]) if found.captions else []
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["image", "caption", *metrics])
-        for image, caption, own in found.captions:
-            writer.writerow([image, caption, *(own[name] for name in metrics)])
+        rows = (
+            [image, caption, *(own[name] for name in metrics)]
+            for image, caption, own in found.captions
+        )
+        plain_text.write_table(file, chain([["image", "caption", *metrics]], rows))

@@ -22,6 +22,9 @@ from workers.cli.console import (
     errors,
     names,
     progresses,
+    say,
+    show,
+    show_json,
 )
 from workers.jobs.toolbox import Toolbox
 from workers.offline import sources, studies
@@ -104,7 +107,7 @@ def study(
             gathered = _gather(checkpoints, dataset, asked)
             parts, missing = [*parts, *gathered.rows], gathered.missing
         for name, reason in missing.items():
-            typer.echo(f"{name}: {reason}", err=True)
+            say(f"{name}: {reason}")
         if not parts:
             raise RequestRefused("found nothing to study")
         rows = join(parts)
@@ -116,7 +119,10 @@ def study(
         json_out.write_text(document + "\n", "utf-8")
     if csv_out is not None:
         csv_out.write_text(tables.csv_text(found), "utf-8")
-    typer.echo(document if as_json else tables.text(found, top))
+    if as_json:
+        show_json(found)
+    else:
+        show(*tables.text(found, top).split("\n"))
     if missing:
         raise typer.Exit(_INCOMPLETE)
 

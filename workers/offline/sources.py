@@ -72,13 +72,16 @@ def _source(name: str, path: Path, split: str | None) -> Source:
 def _fetched(
     name: str, split: str | None, places: Places, url: str | None, key_file: Path | None
 ) -> Source:
-    """Download a dataset's captions from a service, and keep them: a version never changes."""
+    """Download a dataset's captions from a service, and keep them: a version never changes.
+
+    Apart for each service: what one says of a digest counts for no other.
+    """
     key = None if key_file is None else key_file.read_text("ascii").strip()
     try:
         with prescore.Client(url, key, patience=_PATIENCE) as client:
             found = client.dataset(name)
             pinned = f"{found.name}@{found.version}"
-            folder = places.home / "cache" / "datasets" / found.digest.removeprefix("sha256:")
+            folder = places.home / "cache" / "datasets" / _key(client.url, pinned, found.digest)
             if not (folder / bundles.CAPTIONS).is_file():
                 folder.mkdir(parents=True, exist_ok=True)
                 client.fetch_captions(pinned, folder / bundles.CAPTIONS)
@@ -91,3 +94,8 @@ def _fetched(
     except InvalidBundle:
         (folder / bundles.CAPTIONS).unlink(missing_ok=True)
         raise
+
+
+def _key(*said: str) -> str:
+    """The name of a folder, whatever the service says."""
+    return hashlib.sha256("\n".join(said).encode("utf-8", "replace")).hexdigest()

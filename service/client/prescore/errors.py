@@ -8,10 +8,12 @@
     └── TimedOut          `timeout` is over; the run itself goes on
 
 A run that fails raises none of these: its status says so. All of them can be
-pickled, since training programs send them between processes.
+pickled, since training programs send them between processes. Each line of their
+text is plain, whatever the service said.
 """
 
 from prescore.models import FieldError, Problem, Run
+from prescore.plain_text import quoted
 
 _SHOWN = 20  # places that a message shows; all are in `errors`
 
@@ -32,7 +34,7 @@ class Unreachable(PrescoreClientError):
 
     def __str__(self) -> str:
         return (
-            f"no answer from {self.url} ({self.reason})\n"
+            f"no answer from {self.url} ({quoted(self.reason)})\n"
             "Is the service running there (`prescore serve`), is PRESCORE_URL or --url right, "
             "does a proxy or a firewall block it?"
         )
@@ -75,13 +77,13 @@ class _Answered(PrescoreClientError):
         return self.problem.errors
 
     def __str__(self) -> str:
-        said = " ".join(filter(None, (str(self.status or ""), self.title)))
-        lines = [": ".join(filter(None, (said, self.detail)))]
-        lines += [f"  {one.pointer}: {one.detail}" for one in self.errors[:_SHOWN]]
+        said = " ".join(filter(None, (str(self.status or ""), quoted(self.title))))
+        lines = [": ".join(filter(None, (said, quoted(self.detail))))]
+        lines += [quoted(f"  {one.pointer}: {one.detail}") for one in self.errors[:_SHOWN]]
         if len(self.errors) > _SHOWN:
             lines.append(f"  and {len(self.errors) - _SHOWN} more")
         if self.request_id:
-            lines.append(f"  (request {self.request_id})")
+            lines.append(f"  (request {quoted(self.request_id)})")
         return "\n".join(lines)
 
 
@@ -103,6 +105,6 @@ class TimedOut(PrescoreClientError):
 
     def __str__(self) -> str:
         return (
-            f"{self.run.id} is still {self.run.status} after {self.seconds:g} s; "
+            f"{self.run.id} is still {quoted(self.run.status)} after {self.seconds:g} s; "
             "it goes on in the service"
         )

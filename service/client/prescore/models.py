@@ -2,10 +2,20 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    StringConstraints,
+    field_validator,
+)
 
+# Checked, since programs make paths, URLs and commands of them.
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")]
 ENDED = frozenset({"succeeded", "failed", "canceled"})
 
 
@@ -133,7 +143,7 @@ class Gate(Answer):
 class Run(Answer):
     """A run: a named set of works, with a status."""
 
-    id: str
+    id: Id
     status: str
     dataset: Pinned
     works: tuple[Work, ...] = ()
@@ -235,7 +245,7 @@ class Cached(Answer):
 
 
 class Checkpoint(Answer):
-    digest: str
+    digest: Digest
     bytes: int | None = None
     architecture: str = ""
     config: dict[str, Any] = Field(default_factory=dict)
@@ -259,7 +269,7 @@ class Features(Answer):
 class Dataset(Answer):
     name: str
     version: str
-    digest: str = ""
+    digest: Digest = ""
     splits: dict[str, Split] = Field(default_factory=dict)
     features: Features | None = None
     created_at: datetime | None = None

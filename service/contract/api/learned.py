@@ -14,6 +14,7 @@ from service.contract.api.texts import (
     DatasetReference,
     FeatureName,
     LearnedId,
+    PlainName,
     Timestamp,
     TokenizerName,
 )
@@ -25,7 +26,7 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 class CaptionerIn(Strict):
     """A captioner whose captions the metric learns to tell from people's."""
 
-    name: str = Field(min_length=1, max_length=100)
+    name: PlainName = Field(min_length=1, max_length=100)
     evaluation: str | None = Field(
         default=None,
         max_length=40,

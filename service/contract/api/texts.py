@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
-from service.contract import limits
+from service.contract import limits, plain_text
 from service.contract.gates import gates
 from service.contract.metrics import catalogue, families, tokenizers
 
@@ -72,13 +72,18 @@ DatasetReference = Annotated[
 ]
 _no_nul = _like(_NO_NUL, "a text without NUL")
 Label = Annotated[str, StringConstraints(max_length=500), _no_nul]
-LabelName = Annotated[str, StringConstraints(min_length=1, max_length=100), _no_nul]
+PlainName = Annotated[
+    str,
+    _like(plain_text.NAME, "a name without control characters and the like"),
+    Field(json_schema_extra={"pattern": plain_text.NAME}),
+]
+LabelName = Annotated[PlainName, StringConstraints(min_length=1, max_length=100)]
 Labels = Annotated[
     dict[LabelName, Label],
     WithJsonSchema(  # pydantic's own schema allows names with a NUL
         {
             "type": "object",
-            "propertyNames": {"minLength": 1, "maxLength": 100, "pattern": _NO_NUL},
+            "propertyNames": {"minLength": 1, "maxLength": 100, "pattern": plain_text.NAME},
             "additionalProperties": {"type": "string", "maxLength": 500, "pattern": _NO_NUL},
             "maxProperties": limits.LABELS,
         }

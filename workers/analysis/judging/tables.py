@@ -1,11 +1,11 @@
 """A verdict for people to read: as text, as rows for a spreadsheet, as a picture."""
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from io import StringIO
 from typing import Any
 
+from service.contract.plain_text import quoted, write_table
 from workers.analysis.judging.correlations import NAMES
 from workers.analysis.judging.verdict import Verdict
 from workers.files.judgements import AVERAGE, WORST
@@ -26,7 +26,7 @@ def text(verdict: Verdict) -> str:
     rated, pairs = verdict["rated"], verdict["pairs"]
     blocks = [_correlations(verdict)] if rated else []
     blocks += [_accuracies(pairs)] if pairs else []
-    said = [f"{name}: {row['reason']}" for name, row in rated.items() if row["reason"]]
+    said = [quoted(f"{name}: {row['reason']}") for name, row in rated.items() if row["reason"]]
     return "\n\n".join([*blocks, "\n".join(said)] if said else blocks)
 
 
@@ -57,9 +57,8 @@ def _accuracies(metrics: Mapping[str, Mapping[str, Any]]) -> str:
 def csv_text(verdict: Verdict) -> str:
     """CSV with a row for each metric and correlation, or metric and category."""
     stream = StringIO()
-    table = csv.DictWriter(stream, _COLUMNS, lineterminator="\n")
-    table.writeheader()
-    table.writerows(_rows(verdict))
+    rows = ([row.get(name, "") for name in _COLUMNS] for row in _rows(verdict))
+    write_table(stream, [_COLUMNS, *rows], line_end="\n")
     return stream.getvalue()
 
 
@@ -111,7 +110,7 @@ def _mark(place: int, row: Mapping[str, Any], scale: float) -> str:
     y = _ROW * place + _ROW / 2
     at = _x(row["value"], scale)
     low, high = (_x(end, scale) for end in _ends(row))
-    label = escape(f"{row['metric']}, {_TITLES.get(row['what'], row['what'])}")
+    label = escape(quoted(f"{row['metric']}, {_TITLES.get(row['what'], row['what'])}"))
     return (
         f'<text x="{_LEFT - 12}" y="{y + 4}" text-anchor="end">{label}</text>'
         f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#2563eb" stroke-width="2"/>'
@@ -147,6 +146,7 @@ def _accuracy(row: Mapping[str, Any]) -> str:
 
 
 def _aligned(cells: Sequence[Sequence[str]]) -> str:
+    cells = [[quoted(cell) for cell in line] for line in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -13,6 +13,7 @@ import gzip
 import io
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from service.contract.errors import RequestRefused
 from service.contract.metrics import catalogue
 from service.contract.metrics.families import kind_of
+from service.contract.plain_text import cell, write_table
 from service.contract.plan.studies import Idf
 from workers.analysis.study.rows import Rows
 from workers.metrics.family import Floats
@@ -47,7 +49,7 @@ def read(path: Path) -> Rows:
     strata = [_strata(path, at, line) for at, line in enumerate(lines, 2)]
     scores = {ours: _column(path, lines, theirs) for theirs, ours in names.items()}
     return Rows(
-        datasets=[line["dataset"] for line in lines],
+        datasets=[_name(line["dataset"]) for line in lines],
         models=[_model(line) for line in lines],
         strata=[count for count, _ in strata],
         stratum=[number for _, number in strata],
@@ -61,13 +63,12 @@ def write(path: Path, rows: Rows) -> None:
     """Write rows as a file that `read` reads, separated by tabs."""
     scores = {**rows.postgen, **rows.pregen}
     with path.open("w", encoding="utf-8", newline="") as stream:
-        table = csv.writer(stream, delimiter="\t", lineterminator="\n")
-        table.writerow([*_OWN, *scores])
         own = zip(rows.datasets, rows.models, rows.strata, rows.stratum, strict=True)
-        for at, first in enumerate(own):
-            table.writerow(
-                [*first, rows.idf or "", *(_text(column[at]) for column in scores.values())]
-            )
+        lines = (
+            [*first, rows.idf or "", *(_text(column[at]) for column in scores.values())]
+            for at, first in enumerate(own)
+        )
+        write_table(stream, chain([[*_OWN, *scores]], lines), delimiter="\t", line_end="\n")
 
 
 def _idf(path: Path, lines: Sequence[Mapping[str, str]]) -> Idf | None:
@@ -123,7 +124,15 @@ def _strata(path: Path, at: int, line: Mapping[str, str]) -> tuple[int, int]:
 
 
 def _model(line: Mapping[str, str]) -> str:
-    return line["model"] if "model" in line else f"{line['architecture']}_{line['run']}"
+    own = line["model"] if "model" in line else f"{line['architecture']}_{line['run']}"
+    return _name(own)
+
+
+def _name(written: str | None) -> str:
+    """A name as it was before `write` made sure that no spreadsheet takes it for a formula."""
+    own = written or ""
+    before = own.removeprefix("'")
+    return before if cell(before) == own else own
 
 
 def _column(path: Path, lines: Sequence[Mapping[str, str]], name: str) -> Floats:

@@ -1,11 +1,11 @@
 """A study for people to read: as text, and as rows for a spreadsheet."""
 
-import csv
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from typing import Any
 
 from service.contract.metrics import catalogue
+from service.contract.plain_text import quoted, write_table
 
 Found = Mapping[str, Any]
 _HEADLINE = [catalogue.metric(name).name for name in catalogue.HEADLINE]
@@ -33,10 +33,10 @@ def text(found: Found, top: int) -> str:
 
 def _block(name: str, metric: Found, top: int) -> str:
     if metric["reason"] is not None:
-        return f"{name}: {metric['reason']}"
+        return quoted(f"{name}: {metric['reason']}")
     correlations = metric["correlations"]
     datasets = list(correlations[0]["datasets"]) if correlations else []
-    titles = "".join(f"  {dataset:>20.20}" for dataset in datasets)
+    titles = "".join(f"  {quoted(dataset):>20.20}" for dataset in datasets)
     lines = [f"{name}{_share(metric)}", f"{'':>5}{'':{_NARROW}}{'R²':>7}{titles}"]
     lines += [
         _line(place, each)
@@ -69,9 +69,9 @@ def _number(value: float | None, digits: int, sign: str = "") -> str:
 def csv_text(found: Found) -> str:
     """CSV with every correlation, over all rows (no dataset) and within each dataset."""
     stream = StringIO()
-    table = csv.DictWriter(stream, (*_COLUMNS, *_RANKS), lineterminator="\n")
-    table.writeheader()
-    table.writerows(_rows(found))
+    columns = (*_COLUMNS, *_RANKS)
+    rows = ([row.get(name, "") for name in columns] for row in _rows(found))
+    write_table(stream, [columns, *rows], line_end="\n")
     return stream.getvalue()
 
 

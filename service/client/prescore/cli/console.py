@@ -1,9 +1,9 @@
 """What all commands share: exit codes, connections, and output for people and programs.
 
 Results go to stdout, everything else to stderr: progress bars on a terminal, else plain lines.
+What others wrote is plain text in all of it, and makes no line of its own.
 """
 
-import csv
 import io
 import json
 import logging
@@ -17,6 +17,7 @@ from rich import filesize
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+from prescore import plain_text
 from prescore.cli.options import Connection
 from prescore.client import Client
 from prescore.errors import (
@@ -44,7 +45,7 @@ def connected(connection: Connection) -> Iterator[Client]:
         with opened(connection) as client:
             yield client
     except PrescoreClientError as error:
-        say(str(error))
+        say_all(str(error))
         raise typer.Exit(_code(error)) from None
 
 
@@ -57,28 +58,25 @@ def opened(connection: Connection) -> Iterator[Client]:
 
 
 def say(text: str) -> None:
-    for line in text.splitlines():
-        typer.echo(plain(line), err=True)
+    """Print one line to stderr."""
+    typer.echo(plain_text.line(text), err=True)
 
 
-def show(lines: Sequence[str]) -> None:
+def say_all(text: str) -> None:
+    """Print the lines of our own text, such as an error's, in which foreign parts are quoted."""
+    for line in text.split("\n"):
+        say(line)
+
+
+def show(lines: Iterable[str]) -> None:
     for line in lines:
-        typer.echo(line)
+        typer.echo(plain_text.line(line))
 
 
 def show_json(*answers: Answer, many: bool = False) -> None:
     """Print one answer as a JSON object, or with `many` all of them as a list."""
     found = [answer.model_dump(mode="json") for answer in answers]
-    typer.echo(json.dumps(found if many else found[0]))
-
-
-def plain(text: str) -> str:
-    """Without control characters: names and labels that others wrote cannot steer the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def one_line(text: str) -> str:
-    return plain(" ".join(text.splitlines()))
+    typer.echo(plain_text.json_line(json.dumps(found if many else found[0])))
 
 
 def labels(given: Sequence[str]) -> dict[str, str]:
@@ -98,9 +96,7 @@ def write(path: Path, content: bytes, *, append: bool = False) -> None:
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     stream = io.StringIO(newline="")
-    table = csv.writer(stream)
-    table.writerow(header)
-    table.writerows(rows)
+    plain_text.write_table(stream, [header, *rows])
     write(path, stream.getvalue().encode("utf-8", "replace"))
 
 
@@ -110,10 +106,10 @@ def upload_shown(name: str) -> Iterator[uploads.Progress]:
     if not sys.stderr.isatty():
         yield _upload_lines(name)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
     console = Console(stderr=True)
     with Progress(*columns, TransferSpeedColumn(), console=console, transient=True) as bar:
-        task = bar.add_task(f"uploading {plain(name)}", total=None, visible=False)
+        task = bar.add_task(f"uploading {plain_text.quoted(name)}", total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 
 

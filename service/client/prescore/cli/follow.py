@@ -16,6 +16,9 @@ from prescore.client import Client
 from prescore.errors import TimedOut
 from prescore.http.polling import OnChange
 from prescore.models import Evaluation
+from prescore.plain_text import quoted
+
+MOST_LINES = 20_000  # of progress in a log
 
 
 def follow(client: Client, id_: str, timeout: float | None = None) -> Evaluation:
@@ -47,7 +50,7 @@ class _Lines:
     """Prints each state and score once; not the progress of works, which would fill a CI's log."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, ...]] = set()
+        self._told: set[int] = set()  # hashes, since a service may say much
 
     def __call__(self, evaluation: Evaluation) -> None:
         for work in evaluation.works:
@@ -63,13 +66,17 @@ class _Lines:
         self._tell((evaluation.id, evaluation.status), ())
 
     def _tell(self, news: tuple[str, ...], more: tuple[str, ...]) -> None:
-        if news not in self._told:
-            self._told.add(news)
+        if hash(news) in self._told or len(self._told) > MOST_LINES:
+            return
+        self._told.add(hash(news))
+        if len(self._told) > MOST_LINES:
+            console.say(f"more than {MOST_LINES} changes: no more of them are shown")
+        else:
             console.say("  ".join(filter(None, news + more)))
 
 
 def _table(evaluation: Evaluation) -> Group:
-    heading = Text(console.plain(f"{evaluation.id}  {evaluation.status}  {evaluation.dataset}"))
+    heading = Text(quoted(f"{evaluation.id}  {evaluation.status}  {evaluation.dataset}"))
     works = _grid(text.work_row(work) for work in evaluation.works)
     expected = (*text.expected_rows(evaluation.estimate or evaluation.forecast or {}),)
     gates = text.gate_table(evaluation.gates)
@@ -79,5 +86,5 @@ def _table(evaluation: Evaluation) -> Group:
 def _grid(rows: Iterable[tuple[str, ...]]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=True)
     for row in rows:
-        table.add_row(*(Text(console.plain(cell)) for cell in row))
+        table.add_row(*(Text(quoted(cell)) for cell in row))
     return table

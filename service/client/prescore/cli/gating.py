@@ -114,12 +114,12 @@ def _end(outcome: Outcome, reports: Reports, *, as_json: bool) -> None:
     if outcome.evaluation is not None:
         _show(outcome.evaluation, as_json=as_json)
     if outcome.problem:
-        console.say(outcome.problem)
+        console.say_all(outcome.problem)
     try:
         tell_github(outcome, os.environ)
         reports.write(outcome)
     except InvalidArgument as error:
-        console.say(str(error))
+        console.say_all(str(error))
         code = code or console.USAGE
     raise typer.Exit(code)
 

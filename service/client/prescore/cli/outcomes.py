@@ -13,6 +13,7 @@ from prescore.errors import (
 )
 from prescore.http.retries import PASSING
 from prescore.models import Evaluation, Gate
+from prescore.plain_text import quoted
 
 PASSED = 0
 GATE_FAILED = 1
@@ -23,7 +24,7 @@ DECISIVE = frozenset({"passed", "failed"})
 class Outcome:
     code: int
     gates: tuple[Gate, ...]
-    problem: str = ""  # why there is no verdict, if no gate has the reason
+    problem: str = ""  # why there is no verdict, if no gate has the reason; its lines are plain
     evaluation: Evaluation | None = None
 
     @classmethod
@@ -59,7 +60,7 @@ def _problem(evaluation: Evaluation) -> str:
         return "" if evaluation.gates else f"{evaluation.id} came back without gates"
     said = f"{evaluation.id} {'is' if not evaluation.ended else 'ended'} {evaluation.status}"
     error = evaluation.error
-    return f"{said}: {error.detail or error.title}" if error is not None else said
+    return quoted(f"{said}: {error.detail or error.title}" if error is not None else said)
 
 
 def _refusal(error: PrescoreClientError) -> int:

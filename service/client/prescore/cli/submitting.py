@@ -75,5 +75,5 @@ def _show(evaluation: Evaluation, *, wait: bool, as_json: bool) -> None:
     elif wait:
         console.show(text.summary(evaluation))
     else:
-        console.show([console.plain(evaluation.id)])
+        console.show([evaluation.id])
         console.say(f"watch it: prescore watch {evaluation.id}")

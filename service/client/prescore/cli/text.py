@@ -1,18 +1,19 @@
-"""The service's answers as lines of text for people, without control characters."""
+"""The service's answers as lines of text for people; what others wrote is plain text in them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from prescore.cli import gate_rows
-from prescore.cli.console import one_line, plain
 from prescore.models import Dataset, Evaluation, Gate, Score, Scored, Standing, Work
+from prescore.plain_text import quoted
 
+WIDEST = 200  # columns have at most so many characters; a longer text goes beyond its column
 GATE_HEADING = ("gate", "metric", "score", "interval", "baseline", "difference", "verdict")
 
 
 def aligned(rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
-    cells = [[plain(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    cells = [[quoted(cell) for cell in row] for row in rows]
+    widths = [min(WIDEST, max(map(len, column))) for column in zip(*cells, strict=True)]
     return [
         indent
         + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -109,7 +110,7 @@ def gate_table(gates: Sequence[Gate]) -> list[tuple[str, ...]]:
 
 def gate_details(gates: Iterable[Gate]) -> list[str]:
     return [
-        one_line(f"{gate.verdict or 'open'}: {gate.gate}: {gate.detail}")
+        quoted(f"{gate.verdict or 'open'}: {gate.gate}: {gate.detail}".replace("\n", " "))
         for gate in gates
         if gate.detail
     ]

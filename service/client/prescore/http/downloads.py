@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from prescore.errors import InvalidArgument
+from prescore.http import bounds
 from prescore.http.transport import Request, Transport
 
 
@@ -15,7 +16,7 @@ def save(transport: Transport, request: Request, path: Path) -> None:
             transport.stream(request) as response,
             partial.open("wb") as file,
         ):
-            for chunk in response.iter_bytes():
+            for chunk in bounds.chunks(response, bounds.DOWNLOAD_BYTES):
                 file.write(chunk)
         partial.replace(path)
     except OSError as error:

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 
 from prescore.errors import PrescoreClientError, Unreachable
+from prescore.http import bounds
 from prescore.http.retries import passes
 from prescore.http.transport import Request, Transport
 from prescore.models import Event
@@ -26,7 +27,8 @@ class Parser:
     def __init__(self, retry: float = RECONNECT_SECONDS) -> None:
         self.retry = retry
         self.received = False
-        self._rest = b""
+        self._rest: list[bytes] = []  # pieces of a line whose end has not come
+        self._held = 0  # bytes of it, and of the lines of an event whose end has not come
         self._after_cr = False
         self._begin()
 
@@ -36,7 +38,12 @@ class Parser:
         if self._after_cr:
             chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r")
-        *lines, self._rest = re.split(rb"\r\n|\n|\r", self._rest + chunk)
+        self._held += len(chunk)
+        *lines, rest = re.split(rb"\r\n|\n|\r", chunk)
+        if lines:
+            lines[0] = b"".join([*self._rest, lines[0]])
+            self._rest = []
+        self._rest.append(rest)
         for line in lines:
             if line:
                 self._field(line.decode("utf-8", "replace"))
@@ -44,6 +51,10 @@ class Parser:
             if self._data:
                 yield self._id, self._name, "\n".join(self._data)
             self._begin()
+            self._held = len(rest)
+        if self._held > bounds.EVENT_BYTES:
+            expected = f"expected events of at most {bounds.EVENT_BYTES} bytes"
+            raise bounds.TooMuch(f"{expected}, found a longer one")
 
     def _begin(self) -> None:
         self._id = ""
@@ -101,16 +112,17 @@ def _connection(
         found = response.headers.get("Content-Type", "")
         if not found.startswith("text/event-stream"):
             raise transport.not_prescore(f"expected events, found {found!r:.100}")
-        for chunk in response.iter_bytes():
+        for chunk in bounds.chunks(response, most=float("inf")):
             for id_, name, data in parser.feed(chunk):
                 yield Event(id=id_, name=name, data=_json(transport, data))
     raise Unreachable(transport.url, "the stream of events ended before the run did")
 
 
 def _json(transport: Transport, data: str) -> object:
+    bounds.check_structure(data.encode("utf-8", "replace"))
     try:
         return json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise transport.not_prescore(
             f"expected an event's data in JSON, found {data!r:.60}"
         ) from None

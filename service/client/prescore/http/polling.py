@@ -7,11 +7,13 @@ from typing import TypeVar
 import httpx
 
 from prescore.errors import TimedOut
+from prescore.http import bounds
 from prescore.http.transport import Request, Transport, retry_after
 from prescore.models import Evaluation, Run
 
 HOLD_SECONDS = 20  # below the 30 to 60 s after which proxies give up
 NEWS_GAP_SECONDS = 0.1  # at least so long between polls, whatever the service does
+QUICK_POLLS = 1000  # so many with that gap, then with the one below
 QUIET_GAP_SECONDS = 1.0  # after no change: for a service that answers at once
 
 R = TypeVar("R", bound=Run)
@@ -28,7 +30,7 @@ def wait(
     until = time.monotonic() + (float("inf") if timeout is None else timeout)
     last: R | None = None
     etag = ""
-    while True:
+    for polls in range(bounds.POLLS):
         started = time.monotonic()
         response = _poll(transport, path, etag, until - started)
         etag = response.headers.get("ETag", etag)
@@ -44,7 +46,9 @@ def wait(
         now = time.monotonic()
         if timeout is not None and now >= until:
             raise TimedOut(run, timeout)
-        time.sleep(min(_pause(response, now - started, news=news), until - now))
+        quickly = news and polls < QUICK_POLLS
+        time.sleep(min(_pause(response, now - started, quickly=quickly), until - now))
+    raise transport.not_prescore(f"expected a run that ends, found one after {bounds.POLLS} polls")
 
 
 def _poll(transport: Transport, path: str, etag: str, left: float) -> httpx.Response:
@@ -56,6 +60,7 @@ def _poll(transport: Transport, path: str, etag: str, left: float) -> httpx.Resp
     return transport.send(Request("GET", path, headers=headers, hold=hold), patience=max(left, 0.0))
 
 
-def _pause(response: httpx.Response, elapsed: float, *, news: bool) -> float:
-    gap = NEWS_GAP_SECONDS if news else QUIET_GAP_SECONDS
-    return max(0.0, gap - elapsed, retry_after(response) or 0.0)
+def _pause(response: httpx.Response, elapsed: float, *, quickly: bool) -> float:
+    gap = NEWS_GAP_SECONDS if quickly else QUIET_GAP_SECONDS
+    asked = min(retry_after(response) or 0.0, bounds.POLL_SECONDS)
+    return max(0.0, gap - elapsed, asked)

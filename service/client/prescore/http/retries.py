@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
+from prescore import plain_text
 from prescore.errors import PrescoreClientError, Refused, ServiceError, Unreachable
+from prescore.http.bounds import RETRY_SECONDS
 
 PASSING = frozenset({429, 502, 503, 504})  # a later attempt may succeed
 FIRST_SECONDS = 0.2
@@ -32,7 +34,9 @@ class Backoff:
         if time.monotonic() + wait > self._until:
             raise error
         self._failures += 1
-        _log.warning("%s; trying again in %.1f s", str(error).splitlines()[0], wait)
+        _log.warning(
+            "%s; trying again in %.1f s", plain_text.line(str(error).partition("\n")[0]), wait
+        )
         time.sleep(wait)
 
 
@@ -64,5 +68,6 @@ def passes(error: PrescoreClientError, statuses: Collection[int] = PASSING) -> b
 def _asked(error: PrescoreClientError) -> float:
     """Retry-After, or up to a quarter more, so that clients do not all return at the same time."""
     if isinstance(error, Refused | ServiceError) and error.retry_after is not None:
-        return error.retry_after * random.uniform(1, 1.25)  # noqa: S311
+        asked = min(error.retry_after, RETRY_SECONDS)
+        return asked * random.uniform(1, 1.25)  # noqa: S311
     return 0.0

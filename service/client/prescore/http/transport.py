@@ -1,5 +1,6 @@
 """Sends all HTTP requests, translates errors, and repeats requests that failed."""
 
+import ipaddress
 import re
 import ssl
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from prescore.errors import InvalidArgument, Refused, ServiceError, Unreachable
+from prescore.http import bounds
 from prescore.http.retries import PASSING, Backoff, persistently
 from prescore.models import Problem
 
@@ -54,10 +56,20 @@ class Transport:
     def __init__(self, url: str, key: str | None, patience: float) -> None:
         self.url = _plain_url(url)
         self.patience = patience
-        headers = {"User-Agent": f"prescore-client/{version('prescore-client')}"}
+        headers = {
+            "User-Agent": f"prescore-client/{version('prescore-client')}",
+            "Accept-Encoding": "gzip",  # `bounds` unpacks it
+        }
         if key:
             headers["Authorization"] = f"Bearer {_plain_key(key)}"
-        self._http = httpx.Client(base_url=self.url, headers=headers, verify=_tls())
+            _check_secrecy(self.url)
+        self._http = httpx.Client(
+            base_url=self.url,
+            headers=headers,
+            verify=_tls(),
+            follow_redirects=False,
+            trust_env=not _is_here(self.url),  # no proxy is on the way to this machine
+        )
 
     def close(self) -> None:
         self._http.close()
@@ -82,19 +94,16 @@ class Transport:
         allowed = self.patience if patience is None else min(patience, self.patience)
         return persistently(attempt, allowed, statuses)
 
-    def once(self, request: Request) -> httpx.Response:
-        with self.translated():
-            response = self._http.send(self._built(request))
-        return _judged(response)
+    def once(self, request: Request, most: int = bounds.ANSWER_BYTES) -> httpx.Response:
+        with self.translated(), self.stream(request) as response:
+            return _whole(response, bounds.body(response, most))
 
     @contextmanager
     def stream(self, request: Request) -> Iterator[httpx.Response]:
-        """An answer whose body the caller reads in chunks, inside `translated`."""
+        """An answer whose body the caller reads by `bounds`, inside `translated`."""
         response = self._http.send(self._built(request), stream=True)
         try:
-            if not response.is_success:
-                response.read()
-            yield _judged(response)
+            yield response if _is_right(response) else _judged(_told(response))
         finally:
             response.close()
 
@@ -104,6 +113,8 @@ class Transport:
             yield
         except _CUT as error:
             raise Unreachable(self.url, _reason(error)) from error
+        except bounds.TooMuch as error:
+            raise self.not_prescore(str(error)) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self.not_prescore(f"{type(error).__name__}: {error}") from error
 
@@ -115,7 +126,8 @@ class Transport:
         return ServiceError(Problem(title="not an answer of Prescore", detail=detail))
 
     def parsed(self, model: type[M], response: httpx.Response) -> M:
-        with self.understood(model):
+        with self.translated(), self.understood(model):
+            bounds.check_structure(response.content)
             return model.model_validate_json(response.content)
 
     @contextmanager
@@ -155,11 +167,12 @@ def retry_after(response: httpx.Response) -> float | None:
         return float(value)
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        seconds = (moment - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    return max(0.0, seconds)
 
 
 @cache
@@ -167,9 +180,33 @@ def _tls() -> ssl.SSLContext:
     return httpx.create_ssl_context()  # 40 ms, and the same for every client
 
 
+def _is_right(response: httpx.Response) -> bool:
+    return response.is_success or response.status_code == HTTPStatus.NOT_MODIFIED
+
+
+def _told(response: httpx.Response) -> httpx.Response:
+    """A refusal with its body; without one that is too long."""
+    try:
+        return _whole(response, bounds.body(response, bounds.ERROR_BYTES))
+    except bounds.TooMuch:
+        return _whole(response, b"")
+
+
+def _whole(response: httpx.Response, content: bytes) -> httpx.Response:
+    """The answer with its body, which is unpacked."""
+    unpacked = ("content-encoding", "content-length", "transfer-encoding")
+    headers = [each for each in response.headers.multi_items() if each[0] not in unpacked]
+    return httpx.Response(
+        response.status_code,
+        headers=headers,
+        content=content,
+        request=response.request,
+        extensions=response.extensions,
+    )
+
+
 def _judged(response: httpx.Response) -> httpx.Response:
-    status = response.status_code
-    if response.is_success or status == HTTPStatus.NOT_MODIFIED:
+    if _is_right(response):
         return response
     if response.is_client_error:
         raise Refused(_problem(response), retry_after(response))
@@ -179,8 +216,9 @@ def _judged(response: httpx.Response) -> httpx.Response:
 def _problem(response: httpx.Response) -> Problem:
     status = response.status_code
     try:
+        bounds.check_structure(response.content)
         problem = Problem.model_validate_json(response.content)
-    except ValidationError:
+    except (ValidationError, bounds.TooMuch):
         problem = Problem(detail=_hint(response))
     return problem.model_copy(
         update={"status": status, "title": problem.title or response.reason_phrase}
@@ -212,6 +250,23 @@ def _plain_url(text: str) -> str:
     if url.scheme not in ("http", "https") or not url.host or (url.port or 1) > 65535:
         raise InvalidArgument(f"{expected}, found {text!r:.200}")
     return str(url).rstrip("/")
+
+
+def _is_here(url: str) -> bool:
+    host = httpx.URL(url).host
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_secrecy(url: str) -> None:
+    """Refuse to send a key where everybody on the way could read it."""
+    if httpx.URL(url).scheme != "https" and not _is_here(url):
+        raise InvalidArgument(
+            f"expected an https:// URL, or one of this machine, for a key; found {url}: everybody "
+            "on the way could read the key. Use https, or take PRESCORE_KEY and --key-file away"
+        )
 
 
 def _plain_key(key: str) -> str:

@@ -246,7 +246,7 @@ class Follower:
             except PrescoreClientError as error:
                 if not self._may_try_again(error, since):
                     raise
-                line = str(error).splitlines()[0]
+                line = str(error).partition("\n")[0]
                 self._journal.warn(
                     f"{line}; training goes on, and the request is tried again", "network"
                 )

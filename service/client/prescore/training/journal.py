@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from prescore import plain_text
 from prescore.training.watched import Result
 
 _log = logging.getLogger("prescore")
@@ -55,4 +56,4 @@ class Journal:
             told = (once_for or text) in self._warned
             self._warned.add(once_for or text)
         if not told:
-            _log.warning("%s", text)
+            _log.warning("%s", plain_text.line(text))

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
+
 from prescore.cli import console, gate_rows
 from prescore.cli.outcomes import Outcome
 from prescore.cli.reports import github, junit
@@ -41,7 +43,7 @@ def tell_github(outcome: Outcome, environment: Mapping[str, str]) -> None:
     if not environment.get("GITHUB_ACTIONS"):
         return
     for line in github.annotations(outcome):
-        console.say(line)
+        typer.echo(line, err=True)  # not `say`, since it is a command
     for name, written in (("STEP_SUMMARY", github.summary), ("OUTPUT", github.outputs)):
         if path := environment.get(f"GITHUB_{name}"):
             console.write(Path(path), written(outcome).encode("utf-8"), append=True)

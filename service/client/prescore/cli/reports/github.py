@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from prescore.cli import text
-from prescore.cli.console import one_line, plain
 from prescore.cli.outcomes import Outcome
+from prescore.plain_text import quoted
 
 MARKS = {"passed": "\N{WHITE HEAVY CHECK MARK}", "failed": "\N{CROSS MARK}"}
 OPEN = "\N{WARNING SIGN}"
@@ -27,7 +27,7 @@ def summary(outcome: Outcome) -> str:
 
 def outputs(outcome: Outcome) -> str:
     identity = outcome.evaluation.id if outcome.evaluation is not None else ""
-    return f"verdict={plain(outcome.verdict)}\nevaluation={plain(identity)}\n"
+    return f"verdict={quoted(outcome.verdict)}\nevaluation={quoted(identity)}\n"
 
 
 def annotations(outcome: Outcome) -> Iterator[str]:
@@ -53,10 +53,10 @@ def _row(cells: list[str] | tuple[str, ...], *, markdown: bool = False) -> str:
 
 def _words(said: str) -> str:
     """One line with every punctuation mark escaped: text of others cannot become Markdown."""
-    return _PUNCTUATION.sub(r"\\\1", one_line(said))
+    return _PUNCTUATION.sub(r"\\\1", " ".join(map(quoted, said.split("\n"))))
 
 
 def _command(level: str, message: str) -> str:
     """A workflow command for GitHub's runner; `%` and line ends are escaped."""
-    said = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return f"::{level} title={TITLE}::{plain(said)}"
+    said = "%0A".join(map(quoted, message.replace("%", "%25").split("\n")))
+    return f"::{level} title={TITLE}::{said}"

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from prescore import plain_text
 from prescore.cli import text
 from prescore.cli.outcomes import Outcome
 from prescore.models import Gate
@@ -60,11 +61,11 @@ def _case(suite: Element, gate: Gate, outcome: Outcome) -> None:
     kind = _kind(gate)
     if kind:
         verdict = gate.verdict or "undecided"
-        why = _clean(gate.detail or outcome.problem)
+        why = _lines(gate.detail or outcome.problem)
         first = why.partition("\n")[0]
-        SubElement(case, kind, message=first, type=verdict).text = why
+        SubElement(case, kind, message=first, type=_clean(verdict)).text = why
     if gate.scores:
-        SubElement(case, "system-out").text = _clean(
+        SubElement(case, "system-out").text = _lines(
             "\n".join(text.aligned(text.gate_table([gate])))
         )
 
@@ -74,5 +75,10 @@ def _kind(gate: Gate) -> str:
     return {"passed": "", "failed": "failure"}.get(gate.verdict or "", "error")
 
 
+def _lines(words: str) -> str:
+    return "\n".join(_clean(plain_text.line(line)) for line in words.split("\n"))
+
+
 def _clean(words: str) -> str:
-    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", words)
+    """One line; JUnit's readers show it in logs and pages."""
+    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", plain_text.quoted(words))

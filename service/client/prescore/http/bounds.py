@@ -1,0 +1,85 @@
+"""Bounds on what a service may make this process read, and the reading of a body within them.
+
+A service, or what stands in its place, may be hostile: an answer that never ends, or that unpacks
+to a thousand times its size, is refused when the bound is reached and not after it was read.
+"""
+
+import time
+import zlib
+from collections.abc import Iterator
+
+import httpx
+
+ANSWER_BYTES = 64 << 20  # of an answer that is read as a whole; a page has at most 10 MB
+ERROR_BYTES = 1 << 20  # of a refusal; a longer one is told without its text
+DOWNLOAD_BYTES = 4 << 30  # to a file; captions of two million images take 1 GB
+EVENT_BYTES = 8 << 20  # of an event, and of a line of it
+CONTAINERS = 160_000  # objects and lists in an answer: parsed, each takes a kilobyte
+COMMAS = 1_500_000  # in an answer: parsed, a value takes 100 bytes
+PAGE_ITEMS = 10_000
+LIST_ITEMS = 5_000_000
+PAGES = 100_000  # of one list
+POLLS = 1_000_000  # of one run: a run ends after seven days at the latest
+ANSWER_SECONDS = 600.0  # for the body of an answer that is read as a whole
+RETRY_SECONDS = 600.0  # the longest pause that a service may ask for
+POLL_SECONDS = 60.0  # the longest pause between two polls
+
+_PIECE = 1 << 16  # as long as the pieces in which a body is received
+
+
+class TooMuch(Exception):
+    """The text says what was expected and found."""
+
+
+def body(response: httpx.Response, most: int) -> bytes:
+    """The whole body, unpacked."""
+    until = time.monotonic() + ANSWER_SECONDS
+    found = bytearray()
+    for chunk in chunks(response, most):
+        found += chunk
+        if time.monotonic() > until:
+            raise TooMuch(f"expected a whole answer within {ANSWER_SECONDS:g} s, found a part")
+    return bytes(found)
+
+
+def chunks(response: httpx.Response, most: float) -> Iterator[bytes]:
+    """The body in pieces, unpacked; TooMuch where it is longer than `most` bytes."""
+    size = 0
+    for chunk in _unpacked(response):
+        size += len(chunk)
+        if size > most:
+            raise TooMuch(f"expected an answer of at most {most} bytes, found a longer one")
+        yield chunk
+
+
+def check_structure(content: bytes) -> None:
+    """Raise for JSON that needs much more memory when it is parsed than its length tells."""
+    containers = content.count(b"{") + content.count(b"[")
+    if containers > CONTAINERS or content.count(b",") > COMMAS:
+        raise TooMuch(
+            f"expected JSON of at most {CONTAINERS} objects and lists and {COMMAS} commas, "
+            f"found {containers} and {content.count(b',')}"
+        )
+
+
+def _unpacked(response: httpx.Response) -> Iterator[bytes]:
+    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if coding in ("identity", ""):
+        yield from response.iter_raw()
+    elif coding in ("gzip", "x-gzip"):
+        yield from _gunzipped(response)
+    else:  # only these were asked for
+        raise TooMuch(f"expected an answer as it is, or gzip, found {coding!r:.60}")
+
+
+def _gunzipped(response: httpx.Response) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        for chunk in response.iter_raw():
+            rest = chunk
+            while rest and not unpacker.eof:
+                yield unpacker.decompress(rest, _PIECE)
+                rest = unpacker.unconsumed_tail
+        yield unpacker.flush(_PIECE)
+    except zlib.error as error:
+        raise TooMuch(f"expected gzip, found {error}") from None

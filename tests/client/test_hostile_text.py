@@ -1,0 +1,182 @@
+"""T55: whatever a service says, or another user of it has written, each command prints plain lines,
+and as many of them as for harmless words.
+"""
+
+import csv
+import json
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from xml.etree import ElementTree as ET
+
+import pytest
+from typer.testing import CliRunner
+
+from client.contract_service import score, work
+from hostile_text import HOSTILE, REAL, check_plain, check_table
+from prescore import commands
+
+WORD = "{text}"  # where others' words stand in the answers below
+DIGEST = "sha256:" + "0" * 64
+PINNED = {"name": WORD, "version": WORD, "digest": DIGEST, "split": WORD}
+PROBLEM = {
+    **dict.fromkeys(("type", "title", "code", "detail", "request_id"), WORD),
+    "errors": [{"pointer": WORD, "detail": WORD}],
+}
+BOTH = {"a": 0.5, "b": 0.4, "difference": -0.1, "interval": [-0.2, 0.1], "p": 0.5}
+SCORE = score(0.41, interval=[0.38, 0.44], family=WORD, signature=WORD)
+GATE = {"gate": WORD, "detail": WORD, "scores": {WORD: {"value": 0.4, "interval": [0.3, 0.5]}}}
+EVALUATION = {
+    "id": "ev_1",
+    "status": "succeeded",
+    "dataset": PINNED,
+    "checkpoint": WORD,
+    "works": [{**work(WORD, WORD), "error": PROBLEM, "attempts": 2}],
+    "scores": {WORD: SCORE},
+    "warnings": [{"code": WORD, "image": WORD, "detail": WORD}],
+    "gates": [{**GATE, "verdict": verdict} for verdict in ("failed", "undecided", WORD)],
+    "verdict": WORD,
+    "forecast": {WORD: {"value": 1.0, "interval": [0.0, 2.0], "of": 5, "images": 2}},
+    "estimate": {WORD: WORD},
+    "error": PROBLEM,
+    "labels": {WORD: WORD},
+}
+STANDING = {"evaluation": WORD, "value": -0.5, "labels": {WORD: WORD}, "checkpoint": WORD}
+FEATURES = {"encoder": {"name": WORD, "digest": WORD}, "size": 5}
+DATASET = {**PINNED, "splits": {WORD: {"images": 1}}, "features": FEATURES}
+ANSWERS = {
+    r"/v1/evaluations/ev_1/pregen": {"scores": {WORD: SCORE}},
+    r"/v1/evaluations/ev_failed": {**EVALUATION, "status": "failed"},
+    r"/v1/evaluations(/.*)?": EVALUATION,
+    r"/v1/comparisons(/.*)?": {
+        "id": "cp_1",
+        "status": "succeeded",
+        "dataset": PINNED,
+        "a": WORD,
+        "b": WORD,
+        "scores": {WORD: BOTH},
+        "images": [{"image": WORD, "a": WORD, "b": WORD, "scores": {WORD: BOTH}}],
+    },
+    r"/v1/datasets/.*/leaderboard": {"items": [{**STANDING, "rank": 1, "tied": True}]},
+    r"/v1/datasets/.*/history": {"items": [STANDING]},
+    r"/v1/datasets": {"items": [DATASET]},
+    r"/v1/datasets/.*": DATASET,
+}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def _answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        path = self.path.partition("?")[0]
+        found = next((a for where, a in ANSWERS.items() if re.fullmatch(where, path)), None)
+        status = 200 if found else 404
+        if "refused" in path:
+            status, found = 422, {**PROBLEM, "status": 422}
+        body = json.dumps(found).replace(WORD, json.dumps(self.server.text)[1:-1]).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PUT = _answer  # noqa: N815  the base's names
+
+
+@pytest.fixture(scope="module")
+def told():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+CSV = "table.csv"
+COMMANDS = (
+    ("status", "ev_1"),
+    ("status", "ev_refused"),
+    ("watch", "ev_1"),
+    ("watch", "ev_failed"),
+    ("cancel", "ev_1"),
+    ("scores", "ev_1", "--csv", CSV),
+    ("scores", "ev_1", "--pregen", "--csv", CSV),
+    ("compare", "ev_1", "ev_2", "--images", "5", "--csv", CSV),
+    ("leaderboard", "x/test", "--csv", CSV),
+    ("leaderboard", "x/test", "--history", "--csv", CSV),
+    ("datasets", "list"),
+    ("submit", DIGEST, "--dataset", "x/test", "--wait"),
+    ("gate", DIGEST, "--dataset", "x/test", "--gate", "a > 0", "--csv", CSV, "--junit", "j.xml"),
+)
+OWN = ("::error title=prescore gate::", "::warning title=prescore gate::")
+
+
+def _run(told, text, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRESCORE_URL", f"http://127.0.0.1:{told.server_port}")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+        (tmp_path / name).unlink(missing_ok=True)
+    told.text = text
+    result = CliRunner().invoke(commands.build(), [*arguments, "--patience", "0"])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: " ".join(each[:2]))
+def test_foreign_text_is_plain_and_makes_no_line(told, tmp_path, monkeypatch, arguments):
+    harmless = _run(told, "word", arguments, tmp_path, monkeypatch)
+    lines = [len(part.splitlines()) for part in (harmless.stdout, harmless.stderr)]
+    files = {path.name: len(path.read_text().split("\n")) for path in tmp_path.iterdir()}
+    for text in HOSTILE.values():
+        result = _run(told, text, arguments, tmp_path, monkeypatch)
+        check_plain(result.output, OWN if arguments[0] == "gate" else ())
+        assert [len(part.split("\n")) - 1 for part in (result.stdout, result.stderr)] == lines
+        for name, count in files.items():
+            written = (tmp_path / name).read_text("utf-8")
+            if name == CSV:
+                check_table((tmp_path / name).read_bytes().decode())
+                continue
+            if name != "j.xml":  # where a detail keeps its lines
+                assert len(written.split("\n")) == count, (name, text[:20])
+            check_plain(written)
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: " ".join(each[:2]))
+def test_what_people_write_stays_as_it_is(told, tmp_path, monkeypatch, arguments):
+    result = _run(told, REAL, arguments, tmp_path, monkeypatch)
+    if arguments[:1] not in (("cancel",), ("gate",)):
+        assert REAL in result.output
+    if CSV in arguments:
+        with (tmp_path / CSV).open(newline="", encoding="utf-8") as file:
+            assert any(REAL in cell for row in csv.reader(file) for cell in row)
+    if arguments[0] == "gate":
+        case = ET.parse(tmp_path / "j.xml").find(".//testcase")  # noqa: S314  our own file
+        assert case.get("name") == REAL
+
+
+def test_json_says_the_same_without_marks(told, tmp_path, monkeypatch):
+    for text in HOSTILE.values():
+        result = _run(told, text, ("status", "ev_1", "--json"), tmp_path, monkeypatch)
+        check_plain(result.stdout)
+        assert json.loads(result.stdout)["labels"] == {text: text}
+
+
+def test_a_summary_has_neither_markup_nor_links(told, tmp_path, monkeypatch):
+    _run(told, HOSTILE["page"], COMMANDS[-1], tmp_path, monkeypatch)
+    summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text("utf-8")
+    assert r"\<script\>" in summary
+    assert not re.search(r"(?<!\\)[<`]", summary)
+    assert not re.search(r"(?<!\\)\]\(", summary)
+
+
+def test_an_id_that_could_be_a_command_is_no_answer(told, tmp_path, monkeypatch):
+    """`watch it: prescore watch …` is what people copy into a shell."""
+    monkeypatch.setitem(ANSWERS, r"/v1/evaluations(/.*)?", {**EVALUATION, "id": "ev_1;id"})
+    result = _run(told, "word", ("status", "ev_2"), tmp_path, monkeypatch)
+    assert result.exit_code == 4
+    assert "not an answer of Prescore" in result.stderr
+    assert ";id" not in result.output

@@ -1,0 +1,211 @@
+"""T56: a hostile service against the client: it is refused in little memory and little time, writes
+nothing outside its folder, and gets no key that others could read.
+"""
+
+import json
+import os
+import socketserver
+import subprocess
+import sys
+import threading
+import zlib
+
+import pytest
+
+import prescore
+
+DIGEST = "sha256:" + "0" * 64
+MOST_KILOBYTES = 300_000
+MEBIBYTE = b"x" * (1 << 20)
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+def _head(status="200 OK", **headers):
+    fields = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {status}\r\n{fields}Connection: close\r\n\r\n".encode()
+
+
+def _many(one, count=3000):
+    for _ in range(count):
+        yield one
+
+
+def _bomb():
+    """3 GB of one letter, a thousandth of that when it is sent."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    yield _head(Content_Encoding="gzip") + packer.flush(zlib.Z_FULL_FLUSH)
+    yield from _many(packer.compress(MEBIBYTE) + packer.flush(zlib.Z_FULL_FLUSH))
+
+
+def _endless(before, one, status="200 OK", **headers):
+    def answer():
+        yield _head(status, **headers) + before
+        yield from _many(one)
+
+    return answer
+
+
+def _much(before, one, count):
+    body = before + one * count + b"0]}"
+    return lambda: iter([_head(Content_Length=len(body)) + body])
+
+
+def _whole(document, status="200 OK", **headers):
+    body = json.dumps(document).encode()
+    return lambda: iter([_head(status, Content_Length=len(body), **headers) + body])
+
+
+RUN = {
+    "id": "ev_1",
+    "status": "running",
+    "dataset": {"name": "x", "version": "v1", "digest": DIGEST, "split": "test"},
+}
+STREAM = {"Content_Type": "text/event-stream"}
+# What is asked of the client -> what the service answers.
+ANSWERS = {
+    "client.evaluation('ev_1')": _endless(b'{"id": "', MEBIBYTE),
+    "client.dataset('x')": _bomb,
+    "client.dataset('y')": _endless(b"", MEBIBYTE, status="500 Oops"),
+    "client.dataset('z')": _endless(b"", MEBIBYTE, Content_Encoding="br"),
+    "client.dataset('lists')": _much(b'{"name": [', b"[],", 20_000_000),
+    "client.dataset('numbers')": _much(b'{"name": [', b"0,", 1_490_000),
+    "client.dataset('objects')": _much(b'{"splits": [', b'{"a":0},', 159_000),
+    "list(client.evaluations())": _much(b'{"items": [', b'{"id":0},', 159_000),
+    "list(client.events('ev_1'))": _endless(b"data: ", MEBIBYTE, **STREAM),
+    "list(client.events('ev_2'))": _endless(b"", b"data: x\n" * 100_000, **STREAM),
+    "list(client.events('ev_3'))": _endless(b"data: " + b"[" * 100_000 + b"\n\n", b"", **STREAM),
+    "list(client.datasets())": _whole({"items": [], "next": "again"}),
+    "client.metrics()": _whole({"items": [{"name": "m"}], "next": "again"}),
+    "client.fetch_captions('x', 'captions.jsonl')": _endless(b"", MEBIBYTE),
+    "client.pregen('ev_1')": _whole({}, "302 Found", Location="http://127.0.0.1:{port}/other"),
+    "client.checkpoint('" + DIGEST + "')": _whole({"digest": "../../../outside"}),
+}
+ASKING = """
+import re, sys, time
+import prescore
+from prescore.http import bounds
+bounds.DOWNLOAD_BYTES = 64 << 20  # instead of filling the disk
+url, asked = sys.argv[1:]
+with prescore.Client(url, patience=0) as client:
+    began = time.monotonic()
+    try:
+        exec(asked)
+        said = "accepted"
+    except prescore.PrescoreClientError as error:
+        said = f"{type(error).__name__}: {str(error)[:200]}"
+with open("/proc/self/status") as status:
+    kilobytes = re.search(r"VmHWM:\\s+(\\d+)", status.read())[1]
+print(kilobytes, time.monotonic() - began, said)
+"""
+
+
+@pytest.fixture
+def hostile():
+    """A server that gives every request its `answer`, and notes what was asked."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                line = self.rfile.readline()
+                if not line:
+                    return
+                head += line
+            self.server.heads.append(head.decode())
+            try:
+                for piece in self.server.answer():
+                    self.wfile.write(
+                        piece.replace(b"{port}", b"%d" % self.server.server_address[1])
+                    )
+            except OSError:
+                self.server.left = True
+
+    with _Server(("127.0.0.1", 0), Handler) as server:
+        server.heads = []
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def _url(server):
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
+@pytest.mark.parametrize("asked", ANSWERS, ids=lambda asked: asked[:40])
+def test_an_answer_is_refused_at_its_bound(hostile, tmp_path, asked):
+    hostile.answer = ANSWERS[asked]
+    command = [sys.executable, "-c", ASKING, _url(hostile), asked]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+    kilobytes, seconds, said = done.stdout.strip().split("\n")[0].split(" ", 2)
+    assert said.startswith(("ServiceError", "Refused", "Unreachable")), said
+    assert int(kilobytes) < MOST_KILOBYTES, (kilobytes, said)
+    assert float(seconds) < 20
+    assert list(tmp_path.iterdir()) == []
+    assert not [head for head in hostile.heads if "/other" in head]
+
+
+def test_score_makes_no_folder_outside_its_cache(hostile, tmp_path):
+    home = tmp_path / "deep" / "in" / "home"
+    (tmp_path / "outputs.json").write_text('[{"image": "a", "caption": "b"}]')
+    for digest in ("../../../../outside", str(tmp_path / "outside"), "sha256:../../outside"):
+        facts = {"name": "x", "version": "v1", "digest": digest, "splits": {}}
+        hostile.answer = _whole(facts)
+        command = [sys.executable, "-m", "workers", "score", "outputs.json", "--dataset", "x/test"]
+        environment = {**os.environ, "PRESCORE_HOME": str(home), "PRESCORE_URL": _url(hostile)}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1, done.stderr
+        assert "not an answer of Prescore" in done.stderr
+        outside = {path.name for path in tmp_path.rglob("*")} - {"deep", "in", "home"}
+        assert outside <= {"outputs.json", "cache"}
+
+
+def test_a_run_that_never_ends_is_left_and_asked_slowly(hostile, monkeypatch):
+    from prescore.http import bounds, polling
+
+    pauses = []
+    monkeypatch.setattr(polling.time, "sleep", pauses.append)
+    monkeypatch.setattr(bounds, "POLLS", 30)
+    hostile.answer = _whole(RUN, Retry_After="999999999")
+    with (
+        prescore.Client(_url(hostile), patience=0) as client,
+        pytest.raises(prescore.ServiceError, match="a run that ends"),
+    ):
+        client.wait("ev_1")
+    assert len(hostile.heads) == 30
+    assert max(pauses) <= bounds.POLL_SECONDS
+
+
+def test_a_key_goes_to_https_and_this_machine_alone(hostile, monkeypatch):
+    for url in ("http://evaluator:8000", "http://10.0.0.1", "http://localhost.evil.example"):
+        with pytest.raises(prescore.InvalidArgument, match="everybody on the way") as error:
+            prescore.Client(url, "psk_a_b")
+        assert "psk_a_b" not in str(error.value)
+        prescore.Client(url).close()
+    for url in ("https://evaluator", "http://localhost:1", "http://127.3.2.1", "http://[::1]:1"):
+        prescore.Client(url, "psk_a_b").close()
+    monkeypatch.setenv("HTTP_PROXY", "http://10.255.255.1:1")  # not on the way to this machine
+    hostile.answer = _whole({"items": []})
+    with prescore.Client(_url(hostile), "psk_a_b", patience=0) as client:
+        assert list(client.datasets()) == []
+    assert "Authorization: Bearer psk_a_b" in hostile.heads[0]
+
+
+def test_what_is_gzipped_is_read(hostile):
+    body = b'{"items": [{"name": "x", "version": "v1"}]}'
+    packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    packed = packer.compress(body) + packer.flush()
+    hostile.answer = lambda: iter(
+        [_head(Content_Encoding="gzip", Content_Length=len(packed)) + packed]
+    )
+    with prescore.Client(_url(hostile), patience=0) as client:
+        assert [str(dataset) for dataset in client.datasets()] == ["x@v1"]
