@@ -10,9 +10,9 @@ from fastapi import FastAPI
 
 from service.contract.settings import load
 from service.http import openapi, problems
-from service.http.access_log import AccessLog
 from service.http.dependencies import Running
-from service.http.origins import OwnOrigins
+from service.http.entrance.access_log import AccessLog
+from service.http.entrance.origins import OwnOrigins
 from service.http.reference import Reference
 from service.http.routers import (
     checkpoints,

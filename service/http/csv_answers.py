@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 
-from service.http.streaming import paced
-
 from service.contract import plain_text
+from service.http.streaming import paced
 
 TYPE = "text/csv"
 

@@ -22,7 +22,7 @@ from service.contract.errors import (
     UnknownHost,
 )
 from service.http import problems
-from service.http.origins import SAFE
+from service.http.entrance.origins import SAFE
 
 TAGS = [
     {"name": "evaluations", "description": "Submit, poll, listen, page through, cancel."},

@@ -45,7 +45,7 @@ def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
     """Run only the API, as a part of a fleet. Needs PRESCORE_REDIS_URL."""
     import uvicorn
 
-    from service.http.connections import BoundedConnection
+    from service.http.entrance.connections import BoundedConnection
 
     with _errors():
         _check_host(host)

@@ -25,7 +25,7 @@ from typing import Any
 
 from service.contract import errors, limits
 from service.contract.errors import InvalidBundle, RequestRefused
-from service.contract.formats import bundles, checkpoint_header, entrance
+from service.contract.formats import bundles, checkpoint_header
 from service.contract.formats.bundles import judging, plain_tar
 from service.stored import splits
 
@@ -40,7 +40,7 @@ def checkpoint(asked: Asked) -> dict[str, Any]:
     with Path(asked["path"]).open("rb") as stream:
         length = asked["bytes"]
         header = checkpoint_header.judge(stream, math.inf if length is None else length)
-    entrance.check_checkpoint(header)
+    checkpoint_header.check_new(header)
     description = header.description
     return {
         "architecture": description.architecture,

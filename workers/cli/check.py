@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles, checkpoint_header, entrance, foreign
+from service.contract.formats import bundles, checkpoint_header, foreign
 from service.contract.formats.bundles import judging
 from workers.cli.console import AsJson, errors, show, show_json
 
@@ -48,7 +48,7 @@ def _checkpoint_facts(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise RequestRefused(f"expected a checkpoint, found nothing at {path}")
     header = checkpoint_header.read(path)
-    entrance.check_checkpoint(header)
+    checkpoint_header.check_new(header)
     description = header.description
     return {
         "architecture": description.architecture,

@@ -25,6 +25,7 @@ from service.contract.errors import (
 from service.contract.formats import foreign, safetensors_header, strict_json
 from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.words import TOKENIZERS, Tokenizer
+from service.contract.plain_text import is_plain
 
 FORMAT = "1"
 EDGE, UNK = 0, 1  # ids: START and END share one token; UNK stands for unknown words
@@ -58,6 +59,13 @@ class Encoder(BaseModel):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.digest})"
+
+    def oddity(self) -> str | None:
+        """What is wrong with it in a file that comes in: its name is shown to others, in logs and
+        on terminals. Files that came in before there was such a rule are still read.
+        """
+        odd = next((text for text in (self.name, self.digest) if not is_plain(text)), None)
+        return odd and f"encoder: expected no control characters, found {odd!r:.60}"
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,13 @@ def judge(stream: IO[bytes], file_bytes: float) -> CheckpointHeader:
     notes = {name: text for name, text in metadata.items() if name not in _REQUIRED}
     description = Description(architecture, config, vocabulary, tokenizer, encoder, notes)
     return CheckpointHeader(description, header.tensors, header.data_start)
+
+
+def check_new(header: CheckpointHeader) -> None:
+    """Raise an InvalidCheckpoint for what is accepted only in files that came in long ago."""
+    oddity = header.description.encoder.oddity()
+    if oddity is not None:
+        raise ConfigInvalid(oddity, pointer="/__metadata__/encoder")
 
 
 def widths(architecture: str, size: int) -> tuple[int, int]:

@@ -21,7 +21,7 @@ CAPTIONS = 'a JSON list of {"image" or "image_id", "caption"}'
 
 CONVERT = (
     "load it where it was trained and write its tensors as safetensors with the names, shapes and "
-    "metadata of deploy/guide/files.md"
+    "metadata of deploy/guide/checkpoints.md"
 )
 _NO_PICKLE = f"Prescore opens no pickle, since that would run code in it; {CONVERT}"
 _UNPACK = "unpack it first"

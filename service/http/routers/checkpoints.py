@@ -20,7 +20,7 @@ from service.contract.errors import (
 from service.contract.formats import safetensors_header
 from service.http import openapi
 from service.http.dependencies import Service
-from service.http.uploads import Early, receive
+from service.http.entrance.uploads import Early, receive
 from service.stored import checkpoints
 
 router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"])

@@ -24,8 +24,8 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import plain_tar
 from service.http import openapi
 from service.http.dependencies import Service
+from service.http.entrance.uploads import Early, judged, receive
 from service.http.routers.parameters import Cursor, Digits
-from service.http.uploads import Early, judged, receive
 from service.runs import search
 from service.stored import datasets
 

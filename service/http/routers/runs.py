@@ -13,7 +13,7 @@ from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.plan.works import RunStatus
 from service.http import openapi
 from service.http.dependencies import Service
-from service.http.json_bodies import JsonRoute
+from service.http.entrance.json_bodies import JsonRoute
 from service.http.preferences import idempotency_key
 from service.http.routers import polling
 from service.http.routers.descriptions import words_of

@@ -12,8 +12,8 @@ import uvicorn
 
 from fleet import until
 from service.contract import limits
-from service.http import connections
-from service.http.connections import BoundedConnection
+from service.http.entrance import connections
+from service.http.entrance.connections import BoundedConnection
 
 PATIENCE = 0.3
 ENOUGH = int(limits.SLOWEST * PATIENCE)

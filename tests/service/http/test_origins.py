@@ -11,7 +11,7 @@ import pytest
 from fastapi.responses import PlainTextResponse
 from fastapi.testclient import TestClient
 
-from service.http.origins import OwnOrigins
+from service.http.entrance.origins import OwnOrigins
 
 OURS = [
     "127.0.0.1:8000",

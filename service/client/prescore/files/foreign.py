@@ -21,7 +21,7 @@ CAPTIONS = 'a JSON list of {"image" or "image_id", "caption"}'
 
 CONVERT = (
     "load it where it was trained and write its tensors as safetensors with the names, shapes and "
-    "metadata of deploy/guide/files.md"
+    "metadata of deploy/guide/checkpoints.md"
 )
 _NO_PICKLE = f"Prescore opens no pickle, since that would run code in it; {CONVERT}"
 _UNPACK = "unpack it first"
@@ -159,6 +159,7 @@ _FOLDERS: tuple[tuple[Callable[[Collection[str]], bool], Format], ...] = (
 
 def of_file(stream: IO[bytes], size: int) -> Format | None:
     """The format of a stream of `size` bytes, which is then at its beginning again."""
+    stream.seek(0)
     head = stream.read(HEAD_BYTES)
     stream.seek(max(0, size - TAIL_BYTES) if head.startswith(b"PK") else 0)
     tail = stream.read(TAIL_BYTES) if head.startswith(b"PK") else b""

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from service.contract import limits
 from service.contract.errors import InvalidBundle
-from service.contract.formats import bundles, entrance, words
+from service.contract.formats import bundles, words
 from service.contract.formats.bundles import Item, Names, plain_tar
 
 _Open = Callable[[str], AbstractContextManager[IO[bytes]]]
@@ -28,7 +28,9 @@ def judge(path: Path, names: Names | None = None) -> dict[str, Any]:
         if bundles.FEATURES in found:
             with opened(bundles.FEATURES) as stream:
                 header = bundles.header_in(stream)
-            entrance.check_features(header)
+            oddity = header.encoder.oddity()
+            if oddity is not None:
+                raise InvalidBundle(f"{bundles.FEATURES}: {oddity}")
             features = {"encoder": header.encoder.model_dump(), "size": header.size}
     return {"splits": splits, "features": features}
 

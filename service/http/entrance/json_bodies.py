@@ -19,7 +19,7 @@ from fastapi.routing import APIRoute
 from service.contract import limits
 from service.contract.errors import MalformedJson, TooLarge, UnsupportedMedia
 from service.contract.formats import strict_json
-from service.http.uploads import chunks
+from service.http.entrance.uploads import chunks
 
 _IN_MEMORY = 1 << 18  # bytes of a body that is not complete: there may be a thousand
 _LARGE = 1 << 20  # bytes

@@ -1,0 +1,1 @@
+"""What a request passes before its route: connection, log, origin, body."""
