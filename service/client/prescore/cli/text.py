@@ -83,12 +83,12 @@ def direction(score: Score) -> str:
 
 def expected_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """Rows of a forecast or an estimate, or the reason why there is none."""
+    if isinstance(reason := found.get("none_because"), str):
+        yield "none because", reason, "", ""
+        return
     for name, one in found.items():
-        if isinstance(one, Mapping):
-            seen = f"{one['images']} of {one['of']} images" if one.get("of") else ""
-            yield name, number(one.get("value")), bounds(one.get("interval")), seen
-        else:
-            yield name.replace("_", " "), str(one), "", ""
+        seen = f"{one['images']} of {one['of']} images" if one.get("of") else ""
+        yield name, number(one.get("value")), bounds(one.get("interval")), seen
 
 
 def gate_table(gates: Sequence[Gate]) -> list[tuple[str, ...]]:

@@ -237,7 +237,11 @@ def test_a_forecast_is_shown_by_metric_once_its_work_is_done():
 def test_where_no_metric_has_a_forecast_it_is_said_why():
     found = evaluations.forecast_shown([_row(cider_d=NONE, spice=NONE)], EvaluationKept())
     assert isinstance(found, NoForecastOut)
-    assert found.none_because == "cider_d: not enough evidence; spice: not enough evidence"
+    assert found.none_because == "not enough evidence"
+    other = {**NONE, "none_because": "it is constant"}
+    rows = [_row(bleu_1=NONE, cider_d=NONE, spice=other)]
+    told = evaluations.forecast_shown(rows, EvaluationKept()).none_because
+    assert told == "bleu_1, cider_d: not enough evidence; spice: it is constant"
     assert set(found.metrics) == {"cider_d", "spice"}
     kept = evaluations.forecast_shown(
         [], EvaluationKept(forecast=Unforeseen(none_because="too few"))
