@@ -13,6 +13,7 @@ END
 
 set -- "$TARGET" --dataset "$DATASET" --junit "$JUNIT"
 [ -z "$BASELINE" ] || set -- "$@" --baseline "$BASELINE"
+[ -z "${IF_NO_BASELINE:-}" ] || set -- "$@" --if-no-baseline "$IF_NO_BASELINE"
 options=$(words --gate= "$GATES" && words "" "$ARGUMENTS")
 IFS='
 '

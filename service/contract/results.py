@@ -150,6 +150,7 @@ class Past(_Kept):
     result: str | None = None
     comparison: str | None = None
     none_because: str | None = None
+    is_first: bool = False  # there is none because nothing has been scored that could be one
 
 
 class Unforeseen(_Kept):

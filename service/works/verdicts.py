@@ -66,10 +66,21 @@ def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[GateOut], Ver
     decided = [gates.decide(gate, known) for gate in asked]
     shown = {**expected, **found}
     out = [
-        GateOut(gate=gate.text, verdict=verdict, detail=detail, scores=_scores(gate, known, shown))
+        GateOut(
+            gate=gate.text,
+            verdict=verdict,
+            detail=detail,
+            no_baseline=verdict == "not_comparable" and _is_first(gate, request),
+            scores=_scores(gate, known, shown),
+        )
         for gate, (verdict, detail) in zip(asked, decided, strict=True)
     ]
     return out, gates.overall(verdict for verdict, _ in decided)
+
+
+def _is_first(gate: Gate, request: EvaluationKept) -> bool:
+    kept = (request.baselines.get(name) for name in gate.metrics)
+    return gate.needs_baseline and any(past is not None and past.is_first for past in kept)
 
 
 def _evidence(

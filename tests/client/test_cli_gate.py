@@ -111,6 +111,40 @@ def test_it_exits_by_the_verdict(service, gate, end, code):
         assert gate().exit_code == code
 
 
+@pytest.mark.parametrize(
+    ("choice", "code", "verdict"),
+    [
+        (None, 3, "not_comparable"),
+        ("undecided", 3, "not_comparable"),
+        ("pass", 0, "passed"),
+        ("fail", 1, "failed"),
+    ],
+)
+def test_a_first_run_has_no_baseline(service, gate, tmp_path, choice, code, verdict):
+    first = _decided("not_comparable", "no baseline yet")
+    first["gates"][0]["no_baseline"] = True
+    told = tmp_path / "gates.json"
+    with _ending(service, **first):
+        found = gate("--json-out", told, *(() if choice is None else ("--if-no-baseline", choice)))
+    assert found.exit_code == code
+    written = json.loads(told.read_text())
+    assert (written["verdict"], written["gates"][0]["verdict"]) == (verdict, verdict)
+    assert "no baseline yet" in found.output
+    assert ("counted as" in found.output) == (code != 3)
+
+
+def test_a_first_run_that_fails_another_gate_fails(service, gate):
+    first = _decided("not_comparable", "no baseline yet")["gates"][0] | {"no_baseline": True}
+    two = [first, *_decided("failed")["gates"]]
+    with _ending(service, **_decided("failed", gates=two)):
+        assert gate("--gate", "meteor > 0", "--if-no-baseline", "pass").exit_code == 1
+
+
+def test_a_baseline_that_cannot_be_compared_is_no_first_run(service, gate):
+    with _ending(service, **_decided("not_comparable", "computed in another way")):
+        assert gate("--if-no-baseline", "pass").exit_code == 3
+
+
 def test_one_gate_that_failed_is_enough(service, gate):
     two = _decided("passed")["gates"] + _decided("failed")["gates"]
     with _ending(service, **_decided("failed", gates=two)):

@@ -138,6 +138,10 @@ def test_exit_3_there_is_nothing_to_compare_with(shell):
     result = shell(_gate("cider_d >= baseline", more="--baseline branch=nobodys"))
     assert result.returncode == 3
     assert "not_comparable: cider_d >= baseline: no baseline yet" in result.stdout
+    more = "--baseline branch=nobodys --if-no-baseline pass"
+    result = shell(_gate("cider_d >= baseline", more=more))
+    assert result.returncode == 0
+    assert "counted as passed" in result.stdout
 
 
 @pytest.mark.slow

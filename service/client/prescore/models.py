@@ -137,6 +137,7 @@ class Gate(Answer):
     gate: str
     verdict: str | None = None
     detail: str | None = None
+    no_baseline: bool = False  # nothing has been scored yet that could be its baseline
     scores: dict[str, GateScore] = Field(default_factory=dict)
 
 

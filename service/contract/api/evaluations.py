@@ -96,6 +96,10 @@ class GateOut(BaseModel):
     gate: str
     verdict: Verdict | None
     detail: str | None
+    no_baseline: bool = Field(
+        description="Whether it is `not_comparable` because nothing has been scored yet that could "
+        "be its baseline, as on a first run."
+    )
     scores: dict[str, GateScore]
 
 

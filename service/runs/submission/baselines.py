@@ -70,9 +70,9 @@ class _Search:
             if reason is None:
                 return _entry(past, metric)
             reasons.append(f"{identity} {reason}")
-        return Past(
-            none_because=reasons[0] if reasons else f"no baseline yet: {self._none_found()}"
-        )
+        if reasons:
+            return Past(none_because=reasons[0])
+        return Past(none_because=f"no baseline yet: {self._none_found()}", is_first=True)
 
     def _none_found(self) -> str:
         wanted, dataset = self.sought.text, self.sought.dataset

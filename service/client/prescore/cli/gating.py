@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,19 @@ from prescore.errors import InvalidArgument, PrescoreClientError
 from prescore.models import Evaluation
 
 
+class IfNoBaseline(StrEnum):
+    PASS = "pass"  # noqa: S105  no password
+    FAIL = "fail"
+    UNDECIDED = "undecided"
+
+
+_VERDICTS = {
+    IfNoBaseline.PASS: "passed",
+    IfNoBaseline.FAIL: "failed",
+    IfNoBaseline.UNDECIDED: "undecided",
+}
+
+
 @options.spread
 def gate(
     target: options.Target,
@@ -30,6 +44,12 @@ def gate(
     judging: options.Judging,
     scoring: options.Scoring,
     run: options.Run,
+    if_no_baseline: Annotated[
+        IfNoBaseline,
+        typer.Option(
+            help="What a gate is that has no baseline yet, as on the first run of a branch."
+        ),
+    ] = IfNoBaseline.UNDECIDED,
     timeout: Annotated[
         float | None,
         typer.Option(min=0, help="Seconds to wait; then the run goes on in the service."),
@@ -61,6 +81,8 @@ def gate(
         prescore gate results.json --dataset coco/val --baseline best
             --gate 'no_significant_drop(cider_d, meteor)' --junit gates.xml
 
+    The first run of a branch has no baseline: --if-no-baseline pass lets it pass.
+
     In GitHub, GitLab and Jenkins, branch and commit become labels. A job that runs
     twice for a commit uses the same run; if that run ended without a verdict, a new
     one is submitted. GitHub shows a summary and annotations.
@@ -82,7 +104,8 @@ def gate(
         with console.opened(connection) as client:
             request = {**fields, **asking.source(client, target)}
             evaluation = _submitted(client, request, _key(once_for, around, request))
-            outcome = Outcome.of(follow(client, evaluation.id, timeout))
+            followed = follow(client, evaluation.id, timeout)
+            outcome = Outcome.of(followed, _VERDICTS[if_no_baseline])
     except PrescoreClientError as error:
         outcome = Outcome.without(gate, error)
     _end(outcome, reports, as_json=as_json)

@@ -28,7 +28,9 @@ class Outcome:
     evaluation: Evaluation | None = None
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> Self:
+    def of(cls, evaluation: Evaluation, first: str = "undecided") -> Self:
+        """`first`: the verdict of a gate that has no baseline yet."""
+        evaluation = _with_first(evaluation, first)
         return cls(_code(evaluation), evaluation.gates, _problem(evaluation), evaluation)
 
     @classmethod
@@ -43,6 +45,21 @@ class Outcome:
 
 def is_decided(evaluation: Evaluation) -> bool:
     return evaluation.verdict in DECISIVE
+
+
+def _with_first(evaluation: Evaluation, first: str) -> Evaluation:
+    if first == "undecided" or not any(gate.no_baseline for gate in evaluation.gates):
+        return evaluation
+    gates = tuple(
+        gate.model_copy(update={"verdict": first, "detail": f"{gate.detail}; counted as {first}"})
+        if gate.no_baseline
+        else gate
+        for gate in evaluation.gates
+    )
+    verdicts = {gate.verdict for gate in gates}
+    decided = next((each for each in ("failed", "passed") if each in verdicts), None)
+    agreed = decided if decided == "failed" or verdicts == {"passed"} else evaluation.verdict
+    return evaluation.model_copy(update={"gates": gates, "verdict": agreed})
 
 
 def _code(evaluation: Evaluation) -> int:

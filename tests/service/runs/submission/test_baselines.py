@@ -122,6 +122,7 @@ def test_one_that_has_not_succeeded_is_no_baseline_by_its_label_but_is_by_its_id
     assert _find(records, blobs, going) == {"none_because": f"{going} has no cider_d"}
     base.cancel(records, going, evaluations.KIND)
     assert "has succeeded" in _find(records, blobs, "branch=main")["none_because"]
+    assert _find(records, blobs, "branch=main")["is_first"]
 
 
 def test_another_version_of_the_dataset_is_no_baseline(records, blobs):
