@@ -116,6 +116,7 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
             lease.key,
             lease.id,
             status="done",
+            done=work_rows.c.total,  # whatever the last beat told
             result=result,
             summary=json.dumps(dict(summary)),
             error=None,

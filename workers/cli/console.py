@@ -5,6 +5,8 @@ What others wrote is plain text in all output, and makes no line of its own.
 
 import json
 import signal
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +58,7 @@ KeyFile = Annotated[
     Path | None,
     typer.Option("--key-file", help="A file with the service's key, instead of PRESCORE_KEY."),
 ]
+EVERY_SECONDS = 10.0  # of progress, where there is no terminal
 USUAL = ",".join(families.usual())
 Metrics = Annotated[str, typer.Option(help="Names separated by commas, or `all` available ones.")]
 Tokens = Annotated[
@@ -144,7 +147,12 @@ def progress(what: str) -> Iterator[tuple[Bar, Any]]:
 
 @contextmanager
 def progresses() -> Iterator[Callable[[str], Progress]]:
-    """A progress bar for several works in turn: call it with a name to get its Progress."""
+    """Progress of several works in turn: call it with a name to get its Progress. A bar on a
+    terminal; elsewhere, as in a CI's log, a line for each work and one every `EVERY_SECONDS`.
+    """
+    if not sys.stderr.isatty():
+        yield _lines
+        return
     with _bar() as bar:
         task = bar.add_task("", total=None)
 
@@ -153,6 +161,19 @@ def progresses() -> Iterator[Callable[[str], Progress]]:
             return lambda done, total: bar.update(task, completed=done, total=total)
 
         yield begin
+
+
+def _lines(what: str) -> Progress:
+    say(what)
+    told = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= EVERY_SECONDS:
+            told = time.monotonic()
+            say(f"{what}: {done} of {total}")
+
+    return tell
 
 
 def _bar() -> Bar:

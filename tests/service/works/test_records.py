@@ -538,6 +538,18 @@ def test_a_shards_progress_is_told_as_the_works(records):
     assert told[-1]["progress"] == {"done": 1, "total": 4}
 
 
+def test_the_end_of_a_work_ends_its_progress(records):
+    """Whatever the last beat told, a second before."""
+    work = _columns()
+    _plan(records, work)
+    lease = leases.take(records, work.key, "w")
+    leases.beat(records, lease, 90, 100)
+    assert leases.finish(records, lease, "sha256:a", {})
+    assert _column(records, "done", key=work.key) == [100]
+    told = [json.loads(text) for text in _column(records, "payload", events, kind="work")]
+    assert told[-1]["progress"] == {"done": 100, "total": 100}
+
+
 def test_a_shards_error_is_the_works_and_the_other_shards_are_not_tried(records):
     whole = _sharded(1)
     _plan(records, whole, _pregen(whole))

@@ -88,6 +88,7 @@ def test_it_says_what_a_service_says(service, home, folder, monkeypatch):
         home, folder, "--dataset", "tiny@v1/test", *asked, PRESCORE_URL=service.url
     )
     assert as_people_do.returncode == 0, as_people_do.stderr
+    assert "bleu\n" in as_people_do.stderr  # progress, where there is no terminal
     fetched = json.loads(as_people_do.stdout)
     assert fetched == json.loads((folder / "own.json").read_text())
     assert fetched["dataset"]["name"] == "tiny@v1"
