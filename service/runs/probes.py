@@ -1,7 +1,7 @@
 """Probes of a dataset: checking and planning a request, its answer, and metrics' health."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,6 +12,7 @@ from service.contract.api.probes import ProbesOut
 from service.contract.api.requests import ProbesIn
 from service.contract.api.scores import MetricHealth
 from service.contract.api.texts import PROBES
+from service.contract.metrics import catalogue
 from service.contract.plan import asked, planning
 from service.contract.results import Health, ProbeTable
 from service.runs import base, evaluations
@@ -36,7 +37,7 @@ def begin(parts: Parts, request: ProbesIn) -> Run:
         captions=captions,
     )
     plan = planning.plan_probes(pinned.digest, pinned.split, wanted)
-    kept = request.model_dump(exclude={"captions"})
+    kept = {**request.model_dump(exclude={"captions"}), "captions": captions}
     unavailable = [
         {"code": "unavailable", "image": None, "detail": f"{n}: {r}"} for n, r in reasons.items()
     ]
@@ -76,21 +77,38 @@ def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:
 
 
 def health_of(connection: Connection, dataset: Pinned) -> dict[str, MetricHealth] | None:
-    """The metrics' health from the last successful probes on a split, or None."""
+    """Each metric's health from the probes of a split that succeeded, or None.
+
+    Only probes that anybody would run count, the usual ones without captions of one's own: others
+    may be made to say what one likes, and a metric that the latest ones leave out keeps its health.
+    """
+    found: dict[str, MetricHealth] = {}
+    for identity, metrics in _usual(connection, dataset):
+        if not found.keys() >= metrics:
+            snapshot = connection.execute(
+                sa.select(runs.c.snapshot).where(runs.c.id == identity)
+            ).scalar()
+            healths = (results.of(row, Health) for row in json.loads(snapshot or "[]"))
+            told = next(filter(None, healths), None)
+            found = {**({} if told is None else told.health), **found}
+    return found or None
+
+
+def _usual(connection: Connection, dataset: Pinned) -> Iterator[tuple[str, set[str]]]:
+    """The ids of those probes, the latest first, and the metrics that were asked for."""
     query = (
-        sa.select(runs.c.snapshot)
-        .where(
-            runs.c.kind == KIND.name,
-            base.on_split(dataset),
-            runs.c.status == "succeeded",
-        )
+        sa.select(runs.c.id, runs.c.request)
+        .where(runs.c.kind == KIND.name, base.on_split(dataset), runs.c.status == "succeeded")
         .order_by(runs.c.finished_at.desc())
-        .limit(1)
     )
-    snapshot = connection.execute(query).scalar()
-    found = (results.of(row, Health) for row in json.loads(snapshot or "[]"))
-    health = next(filter(None, found), None)
-    return None if health is None else health.health
+    usual = ProbesIn(dataset=f"{dataset.name}/{dataset.split}").model_dump()
+    for row in connection.execute(query):
+        kept = {**usual, **json.loads(row.request)}
+        same = ("tokenizer", "options", "evaluation", "captions")
+        if set(kept["probes"]) >= set(usual["probes"]) and all(
+            kept[name] == usual[name] for name in same
+        ):
+            yield row.id, set(catalogue.expand(kept["metrics"]))
 
 
 KIND = Kind(

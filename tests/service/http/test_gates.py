@@ -128,19 +128,30 @@ def test_pregen_scores_gate_too(client):
     assert same["gates"][0]["scores"]["perplexity"]["p"] == 1
 
 
+def _health(client, request):
+    identity = client.post("/v1/probes", json=request).json()["id"]
+    return until(
+        lambda: client.get(f"/v1/probes/{identity}").json()["health"], 60, "the probes' end"
+    )
+
+
 def test_a_metric_that_prefers_one_sentence_to_people_does_not_gate(service):
     """People who all say something else, and one sentence that shares a word with each."""
     sayings = ("a big dog", "a sits man", "people runs a", "woman a on", "grass a a")
     with service.client() as client:
         data = bundle_of({f"{at}.jpg": sayings for at in range(20)}, training=["a a a", *sayings])
         assert client.put("/v1/datasets/odd", content=data).status_code == 201
-        probes = {"dataset": "odd/test", "probes": ["human", "single"], "metrics": ["bleu_1"]}
-        asked = client.post("/v1/probes", json={**probes, "tokenizer": "none"}).json()["id"]
-
-        def health():
-            return client.get(f"/v1/probes/{asked}").json()["health"]
-
-        found = until(health, 60, "the probes' end")["bleu_1"]
+        found = _health(client, {"dataset": "odd/test", "metrics": ["bleu_1"]})["bleu_1"]
+        # What anybody may ask otherwise changes nothing: other probes, words, metrics, captions.
+        said = [{"image": f"{at}.jpg", "caption": sayings[0]} for at in range(20)]
+        for own in (
+            {"probes": ["human"]},
+            {"options": {"objective": "rouge_l"}},
+            {"metrics": ["rouge_l"]},
+            {"tokenizer": "none"},
+            {"captions": said},
+        ):
+            _health(client, {"dataset": "odd/test", "metrics": ["bleu_1"], **own})
     assert found["constant"] > found["human"]
     captions = [{"image": f"{at}.jpg", "caption": "a big dog"} for at in range(20)]
     odd = {"dataset": "odd/test", "postgen": []}
