@@ -53,25 +53,18 @@ class Pinned:
 
 def add(records: Records, name: str, digest: str, facts: dict[str, Any]) -> tuple[DatasetOut, bool]:
     """Add a version with these bytes, or find it; returns it, and whether it is new."""
+    kept = {part: json.dumps(facts[part]) for part in ("splits", "features")}
+    this = sa.and_(datasets.c.name == name, datasets.c.digest == digest)
+    last = sa.select(sa.func.coalesce(sa.func.max(datasets.c.version), 0))
     with records.transaction() as connection:
-        same = sa.and_(datasets.c.name == name, datasets.c.digest == digest)
-        found = connection.execute(sa.select(datasets).where(same)).first()
-        if found is not None:
-            return _out(found), False
-        last = sa.select(sa.func.coalesce(sa.func.max(datasets.c.version), 0)).where(
-            datasets.c.name == name
-        )
-        connection.execute(
-            datasets.insert().values(
-                name=name,
-                version=connection.execute(last).scalar_one() + 1,
-                digest=digest,
-                splits=json.dumps(facts["splits"]),
-                features=json.dumps(facts["features"]),
-                created_at=time.time(),
-            )
-        )
-        return _out(connection.execute(sa.select(datasets).where(same)).one()), True
+        found = connection.execute(sa.select(datasets).where(this)).first()
+        is_new = found is None
+        if is_new:
+            before = connection.execute(last.where(datasets.c.name == name)).scalar_one()
+            row = {"name": name, "version": before + 1, "digest": digest, "created_at": time.time()}
+            connection.execute(datasets.insert().values(**row, **kept))
+            found = connection.execute(sa.select(datasets).where(this)).one()
+    return _out(found), is_new
 
 
 def get(records: Records, reference: str) -> DatasetOut:

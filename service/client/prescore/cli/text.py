@@ -87,8 +87,11 @@ def expected_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str
         yield "none because", reason, "", ""
         return
     for name, one in found.items():
-        seen = f"{one['images']} of {one['of']} images" if one.get("of") else ""
-        yield name, number(one.get("value")), bounds(one.get("interval")), seen
+        if isinstance(one, Mapping):
+            seen = f"{one['images']} of {one['of']} images" if one.get("of") else ""
+            yield name, number(one.get("value")), bounds(one.get("interval")), seen
+        else:
+            yield name, str(one), "", ""
 
 
 def gate_table(gates: Sequence[Gate]) -> list[tuple[str, ...]]:
