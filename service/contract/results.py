@@ -41,6 +41,12 @@ class Decoded(_Frozen):
     distinct: int
 
 
+class Signed(_Frozen):
+    """Of scores, only how they were computed."""
+
+    signature: str | dict[str, str]
+
+
 class Estimated(_Frozen):
     """Estimates by metric, from the captions that are decoded so far."""
 
@@ -81,12 +87,17 @@ SUMMARIES: Mapping[str, type[BaseModel]] = {
 }
 
 
+def model_of(kind: str) -> type[BaseModel]:
+    """The model of the summaries of a kind of work."""
+    return SUMMARIES.get(kind, Scored)
+
+
 def of(row: Row, model: type[_Summary], *, partial: bool = False) -> _Summary | None:
     """A work's summary, parsed, if its kind has this model and the work is done; else None. With
     `partial`, also the summary of a running work, of the parts that are done.
     """
     text = row["summary"] or ""
-    if SUMMARIES.get(row["kind"], Scored) is not model or text in _NONE:
+    if model_of(row["kind"]) is not model or text in _NONE:
         return None
     if row["status"] != "done" and not partial:
         return None

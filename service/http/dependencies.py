@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from service.http.kept_answers import KeptAnswers
+from service.http.kept_answers import KeptAnswers, ListedAnswers
 from service.http.telemetry import Telemetry
 from service.http.watching import Watcher
 from service.works.parts import Parts
@@ -18,6 +18,7 @@ class Running(Parts):
     watcher: Watcher
     telemetry: Telemetry
     kept_answers: KeptAnswers = field(default_factory=KeptAnswers)
+    listed_answers: ListedAnswers = field(default_factory=ListedAnswers)
 
     @classmethod
     def on(cls, parts: Parts) -> "Running":

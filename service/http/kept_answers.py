@@ -1,15 +1,17 @@
-"""A cache of answers as bytes: building an answer for every poll takes ten times as long."""
+"""Caches of answers as bytes: building an answer for every poll takes ten times as long."""
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 from service.contract.api.runs import RunOut
 from service.runs import base
 
 Build = Callable[[], tuple[RunOut, int]]
 _KEPT = 1_000  # runs; about 3 KB each
+_LISTED = 2_000
 
 
 @dataclass(frozen=True)
@@ -49,3 +51,29 @@ class KeptAnswers:
         if len(self._answers) > _KEPT:
             self._answers.popitem(last=False)
         return body
+
+
+class ListedAnswers:
+    """The answers of ended runs, which never change, as lists show them."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str, bytes] = OrderedDict()
+        self._lock = Lock()
+
+    def get(
+        self, identities: Sequence[str], build: Callable[[Sequence[str]], Sequence[RunOut]]
+    ) -> list[bytes]:
+        """The answers of these runs; those that are not here are built all at once."""
+        with self._lock:
+            found = {at: self._answers[at] for at in identities if at in self._answers}
+        for answer in build([at for at in identities if at not in found]):
+            found[answer.id] = text = answer.model_dump_json().encode()
+            if base.is_over(answer):
+                self._keep(answer.id, text)
+        return [found[at] for at in identities]
+
+    def _keep(self, identity: str, text: bytes) -> None:
+        with self._lock:
+            self._answers[identity] = text
+            if len(self._answers) > _LISTED:
+                self._answers.popitem(last=False)

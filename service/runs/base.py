@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -19,15 +19,17 @@ from service.contract.errors import NotFound
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import ENDED
 from service.stored.datasets import Pinned
-from service.works import endings, intake, verdicts
-from service.works.history import settle, work_statuses
+from service.works import endings, history, intake, verdicts
+from service.works.history import settle
+from service.works.kept import summaries
 from service.works.parts import Parts
 from service.works.records import Records
-from service.works.tables import events as event_rows
 from service.works.tables import labels, run_works, runs, work_rows
 
 _Answer = TypeVar("_Answer", bound=RunOut)
 _Kept = TypeVar("_Kept", bound=BaseModel)
+# The event log, which is large, is read with the events alone.
+ROW = sa.select(*(column for column in runs.c if column is not runs.c.event_log))
 _STATE = sa.select(runs.c.version, runs.c.status).where(  # built once, since every poll runs it
     runs.c.id == sa.bindparam("identity")
 )
@@ -35,11 +37,14 @@ _STATE = sa.select(runs.c.version, runs.c.status).where(  # built once, since ev
 
 @dataclass(frozen=True)
 class Looked:
-    """A run's row, and its works as they are now; those of an ended run as they were at its end."""
+    """A run's row, and its works as they are now; those of an ended run as they were at its end. Of
+    many scores, an ended run's works have those that it shows; `read_all` reads the others.
+    """
 
     row: Row[Any]
-    works: Sequence[Mapping[str, Any]]
+    works: Sequence[dict[str, Any]]
     common: Mapping[str, Any]  # the answer's fields that every run has
+    labels: Mapping[str, str]
     whole: bool = True  # False in lists, which leave out what stands in files
 
     def request(self, kept: type[_Kept]) -> _Kept:
@@ -71,10 +76,10 @@ class Kind(Generic[_Answer]):
     def missing(self, identity: str) -> NotFound:
         return NotFound(f"no {self.noun} {identity!r:.60}")
 
-    def look(self, parts: Parts, identity: str, *, whole: bool = True) -> tuple[_Answer, int]:
+    def look(self, parts: Parts, identity: str) -> tuple[_Answer, int]:
         """The run's answer and its version."""
         with parts.records.reading() as connection:
-            looked = replace(look(connection, identity, self), whole=whole)
+            looked = look(connection, identity, self)
         return self.answer(parts, looked), looked.row.version
 
 
@@ -136,18 +141,38 @@ def insert(connection: Connection, records: Records, run: Run) -> None:
             )
         )
     for name, value in run.labels.items():
-        connection.execute(labels.insert().values(run_id=run.id, name=name, value=value))
+        own = {"run_id": run.id, "name": name, "value": value, "created_at": now}
+        connection.execute(labels.insert().values(**own))
     settle(connection, run.id)
     verdicts.end_if_decided(connection, run.id)
 
 
 def look(connection: Connection, identity: str, kind: AnyKind) -> Looked:
-    row = _row(connection, identity, kind)
-    if row.snapshot is not None:
-        works = list(json.loads(row.snapshot))
-    else:
-        works = work_statuses(connection, row.id)
-    return Looked(row, works, _common(connection, row, works))
+    (found,) = look_at(connection, [_row(connection, identity, kind)])
+    return found
+
+
+def look_at(
+    connection: Connection, rows: Sequence[Row[Any]], *, whole: bool = True
+) -> list[Looked]:
+    """Look at several runs at once, given as rows of `runs`; not `whole`: as lists do."""
+    unfinished = [row.id for row in rows if row.snapshot is None]
+    works = history.works_of(connection, unfinished) if unfinished else {}
+    summaries.fill(connection, [work for found in works.values() for work in found])
+    works |= {row.id: summaries.unpack(row.snapshot) for row in rows if row.snapshot is not None}
+    marked: dict[str, dict[str, str]] = {row.id: {} for row in rows}
+    for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(list(marked)))):
+        marked[each.run_id][each.name] = each.value
+    return [
+        Looked(row, works[row.id], _common(row, works[row.id]), marked[row.id], whole)
+        for row in rows
+    ]
+
+
+def read_all(connection: Connection, looked: Looked) -> Looked:
+    """The same run with all its scores."""
+    summaries.fill(connection, looked.works)
+    return looked
 
 
 def state(records: Records, identity: str, kind: AnyKind) -> tuple[int, bool]:
@@ -160,13 +185,9 @@ def state(records: Records, identity: str, kind: AnyKind) -> tuple[int, bool]:
     return found.version, found.status in ENDED
 
 
-def events(records: Records, identity: str, after: int) -> Sequence[Row[Any]]:
+def events(records: Records, identity: str, after: int) -> Sequence[summaries.Event]:
     with records.reading() as connection:
-        return connection.execute(
-            sa.select(event_rows)
-            .where(event_rows.c.run_id == identity, event_rows.c.version > after)
-            .order_by(event_rows.c.version)
-        ).all()
+        return history.events_after(connection, identity, after)
 
 
 def cancel(records: Records, identity: str, kind: AnyKind) -> None:
@@ -176,12 +197,12 @@ def cancel(records: Records, identity: str, kind: AnyKind) -> None:
             endings.cancel(connection, identity)
 
 
-def on_split(dataset: Pinned) -> sa.ColumnElement[bool]:
-    """The condition for runs on this split of this version."""
+def on_split(dataset: Pinned, table: sa.Table = runs) -> sa.ColumnElement[bool]:
+    """The condition for runs, or boards, on this split of this version."""
     return sa.and_(
-        runs.c.dataset_digest == dataset.digest,
-        runs.c.split == dataset.split,
-        runs.c.dataset_name == dataset.name,
+        table.c.dataset_digest == dataset.digest,
+        table.c.split == dataset.split,
+        table.c.dataset_name == dataset.name,
     )
 
 
@@ -198,8 +219,7 @@ def pinned_out(row: Row[Any]) -> DatasetPinned:
 def is_done(records: Records, key: str) -> bool:
     """Whether a work is done."""
     with records.reading() as connection:
-        query = sa.select(work_rows.c.status).where(work_rows.c.key == key)
-        return connection.execute(query).scalar() == "done"
+        return key in intake.done_of(connection, [key])
 
 
 def result_of(records: Records, identity: str, name: str) -> str | None:
@@ -216,14 +236,12 @@ def result_of(records: Records, identity: str, name: str) -> str | None:
         ).scalar()
 
 
-def _common(
-    connection: Connection, row: Row[Any], works: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def _common(row: Row[Any], works: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "id": row.id,
         "status": row.status,
         "dataset": pinned_out(row),
-        "works": _works_out(connection, works, row.id),
+        "works": [_work_out(work) for work in works],
         "warnings": [WarningOut(**warning) for warning in json.loads(row.warnings)],
         "error": _error_of(works) if row.status == "failed" else None,
         "created_at": rfc3339(row.created_at),
@@ -231,18 +249,7 @@ def _common(
     }
 
 
-def _works_out(
-    connection: Connection, works: Sequence[Mapping[str, Any]], of: str
-) -> list[WorkOut]:
-    cached = dict(
-        connection.execute(
-            sa.select(run_works.c.name, run_works.c.cached).where(run_works.c.run_id == of)
-        ).all()
-    )
-    return [_work_out(row, cached=cached[row["name"]]) for row in works]
-
-
-def _work_out(row: Mapping[str, Any], *, cached: bool) -> WorkOut:
+def _work_out(row: Mapping[str, Any]) -> WorkOut:
     ended = row["finished_at"] or time.time()
     seconds = round(ended - row["started_at"], 3) if row["started_at"] else None
     return WorkOut(
@@ -252,7 +259,7 @@ def _work_out(row: Mapping[str, Any], *, cached: bool) -> WorkOut:
         progress=ProgressOut(done=row["done"], total=row["total"]),
         attempts=row["attempt"],
         seconds=seconds,
-        cached=cached,
+        cached=row["cached"],
         error=RunProblem.model_validate_json(row["error"]) if row["error"] else None,
     )
 
@@ -277,9 +284,7 @@ def _check(identity: str, kind: AnyKind) -> None:
 
 def _row(connection: Connection, identity: str, kind: AnyKind) -> Row[Any]:
     _check(identity, kind)
-    row = connection.execute(
-        sa.select(runs).where(runs.c.id == identity, runs.c.kind == kind.name)
-    ).first()
+    row = connection.execute(ROW.where(runs.c.id == identity, runs.c.kind == kind.name)).first()
     if row is None:
         raise kind.missing(identity)
     return row

@@ -1,6 +1,5 @@
 """The results of a split's correlation studies; starts no study."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from service.contract.plan.studies import Idf
 from service.runs import base, studies
 from service.stored import datasets
 from service.stored.datasets import Pinned
+from service.works.kept import summaries
 from service.works.parts import Parts
 from service.works.tables import labels, needs, run_works, runs, work_rows
 
@@ -70,7 +70,7 @@ def _latest(
 ) -> Row[Any] | None:
     """The latest study on a split, with the key of its work."""
     query = (
-        sa.select(runs, run_works.c.work_key)
+        base.ROW.add_columns(run_works.c.work_key)
         .join(run_works, run_works.c.run_id == runs.c.id)
         .join(labels, labels.c.run_id == runs.c.id)
         .where(
@@ -105,5 +105,5 @@ def _under_way(connection: Connection, row: Row[Any]) -> StudyUnderWay:
 
 
 def _last(parts: Parts, row: Row[Any], limit: int) -> StudyOut:
-    (work,) = json.loads(row.snapshot)
+    (work,) = summaries.unpack(row.snapshot)
     return studies.read(parts, row, work["result"], limit)

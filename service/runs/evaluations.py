@@ -20,7 +20,7 @@ from service.runs.base import Kind, Looked
 from service.stored.datasets import Pinned
 from service.works import scores, verdicts
 from service.works.parts import Parts
-from service.works.tables import labels, run_works, work_rows
+from service.works.tables import run_works, work_rows
 
 _EARLY = ("prefix", "columns", "pregen", "forecast")
 
@@ -33,7 +33,8 @@ def get(parts: Parts, identity: str) -> EvaluationOut:
 def brought(parts: Parts, identity: str) -> dict[str, ScoreOut]:
     """All scores that are computed so far, requested or not."""
     with parts.records.reading() as connection:
-        return scores.brought(base.look(connection, identity, KIND).works)
+        looked = base.read_all(connection, base.look(connection, identity, KIND))
+    return scores.brought(looked.works)
 
 
 def pregen(parts: Parts, identity: str) -> dict[str, ScoreOut]:
@@ -78,14 +79,8 @@ def captions_of(parts: Parts, identity: str) -> str | None:
     return sent or base.result_of(parts.records, identity, "captions")
 
 
-def _answer(parts: Parts, looked: Looked) -> EvaluationOut:
+def _answer(parts: Parts, looked: Looked) -> EvaluationOut:  # noqa: ARG001  as of all kinds
     row, rows, request = looked.row, looked.works, looked.request(EvaluationKept)
-    with parts.records.reading() as connection:
-        found_labels = dict(
-            connection.execute(
-                sa.select(labels.c.name, labels.c.value).where(labels.c.run_id == row.id)
-            ).all()
-        )
     gates, verdict = verdicts.of(rows, request)
     return EvaluationOut(
         **{**looked.common, "warnings": [*looked.common["warnings"], *_odd_captions(rows)]},
@@ -96,7 +91,7 @@ def _answer(parts: Parts, looked: Looked) -> EvaluationOut:
         forecast=forecast_shown(rows, request),
         estimate=scores.estimated(rows) or None,
         health=request.health,
-        labels=found_labels,
+        labels=dict(looked.labels),
     )
 
 

@@ -4,26 +4,28 @@ A list has scores with one signature; the others are only counted, by signature.
 """
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Row
+from sqlalchemy.engine import Connection, Row
 
 from service.contract.api.leaderboard import Leaderboard, Scored, ScoreHistory, Standing
 from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
-from service.contract.results import EvaluationKept
 from service.runs import base, search
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
-from service.works.tables import labels, runs, score_rows
+from service.works.tables import boards, labels, runs, score_rows
 
 _BOARD, _HISTORY = "leaderboard", "history"
+_SHOWN = ("run_id", "value", "low", "high", "place", "created_at")
+_ORDER = ("place", "created_at", "run_id")
+_AT_ONCE = 1000  # ids in one query
 _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
 
 
@@ -40,11 +42,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class _Found:
+    """The board of the asked signature, if there is one; `others`: counts of the other ones."""
+
     pinned: Pinned
+    board: int | None
     signature: str | None
-    rows: Sequence[Row[Any]]  # the latest first
     others: Mapping[str, int]
-    labels: Mapping[str, Mapping[str, str]]
 
 
 def ranked(
@@ -53,21 +56,37 @@ def ranked(
     """The leaderboard, the best first. Equal scores of the same checkpoint, or of captions, are
     listed once.
     """
-    found = _find(parts, asked)
-    standings = list(_standings(found, _higher_is_better(asked.metric)))
-    page = _page(_BOARD, [each.evaluation for each in standings], limit, cursor)
-    shown = standings[page.rows]
-    return Leaderboard(**_described(found, asked), items=shown, next=page.next)
+    _check_direction(asked.metric)
+    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
+    with parts.records.reading() as connection:
+        found = _find(connection, pinned, asked)
+        last = _last(connection, found, asked, _BOARD, cursor)
+        above = [] if last is None else _above(connection, found, asked, last)
+        rows = _best(connection, found, asked, limit, last)
+        shown = rows[:limit]
+        facts = _facts(connection, shown)
+    ranks = _ranks([*above, *rows])[len(above) :]
+    items = [
+        Standing(**place, **_scored(row, facts)) for row, place in zip(shown, ranks, strict=False)
+    ]
+    following = search.write_cursor(_BOARD, shown[-1].run_id) if len(rows) > len(shown) else None
+    return Leaderboard(**_described(found, asked), items=items, next=following)
 
 
 def history(
     parts: Parts, asked: Asked, limit: int | None = None, cursor: str | None = None
 ) -> ScoreHistory:
     """The scores of all evaluations, the latest first."""
-    found = _find(parts, asked)
-    page = _page(_HISTORY, [row.id for row in found.rows], limit, cursor)
-    shown = [Scored(**_scored(row, found.labels)) for row in found.rows[page.rows]]
-    return ScoreHistory(**_described(found, asked), items=shown, next=page.next)
+    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
+    with parts.records.reading() as connection:
+        found = _find(connection, pinned, asked)
+        last = _last(connection, found, asked, _HISTORY, cursor)
+        rows = _latest(connection, found, asked, limit, last)
+        shown = rows[:limit]
+        facts = _facts(connection, shown)
+    following = search.write_cursor(_HISTORY, shown[-1].run_id) if len(rows) > len(shown) else None
+    items = [Scored(**_scored(row, facts)) for row in shown]
+    return ScoreHistory(**_described(found, asked), items=items, next=following)
 
 
 def sheet(page: Leaderboard | ScoreHistory) -> Iterator[Sequence[object]]:
@@ -82,84 +101,190 @@ def sheet(page: Leaderboard | ScoreHistory) -> Iterator[Sequence[object]]:
         yield (*place, *facts)
 
 
-def _higher_is_better(metric: str) -> bool:
-    found = catalogue.metric(metric).higher_is_better
-    if found is None:
+def _check_direction(metric: str) -> None:
+    if catalogue.metric(metric).higher_is_better is None:
         raise InvalidRequest(
             f"{metric} is neither better high nor low: nothing can be ranked by it",
             [("/query/metric", "expected a metric that has a direction")],
         )
-    return found
 
 
-def _find(parts: Parts, asked: Asked) -> _Found:
-    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
-    query = (
+def _find(connection: Connection, pinned: Pinned, asked: Asked) -> _Found:
+    metric = catalogue.metric(asked.metric).name
+    these = base.on_split(pinned, boards), boards.c.metric == metric
+    query = _counts(connection, asked) if asked.labels else _COUNTS
+    rows = connection.execute(query.where(*these)).all()
+    latest = sorted((row for row in rows if row.many), key=lambda row: row.latest, reverse=True)
+    signature = asked.signature or (latest[0].signature if latest else None)
+    board = next((row.id for row in latest if row.signature == signature), None)
+    others = {row.signature: row.many for row in latest if row.signature != signature}
+    return _Found(pinned, board, signature, others)
+
+
+_COUNTS = sa.select(
+    boards.c.id,
+    boards.c.signature,
+    boards.c.listed.label("many"),
+    sa.select(sa.func.max(score_rows.c.created_at))
+    .where(score_rows.c.board_id == boards.c.id, score_rows.c.listed)
+    .scalar_subquery()
+    .label("latest"),
+)
+
+
+def _counts(connection: Connection, asked: Asked) -> sa.Select[Any]:
+    """As _COUNTS, of the scores with these labels."""
+    return (
         sa.select(
-            *(runs.c[name] for name in ("id", "checkpoint", "request", "created_at")),
-            *(score_rows.c[name] for name in ("value", "low", "high", "signature")),
+            boards.c.id,
+            boards.c.signature,
+            sa.func.count().label("many"),
+            sa.func.max(score_rows.c.created_at).label("latest"),
         )
-        .join(score_rows, score_rows.c.run_id == runs.c.id)
+        .select_from(labels)
+        .join(score_rows, score_rows.c.run_id == labels.c.run_id)
+        .join(boards, boards.c.id == score_rows.c.board_id)
         .where(
-            base.on_split(pinned),
-            runs.c.status != "canceled",
             score_rows.c.metric.in_(catalogue.names_of(asked.metric)),
-            score_rows.c.value.is_not(None),
-            *search.having(asked.labels),
+            score_rows.c.listed,
+            *search.marked(connection, asked.labels),
         )
-    )
-    these = query.with_only_columns(runs.c.id)
-    latest = query.order_by(runs.c.created_at.desc(), runs.c.id.desc())
-    with parts.records.reading() as connection:
-        found = connection.execute(latest).all()
-        marked = connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))).all()
-    once = {row.id: row for row in found}  # a run may have a score by its name and by an alias
-    whole = [
-        row for row in once.values() if not EvaluationKept.model_validate_json(row.request).subset
-    ]
-    counts = Counter(row.signature for row in whole)
-    signature = asked.signature or (whole[0].signature if whole else None)
-    by_id: dict[str, dict[str, str]] = {}
-    for each in marked:
-        by_id.setdefault(each.run_id, {})[each.name] = each.value
-    return _Found(
-        pinned,
-        signature,
-        [row for row in whole if row.signature == signature],
-        {name: many for name, many in counts.items() if name != signature},
-        by_id,
+        .group_by(boards.c.id, boards.c.signature)
     )
 
 
-def _standings(found: _Found, higher: bool) -> Iterator[Standing]:  # noqa: FBT001
-    """Rank rows, the best first: overlapping intervals share the rank of the best one."""
-    sign = 1 if higher else -1
-    once = {(row.checkpoint, row.value, row.low, row.high): row for row in found.rows}
-    ordered = sorted(once.values(), key=lambda row: (-sign * row.value, row.created_at))
-    ranks: list[int] = []
-    leader = None
-    for place, row in enumerate(ordered, 1):
-        if leader is None or not _overlap(leader, row):
-            leader, rank = row, place
-        ranks.append(rank)
-    many = Counter(ranks)
-    for row, rank in zip(ordered, ranks, strict=True):
-        yield Standing(rank=rank, tied=many[rank] > 1, **_scored(row, found.labels))
+def _listed(connection: Connection, found: _Found, asked: Asked) -> sa.Select[Any]:
+    """The board's scores that are listed."""
+    query = sa.select(*(score_rows.c[name] for name in _SHOWN))
+    query = query.where(score_rows.c.board_id == found.board, score_rows.c.listed)
+    if not asked.labels:
+        return query
+    return query.join(labels, labels.c.run_id == score_rows.c.run_id).where(
+        score_rows.c.metric.in_(catalogue.names_of(asked.metric)),
+        *search.marked(connection, asked.labels),
+    )
+
+
+def _firsts(connection: Connection, found: _Found, asked: Asked) -> tuple[sa.Select[Any], Any]:
+    """The rows of a leaderboard, of equal scores of a checkpoint only the first; its columns."""
+    if not asked.labels:
+        columns = score_rows.c
+        on_board = columns.board_id == found.board, columns.first
+        return sa.select(*(columns[name] for name in _SHOWN)).where(*on_board), columns
+    age = score_rows.c.created_at, score_rows.c.run_id
+    again = sa.func.row_number().over(partition_by=score_rows.c.same, order_by=age)
+    rows = _listed(connection, found, asked).add_columns(again.label("again")).subquery()
+    return sa.select(*(rows.c[name] for name in _SHOWN)).where(rows.c.again == 1), rows.c
+
+
+def _best(
+    connection: Connection, found: _Found, asked: Asked, limit: int | None, after: Row[Any] | None
+) -> Sequence[Row[Any]]:
+    """A page's rows, and one more if there is one."""
+    if found.board is None:
+        return []
+    query, columns = _firsts(connection, found, asked)
+    order = [columns[name] for name in _ORDER]
+    if after is not None:
+        query = query.where(sa.tuple_(*order) > sa.tuple_(*_position(after, _ORDER)))
+    return connection.execute(_limited(query.order_by(*order), limit)).all()
+
+
+def _above(
+    connection: Connection, found: _Found, asked: Asked, last: Row[Any]
+) -> Sequence[Row[Any]]:
+    """What ranks are made of, of all rows up to this one: an index has it."""
+    query, columns = _firsts(connection, found, asked)
+    order = [columns[name] for name in _ORDER]
+    upto = query.where(sa.tuple_(*order) <= sa.tuple_(*_position(last, _ORDER)))
+    only = upto.with_only_columns(*(columns[name] for name in ("place", "low", "high")))
+    return connection.execute(only.order_by(*order)).all()
+
+
+def _position(row: Row[Any], names: Iterable[str]) -> list[Any]:
+    return [getattr(row, name) for name in names]
+
+
+def _latest(
+    connection: Connection, found: _Found, asked: Asked, limit: int | None, after: Row[Any] | None
+) -> Sequence[Row[Any]]:
+    if found.board is None:
+        return []
+    source = labels if asked.labels else score_rows  # an index of either has this order
+    order = source.c.created_at, source.c.run_id
+    query = _listed(connection, found, asked)
+    if after is not None:
+        position = after.created_at, after.run_id
+        query = query.where(sa.tuple_(*order) < sa.tuple_(*position))
+    latest = query.order_by(*(column.desc() for column in order))
+    return connection.execute(_limited(latest, limit)).all()
+
+
+def _limited(query: sa.Select[Any], limit: int | None) -> sa.Select[Any]:
+    return query if limit is None else query.limit(limit + 1)
+
+
+def _last(
+    connection: Connection, found: _Found, asked: Asked, of: str, cursor: str | None
+) -> Row[Any] | None:
+    """The row in a cursor, after which a page begins."""
+    if cursor is None:
+        return None
+    (identity,) = search.read_cursor(of, cursor, str)
+    own = _listed(connection, found, asked).where(score_rows.c.run_id == identity)
+    row = None if found.board is None else connection.execute(own).first()
+    if row is None:
+        raise InvalidCursor(f"evaluation {identity!r:.60} is not in this list (any more)")
+    return row
+
+
+def _ranks(rows: Sequence[Row[Any]]) -> list[dict[str, Any]]:
+    """The ranks of rows, the best first: overlapping intervals share the rank of the best one."""
+    found: list[dict[str, Any]] = []
+    leader, rank = None, 0
+    for number, (row, following) in enumerate(zip_longest(rows, rows[1:]), 1):
+        leads = leader is None or not _overlap(leader, row)
+        if leads:
+            leader, rank = row, number
+        tied = not leads or (following is not None and _overlap(row, following))
+        found.append({"rank": rank, "tied": tied})
+    return found
 
 
 def _overlap(one: Row[Any], other: Row[Any]) -> bool:
     if None in (one.low, one.high, other.low, other.high):
-        return bool(one.value == other.value)
+        return bool(one.place == other.place)
     return bool(one.low <= other.high and other.low <= one.high)
 
 
-def _scored(row: Row[Any], marked: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Facts:
+    """What is shown of evaluations beside their scores, by id."""
+
+    checkpoints: Mapping[str, str | None]
+    labels: Mapping[str, Mapping[str, str]]
+
+
+def _facts(connection: Connection, rows: Iterable[Row[Any]]) -> _Facts:
+    identities = [row.run_id for row in rows]
+    checkpoints: dict[str, str | None] = {}
+    marked: dict[str, dict[str, str]] = {identity: {} for identity in identities}
+    for start in range(0, len(identities), _AT_ONCE):
+        these = identities[start : start + _AT_ONCE]
+        own = sa.select(runs.c.id, runs.c.checkpoint).where(runs.c.id.in_(these))
+        checkpoints |= {row.id: row.checkpoint for row in connection.execute(own)}
+        for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))):
+            marked[each.run_id][each.name] = each.value
+    return _Facts(checkpoints, marked)
+
+
+def _scored(row: Row[Any], facts: _Facts) -> dict[str, Any]:
     return {
-        "evaluation": row.id,
-        "checkpoint": row.checkpoint,
+        "evaluation": row.run_id,
+        "checkpoint": facts.checkpoints[row.run_id],
         "value": row.value,
         "interval": None if row.low is None else (row.low, row.high),
-        "labels": marked.get(row.id, {}),
+        "labels": facts.labels[row.run_id],
         "created_at": rfc3339(row.created_at),
     }
 
@@ -172,24 +297,3 @@ def _described(found: _Found, asked: Asked) -> dict[str, Any]:
         "signature": found.signature,
         "others": found.others,
     }
-
-
-@dataclass(frozen=True)
-class _Page:
-    rows: slice
-    next: str | None
-
-
-def _page(of: str, identities: Sequence[str], limit: int | None, cursor: str | None) -> _Page:
-    """The page after the evaluation in the cursor; without a limit, all the rest."""
-    start = 0
-    if cursor is not None:
-        (last,) = search.read_cursor(of, cursor, str)
-        if last not in identities:
-            raise InvalidCursor(f"evaluation {last!r:.60} is not in this list (any more)")
-        start = identities.index(last) + 1
-    stop = len(identities) if limit is None else start + limit
-    more = stop < len(identities)
-    return _Page(
-        slice(start, stop), search.write_cursor(of, identities[stop - 1]) if more else None
-    )

@@ -19,6 +19,7 @@ from service.runs import base, evaluations
 from service.runs.base import Kind, Looked, Run
 from service.stored import datasets
 from service.stored.datasets import Pinned
+from service.works.kept import summaries
 from service.works.parts import Parts
 from service.works.tables import runs
 
@@ -88,7 +89,8 @@ def health_of(connection: Connection, dataset: Pinned) -> dict[str, MetricHealth
             snapshot = connection.execute(
                 sa.select(runs.c.snapshot).where(runs.c.id == identity)
             ).scalar()
-            healths = (results.of(row, Health) for row in json.loads(snapshot or "[]"))
+            rows = [] if snapshot is None else summaries.unpack(snapshot)
+            healths = (results.of(row, Health) for row in rows)
             told = next(filter(None, healths), None)
             found = {**({} if told is None else told.health), **found}
     return found or None

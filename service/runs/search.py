@@ -11,17 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from service.contract import limits
 from service.contract.api.runs import RunOut
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.formats import strict_json
+from service.runs import base
 from service.runs.base import AnyKind
 from service.works.parts import Parts
 from service.works.tables import labels, runs
 
 PARAMETERS = ("dataset", "status", "limit", "cursor")
 _CHECK_BYTES = 6
+_COUNTED = 1000
 
 
 @dataclass(frozen=True)
@@ -35,25 +38,39 @@ class Asked:
     cursor: str | None = None
 
 
-def page(parts: Parts, kind: AnyKind, asked: Asked) -> tuple[list[RunOut], str | None]:
-    """A page of runs, the latest first, and the next page's cursor, which names the last row."""
+def page(parts: Parts, kind: AnyKind, asked: Asked) -> tuple[Sequence[str], str | None]:
+    """The ids of a page of runs, the latest first, and the next page's cursor, which names the last
+    one.
+    """
     of = kind.place.removeprefix("/v1/")
-    query = sa.select(runs.c.id, runs.c.created_at).where(
-        runs.c.kind == kind.name, *_meeting(asked)
-    )
-    if asked.cursor is not None:
-        created_at, identity = read_cursor(of, asked.cursor, float, str)
-        query = query.where(
-            sa.tuple_(runs.c.created_at, runs.c.id) < sa.tuple_(created_at, identity)
-        )
-    query = query.order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(asked.limit + 1)
+    query = sa.select(runs.c.id, runs.c.created_at)
+    query = query.where(runs.c.kind == kind.name, *_meeting(asked))
+    order = runs.c.created_at, runs.c.id
     with parts.records.reading() as connection:
-        found = connection.execute(query).all()
-    items = [kind.look(parts, row.id, whole=False)[0] for row in found[: asked.limit]]
+        if asked.labels:
+            query = query.join(labels, labels.c.run_id == runs.c.id)
+            query = query.where(*marked(connection, asked.labels))
+            order = labels.c.created_at, labels.c.run_id
+        if asked.cursor is not None:
+            position = read_cursor(of, asked.cursor, float, str)
+            query = query.where(sa.tuple_(*order) < sa.tuple_(*position))
+        latest = query.order_by(*(column.desc() for column in order)).limit(asked.limit + 1)
+        found = connection.execute(latest).all()
+    identities = [row.id for row in found[: asked.limit]]
     if len(found) <= asked.limit:
-        return items, None
+        return identities, None
     last = found[asked.limit - 1]
-    return items, write_cursor(of, last.created_at, last.id)
+    return identities, write_cursor(of, last.created_at, last.id)
+
+
+def answers(parts: Parts, kind: AnyKind, identities: Sequence[str]) -> list[RunOut]:
+    """The answers of runs as lists show them."""
+    if not identities:
+        return []
+    with parts.records.reading() as connection:
+        rows = connection.execute(base.ROW.where(runs.c.id.in_(identities))).all()
+        looked = base.look_at(connection, rows, whole=False)
+    return [kind.answer(parts, each) for each in looked]
 
 
 def _meeting(asked: Asked) -> Iterable[sa.ColumnElement[bool]]:
@@ -64,17 +81,36 @@ def _meeting(asked: Asked) -> Iterable[sa.ColumnElement[bool]]:
             yield runs.c.dataset_version == int(version.removeprefix("v"))
     if asked.status is not None:
         yield runs.c.status == asked.status
-    yield from having(asked.labels)
 
 
-def having(wanted: Mapping[str, str]) -> list[sa.ColumnElement[bool]]:
-    """The conditions for runs that have these labels."""
+def marked(connection: Connection, wanted: Mapping[str, str]) -> list[sa.ColumnElement[bool]]:
+    """The conditions for rows of `labels`, one of each run that has all of these labels: that of
+    the label which the fewest runs have.
+    """
+    few = next(iter(wanted))
+    if len(wanted) > 1:
+        few = min(wanted, key=lambda name: _number(connection, name, wanted[name]))
+    others = labels.alias()
     return [
-        runs.c.id.in_(
-            sa.select(labels.c.run_id).where(labels.c.name == name, labels.c.value == value)
-        )
-        for name, value in wanted.items()
+        labels.c.name == few,
+        labels.c.value == wanted[few],
+        *(
+            sa.exists().where(
+                others.c.run_id == labels.c.run_id,
+                others.c.name == name,
+                others.c.value == value,
+            )
+            for name, value in wanted.items()
+            if name != few
+        ),
     ]
+
+
+def _number(connection: Connection, name: str, value: str) -> int:
+    """How many runs have a label; at most _COUNTED, since a few of them are read soon."""
+    these = sa.select(labels.c.run_id).where(labels.c.name == name, labels.c.value == value)
+    counted = sa.select(sa.func.count()).select_from(these.limit(_COUNTED).subquery())
+    return connection.execute(counted).scalar_one()
 
 
 def wanted_labels(

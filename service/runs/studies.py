@@ -29,11 +29,12 @@ from service.contract.plan import studies
 from service.contract.plan.planning import Plan
 from service.contract.plan.studies import FAMILIES, SORTED_BY, STRATA, Idf, Studied
 from service.contract.plan.works import Blob, Work
-from service.contract.results import Scored, StudyFile, StudyKept, StudyMetric, StudyPair
+from service.contract.results import Signed, StudyFile, StudyKept, StudyMetric, StudyPair
 from service.runs import base, evaluations
 from service.runs.base import Kind, Looked, Run
 from service.stored import datasets
 from service.stored.datasets import Pinned
+from service.works.kept import summaries
 from service.works.parts import Parts
 from service.works.tables import run_works, runs, work_rows
 
@@ -181,35 +182,37 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
     )
     identities = connection.execute(query).scalars().all()
     found: dict[str, list[Any]] = {identity: [] for identity in identities}
-    columns = (run_works.c.run_id, run_works.c.name, work_rows.c.result)
+    columns = ("kind", "status", "result", "summary", "summary_id", "parameters")
     works = (
-        sa.select(*columns, work_rows.c.summary, work_rows.c.parameters)
+        sa.select(run_works.c.run_id, run_works.c.name, *(work_rows.c[name] for name in columns))
         .join(work_rows, work_rows.c.key == run_works.c.work_key)
         .where(
             run_works.c.run_id.in_(identities),
             work_rows.c.kind.in_([*_OTHERS, *FAMILIES]),
-            work_rows.c.status == "done",
         )
-        .order_by(run_works.c.position)
+        .order_by(run_works.c.run_id, run_works.c.position)
     )
-    for row in connection.execute(works):
-        found[row.run_id].append(row)
+    rows = [dict(row._mapping) for row in connection.execute(works).all()]  # noqa: SLF001
+    done = [row for row in rows if row["status"] == "done"]
+    summaries.fill(connection, [row for row in done if row["kind"] in FAMILIES])
+    for row in done:
+        found[row["run_id"]].append(row)
     for identity, rows in found.items():
         yield _Finished(
             identity,
-            {row.name: row.result for row in rows},
-            {row.name: _signature(row) for row in rows if kind_of(row.name) in FAMILIES}
-            | {row.name: _precision(row) for row in rows if row.name == _COLUMNS},
+            {row["name"]: row["result"] for row in rows},
+            {row["name"]: _signature(row) for row in rows if kind_of(row["name"]) in FAMILIES}
+            | {row["name"]: _precision(row) for row in rows if row["name"] == _COLUMNS},
         )
 
 
-def _signature(row: Row[Any]) -> str:
+def _signature(row: Mapping[str, Any]) -> str:
     """The signatures of all metrics of a family, as one text."""
-    return json.dumps(Scored.model_validate_json(row.summary).signature, sort_keys=True)
+    return json.dumps(Signed.model_validate_json(row["summary"]).signature, sort_keys=True)
 
 
-def _precision(row: Row[Any]) -> str:
-    precision: str = json.loads(row.parameters).get("precision", "fp32")
+def _precision(row: Mapping[str, Any]) -> str:
+    precision: str = json.loads(row["parameters"]).get("precision", "fp32")
     return precision
 
 

@@ -73,6 +73,20 @@ def count_needs(connection: Connection, key: str) -> int:
     return count
 
 
+def forget_needs(connection: Connection, key: str) -> None:
+    """Of a work that is done, what it needed stands in its inputs and parts."""
+    connection.execute(needs.delete().where(needs.c.work_key == key))
+
+
+def _remember_needs(records: Records, connection: Connection, key: str) -> None:
+    """The reverse, for a work that begins anew."""
+    columns = work_rows.c.inputs, work_rows.c.parts
+    row = connection.execute(sa.select(*columns).where(work_rows.c.key == key)).one()
+    inputs = [at for at in json.loads(row.inputs).values() if at.startswith("work:")]
+    for need in [*(at.removeprefix("work:") for at in inputs), *json.loads(row.parts)]:
+        records.add_new(connection, needs, work_key=key, needs_key=need)
+
+
 def fail_dependents(connection: Connection, key: str, error: Mapping[str, Any]) -> list[str]:
     """Fail the works that wait for a failed one; a sharded work gets its shard's error."""
     reason = {"code": "needs_failed", "detail": f"what it needs failed: {error['detail']}"}
@@ -139,13 +153,13 @@ def make_again(records: Records, connection: Connection, reader: str, damaged: s
     deadline = sa.select(work_rows.c.deadline).where(work_rows.c.key == reader)
     until = connection.execute(deadline).scalar_one()
     if maker.status == "done":
-        _begin_anew(connection, maker.key, until)
+        _begin_anew(records, connection, maker.key, until)
     else:
         _extend(connection, maker.key, until)
     return True
 
 
-def _begin_anew(connection: Connection, key: str, deadline: float) -> None:
+def _begin_anew(records: Records, connection: Connection, key: str, deadline: float) -> None:
     """Begin an ended work anew, and those that it needs and that are not there (any more).
 
     Its result stays, so that others who find it damaged know who makes it.
@@ -153,10 +167,11 @@ def _begin_anew(connection: Connection, key: str, deadline: float) -> None:
     connection.execute(
         work_rows.update()
         .where(work_rows.c.key == key)
-        .values(status="waiting", summary=None, **FRESH)
+        .values(status="waiting", summary=None, summary_id=None, **FRESH)
     )
     _extend(connection, key, deadline)
-    _begin_needs(connection, key, deadline)
+    _remember_needs(records, connection, key)
+    _begin_needs(records, connection, key, deadline)
     if not count_needs(connection, key):
         begun = work_rows.update().where(work_rows.c.key == key).values(status="ready")
         queue = connection.execute(begun.returning(work_rows.c.queue)).scalar_one()
@@ -165,12 +180,12 @@ def _begin_anew(connection: Connection, key: str, deadline: float) -> None:
     history.update_runs(connection, [key])
 
 
-def _begin_needs(connection: Connection, key: str, deadline: float) -> None:
+def _begin_needs(records: Records, connection: Connection, key: str, deadline: float) -> None:
     """Begin those needs of a work anew that have ended without a result."""
     need = sa.select(needs.c.needs_key).where(needs.c.work_key == key)
     gone = work_rows.c.key.in_(need), work_rows.c.status.in_(works.RESTARTED)
     for lost in connection.execute(sa.select(work_rows.c.key).where(*gone)).scalars().all():
-        _begin_anew(connection, lost, deadline)
+        _begin_anew(records, connection, lost, deadline)
 
 
 def _extend(connection: Connection, key: str, deadline: float) -> None:
@@ -188,13 +203,13 @@ def _wait_for(connection: Connection, key: str) -> None:
     )
 
 
-def waits_again(connection: Connection, key: str) -> bool:
+def waits_again(records: Records, connection: Connection, key: str) -> bool:
     """Let a ready work wait if something that it needs is not done; returns whether it waits."""
     if not count_needs(connection, key):
         return False
     waiting = work_rows.update().where(work_rows.c.key == key).values(status="waiting")
     until = connection.execute(waiting.returning(work_rows.c.deadline)).scalar_one()
-    _begin_needs(connection, key, until)
+    _begin_needs(records, connection, key, until)
     return True
 
 

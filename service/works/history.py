@@ -2,26 +2,34 @@
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import BaseModel
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Row
 
 from service.contract import results
 from service.contract.api.answers import RunProblem
 from service.contract.api.runs import EndEvent, ProgressOut, WorkEvent
-from service.contract.api.scores import ScoresEvent
 from service.contract.plan import works
 from service.contract.plan.works import RunStatus
-from service.contract.results import EvaluationKept, Scored
-from service.works import scores
-from service.works.tables import events, needs, run_works, runs, score_rows, untold, work_rows
+from service.contract.results import Scored
+from service.works.kept import boards, summaries
+from service.works.tables import events, needs, run_works, runs, untold, work_rows
 
-_SCORED = "evaluation"  # the kind of run whose scores are searched by metric
 TOLD_AT_ONCE = 20  # runs in one transaction: all others wait for it, and the lease is 12 s
+_OF_PARTS = (
+    "key",
+    "status",
+    "done",
+    "attempt",
+    "started_at",
+    "parameters",
+    "summary",
+    "summary_id",
+)
+_EVENTS = sa.select(events.c.version, events.c.kind, events.c.payload).order_by(events.c.version)
 
 
 def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
@@ -55,13 +63,13 @@ def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
 def tell(connection: Connection, identity: str, names: Collection[str]) -> None:
     """Add events about these works to a run, and derive its status."""
     rows = work_statuses(connection, identity)
-    for row in rows:
-        if row["name"] in names:
-            add_event(connection, identity, "work", _work_event(row))
-            scored = results.of(row, Scored)
-            if scored is not None:
-                event = ScoresEvent(scores=dict(scored.scores), signature=scored.signature)
-                add_event(connection, identity, "scores", event)
+    touched = [row for row in rows if row["name"] in names]
+    summaries.fill(connection, [row for row in touched if row["status"] == "done"])
+    for row in touched:
+        add_event(connection, identity, "work", _work_event(row).model_dump_json())
+        scored = results.of(row, Scored)
+        if scored is not None:
+            add_event(connection, identity, "scores", summaries.scores_event(row, scored))
     _settle(connection, identity, rows)
 
 
@@ -92,7 +100,9 @@ def settle(connection: Connection, identity: str) -> None:
     _settle(connection, identity, work_statuses(connection, identity))
 
 
-def _settle(connection: Connection, identity: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _settle(
+    connection: Connection, identity: str, rows: Sequence[MutableMapping[str, Any]]
+) -> None:
     status = works.derive(row["status"] for row in rows)
     if status in works.ENDED:
         _end(connection, identity, status, rows)
@@ -114,35 +124,22 @@ def _end(
     connection: Connection,
     identity: str,
     status: RunStatus,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[MutableMapping[str, Any]],
 ) -> None:
-    snapshot = json.dumps([dict(row) for row in rows])
-    if _change(connection, identity, status=status, finished_at=time.time(), snapshot=snapshot):
-        _keep_scores(connection, identity, rows)
-        add_event(connection, identity, "end", EndEvent(status=status))
-
-
-def _keep_scores(connection: Connection, identity: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Store the scores that an ended evaluation shows, to be searched by metric."""
-    run = connection.execute(
-        sa.select(runs.c.kind, runs.c.request).where(runs.c.id == identity)
-    ).one()
-    if run.kind != _SCORED:
+    """The scores of an evaluation are entered on boards; works and events are packed."""
+    summaries.fill(connection, rows)
+    if not _change(connection, identity, status=status, finished_at=time.time()):
         return
-    kept = [
-        {
-            "run_id": identity,
-            "metric": name,
-            "value": score.value,
-            **dict(zip(("low", "high"), score.interval or (None, None), strict=True)),
-            "signature": score.signature,
-        }
-        for name, score in scores.shown(
-            rows, EvaluationKept.model_validate_json(run.request)
-        ).items()
-    ]
-    if kept:
-        connection.execute(score_rows.insert(), kept)
+    add_event(connection, identity, "end", EndEvent(status=status).model_dump_json())
+    shown = boards.enter(connection, identity, rows)
+    own = events.c.run_id == identity
+    log = connection.execute(_EVENTS.where(own)).all()
+    connection.execute(events.delete().where(own))
+    packed = {
+        "snapshot": summaries.snapshot(rows, shown),
+        "event_log": summaries.pack([list(event) for event in log]),
+    }
+    connection.execute(runs.update().where(runs.c.id == identity).values(**packed))
 
 
 def _change(connection: Connection, identity: str, **values: Any) -> bool:
@@ -153,7 +150,7 @@ def _change(connection: Connection, identity: str, **values: Any) -> bool:
     return changed.rowcount == 1
 
 
-def add_event(connection: Connection, identity: str, kind: str, payload: BaseModel) -> None:
+def add_event(connection: Connection, identity: str, kind: str, payload: str) -> None:
     """Add an event, which makes a new version of the run; that number is the event's id."""
     connection.execute(
         runs.update().where(runs.c.id == identity).values(version=runs.c.version + 1)
@@ -164,33 +161,53 @@ def add_event(connection: Connection, identity: str, kind: str, payload: BaseMod
             run_id=identity,
             version=version.scalar_subquery(),
             kind=kind,
-            payload=payload.model_dump_json(),
+            payload=payload,
         )
     )
 
 
+def events_after(connection: Connection, identity: str, after: int) -> list[summaries.Event]:
+    """A run's events after a version, in their order."""
+    log = connection.execute(sa.select(runs.c.event_log).where(runs.c.id == identity)).scalar()
+    if log is not None:
+        found = [event for event in summaries.unpack(log) if event[0] > after]
+        return summaries.whole(connection, found)
+    later = _EVENTS.where(events.c.run_id == identity, events.c.version > after)
+    return summaries.whole(connection, connection.execute(later).all())
+
+
 def work_statuses(connection: Connection, identity: str) -> list[dict[str, Any]]:
-    """A run's works as it shows them; a sharded work includes the state of its shards."""
+    """A run's works as it shows them; a sharded work includes the state of its shards. Long
+    summaries are not read.
+    """
+    return works_of(connection, [identity])[identity]
+
+
+def works_of(connection: Connection, identities: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """The works of several runs, by the run's id."""
     rows = connection.execute(
-        sa.select(run_works.c.name, work_rows)
+        sa.select(run_works.c.run_id, run_works.c.name, run_works.c.cached, work_rows)
         .join(work_rows, work_rows.c.key == run_works.c.work_key)
-        .where(run_works.c.run_id == identity)
-        .order_by(run_works.c.position)
+        .where(run_works.c.run_id.in_(identities))
+        .order_by(run_works.c.run_id, run_works.c.position)
     ).all()
     found = [dict(row._mapping) for row in rows]  # noqa: SLF001
-    sharded = {row["key"]: json.loads(row["parts"]) for row in found if row["parts"] != "[]"}
-    if sharded:
-        parts = _parts(connection, [key for keys in sharded.values() for key in keys])
-        for row in found:
-            if row["key"] in sharded:
-                _add_up(row, [parts[key] for key in sharded[row["key"]]])
-    return found
+    sharded = [(row, json.loads(row["parts"])) for row in found if row["parts"] != "[]"]
+    parts = _parts(connection, {key for _, keys in sharded for key in keys})
+    for row, keys in sharded:
+        _add_up(row, [parts[key] for key in keys])
+    of: dict[str, list[dict[str, Any]]] = {identity: [] for identity in identities}
+    for row in found:
+        of[row.pop("run_id")].append(row)
+    return of
 
 
 def _parts(connection: Connection, keys: Iterable[str]) -> dict[str, Row[Any]]:
-    columns = ("key", "status", "done", "attempt", "started_at", "parameters", "summary")
-    query = sa.select(*(work_rows.c[name] for name in columns))
-    rows = connection.execute(query.where(work_rows.c.key.in_(list(keys)))).all()
+    wanted = list(keys)
+    if not wanted:
+        return {}
+    query = sa.select(*(work_rows.c[name] for name in _OF_PARTS))
+    rows = connection.execute(query.where(work_rows.c.key.in_(wanted))).all()
     return {row.key: row for row in rows}
 
 
@@ -211,8 +228,9 @@ def _add_up(row: dict[str, Any], parts: Sequence[Row[Any]]) -> None:
     if row["status"] in ("waiting", "ready"):
         begun = statuses & {"running", "done"}
         row["status"] = "running" if begun else "ready" if "ready" in statuses else "waiting"
-    summaries = [part.summary for part in parts if part.status == "done"]
-    row["summary"] = row["summary"] or (summaries or [None])[-1]
+    done = [part for part in parts if part.status == "done"]
+    if row["summary"] is None and row["summary_id"] is None and done:
+        row["summary"], row["summary_id"] = done[-1].summary, done[-1].summary_id
     started = [part.started_at for part in parts if part.started_at is not None]
     if started:
         row["started_at"] = min(started)

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -21,7 +21,7 @@ def add_works(
 
     Shards of a finished work are not added, unless another work reads them.
     """
-    done = _done(connection, planned)
+    done = done_of(connection, [work.key for work in planned])
     over = {part.key for work in planned if work.key in done for part in work.parts}
     over -= {
         need.key
@@ -40,11 +40,12 @@ def add_works(
     return cached
 
 
-def _done(connection: Connection, planned: Sequence[Work]) -> set[str]:
-    query = sa.select(work_rows.c.key).where(
-        work_rows.c.key.in_([work.key for work in planned]), work_rows.c.status == "done"
-    )
-    return set(connection.execute(query).scalars())
+def done_of(connection: Connection, keys: Collection[str]) -> set[str]:
+    """Which of these works are done. The status is no condition of the query: its index would lead
+    to all works that are done.
+    """
+    query = sa.select(work_rows.c.key, work_rows.c.status).where(work_rows.c.key.in_(keys))
+    return {row.key for row in connection.execute(query) if row.status == "done"}
 
 
 def _add(
@@ -58,6 +59,7 @@ def _add(
         "waiting_for": waiting,
         "result": None,
         "summary": None,
+        "summary_id": None,
         "deadline": deadline,
         **graph.FRESH,
     }

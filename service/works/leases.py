@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection, Row
 
 from service.contract.plan import works
 from service.works import graph, history, verdicts
+from service.works.kept import summaries
 from service.works.records import Records
 from service.works.tables import attempts, work_rows
 
@@ -47,7 +48,7 @@ def take(records: Records, key: str, worker: str) -> Lease | None:
         now = time.time()
         ready = sa.select(work_rows).where(work_rows.c.key == key, work_rows.c.status == "ready")
         row = connection.execute(ready).first()
-        if row is None or graph.waits_again(connection, key):
+        if row is None or graph.waits_again(records, connection, key):
             return None
         attempt = {"work_key": key, "attempt": row.attempt + 1, "worker": worker}
         begun = attempts.insert().values(**attempt, started_at=now).returning(attempts.c.id)
@@ -118,14 +119,17 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
             status="done",
             done=work_rows.c.total,  # whatever the last beat told
             result=result,
-            summary=json.dumps(dict(summary)),
             error=None,
             finished_at=now,
             lease_until=None,
         )
         _end_attempt(connection, lease.id, "done" if accepted else "refused: too late", now)
         if accepted:
+            kept = summaries.put(connection, summary)
+            own = work_rows.c.key == lease.key
+            connection.execute(work_rows.update().where(own).values(**kept))
             graph.release_dependents(connection, lease.key, lease.kind)
+            graph.forget_needs(connection, lease.key)
             verdicts.update_runs(connection, [lease.key])
         return accepted
 

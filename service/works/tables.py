@@ -63,11 +63,33 @@ work_rows = sa.Table(
     sa.Column("started_at", sa.Float),
     sa.Column("finished_at", sa.Float),
     sa.Column("rung_at", sa.Float, nullable=False, server_default="0"),
+    sa.Column("summary_id", sa.Integer),
     sa.Index(None, "status", "lease_until"),
     sa.Index(None, "status", "rung_at"),
     sa.Index(None, "result"),
 )
 
+# Long summaries: those of hundreds of scores. A row never changes; works, runs that have ended and
+# events name it. Its numbers are packed; what stands around them is the same for most summaries of
+# a kind, and stored once.
+summary_rows = sa.Table(
+    "summaries",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("shape_id", sa.Integer, nullable=False),
+    sa.Column("numbers", sa.LargeBinary, nullable=False),
+)
+
+shapes = sa.Table(
+    "summary_shapes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("digest", sa.String(64), nullable=False),  # of the text
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Index(None, "digest", unique=True),
+)
+
+# What a work needs that is not done yet.
 needs = sa.Table(
     "work_needs",
     metadata,
@@ -86,7 +108,13 @@ attempts = sa.Table(
     sa.Column("started_at", sa.Float, nullable=False),
     sa.Column("ended_at", sa.Float),
     sa.Column("outcome", sa.Text),
-    sa.Index(None, "work_key"),
+    # Only attempts that have not ended are searched by their work.
+    sa.Index(
+        None,
+        "work_key",
+        sqlite_where=sa.text("ended_at IS NULL"),
+        postgresql_where=sa.text("ended_at IS NULL"),
+    ),
     sa.Index(None, "outcome"),
 )
 
@@ -107,7 +135,8 @@ untold = sa.Table(
     sa.Column("name", sa.String(80), primary_key=True),
 )
 
-# `version` counts the run's events; the dataset's version is `dataset_version`.
+# `version` counts the run's events; the dataset's version is `dataset_version`. At the end,
+# `snapshot` has the works as they were, and `event_log` the events: both packed.
 runs = sa.Table(
     "runs",
     metadata,
@@ -122,15 +151,20 @@ runs = sa.Table(
     sa.Column("status", sa.String(12), nullable=False),
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("warnings", sa.Text, nullable=False),
-    sa.Column("snapshot", sa.Text),
     sa.Column("deadline", sa.Float, nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("finished_at", sa.Float),
-    sa.Index(None, "created_at"),
+    sa.Column("snapshot", sa.LargeBinary),
+    sa.Column("event_log", sa.LargeBinary),
+    # Lists, in their order: all of a kind, those of a dataset, those with a status.
+    sa.Index("ix_runs_kind", "kind", "created_at", "id"),
+    sa.Index("ix_runs_dataset", "kind", "dataset_name", "created_at", "id"),
+    sa.Index("ix_runs_status", "kind", "status", "created_at", "id"),
+    # Those on a split, by when they were submitted and by when they ended.
+    sa.Index("ix_runs_submitted", "kind", "dataset_digest", "split", "created_at"),
+    sa.Index("ix_runs_ended", "kind", "dataset_digest", "split", "finished_at"),
+    sa.Index("ix_runs_checkpoint", "checkpoint", "dataset_digest", "split"),
     sa.Index(None, "finished_at", "deadline"),
-    sa.Index(None, "kind", "created_at"),
-    sa.Index(None, "dataset_digest", "split"),
-    sa.Index(None, "dataset_name", "dataset_version"),
 )
 
 run_works = sa.Table(
@@ -144,17 +178,42 @@ run_works = sa.Table(
     sa.Index(None, "work_key"),
 )
 
-# The scores that ended evaluations show: leaderboards and forecasts are made from these.
+# A metric on a split, of scores with one signature. `listed` counts its scores that are listed.
+boards = sa.Table(
+    "boards",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("dataset_name", sa.String(200), nullable=False),
+    sa.Column("dataset_digest", sa.String(71), nullable=False),
+    sa.Column("split", sa.String(100), nullable=False),
+    sa.Column("metric", sa.String(100), nullable=False),  # its full name, not an alias
+    sa.Column("signature", sa.Text, nullable=False),
+    sa.Column("listed", sa.Integer, nullable=False),
+    sa.Index("ix_boards_split", "dataset_digest", "split", "metric"),
+)
+
+# The scores that ended evaluations show. `place` orders them, the best first. `listed`: in
+# histories, which leave out canceled evaluations, those of a part of the split, and the same score
+# by an alias. `first`: on leaderboards, which show equal scores of one checkpoint once; `same`
+# finds them.
 score_rows = sa.Table(
     "scores",
     metadata,
     sa.Column("run_id", sa.String(40), primary_key=True),
-    sa.Column("metric", sa.String(100), primary_key=True),
+    sa.Column("metric", sa.String(100), primary_key=True),  # as it was requested
+    sa.Column("board_id", sa.Integer, nullable=False),
     sa.Column("value", sa.Float),
     sa.Column("low", sa.Float),
     sa.Column("high", sa.Float),
-    sa.Column("signature", sa.Text, nullable=False),
-    sa.Index(None, "metric", "value"),
+    sa.Column("place", sa.Float),
+    sa.Column("listed", sa.Boolean, nullable=False),
+    sa.Column("first", sa.Boolean, nullable=False),
+    sa.Column("same", sa.BigInteger),
+    sa.Column("created_at", sa.Float, nullable=False),  # the run's
+    sa.Index("ix_scores_best", "board_id", "first", "place", "created_at", "run_id", "low", "high"),
+    sa.Index("ix_scores_latest", "board_id", "listed", "created_at", "run_id"),
+    sa.Index(None, "same"),
+    sqlite_with_rowid=False,
 )
 
 labels = sa.Table(
@@ -163,9 +222,12 @@ labels = sa.Table(
     sa.Column("run_id", sa.String(40), primary_key=True),
     sa.Column("name", sa.String(100), primary_key=True),
     sa.Column("value", sa.String(500), nullable=False),
-    sa.Index(None, "name", "value"),
+    sa.Column("created_at", sa.Float, nullable=False),  # the run's
+    sa.Index("ix_labels_latest", "name", "value", "created_at", "run_id"),
+    sqlite_with_rowid=False,
 )
 
+# The events of runs that have not ended.
 events = sa.Table(
     "events",
     metadata,

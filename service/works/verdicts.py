@@ -26,6 +26,7 @@ from service.contract.metrics import catalogue
 from service.contract.plan.works import TERMINAL
 from service.contract.results import EvaluationKept, Past, Row
 from service.works import graph, history, scores
+from service.works.kept import summaries
 from service.works.tables import runs
 
 NOT_FINITE = "its value is infinite or undefined"
@@ -48,6 +49,7 @@ def end_if_decided(connection: Connection, identity: str) -> None:
     if request.until != "verdict":
         return
     rows = history.work_statuses(connection, identity)
+    summaries.fill(connection, rows)
     _, verdict = of(rows, request)
     if verdict is not None and all(row["status"] != "failed" for row in rows):
         history.end_run(connection, identity, "succeeded")

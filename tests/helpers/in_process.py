@@ -1,16 +1,22 @@
 """The parts of a service in this process: real database and blobs; works are done at once."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
+import sqlalchemy as sa
+
+from service.contract.api.scores import ScoreOut
 from service.contract.plan.assets import Places
 from service.works import database
 from service.works.blobs import Blobs, open_blobs
+from service.works.kept import boards
 from service.works.parts import Parts
 from service.works.queueing import AtOnce
 from service.works.records import Records
+from service.works.tables import runs
 from workers.jobs.toolbox import Toolbox
 from workers.runtime import in_process
 
@@ -48,3 +54,14 @@ def on_split(pinned) -> dict[str, object]:
         "dataset_digest": pinned.digest,
         "split": pinned.split,
     }
+
+
+def enter_scores(connection, identity, scores, signature) -> None:
+    """Scores (value, low, high) by metric, as the end of an evaluation enters them."""
+    run = connection.execute(sa.select(runs).where(runs.c.id == identity)).one()
+    shown = {
+        metric: ScoreOut.of(metric, value, signature, None if low is None else (low, high))
+        for metric, (value, low, high) in scores.items()
+    }
+    partial = json.loads(run.request).get("subset", False)
+    boards.enter_shown(connection, run, shown, is_partial=partial)

@@ -3,23 +3,23 @@
 Found once, when an evaluation is submitted, and stored with its request.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Row
 
 from service.contract.api.runs import DatasetPinned
 from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
 from service.contract.results import EvaluationKept, Past
-from service.runs import base, evaluations, pairs, search
+from service.runs import base, evaluations, pairs
 from service.stored.datasets import Pinned
 from service.works import scores
 from service.works.blobs import Blobs
 from service.works.parts import Parts
-from service.works.tables import runs, score_rows
+from service.works.tables import boards, labels, runs, score_rows
 from service.works.verdicts import NOT_FINITE
 
 _BEST = "best"
@@ -39,9 +39,10 @@ class Sought:
 
 def find(parts: Parts, sought: Sought, metrics: Iterable[str]) -> dict[str, Past]:
     """The baseline of each metric."""
+    names = list(metrics)
     with parts.records.reading() as connection:
-        past = _Search(connection, parts, sought)
-        return {name: past.kept(name) for name in metrics}
+        past = _Search(connection, parts, sought, names)
+        return {name: past.kept(name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class _Search:
     connection: Connection
     parts: Parts
     sought: Sought
+    metrics: Sequence[str]
     known: dict[str, _Found] = field(default_factory=dict)
 
     def kept(self, metric: str) -> Past:
@@ -90,46 +92,69 @@ class _Search:
             return self._labelled(name, value)
         return self._best(metric) if wanted == _BEST else [wanted]
 
-    def _succeeded(self) -> sa.Select[str]:
-        return sa.select(runs.c.id).where(
-            runs.c.kind == evaluations.KIND.name,
-            base.on_split(self.sought.dataset),
-            runs.c.status == "succeeded",
-        )
-
     def _labelled(self, name: str, value: str) -> Sequence[str]:
-        marked = search.having({name: value})
-        latest = self._succeeded().where(*marked).order_by(runs.c.created_at.desc())
-        return self.connection.execute(latest.limit(_LOOKED_AT)).scalars().all()
+        query = (
+            sa.select(runs.c.id)
+            .join(labels, labels.c.run_id == runs.c.id)
+            .where(
+                labels.c.name == name,
+                labels.c.value == value,
+                runs.c.kind == evaluations.KIND.name,
+                base.on_split(self.sought.dataset),
+                runs.c.status == "succeeded",
+            )
+            .order_by(labels.c.created_at.desc())
+        )
+        return self.connection.execute(query.limit(_LOOKED_AT)).scalars().all()
 
     def _best(self, metric: str) -> Sequence[str]:
         """Evaluations by score, the best first, with the latest evaluation's signature."""
-        spec = catalogue.metric(metric)
-        query = (
-            self._succeeded()
-            .join(score_rows, score_rows.c.run_id == runs.c.id)
-            .where(
-                score_rows.c.metric.in_(catalogue.names_of(metric)),
-                score_rows.c.value.is_not(None),
-            )
+        places = sa.select(boards.c.id).where(
+            base.on_split(self.sought.dataset, boards),
+            boards.c.metric == catalogue.metric(metric).name,
         )
-        newest = query.add_columns(score_rows.c.signature).order_by(runs.c.created_at.desc())
-        latest = self.connection.execute(newest.limit(1)).first()
-        if latest is None:
+        latest = [
+            (row.created_at, board)
+            for board in self.connection.execute(places).scalars().all()
+            for row in self._of_board(board, score_rows.c.listed, score_rows.c.created_at.desc(), 1)
+        ]
+        if not latest:
             return []
-        value = score_rows.c.value
-        order = value.desc() if spec.higher_is_better else value
-        best = query.where(score_rows.c.signature == latest.signature).order_by(order)
-        return list(dict.fromkeys(self.connection.execute(best.limit(_LOOKED_AT)).scalars()))
+        _, board = max(latest)
+        found = self._of_board(board, score_rows.c.first, score_rows.c.place, _LOOKED_AT)
+        ordered = sorted(found, key=lambda row: (row.place, row.created_at))
+        return list(dict.fromkeys(row.run_id for row in ordered))[:_LOOKED_AT]
+
+    def _of_board(
+        self, board: int, flag: sa.Column[bool], order: sa.ColumnElement[Any], limit: int
+    ) -> Iterator[Row[Any]]:
+        """Scores of succeeded evaluations in an order, up to a limit of those with the flag and of
+        those without: an index has the order of either.
+        """
+        for flagged in (True, False):
+            query = (
+                sa.select(score_rows)
+                .join(runs, runs.c.id == score_rows.c.run_id)
+                .where(
+                    score_rows.c.board_id == board,
+                    flag.is_(flagged),
+                    score_rows.c.value.is_not(None),
+                    runs.c.status == "succeeded",
+                )
+                .order_by(order)
+            )
+            yield from self.connection.execute(query.limit(limit))
 
     def _past(self, identity: str) -> _Found:
         if identity not in self.known:
-            found = base.look(self.connection, identity, evaluations.KIND)
+            looked = base.look(self.connection, identity, evaluations.KIND)
+            found = base.read_all(self.connection, looked)
+            named = {catalogue.metric(name).name for name in self.metrics}
             self.known[identity] = _Found(
                 identity,
                 found.common["dataset"],
                 found.works,
-                scores.brought(found.works),
+                scores.brought(found.works, named),
                 is_partial=found.row.checkpoint is None and found.request(EvaluationKept).subset,
             )
         return self.known[identity]

@@ -22,10 +22,10 @@ from service.contract.results import (
     PastEvaluation,
     Unforeseen,
 )
-from service.runs import base
+from service.runs import base, evaluations
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
-from service.works.tables import checkpoints, labels, runs, score_rows
+from service.works.tables import boards, checkpoints, labels, runs, score_rows
 
 _MOST = 200  # the latest evaluations; older ones say less, and each submission reads them all
 _LABELS = ("run", "branch")  # the first of these labels that exists tells training runs apart
@@ -82,6 +82,7 @@ def _ended(connection: Connection, request: EvaluationIn, pinned: Pinned) -> Ite
         )
         .join(checkpoints, checkpoints.c.digest == runs.c.checkpoint)
         .where(
+            runs.c.kind == evaluations.KIND.name,
             base.on_split(pinned),
             runs.c.status == "succeeded",
             runs.c.checkpoint != request.checkpoint,
@@ -90,7 +91,7 @@ def _ended(connection: Connection, request: EvaluationIn, pinned: Pinned) -> Ite
         .limit(_MOST)
     )
     latest: dict[str, Any] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(query).all():
         if asked.is_computed_as(EvaluationKept.model_validate_json(row.request)):
             latest.setdefault(row.checkpoint, row)
     return latest.values()
@@ -101,12 +102,14 @@ def _scores(
 ) -> dict[str, dict[str, float | None]]:
     """Scores by evaluation and metric, with the signature of the metric's latest score."""
     order = {identity: place for place, identity in enumerate(identities)}
-    query = sa.select(score_rows).where(
-        score_rows.c.run_id.in_(list(order)), score_rows.c.metric.in_(metrics)
+    query = (
+        sa.select(score_rows.c.run_id, score_rows.c.metric, score_rows.c.value, boards.c.signature)
+        .join(boards, boards.c.id == score_rows.c.board_id)
+        .where(score_rows.c.run_id.in_(list(order)), score_rows.c.metric.in_(metrics))
     )
     signatures: dict[str, str] = {}
     found: dict[str, dict[str, float | None]] = {}
-    for row in sorted(connection.execute(query), key=lambda row: order[row.run_id]):
+    for row in sorted(connection.execute(query).all(), key=lambda row: order[row.run_id]):
         if row.signature == signatures.setdefault(row.metric, row.signature):
             found.setdefault(row.run_id, {})[row.metric] = row.value
     return found
@@ -117,7 +120,7 @@ def _labels(connection: Connection, identities: Iterable[str]) -> dict[str, dict
         labels.c.run_id.in_(list(identities)), labels.c.name.in_(_LABELS)
     )
     found: dict[str, dict[str, str]] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(query).all():
         found.setdefault(row.run_id, {})[row.name] = row.value
     return found
 

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, until_ended, upload
+from service.works.kept import summaries
 from service.works.tables import work_rows
 
 IMAGES = 260
@@ -40,11 +41,12 @@ def _evaluated(service, seed, **more):
 
 def _looks(service):
     """What each look said, those of fewer images first."""
+    columns = work_rows.c.summary, work_rows.c.summary_id
+    query = sa.select(*columns).where(work_rows.c.kind == "look", work_rows.c.status == "done")
     with service.records.reading() as connection:
-        query = sa.select(work_rows.c.summary).where(
-            work_rows.c.kind == "look", work_rows.c.summary.is_not(None)
-        )
-        found = [json.loads(text)["estimate"] for text in connection.execute(query).scalars()]
+        rows = [dict(row._mapping) for row in connection.execute(query)]
+        summaries.fill(connection, rows)
+    found = [json.loads(row["summary"])["estimate"] for row in rows]
     return sorted(found, key=lambda said: said["cider_d"]["images"])
 
 

@@ -5,14 +5,14 @@ import json
 
 import pytest
 
-from in_process import on_split, parts_on
+from in_process import enter_scores, on_split, parts_on
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
 from service.http import csv_answers
 from service.runs import leaderboard
 from service.runs.leaderboard import Asked
 from service.stored import datasets
 from service.works.records import Records
-from service.works.tables import labels, runs, score_rows
+from service.works.tables import labels, runs
 
 SIGNATURE = "cider_d|refs:5|tok:ptb|v:2"
 FACTS = {"splits": {"test": {"images": 9, "references": 45}}, "features": None}
@@ -45,18 +45,15 @@ def _ended(records, at, value, low=None, high=None, **facts):
                 finished_at=at + 1,
             )
         )
-        connection.execute(
-            score_rows.insert().values(
-                run_id=identity,
-                metric=facts.get("metric", "cider_d"),
-                value=value,
-                low=low,
-                high=high,
-                signature=facts.get("signature", SIGNATURE),
-            )
+        enter_scores(
+            connection,
+            identity,
+            {facts.get("metric", "cider_d"): (value, low, high)},
+            facts.get("signature", SIGNATURE),
         )
         for name, text in facts.get("labels", {}).items():
-            connection.execute(labels.insert().values(run_id=identity, name=name, value=text))
+            marked = {"run_id": identity, "name": name, "value": text, "created_at": at}
+            connection.execute(labels.insert().values(**marked))
     return identity
 
 

@@ -18,6 +18,7 @@ from service.runs.correlations import Asked
 from service.runs.kinds import KINDS, submit
 from service.stored import datasets
 from service.works.blobs import open_blobs
+from service.works.kept import summaries
 from service.works.parts import Parts
 from service.works.queueing import AtOnce
 from service.works.records import Records
@@ -95,11 +96,15 @@ def _done(connection, key, summary):
     )
 
 
-def _end(connection, identity, status, snapshot="[]", finished_at=None):
+def _end(connection, identity, status, works=(), finished_at=None):
     connection.execute(
         runs.update()
         .where(runs.c.id == identity)
-        .values(status=status, finished_at=finished_at or time.time(), snapshot=snapshot)
+        .values(
+            status=status,
+            finished_at=finished_at or time.time(),
+            snapshot=summaries.pack(list(works)),
+        )
     )
 
 
@@ -176,9 +181,7 @@ def _result(parts, status="succeeded", finished_at=None):
     }
     result = parts.blobs.put(json.dumps(content).encode())
     with parts.records.transaction() as connection:
-        _end(
-            connection, _study(parts.records), status, json.dumps([{"result": result}]), finished_at
-        )
+        _end(connection, _study(parts.records), status, [{"result": result}], finished_at)
 
 
 @on_sqlite

@@ -10,9 +10,9 @@ from service.contract.plan import estimates
 from service.contract.plan.planning import Plan, Wanted, plan_checkpoint
 from service.contract.results import EvaluationKept
 from service.works import database, endings, history, intake, leases, verdicts
+from service.works.kept import summaries
 from service.works.records import Records
 from service.works.tables import (
-    events,
     outbox,
     run_works,
     runs,
@@ -97,7 +97,10 @@ def _look(records, plan, at, low, high):
 def _evaluation(records, identity="ev_1"):
     with records.reading() as connection:
         row = connection.execute(sa.select(runs).where(runs.c.id == identity)).one()
-        rows = json.loads(row.snapshot or "null") or history.work_statuses(connection, identity)
+        ended = row.snapshot is not None
+        rows = (
+            summaries.unpack(row.snapshot) if ended else history.work_statuses(connection, identity)
+        )
     return row.status, {each["name"]: each for each in rows}, json.loads(row.request)
 
 
@@ -207,7 +210,7 @@ def test_there_is_one_end_and_it_is_the_last_event(records):
     _begin(records, plan)
     _look(records, plan, 0, 0.2, 0.3)
     with records.reading() as connection:
-        told = connection.execute(sa.select(events).order_by(events.c.version)).all()
+        told = history.events_after(connection, "ev_1", 0)
     assert [row.kind for row in told].count("end") == 1
     assert (told[-1].kind, json.loads(told[-1].payload)) == ("end", {"status": "succeeded"})
 

@@ -8,10 +8,13 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 import outside
 from golden import home
+from service.contract.metrics import catalogue
 from service.works import database
+from service.works.kept import boards
 from service.works.tables import metadata
 
 KIND = {"ev": "evaluation", "cp": "comparison", "pb": "probes", "ln": "training", "st": "study"}
@@ -39,16 +42,16 @@ def _rows(engine, table):
         return sorted((dict(row._mapping) for row in connection.execute(sa.select(found))), key=str)
 
 
-def _move(engine, to):
+def _move(engine, to, *, back=False):
     with engine.begin() as connection:
         configuration = database._configuration()
         configuration.attributes["connection"] = connection
-        (command.upgrade if to == "head" else command.downgrade)(configuration, to)
+        (command.downgrade if back else command.upgrade)(configuration, to)
 
 
 def test_every_run_is_found_by_its_kind_and_its_datasets_own_columns(before):
     then = {row["id"]: row for row in _rows(before, "evaluations")}
-    _move(before, "head")
+    _move(before, "0004")
     now = {row["id"]: row for row in _rows(before, "runs")}
     assert now.keys() == then.keys()
     assert {row["kind"] for row in now.values()} == set(KIND.values())
@@ -64,7 +67,7 @@ def test_there_and_back_is_where_it_was(before):
     tables = sa.inspect(before).get_table_names()
     then = {name: _rows(before, name) for name in tables}
     _move(before, "head")
-    _move(before, home.read("record")["revision"])
+    _move(before, home.read("record")["revision"], back=True)
     assert {name: _rows(before, name) for name in sa.inspect(before).get_table_names()} == then
 
 
@@ -72,3 +75,12 @@ def test_migrations_make_the_tables_that_the_code_knows(before):
     _move(before, "head")
     with before.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_old_scores_stand_on_boards_as_new_ones_do():
+    """The migration knows the metrics' directions by heart."""
+    migration = ScriptDirectory.from_config(database._configuration()).get_revision("0007").module
+    for name, spec in {**catalogue.METRICS}.items():
+        assert migration._place(name, 0.25) == boards._place(name, 0.25), spec
+    row = {"board_id": 3, "value": 0.5, "low": -0.0, "high": None}
+    assert migration._number("sha256:a", list(row.values())) == boards._same("sha256:a", row)

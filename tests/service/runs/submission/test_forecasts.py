@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from in_process import on_split, parts_on
+from in_process import enter_scores, on_split, parts_on
 from service.contract.api.evaluations import NoForecastOut
 from service.contract.api.requests import EvaluationIn
 from service.contract.plan import planning
@@ -16,7 +16,7 @@ from service.stored.datasets import Pinned
 from service.works import database
 from service.works.blobs import open_blobs
 from service.works.records import Records
-from service.works.tables import checkpoints, labels, runs, score_rows
+from service.works.tables import checkpoints, labels, runs
 
 PINNED = Pinned("d", 1, "sha256:d", "test", ("test",), 9, None)
 CONFIG = {"cell": "gru", "size": 256, "feature_size": 5}
@@ -69,13 +69,10 @@ class _Past:
             )
             for name, value in scores.items():
                 signature = sign if name == "cider_d" else "pregen|v:1"
-                connection.execute(
-                    score_rows.insert().values(
-                        run_id=identity, metric=name, value=value, signature=signature
-                    )
-                )
+                enter_scores(connection, identity, {name: (value, None, None)}, signature)
             for name, value in dict(told).items():
-                connection.execute(labels.insert().values(run_id=identity, name=name, value=value))
+                marked = {"run_id": identity, "name": name, "value": value}
+                connection.execute(labels.insert().values(**marked, created_at=float(self.count)))
 
     def add(self, **request):
         """The plan's names, the history that it reads, and why there is none."""

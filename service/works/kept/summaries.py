@@ -1,0 +1,171 @@
+"""How summaries, and ended runs' works and events, are stored: small, and read only when needed.
+
+A short summary is a text in its work's row. A long one is in a row of its own, which never changes;
+the work, runs that have ended and events name it by its id. Of hundreds of scores with intervals,
+the names take as much as the numbers, and are the same for all: they are stored once.
+"""
+
+import hashlib
+import json
+import math
+import re
+import zlib
+from array import array
+from collections.abc import Container, Iterable, Mapping, MutableMapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from service.contract import results
+from service.contract.api.scores import ScoresEvent
+from service.contract.results import Scored
+from service.works.tables import shapes, summary_rows
+
+SHORT = 500  # characters; storing shorter ones apart saves little
+_NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?|-?Infinity|NaN")
+_MARK = "\x01"  # stands for a number; JSON has no such character
+_AT_ONCE = 500  # ids in one query
+
+# What is written down of an ended run's works.
+_KEPT = (
+    "name",
+    "key",
+    "kind",
+    "status",
+    "attempt",
+    "done",
+    "total",
+    "result",
+    "summary",
+    "error",
+    "started_at",
+    "finished_at",
+    "summary_id",
+    "cached",
+)
+
+
+class Event(NamedTuple):
+    version: int
+    kind: str
+    payload: str
+
+
+def pack(value: Any) -> bytes:
+    return zlib.compress(json.dumps(value).encode())
+
+
+def unpack(data: bytes) -> Any:
+    return json.loads(zlib.decompress(data))
+
+
+def put(connection: Connection, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Store a summary; returns the values of the columns of its work."""
+    text = json.dumps(dict(summary))
+    if len(text) <= SHORT:
+        return {"summary": text, "summary_id": None}
+    return {"summary": None, "summary_id": store(connection, text)}
+
+
+def store(connection: Connection, text: str) -> int:
+    """Store a long summary; returns its id."""
+    shape, numbers = split(text)
+    digest = hashlib.sha256(shape.encode()).hexdigest()
+    known = sa.select(shapes.c.id).where(shapes.c.digest == digest)
+    of = connection.execute(known).scalar()
+    if of is None:
+        made = shapes.insert().values(digest=digest, text=shape)
+        of = connection.execute(made.returning(shapes.c.id)).scalar_one()
+    stored = summary_rows.insert().values(shape_id=of, numbers=numbers)
+    return int(connection.execute(stored.returning(summary_rows.c.id)).scalar_one())
+
+
+def split(text: str) -> tuple[str, bytes]:
+    """JSON without its numbers, and the numbers, packed."""
+    numbers = array("d")
+
+    def take(found: re.Match[str]) -> str:
+        number = float(found[0])
+        if _json(number) != found[0]:
+            return found[0]
+        numbers.append(number)
+        return _MARK
+
+    shape = _NUMBER.sub(take, text)
+    return shape, zlib.compress(numbers.tobytes())
+
+
+def joined(shape: str, numbers: bytes) -> str:
+    """The reverse."""
+    values = array("d", zlib.decompress(numbers))
+    first, *rest = shape.split(_MARK)
+    return first + "".join(_json(number) + text for number, text in zip(values, rest, strict=True))
+
+
+def _json(number: float) -> str:
+    """As JSON has it; `json.dumps` takes seven times as long."""
+    return repr(number) if math.isfinite(number) else json.dumps(number)
+
+
+def fill(connection: Connection, rows: Iterable[MutableMapping[str, Any]]) -> None:
+    """Read the whole long summaries of works."""
+    long = [row for row in rows if row.get("summary_id") is not None]
+    texts = texts_of(connection, [row["summary_id"] for row in long])
+    for row in long:
+        row["summary"] = texts[row["summary_id"]]
+
+
+def texts_of(connection: Connection, wanted: Iterable[int]) -> dict[int, str]:
+    """Long summaries by id."""
+    ids = list(dict.fromkeys(wanted))
+    found: dict[int, str] = {}
+    for start in range(0, len(ids), _AT_ONCE):
+        these = summary_rows.c.id.in_(ids[start : start + _AT_ONCE])
+        rows = connection.execute(sa.select(summary_rows).where(these)).all()
+        known = shapes.c.id.in_({row.shape_id for row in rows})
+        of = {row.id: row.text for row in connection.execute(sa.select(shapes).where(known))}
+        found |= {row.id: joined(of[row.shape_id], row.numbers) for row in rows}
+    return found
+
+
+def snapshot(rows: Sequence[Mapping[str, Any]], shown: Container[str]) -> bytes:
+    """The works of a run that ends, whose summaries are filled. Of long summaries of scores, only
+    those in `shown` are written down here; `fill` reads the others.
+    """
+    return pack([_written(row, shown) for row in rows])
+
+
+def _written(row: Mapping[str, Any], shown: Container[str]) -> dict[str, Any]:
+    kept = {name: row[name] for name in _KEPT}
+    if row["summary_id"] is None or results.model_of(row["kind"]) is not Scored:
+        return kept | {"summary_id": None}
+    summary = json.loads(row["summary"])
+    for name in ("scores", "intervals", "signature"):
+        if isinstance(summary.get(name), dict):
+            summary[name] = {at: found for at, found in summary[name].items() if at in shown}
+    return kept | {"summary": json.dumps(summary)}
+
+
+def scores_event(row: Mapping[str, Any], scored: Scored) -> str:
+    """The payload of an event that tells a work's scores; a long one names the summary."""
+    if row["summary_id"] is not None:
+        return str(row["summary_id"])
+    return _told(scored)
+
+
+def _told(scored: Scored) -> str:
+    return ScoresEvent(scores=dict(scored.scores), signature=scored.signature).model_dump_json()
+
+
+def whole(connection: Connection, events: Iterable[Sequence[Any]]) -> list[Event]:
+    """Events (version, kind, payload) as they are sent."""
+    found = [Event(*event) for event in events]
+    named = [int(event.payload) for event in found if event.payload.isdecimal()]
+    texts = texts_of(connection, named)
+    return [
+        event._replace(payload=_told(Scored.model_validate_json(texts[int(event.payload)])))
+        if event.payload.isdecimal()
+        else event
+        for event in found
+    ]

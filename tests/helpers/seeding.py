@@ -1,0 +1,197 @@
+"""A record filled fast: evaluations that the service made, copied with other ids, scores and times.
+
+A copy has works, attempts, events, labels and scores of its own, as an evaluation of another
+checkpoint has; works that read no checkpoint are shared. Its scores come to their boards by the
+service's own rules. The files that works wrote are not copied.
+"""
+
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from service.contract.api.scores import ScoreOut
+from service.contract.metrics import catalogue
+from service.works.kept import boards, summaries
+from service.works.records import Records
+from service.works.tables import (
+    attempts,
+    checkpoints,
+    labels,
+    run_works,
+    runs,
+    score_rows,
+    work_rows,
+)
+
+_NUMBER = re.compile(r"-?\d+\.\d{6,}(?:e-?\d+)?")
+_SHARED = ("references", "training")
+_BATCH = 100
+_SPREAD = 0.2  # of a score, between copies
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Template:
+    """An evaluation's rows by table; `ids` are what a copy has others of."""
+
+    run: dict[str, Any]
+    rows: Mapping[sa.Table, Rows]
+    texts: Mapping[int, str]  # of long summaries
+    scores: Mapping[str, ScoreOut]
+    ids: tuple[str, ...]
+
+
+def fill(records: Records, many: int, start: int = 0) -> None:
+    """Copy the evaluations that are there, in turn, until there are `many` copies; `start` of them
+    are there already.
+    """
+    templates = list(_templates(records, start))
+    for first in range(start, many, _BATCH):
+        with records.transaction() as connection:
+            for number in range(first, min(many, first + _BATCH)):
+                _copy(connection, templates[number % len(templates)], number)
+    if records.engine.dialect.name == "postgresql":
+        with records.transaction() as connection:
+            connection.execute(sa.text("ANALYZE"))
+
+
+def _templates(records: Records, copies: int) -> Iterator[_Template]:
+    """The first ones that were submitted; copies come later."""
+    with records.reading() as connection:
+        query = sa.select(runs).where(runs.c.kind == "evaluation", runs.c.status == "succeeded")
+        found = _dicts(connection, query.order_by(runs.c.created_at))
+        assert found, "evaluations to copy"
+        for run in found[: len(found) - copies]:
+            yield _template(connection, run)
+
+
+def _template(connection: sa.Connection, run: dict[str, Any]) -> _Template:
+    own = run_works.c.run_id == run["id"]
+    named = _dicts(connection, sa.select(run_works).where(own))
+    works: dict[str, dict[str, Any]] = {}
+    keys = {row["work_key"] for row in named}
+    while keys:
+        found = _dicts(connection, sa.select(work_rows).where(work_rows.c.key.in_(keys)))
+        works |= {row["key"]: row for row in found if row["kind"] not in _SHARED}
+        keys = {part for row in found for part in json.loads(row["parts"])} - works.keys()
+    mine = {
+        work_rows: list(works.values()),
+        run_works: named,
+        attempts: _dicts(
+            connection, sa.select(attempts).where(attempts.c.work_key.in_(list(works)))
+        ),
+        labels: _dicts(connection, sa.select(labels).where(labels.c.run_id == run["id"])),
+        checkpoints: _dicts(
+            connection, sa.select(checkpoints).where(checkpoints.c.digest == run["checkpoint"])
+        ),
+    }
+    long = [row["summary_id"] for row in works.values() if row["summary_id"] is not None]
+    texts = summaries.texts_of(connection, long)
+    digests = [run["checkpoint"], *(row["result"] for row in works.values())]
+    ids = [run["id"], *works, *(at.removeprefix("sha256:") for at in digests if at)]
+    return _Template(run, mine, texts, _shown(connection, run["id"]), tuple(ids))
+
+
+def _shown(connection: sa.Connection, identity: str) -> dict[str, ScoreOut]:
+    query = (
+        sa.select(score_rows, boards.boards.c.signature)
+        .join(boards.boards, boards.boards.c.id == score_rows.c.board_id)
+        .where(score_rows.c.run_id == identity)
+    )
+    return {
+        row.metric: ScoreOut.of(
+            row.metric,
+            row.value,
+            row.signature,
+            None if row.low is None else (row.low, row.high),
+        )
+        for row in connection.execute(query)
+    }
+
+
+def _copy(connection: sa.Connection, template: _Template, number: int) -> None:
+    new = {old: _other(old, number) for old in template.ids}
+    pattern = re.compile("|".join(map(re.escape, new)))
+
+    def change(text: str) -> str:
+        renamed = pattern.sub(lambda found: new[found[0]], text)
+        return _NUMBER.sub(lambda found: _moved(found[0], number), renamed)
+
+    long = {old: summaries.store(connection, change(text)) for old, text in template.texts.items()}
+    for table, rows in template.rows.items():
+        made = [_row(table, row, change, long, number) for row in rows]
+        if made:
+            connection.execute(table.insert(), made)
+    run = _row(runs, template.run, change, long, number)
+    run["snapshot"] = _packed(template.run["snapshot"], change, long)
+    run["event_log"] = _packed(template.run["event_log"], change, long)
+    connection.execute(runs.insert(), run)
+    row = connection.execute(sa.select(runs).where(runs.c.id == run["id"])).one()
+    moved = {name: _score(name, score, number) for name, score in template.scores.items()}
+    partial = json.loads(run["request"])["subset"]
+    boards.enter_shown(connection, row, moved, is_partial=partial)
+
+
+def _row(
+    table: sa.Table,
+    row: Mapping[str, Any],
+    change: Callable[[str], str],
+    long: Mapping[int, int],
+    number: int,
+) -> dict[str, Any]:
+    found = {}
+    for name, value in row.items():
+        if isinstance(value, str):
+            found[name] = change(value)
+        elif isinstance(value, float) and name.endswith("_at"):
+            found[name] = value + number
+        elif name == "summary_id" and value is not None:
+            found[name] = long[value]
+        else:
+            found[name] = value
+    if table is attempts:
+        del found["id"]
+    if table is labels and row["name"] == "step":
+        found["value"] = str(number)
+    return found
+
+
+def _packed(data: bytes, change: Callable[[str], str], long: Mapping[int, int]) -> bytes:
+    found = json.loads(change(json.dumps(summaries.unpack(data))))
+    for row in found:
+        if isinstance(row, dict) and row["summary_id"] is not None:
+            row["summary_id"] = long[row["summary_id"]]
+        elif isinstance(row, list) and row[2].isdecimal():
+            row[2] = str(long[int(row[2])])
+    return summaries.pack(found)
+
+
+def _score(name: str, score: ScoreOut, number: int) -> ScoreOut:
+    value, interval = score.value, score.interval
+    return ScoreOut.of(
+        catalogue.metric(name).name,
+        None if value is None else float(_moved(repr(value), number)),
+        score.signature,
+        interval and (float(_moved(repr(interval[0]), number)), interval[1]),
+    )
+
+
+def _moved(text: str, number: int) -> str:
+    """A number near this one; the same for the same text in the same copy."""
+    share = zlib.crc32(f"{number} {text}".encode()) / 2**32 - 0.5
+    return repr(float(text) * (1 + _SPREAD * share))
+
+
+def _other(old: str, number: int) -> str:
+    digest = hashlib.sha256(f"{number} {old}".encode()).hexdigest()
+    return f"ev_{digest[:24]}" if old.startswith("ev_") else digest
+
+
+def _dicts(connection: sa.Connection, query: sa.Select[Any]) -> Rows:
+    return [dict(row._mapping) for row in connection.execute(query)]

@@ -1,0 +1,156 @@
+"""T60: what an answer costs the record does not depend on how many evaluations there are.
+
+In this process, on SQLite, whose work is counted in instructions: the same number on every
+computer.
+"""
+
+import json
+import re
+
+import pytest
+import sqlalchemy as sa
+
+import seeding
+import statements
+from fleet import bundle, checkpoint, until_ended, upload
+
+SIZES = [pytest.param((12, 120)), pytest.param((100, 2000), marks=pytest.mark.slow)]
+ON_SPLIT = {"dataset": "tiny/test", "tokenizer": "none"}
+USUAL = {"postgen": ["bleu", "cider_d"], "decoding": {"beam": 1, "max_words": 8}}
+CAPTIONS = {
+    "captions": [{"image": f"{at}.jpg", "caption": "w3 w4 w5"} for at in range(40)],
+    "postgen": ["cider_d"],
+}
+GATED = CAPTIONS | {"gates": ["cider_d >= baseline - 0.5"]}
+READ = {
+    "leaderboard": "/v1/datasets/tiny/leaderboard?split=test&limit=3",
+    "history": "/v1/datasets/tiny/history?split=test&limit=3",
+    "list": "/v1/evaluations?limit=3",
+    "list of a label": "/v1/evaluations?limit=3&label.branch=main",
+    "list of a dataset": "/v1/evaluations?limit=3&dataset=other",
+    "list of a status": "/v1/evaluations?limit=3&status=succeeded",
+    "checkpoint": "/v1/checkpoints/{scored}",
+    "evaluation": "/v1/evaluations/{evaluation}",
+    "pre-gen scores": "/v1/evaluations/{evaluation}/pregen",
+    "events": "/v1/evaluations/{evaluation}/events",
+}
+POSTED = {
+    "captions": CAPTIONS,
+    "baseline of a label": GATED | {"baseline": "branch=main"},
+    "best baseline": GATED | {"baseline": "best"},
+    "checkpoint": USUAL | {"checkpoint": "{checkpoint}"},
+}
+# Of these, as much as the latest 200 evaluations is read, and no more; so for a forecast.
+OF_200 = {
+    "correlations": "/v1/datasets/tiny/correlations?split=test",
+    "list of 200": "/v1/evaluations?limit=200",
+}
+MORE = 5  # statements, where some evaluations have not ended, and where a forecast is planned
+MOST_KB = 30
+SMALL = {"datasets", "boards", "alembic_version", "sqlite_schema"}
+
+
+@pytest.fixture(scope="module", params=SIZES, ids=str)
+def sizes(request):
+    """Few and many evaluations."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def service(serve_here, sizes, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("large") / "home") as service:
+        with service.client() as client:
+            for name in ("tiny", "other"):
+                answer = client.put(f"/v1/datasets/{name}", content=bundle(40, seed=len(name)))
+                assert answer.status_code == 201
+            for number in range(4):
+                labels = {"branch": "dev" if number % 2 else "main", "run": str(number)}
+                dataset = "other/test" if number == 3 else "tiny/test"
+                given = upload(client, checkpoint(number))
+                asked = ON_SPLIT | USUAL | {"checkpoint": given, "labels": labels}
+                answer = client.post("/v1/evaluations", json=asked | {"dataset": dataset})
+                ended = until_ended(client, answer.json()["id"], 60)
+                assert ended["status"] == "succeeded", ended
+        service.hold()
+        yield service
+
+
+@pytest.fixture(scope="module")
+def costs(service, sizes):
+    """For each request, its statements at few and at many evaluations; and kB an evaluation."""
+    found, stored = [], []
+    filled = 0
+    for many in sizes:
+        seeding.fill(service.records, many, filled)
+        filled = many
+        stored.append(_bytes(service.records))
+        with service.client() as client:
+            found.append(_costs(service, client))
+    few, many = sizes
+    return found, (stored[1] - stored[0]) / (many - few) / 1000
+
+
+def _costs(service, client):
+    known = {
+        "checkpoint": upload(client, checkpoint(9)),
+        "scored": upload(client, checkpoint(0)),
+        "evaluation": client.get("/v1/evaluations?status=succeeded&limit=1").json()["items"][0][
+            "id"
+        ],
+    }
+    found = {}
+    for name, path in (READ | OF_200).items():
+        found[f"GET {name}"] = _asked(service, client, "GET", path.format(**known))
+    for name, body in POSTED.items():
+        text = json.dumps(ON_SPLIT | body).replace("{checkpoint}", known["checkpoint"])
+        found[f"POST {name}"] = _asked(
+            service, client, "POST", "/v1/evaluations", json=json.loads(text)
+        )
+    return found
+
+
+def _asked(service, client, method, path, **more):
+    with statements.watched(service.records.engine) as found:
+        answer = client.request(method, path, **more)
+        assert answer.is_success, answer.text
+    return found
+
+
+def _bytes(records):
+    pages = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+    with records.reading() as connection:
+        return connection.execute(sa.text(pages)).scalar_one()
+
+
+POSTS = [f"POST {name}" for name in POSTED]
+NAMES = [*(f"GET {name}" for name in READ), *(name for name in POSTS if name != "POST checkpoint")]
+LATEST = [*(f"GET {name}" for name in OF_200), "POST checkpoint"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ten_times_the_evaluations_cost_no_more(costs, name):
+    few, many = (each[name] for each in costs[0])
+    assert abs(len(many) - len(few)) <= 3  # works that are there already have other statements
+    before, after = (sum(each.steps for each in found) for found in (few, many))
+    assert after < 1.5 * before + 200, (before, after)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *LATEST])
+def test_every_statement_reads_by_an_index(costs, name):
+    scanned = {
+        (found[1], each.text)
+        for each in costs[0][1][name]
+        for line in each.plan
+        if (found := re.match(r"SCAN (\w+)$", line)) and found[1] not in SMALL
+    }
+    assert {name for name, _ in scanned} <= {"anon_1"}, scanned
+
+
+@pytest.mark.parametrize("name", LATEST)
+def test_what_reads_many_evaluations_reads_them_all_at_once(costs, name):
+    few, many = (len(each[name]) for each in costs[0])
+    assert many <= few + MORE, (few, many)
+
+
+def test_an_evaluation_is_small(costs):
+    assert costs[1] < MOST_KB
