@@ -8,6 +8,7 @@ the body is read and dropped for as long, since many clients read an answer only
 
 import asyncio
 import resource
+import time
 import uuid
 from http import HTTPStatus
 from operator import itemgetter
@@ -41,7 +42,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.waits_since = self.loop.time()  # when the connection or its last request began
+        self.waits_since = time.monotonic()  # when the connection or its last request began
         self._in_header = self._in_body = False
         self._around = 0  # bytes of this request that are not its body
         self._body = 0  # bytes of its body
@@ -74,7 +75,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.waits_since = self.loop.time()
+        self.waits_since = time.monotonic()
         self._in_header = True
         self._refused = False
         self._around = self._body = 0
@@ -118,7 +119,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _look(self) -> None:
         self._look_later()
-        waits = self.loop.time() - self.waits_since >= self.patience
+        waits = time.monotonic() - self.waits_since >= self.patience
         unsent = self.transport.get_write_buffer_size()
         enough = limits.SLOWEST * self.patience
         held_up = self._held_up or self._waits_for_us()

@@ -21,6 +21,9 @@ POST = b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 CHUNKED = b"POST /read HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
+WAITING = []  # requests whose client waits for an answer
+
+
 class _Impatient(BoundedConnection):
     patience = PATIENCE
 
@@ -36,7 +39,9 @@ async def _app(scope, receive, send):
         while (await receive()).get("more_body"):
             pass
     if path == "/wait":
+        WAITING.append(scope)
         await receive()
+        WAITING.remove(scope)
     body = b"x" * (50_000_000 if path == "/much" else 2)
     await send(
         {
@@ -52,7 +57,7 @@ async def _app(scope, receive, send):
 
 
 @pytest.fixture(scope="module")
-def port():
+def server():
     config = uvicorn.Config(
         _app, http=_Impatient, ws="none", lifespan="off", log_config=None, timeout_keep_alive=60
     )
@@ -62,17 +67,18 @@ def port():
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         until(lambda: server.started, 10, "a server")
-        yield listener.getsockname()[1]
+        server.port = listener.getsockname()[1]
+        yield server
         server.should_exit = True
         thread.join()
 
 
 @pytest.fixture
-def connect(port):
+def connect(server):
     with contextlib.ExitStack() as stack:
 
         def one(first=b""):
-            connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+            connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
             stack.enter_context(connection)
             connection.sendall(first)
             return connection
@@ -224,18 +230,27 @@ def test_chunks_of_one_byte_are_a_body(connect):
     assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
 
 
-def test_idle_connections_make_room_the_oldest_first(connect, monkeypatch):
+def test_idle_connections_make_room_the_oldest_first(server, connect, monkeypatch):
+    def in_header():
+        return sum(one._in_header for one in list(server.server_state.connections))
+
     monkeypatch.setattr(_Impatient, "patience", 60)
     monkeypatch.setattr(connections, "most_connections", lambda: 3)
+    until(lambda: not server.server_state.connections, 20, "the end of those before")
     waiting = connect(POST.replace(b"/read", b"/wait") + b"x" * 100_000)
-    old, newer = connect(b"GET /read HTTP/1.1\r\n"), connect(b"GET /read HTTP/1.1\r\n")
+    until(lambda: len(WAITING) == 1, 20, "a request")
+    old = connect(b"GET /read HTTP/1.1\r\n")
+    until(lambda: in_header() == 1, 20, "a header's beginning")
+    newer = connect(b"GET /read HTTP/1.1\r\n")
+    until(lambda: in_header() == 2, 20, "another one")
     another = connect(POST.replace(b"/read", b"/wait") + b"x" * 100_000)
     assert _until_closed(old) == b""
+    until(lambda: len(WAITING) == 2, 20, "another request")
     newer.sendall(b"\r\n")
     assert newer.recv(100).startswith(b"HTTP/1.1 200 ")
     newer.sendall(POST.replace(b"/read", b"/wait") + b"x" * 100_000)
-    for _ in range(3):  # until the third request has arrived
-        answer = _until_closed(connect(b"GET /read HTTP/1.1\r\n\r\n"))
+    until(lambda: len(WAITING) == 3, 20, "a third request")
+    answer = _until_closed(connect(b"GET /read HTTP/1.1\r\n\r\n"))
     assert b'"code":"overloaded"' in answer
     for connection in (waiting, another):
         connection.settimeout(0.01)
