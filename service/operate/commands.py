@@ -45,10 +45,11 @@ def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
     """Run only the API, as a part of a fleet. Needs PRESCORE_REDIS_URL."""
     import uvicorn
 
-    from service.http.entrance.connections import BoundedConnection
+    from service.http.entrance.connections import BoundedConnection, open_many_files
 
     with _errors():
         _check_host(host)
+        open_many_files()
         uvicorn.run(
             "service.http.app:from_environment",
             factory=True,

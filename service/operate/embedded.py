@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import FrameType
 
@@ -26,6 +26,7 @@ from service.works import database
 log = structlog.get_logger()
 
 _STOP_SECONDS = 7.0
+_REDIS_STOP_SECONDS = 2.0
 _PR_SET_PDEATHSIG = 1
 _RESTART_SECONDS = 1.0
 
@@ -34,6 +35,7 @@ _RESTART_SECONDS = 1.0
 class _Member:
     name: str
     command: list[str]
+    handed: tuple[Mapping[str, str], bytes]  # its environment and its standard input
     process: "subprocess.Popen[bytes] | None" = None
     restart_at: float = 0.0
 
@@ -47,8 +49,9 @@ class Embedded:
         url = chosen.redis_url if self._redis is None else self._redis.url
         self._settings = chosen.model_copy(update={"redis_url": url})
         self._stopping = False
+        handed = settings.hand_on(self._settings)
         self._members = [
-            _Member(name, [sys.executable, "-m", *words])
+            _Member(name, [sys.executable, "-m", *words], handed)
             for name, words in _commands(host, port).items()
         ]
 
@@ -73,20 +76,13 @@ class Embedded:
         """Start Redis, and bring the record to this version: all others need them."""
         database.migrate(database.connect(self._settings.database))
         if self._redis is not None:
-            member = _Member("redis", self._redis.command())
+            member = _Member("redis", self._redis.command(), ({}, b""))
             self._members.insert(0, member)
-            self._start(member)
-            assert member.process is not None
+            member.process = _start(member)
             self._redis.wait(member.process)
 
     def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         self._stopping = True
-
-    def _start(self, member: _Member) -> None:
-        if member.name == "redis":
-            member.process = _start(member.command, {})
-        else:
-            member.process = _start(member.command, *settings.hand_on(self._settings))
 
     def _keep_alive(self) -> None:
         for member in self._members:
@@ -95,21 +91,14 @@ class Embedded:
                 member.process = None
                 member.restart_at = time.monotonic() + _RESTART_SECONDS
             if member.process is None and time.monotonic() >= member.restart_at:
-                self._start(member)
+                member.process = _start(member)
 
     def _end_all(self) -> None:
         """Redis last: the others hand back what they have."""
-        members = {each.name: each.process for each in self._members if each.process is not None}
-        server = members.pop("redis", None)
-        for process in members.values():
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGTERM)
-        until = time.monotonic() + _STOP_SECONDS
-        for process in members.values():
-            _wait_or_kill(process, until)
-        if server is not None:
-            server.send_signal(signal.SIGTERM)
-            _wait_or_kill(server, time.monotonic() + 2)
+        running = {each.name: each.process for each in self._members if each.process is not None}
+        server = running.pop("redis", None)
+        _end(running.values(), _STOP_SECONDS)
+        _end(filter(None, [server]), _REDIS_STOP_SECONDS)
 
 
 def _commands(host: str, port: int) -> dict[str, list[str]]:
@@ -121,12 +110,11 @@ def _commands(host: str, port: int) -> dict[str, list[str]]:
     }
 
 
-def _start(
-    command: list[str], environment: Mapping[str, str], handed: bytes = b""
-) -> "subprocess.Popen[bytes]":
+def _start(member: _Member) -> "subprocess.Popen[bytes]":
     """Start a process in its own session, so that the terminal's Ctrl-C does not reach it."""
+    environment, handed = member.handed
     process = subprocess.Popen(  # noqa: S603  our own programs
-        command,
+        member.command,
         env=environment,
         start_new_session=True,
         stdin=subprocess.PIPE,
@@ -143,9 +131,16 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _wait_or_kill(process: "subprocess.Popen[bytes]", until: float) -> None:
-    try:
-        process.wait(max(0.1, until - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def _end(processes: Iterable["subprocess.Popen[bytes]"], seconds: float) -> None:
+    """Ask all to end, and kill those that have not within these seconds."""
+    asked = list(processes)
+    for process in asked:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+    until = time.monotonic() + seconds
+    for process in asked:
+        try:
+            process.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -65,7 +65,8 @@ class Answered:
 
     def some_rows(self, wanted: Sequence[int]) -> list[CaptionOut]:
         """The captions at these places of the file."""
-        found = {at: pair for at, pair in enumerate(pairs.read(self.path)) if at in set(wanted)}
+        these = set(wanted)
+        found = {at: pair for at, pair in enumerate(pairs.read(self.path)) if at in these}
         return [self.rows([found[at]], at)[0] for at in wanted]
 
     def all_rows(self) -> Iterator[CaptionOut]:

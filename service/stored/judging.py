@@ -55,7 +55,10 @@ def dataset(asked: Asked) -> dict[str, Any]:
     """The facts of a bundle; writes the file of its images to `images`."""
     path = Path(asked["path"])
     with _written(path, Path(asked["images"])) as writer:
-        return judging.judge(path, writer)
+        found = judging.judge(path, writer)
+    header = found.features
+    features = header and {"encoder": header.encoder.model_dump(), "size": header.size}
+    return {"splits": found.splits, "features": features}
 
 
 def beginning(asked: Asked) -> dict[str, Any]:

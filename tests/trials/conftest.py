@@ -5,6 +5,7 @@ import pytest
 
 import outside
 from fleet import Fleet, bundle
+from redis_server import Server
 
 # T36: the same trials on other parts. `slow`, because all of it runs on the embedded ones already.
 STANDS_ON = [
@@ -21,6 +22,15 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("processes")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A Redis of the module's own, which its trials may kill."""
+    server = Server(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.kill()
 
 
 @pytest.fixture(scope="session", params=STANDS_ON)

@@ -15,8 +15,6 @@ from service.contract.errors import InvalidSetting
 from service.operate import own_redis
 from service.works import database
 
-SERVER = Path(own_redis._program()).name
-
 
 def _serve(home):
     command = [sys.executable, "-m", "service", "serve", "--home", str(home)]
@@ -116,10 +114,11 @@ def test_a_redis_that_cannot_be_started_again_ends_nothing(tmp_path):
     with contextlib.ExitStack() as stack:
         fleet = Fleet(tmp_path / "home").start()
         stack.callback(fleet.stop)
-        others = [process.pid for process in fleet.family() if process.name() != SERVER]
+        server = Path(own_redis._program()).name
+        others = [process.pid for process in fleet.family() if process.name() != server]
         (fleet.home / "redis").rename(fleet.home / "away")
-        fleet.find(SERVER).kill()
+        fleet.find(server).kill()
         until(lambda: _ends(fleet) >= 2, 20, "a Redis that ends again")
         (fleet.home / "away").rename(fleet.home / "redis")
         until(lambda: _answers(fleet), 20, "Redis")
-        assert [each.pid for each in fleet.family() if each.name() != SERVER] == others
+        assert [each.pid for each in fleet.family() if each.name() != server] == others

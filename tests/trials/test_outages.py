@@ -7,18 +7,9 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import LONG, Fleet, bundle, checkpoint, until, upload
-from redis_server import Server
 from service.works.tables import attempts
 
 SEEDS = itertools.count(6000)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("redis"))
-    server.start()
-    yield server
-    server.kill()
 
 
 @pytest.fixture(scope="module")

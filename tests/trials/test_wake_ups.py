@@ -7,7 +7,6 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from redis_server import Server
 from service.works import queueing
 from service.works.queueing import RedisQueue
 from service.works.records import Records
@@ -15,14 +14,6 @@ from service.works.tables import work_rows
 from workers.runtime.worker import QueueWorker
 
 QUEUE = "rq:queue:metrics"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("redis"))
-    server.start()
-    yield server
-    server.kill()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles, checkpoint_header, foreign
+from service.contract.formats import checkpoint_header, foreign
 from service.contract.formats.bundles import judging
 from workers.cli.console import AsJson, errors, show, show_json
 
@@ -64,10 +64,10 @@ def _checkpoint_facts(path: Path) -> dict[str, Any]:
 
 
 def bundle_facts(path: Path) -> dict[str, Any]:
-    splits = judging.judge(path)["splits"]
-    features = bundles.read_features_header(path)
+    found = judging.judge(path)
+    features = found.features
     return {
-        "splits": splits,
+        "splits": found.splits,
         "features": None
         if features is None
         else {

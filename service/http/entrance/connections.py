@@ -29,12 +29,16 @@ _LONG = LongHeader(f"expected a header of at most {limits.HEADER_BYTES} bytes")
 _MANY = Overloaded("the service has as many connections as it may have; try again later")
 
 
+def open_many_files() -> None:
+    """Let this process open as many files as it may ever."""
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+
+
 def most_connections() -> int:
     """As many as `limits.CONNECTIONS`; fewer where this process may open few files."""
-    files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if files < most_files:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    return max(8, min(limits.CONNECTIONS, most_files - _OWN_FILES))
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(8, min(limits.CONNECTIONS, files - _OWN_FILES))
 
 
 class BoundedConnection(HttpToolsProtocol):

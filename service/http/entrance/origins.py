@@ -73,7 +73,8 @@ class OwnOrigins:
 
     def _is_ours(self, host: str) -> bool:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
-        return "." not in name or name in self._hosts or _is_address(name)
+        is_here = "." not in name or name.endswith(".localhost")
+        return is_here or name in self._hosts or _is_address(name)
 
 
 def _is_of_another_site(request: Request) -> bool:
@@ -87,5 +88,5 @@ def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)
     except ValueError:
-        return name.endswith(".localhost")
+        return False
     return True

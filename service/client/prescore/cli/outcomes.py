@@ -1,5 +1,6 @@
 """The outcome of `prescore gate`: a verdict, none, or an error before there was a run."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -56,18 +57,24 @@ def _with_first(evaluation: Evaluation, first: str) -> Evaluation:
         else gate
         for gate in evaluation.gates
     )
+    verdict = _agreed(gates) or evaluation.verdict
+    return evaluation.model_copy(update={"gates": gates, "verdict": verdict})
+
+
+def _agreed(gates: Iterable[Gate]) -> str | None:
+    """The verdict of all gates together, if it is decisive."""
     verdicts = {gate.verdict for gate in gates}
-    decided = next((each for each in ("failed", "passed") if each in verdicts), None)
-    agreed = decided if decided == "failed" or verdicts == {"passed"} else evaluation.verdict
-    return evaluation.model_copy(update={"gates": gates, "verdict": agreed})
+    if "failed" in verdicts:
+        return "failed"
+    return "passed" if verdicts == {"passed"} else None
 
 
 def _code(evaluation: Evaluation) -> int:
     """The exit code; a failed gate counts even if the run itself failed."""
-    verdicts = {gate.verdict for gate in evaluation.gates}
-    if "failed" in verdicts:
+    verdict = _agreed(evaluation.gates)
+    if verdict == "failed":
         return GATE_FAILED
-    if evaluation.status == "succeeded" and verdicts == {"passed"}:
+    if evaluation.status == "succeeded" and verdict == "passed":
         return PASSED
     return console.FAILED
 

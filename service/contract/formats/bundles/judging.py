@@ -6,33 +6,39 @@ there were limits is still read.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from service.contract import limits
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles, words
-from service.contract.formats.bundles import Item, Names, plain_tar
+from service.contract.formats.bundles import FeaturesHeader, Item, Names, plain_tar
 
 _Open = Callable[[str], AbstractContextManager[IO[bytes]]]
 
 
-def judge(path: Path, names: Names | None = None) -> dict[str, Any]:
-    """The numbers of images and references by split, and the features' encoder and size. Raises
-    InvalidBundle with line and field.
-    """
+@dataclass(frozen=True)
+class Judged:
+    """The numbers of images and references by split, and the features' header, if there is one."""
+
+    splits: dict[str, dict[str, int]]
+    features: FeaturesHeader | None
+
+
+def judge(path: Path, names: Names | None = None) -> Judged:
+    """Raises InvalidBundle with line and field."""
     with _files(path) as (found, opened):
         with opened(bundles.CAPTIONS) as stream:
             splits = _counted(bundles.items_in(stream, names or bundles.names_in_memory()))
-        features = None
-        if bundles.FEATURES in found:
-            with opened(bundles.FEATURES) as stream:
-                header = bundles.header_in(stream)
-            oddity = header.encoder.oddity()
-            if oddity is not None:
-                raise InvalidBundle(f"{bundles.FEATURES}: {oddity}")
-            features = {"encoder": header.encoder.model_dump(), "size": header.size}
-    return {"splits": splits, "features": features}
+        if bundles.FEATURES not in found:
+            return Judged(splits, None)
+        with opened(bundles.FEATURES) as stream:
+            features = bundles.header_in(stream)
+    oddity = features.encoder.oddity()
+    if oddity is not None:
+        raise InvalidBundle(f"{bundles.FEATURES}: {oddity}")
+    return Judged(splits, features)
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def test_as_many_as_the_limits_say_are_accepted(tmp_path):
     lines = [line(str(n), split=str(n), references=["a b c d", "((((", "e"]) for n in range(2)]
     files = [tar_block(b"%d" % number, 0) for number in range(4)]
     found = _judged(tmp_path / "bundle.tar", lines, *files)
-    assert found["splits"] == {str(n): {"images": 1, "references": 3} for n in range(2)}
+    assert found.splits == {str(n): {"images": 1, "references": 3} for n in range(2)}
 
 
 def test_signs_count_as_words():
