@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import settings
 
+import empty_record
 import sharing
 from service.contract.errors import MetricUnavailable
 from service.contract.plan import assets
@@ -169,11 +170,10 @@ def engine(request, tmp_path) -> Iterator[sa.Engine]:
         yield engine
         engine.dispose()
         with engine.begin() as connection:
-            names = ", ".join(f'"{table.name}"' for table in metadata.sorted_tables)
-            connection.execute(sa.text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+            for table in reversed(metadata.sorted_tables):  # a third of the time of a TRUNCATE
+                connection.execute(table.delete())
         return
-    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = empty_record.at(tmp_path)
     yield engine
     engine.dispose()
 

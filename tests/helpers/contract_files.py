@@ -2,6 +2,8 @@
 of the formats in deploy/guide/files.md. Also the checks that all tests of refusals share.
 """
 
+import atexit
+import functools
 import json
 import math
 import struct
@@ -164,8 +166,8 @@ def refused(act: Callable[[], object], error: type[PrescoreError], *words: str) 
     return caught.value
 
 
-_CHILD = """
-import json, resource, sys, time
+_SERVER = """
+import json, os, resource, sys, time
 from pathlib import Path
 from service.contract import errors
 from service.contract.formats import bundles, checkpoint_header
@@ -175,19 +177,41 @@ def read_all(path):
         pass
     bundles.read_features_header(path)
 
-act = {"checkpoint": checkpoint_header.read, "bundle": read_all}[sys.argv[1]]
-pages = int(Path("/proc/self/statm").read_text().split()[0])
-limit = pages * resource.getpagesize() + int(sys.argv[3])
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-before, start, error = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time(), None
-try:
-    act(Path(sys.argv[2]))
-except errors.PrescoreError as caught:
-    error = caught
-seconds = time.process_time() - start
-grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-print(json.dumps([type(error).__name__, str(error), seconds, grown * 1024]))
+ACTS = {"checkpoint": checkpoint_header.read, "bundle": read_all}
+
+def told(what, path, more):
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    error = None
+    try:
+        ACTS[what](Path(path))
+    except errors.PrescoreError as caught:
+        error = caught
+    seconds = time.process_time() - start
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return [type(error).__name__, str(error), seconds, grown * 1024]
+
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        print(json.dumps(told(*json.loads(line))), flush=True)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        print("it died: see stderr", flush=True)
 """
+
+
+@functools.cache
+def _server() -> "subprocess.Popen[str]":
+    """Has imported what reads, and forks for each question; ends when its questions do."""
+    command = [sys.executable, "-c", _SERVER]
+    server = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    atexit.register(server.communicate)
+    return server
 
 
 def cost_of_reading(what: str, path: Path, limit: int) -> tuple[str, str, float, int]:
@@ -196,8 +220,11 @@ def cost_of_reading(what: str, path: Path, limit: int) -> tuple[str, str, float,
     `what` is "checkpoint" or "bundle". The process may use `limit` bytes of address space more than
     after its imports; a MemoryError fails here.
     """
-    command = [sys.executable, "-c", _CHILD, what, str(path), str(limit)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr[-2000:]
-    name, text, seconds, grown = json.loads(result.stdout)
+    server = _server()
+    assert server.stdin
+    assert server.stdout
+    print(json.dumps([what, str(path), limit]), file=server.stdin, flush=True)
+    answer = server.stdout.readline()
+    assert answer.startswith("["), answer
+    name, text, seconds, grown = json.loads(answer)
     return name, text, seconds, grown

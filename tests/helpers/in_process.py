@@ -8,9 +8,9 @@ from typing import cast
 
 import sqlalchemy as sa
 
+import empty_record
 from service.contract.api.scores import ScoreOut
 from service.contract.plan.assets import Places
-from service.works import database
 from service.works.blobs import Blobs, open_blobs
 from service.works.kept import boards
 from service.works.parts import Parts
@@ -33,8 +33,7 @@ def parts_on(records: Records, blobs: Blobs | None = None) -> Parts:
 @contextmanager
 def working(folder: Path, toolbox: Toolbox | None = None) -> Iterator[Parts]:
     """Parts on SQLite in `folder`, with which works are done before a submission returns."""
-    engine = database.connect(f"sqlite:///{folder / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = empty_record.at(folder)
     records, blobs = Records(engine), open_blobs(None, folder)
     places = Places(folder)
     toolbox = toolbox or Toolbox("cpu", places)

@@ -14,6 +14,7 @@ from threading import RLock, Thread
 import structlog
 import uvicorn
 
+import empty_record
 from fleet import Served, until
 from service.contract.plan.assets import Places
 from service.http.app import create_app
@@ -99,8 +100,8 @@ def service_here(
 ) -> Iterator[ServiceHere]:
     """A service on SQLite and files in `home`, or on the URLs. The caller closes `jvm`."""
     home.mkdir(parents=True, exist_ok=True)
-    engine = database.connect(url or f"sqlite:///{home / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = database.connect(url) if url else empty_record.at(home)
+    database.migrate(engine)  # the record may be an earlier version's
     records, blobs = Records(engine), open_blobs(blob_url, home)
     toolbox = Toolbox("cpu", Places(home, assets), _jvm=jvm)
     turns = Turns(in_process.queue(records, blobs, home / "attempts", toolbox))

@@ -86,5 +86,5 @@ def test_an_endless_header_is_refused_at_once(fleet):
                 pass
         seconds = time.monotonic() - began
     print(f"T58 a header of 60 MB: {seconds:.2f} s, others at most {max(waited):.2f} s")
-    assert seconds < 1
-    assert max(waited) < 1
+    assert seconds < 5  # most of it is the sending, and other tests compute meanwhile
+    assert max(waited) < 5  # a server that reads it all stands for 11 s and longer

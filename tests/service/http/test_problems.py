@@ -9,6 +9,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
+import empty_record
 import interface
 import outside
 from fleet import free_port
@@ -87,8 +88,7 @@ def test_a_store_that_is_away_is_503_and_a_time_to_come_back(tmp_path, monkeypat
     for name, value in outside.CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
-    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = empty_record.at(tmp_path)
     blobs = open_blobs("s3://bucket", tmp_path)
     answer = _ask(engine, blobs, "PUT", "/v1/datasets/captions", _captions(tmp_path))
     assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
@@ -105,15 +105,13 @@ def _captions(tmp_path):
 
 
 def test_redis_away_means_not_ready(tmp_path):
-    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = empty_record.at(tmp_path)
     assert _get(engine, tmp_path, "/readyz").json()["detail"] == "not ready: ConnectionError"
 
 
 @pytest.mark.long
 def test_a_defect_is_a_problem_that_tells_its_number_and_nothing_else(tmp_path, capsys):
-    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = empty_record.at(tmp_path)
     with engine.begin() as connection:
         connection.execute(sa.text("INSERT INTO datasets VALUES ('d', 1, '', 'secret', NULL, 0)"))
     answer = _get(engine, tmp_path, "/v1/datasets")

@@ -6,10 +6,11 @@ import time
 import pytest
 import sqlalchemy as sa
 
+import empty_record
 from service.contract.plan import estimates
 from service.contract.plan.planning import Plan, Wanted, plan_checkpoint
 from service.contract.results import EvaluationKept
-from service.works import database, endings, history, intake, leases, verdicts
+from service.works import endings, history, intake, leases, verdicts
 from service.works.kept import summaries
 from service.works.records import Records
 from service.works.tables import (
@@ -27,8 +28,7 @@ PREGEN = {"mean_max_normcount_prefix0": 0.3, "geomean_join_pplx_none": 20.0}
 
 @pytest.fixture
 def records(tmp_path):
-    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = empty_record.at(tmp_path)
     yield Records(engine)
     engine.dispose()
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import empty_record
 from in_process import parts_on
 from service.contract.errors import NotFound
 from service.contract.plan.planning import Wanted, plan_captions
@@ -12,7 +13,7 @@ from service.runs.base import Run
 from service.runs.submission import baselines
 from service.runs.submission.baselines import Sought
 from service.stored import datasets
-from service.works import database, leases
+from service.works import leases
 from service.works.blobs.files import FileBlobs
 from service.works.records import Records
 
@@ -34,8 +35,7 @@ def _with_coco(engine):
 
 @pytest.fixture
 def records(tmp_path):
-    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = empty_record.at(tmp_path)
     yield _with_coco(engine)
     engine.dispose()
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import empty_record
 from in_process import enter_scores, on_split, parts_on
 from service.contract.api.evaluations import NoForecastOut
 from service.contract.api.requests import EvaluationIn
@@ -13,7 +14,6 @@ from service.contract.results import EvaluationKept, Unforeseen
 from service.runs import evaluations
 from service.runs.submission import forecasts
 from service.stored.datasets import Pinned
-from service.works import database
 from service.works.blobs import open_blobs
 from service.works.records import Records
 from service.works.tables import checkpoints, labels, runs
@@ -25,8 +25,7 @@ NEW = f"sha256:{'f' * 64}"
 
 @pytest.fixture
 def past(tmp_path):
-    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = empty_record.at(tmp_path)
     yield _Past(Records(engine), open_blobs(None, tmp_path))
     engine.dispose()
 
