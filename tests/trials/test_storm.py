@@ -115,4 +115,4 @@ def _nothing_leaked(fleet):
         leases = set(connection.execute(sa.select(work_rows.c.lease_until)).scalars())
     assert statuses == {"done"}
     assert leases == {None}
-    assert not fleet.leftovers()
+    until(lambda: not fleet.leftovers(), 20, "the janitor, which sweeps what the dead have left")

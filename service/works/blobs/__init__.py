@@ -42,7 +42,9 @@ class Blobs(Protocol):
         ...
 
     def sweep_uploads(self, older_than: float) -> int:
-        """Delete files of uploads that never ended (killed processes), older than that time."""
+        """Delete files of uploads that never ended: those of processes that are dead, where the
+        file system can tell, and those older than that time.
+        """
         ...
 
 

@@ -1,8 +1,10 @@
 """Objects in a folder: objects/ab/cdef…, and uploads/ for unfinished uploads."""
 
+import fcntl
 import hashlib
 import os
 import secrets
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, suppress
@@ -13,6 +15,8 @@ from service.contract.formats.digests import DIGEST, digest_of
 from service.works.blobs.derived import Derived
 
 _CHUNK = 1 << 20
+_LOCKED = ".locked"  # ends the names of files that their writer has locked, as long as it lives
+_UNLOCKED_SECONDS = 5.0  # more than from opening such a file to locking it
 
 
 class Upload:
@@ -23,6 +27,8 @@ class Upload:
         self.size = 0
         self._publish = publish
         self._stream = path.open("xb")
+        with suppress(OSError):  # a file system without locks: it is swept by its age
+            fcntl.flock(self._stream, fcntl.LOCK_EX)
         self._hash = hashlib.sha256()
 
     def write(self, data: bytes) -> None:
@@ -43,8 +49,8 @@ class Upload:
         """Publishes the object under its digest, durably; returns the digest."""
         self._stream.flush()
         os.fsync(self._stream.fileno())
-        self._stream.close()
         self._publish(self.path, self.digest)
+        self._stream.close()  # which unlocks it
         return self.digest
 
     def close(self) -> None:
@@ -83,7 +89,7 @@ class FileBlobs(Store):
         self.derived = Derived(folder / "derived", self.partial)
 
     def upload(self) -> AbstractContextManager[Upload]:
-        return closing(Upload(self.partial(), self.adopt))
+        return closing(Upload(self.unfinished(), self.adopt))
 
     def has(self, digest: str) -> bool:
         return self._target(digest).is_file()
@@ -119,13 +125,19 @@ class FileBlobs(Store):
         return True
 
     def sweep_uploads(self, older_than: float) -> int:
-        old = [file for file in self._uploads.iterdir() if _modified(file) < older_than]
+        """Delete what is older, and what a dead process has left."""
+        files = list(self._uploads.iterdir())
+        old = [file for file in files if _modified(file) < older_than or _is_left(file)]
         for file in old:
             file.unlink(missing_ok=True)
         return len(old)
 
+    def unfinished(self) -> Path:
+        """A new path for an upload."""
+        return self.partial().with_suffix(_LOCKED)
+
     def partial(self) -> Path:
-        """A new path for an unfinished upload."""
+        """A new path for another file that may be left."""
         return self._uploads / secrets.token_hex(16)
 
     def adopt(self, path: Path, digest: str) -> None:
@@ -145,6 +157,18 @@ def place(digest: str) -> str:
         raise BlobMissing(digest, f"expected sha256:<64 hex digits>, found {digest!r:.80}")
     name = digest.removeprefix("sha256:")
     return f"{name[:2]}/{name[2:]}"
+
+
+def _is_left(path: Path) -> bool:
+    """Whether its writer has died: it would hold the lock, in whatever container it runs."""
+    if path.suffix != _LOCKED or _modified(path) > time.time() - _UNLOCKED_SECONDS:
+        return False
+    try:
+        with path.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _modified(path: Path) -> float:

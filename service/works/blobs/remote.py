@@ -38,7 +38,7 @@ class RemoteBlobs(Store):
         self._room = copies_bytes
 
     def upload(self) -> AbstractContextManager[Upload]:
-        return closing(Upload(self._copies.partial(), self._publish))
+        return closing(Upload(self._copies.unfinished(), self._publish))
 
     def _publish(self, path: Path, digest: str) -> None:
         """Write to the store first, since copies may be deleted."""

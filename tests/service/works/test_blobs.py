@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import obstore
 import pytest
@@ -182,6 +183,37 @@ def test_leftovers_of_killed_uploads_are_swept(blobs, tmp_path):
     (next(tmp_path.glob("*/uploads")) / "old").write_bytes(b"x")
     assert blobs.sweep_uploads(older_than=time.time() - 60) == 0
     assert blobs.sweep_uploads(older_than=time.time() + 60) == 1
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from service.works.blobs import open_blobs
+with open_blobs(None, Path(sys.argv[1])).upload() as upload:
+    upload.write(b"x")
+    upload.flush()
+    print(upload.path, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.long
+def test_what_a_killed_process_was_writing_is_swept_and_nothing_that_is_being_written(tmp_path):
+    blobs = open_blobs(None, tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, tmp_path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as writer:
+        path = Path(writer.stdout.readline().strip())
+        a_while_ago = time.time() - 60
+        os.utime(path, (a_while_ago, a_while_ago))
+        assert blobs.sweep_uploads(older_than=0) == 0
+        writer.kill()
+        writer.wait()
+    assert blobs.sweep_uploads(older_than=0) == 1
+    assert not path.exists()
 
 
 @pytest.mark.long
