@@ -15,6 +15,7 @@ GROUPS = {
     "tests/trials/": FLEETS,
     "tests/parity/": JAVA,
     "tests/workers/metrics/test_": JAVA,
+    "tests/workers/metrics/java/": JAVA,
     "tests/workers/metrics/learned/": JAVA,
 }
 

@@ -9,10 +9,14 @@ import time
 
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from builders import ENCODER, model, tensors
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
+from workers.cli.check import check
+from workers.cli.lab import lab
 from workers.inference import checkpoints, features
 
 pytestmark = pytest.mark.processes
@@ -27,6 +31,14 @@ def _prescore(*arguments, **options):
         timeout=120,
         **options,
     )
+
+
+def _here(*arguments):
+    """Commands in this process, of which most of the time is the start."""
+    app = typer.Typer()
+    app.command()(check)
+    app.add_typer(lab, name="lab")
+    return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
 
 
 @pytest.fixture
@@ -55,15 +67,15 @@ def test_check_says_what_is_wrong_in_one_sentence(tmp_path):
     path = tmp_path / "m.safetensors"
     checkpoints.write(path, model("par", "lstm", tensors("par", "lstm")))
     path.write_bytes(path.read_bytes()[:-5])
-    result = _prescore("check", path)
-    assert result.returncode == 1
+    result = _here("check", path)
+    assert result.exit_code == 1
     assert "invalid_checkpoint" in result.stderr
     assert "cut off" in result.stderr
     assert "Traceback" not in result.stderr
 
 
 def test_check_counts_a_bundle(bundle):
-    result = _prescore("check", bundle, "--json")
+    result = _here("check", bundle, "--json")
     facts = json.loads(result.stdout)
     assert facts["splits"]["train"] == {"images": 30, "references": 90}
     assert facts["features"]["size"] == 6
@@ -107,8 +119,8 @@ def test_training_writes_a_checkpoint_an_epoch(bundle, tmp_path):
 
 
 def test_an_unknown_architecture_is_told_with_those_there_are(bundle, tmp_path):
-    result = _prescore("lab", "train", bundle, tmp_path / "run", "--architecture", "transformer")
-    assert result.returncode == 1
+    result = _here("lab", "train", bundle, tmp_path / "run", "--architecture", "transformer")
+    assert result.exit_code == 1
     assert "expected init, pre, par, merge" in result.stderr
 
 
