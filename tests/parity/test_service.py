@@ -5,7 +5,7 @@ import tarfile
 
 import pytest
 
-from fleet import Fleet, until_ended
+from fleet import until_ended
 from oracles import coco_scorers
 from parity import systems
 from service.contract.formats import bundles
@@ -20,29 +20,28 @@ DATASETS = [
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("fleet")).start()
-    yield fleet
-    fleet.stop()
+def service(tmp_path_factory, serve_here):
+    with serve_here(tmp_path_factory.mktemp("service")) as service:
+        yield service
 
 
-def _upload(fleet, folder, name, people):
+def _upload(service, folder, name, people):
     """A test split, by image names."""
     items = [Item(image, "test", tuple(captions)) for image, captions in people.items()]
     bundles.write_folder(folder, items)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         archive.add(folder / bundles.CAPTIONS, bundles.CAPTIONS)
-    with fleet.client() as client:
+    with service.client() as client:
         answer = client.put(f"/v1/datasets/{name}", content=buffer.getvalue())
         assert answer.status_code == 201, answer.text
 
 
-def _evaluate(fleet, dataset, captions, **options):
+def _evaluate(service, dataset, captions, **options):
     """The evaluation's end, and each caption with its scores."""
     said = [{"image": image, "caption": text} for image, text in captions.items()]
     request = {"captions": said, "dataset": f"{dataset}/test", **options}
-    with fleet.client() as client:
+    with service.client() as client:
         identity = client.post("/v1/evaluations", json=request).json()["id"]
         found = until_ended(client, identity, SECONDS)
         assert found["status"] == "succeeded", found
@@ -50,20 +49,20 @@ def _evaluate(fleet, dataset, captions, **options):
 
 
 @pytest.fixture(scope="module", params=DATASETS)
-def published(fleet, data, tmp_path_factory, request):
+def published(service, data, tmp_path_factory, request):
     """A system, and its captions by image; the set is there, as Karpathy's tokens."""
     dataset = request.param
     names = (data / "systems" / f"imgs_{dataset}.txt").read_text("utf-8").split()
     people = dict(zip(names, systems.references(data, dataset), strict=True))
-    _upload(fleet, tmp_path_factory.mktemp(dataset), dataset, people)
+    _upload(service, tmp_path_factory.mktemp(dataset), dataset, people)
     system = systems.system(data, dataset, QUICK)
     return dataset, system, dict(zip(names, system.captions, strict=True))
 
 
 @pytest.mark.parametrize("tokenizer", [pytest.param("none", marks=pytest.mark.slow), "ptb"])
-def test_published_systems_score_as_published(fleet, published, tokenizer):
+def test_published_systems_score_as_published(service, published, tokenizer):
     dataset, system, captions = published
-    found, _ = _evaluate(fleet, dataset, captions, tokenizer=tokenizer)
+    found, _ = _evaluate(service, dataset, captions, tokenizer=tokenizer)
     scores = {metric: score["value"] for metric, score in found["scores"].items()}
     expected = {metric: float(value) for metric, value in system.results.items()}
     assert scores == pytest.approx(expected, abs=1e-3)
@@ -79,12 +78,12 @@ ODD = {
 }
 
 
-def test_odd_captions_are_scored_in_their_own_place_and_warned_of(fleet, tmp_path):
+def test_odd_captions_are_scored_in_their_own_place_and_warned_of(service, tmp_path):
     """As the published package scores them where it can: without the separator."""
     people = {image: references for image, (_, references, _) in ODD.items()}
     captions = {image: caption for image, (caption, _, _) in ODD.items()}
-    _upload(fleet, tmp_path, "odd", people)
-    found, items = _evaluate(fleet, "odd", captions, postgen=["bleu", "rouge_l", "cider_d"])
+    _upload(service, tmp_path, "odd", people)
+    found, items = _evaluate(service, "odd", captions, postgen=["bleu", "rouge_l", "cider_d"])
     warned = {each["image"]: each["code"] for each in found["warnings"]}
     assert warned == {image: code for image, (_, _, code) in ODD.items() if code}
     clean = [[text.replace("\u2028", " ")] for text in captions.values()]
