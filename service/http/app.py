@@ -58,7 +58,7 @@ def from_environment() -> FastAPI:
     # of many values starts a few collections, not a thousand.
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
-    return create_app(Running.on(connect(settings)), settings.named_hosts)
+    return create_app(Running.on(connect(settings, hurried=True)), settings.named_hosts)
 
 
 def describe() -> dict[str, Any]:

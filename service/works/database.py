@@ -22,9 +22,11 @@ IDLE_SECONDS = 4
 # How soon a client notices that the server is gone: 3 + 3 x 2 s of silence.
 _TCP = {"keepalives_idle": 3, "keepalives_interval": 2, "keepalives_count": 3}
 _CLIENT = {"connect_timeout": 5, "tcp_user_timeout": 9000, **_TCP}
+# PostgreSQL: seconds of waiting until the server is asked whether it is still there.
+PATIENCE, HURRIED = 5.0, 0.5
 
 
-def connect(url: str) -> Engine:
+def connect(url: str, patience: float = PATIENCE) -> Engine:
     """An engine for SQLite or PostgreSQL; on SQLite, write transactions run one at a time."""
     if url.startswith("sqlite"):
         engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
@@ -36,6 +38,12 @@ def connect(url: str) -> Engine:
             url.replace("postgresql://", "postgresql+psycopg://", 1),
             connect_args=_CLIENT,
             pool_pre_ping=True,  # connections to a restarted server are replaced
+        )
+        from service.works.links.postgresql import Connector  # noqa: PLC0415  only where it is used
+
+        connector = Connector(patience)
+        sa.event.listen(
+            engine, "do_connect", lambda _, __, these, named: connector(*these, **named)
         )
         sa.event.listen(engine, "connect", _postgresql_limits)
         return engine

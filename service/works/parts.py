@@ -18,15 +18,17 @@ class Parts:
     places: Places  # of assets
 
 
-def connect(settings: Settings) -> Parts:
-    """Open all parts. InvalidSetting: a database of another version, a Redis that evicts keys."""
-    engine = database.connect(settings.database)
+def connect(settings: Settings, *, hurried: bool = False) -> Parts:
+    """Open all parts. InvalidSetting: a database of another version, a Redis that evicts keys.
+    `hurried`: a server that falls silent delays nothing for two seconds.
+    """
+    engine = database.connect(settings.database, database.HURRIED if hurried else database.PATIENCE)
     database.check_at_head(engine)
     connection = queueing.connect(settings.redis)
     queueing.check(connection)
     return Parts(
         Records(engine),
-        open_blobs(settings.blob_url, settings.home),
+        open_blobs(settings.blob_url, settings.home, hurried=hurried),
         RedisQueue(connection),
         Places.of(settings),
     )

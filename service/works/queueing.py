@@ -25,7 +25,8 @@ from service.works.tables import outbox, work_rows
 
 FUNCTION = "workers.jobs.run"  # by name, since the API never imports the workers
 JOB_SECONDS = 24 * 3600  # works have shorter deadlines; RQ's must never pass before them
-QUICK_SECONDS = 1.5
+QUICK_SECONDS = 1.0  # how long one waits for an answer
+_AWAY_SECONDS = 1.0  # how long nobody asks a Redis that did not answer
 _BATCH = 500
 _LOOKED_AT = 1000  # ready works that the janitor looks for in the queues each time
 _RUNG_AT_ONCE = 2000  # each time; a second
@@ -127,27 +128,34 @@ def _note(records: Records, keys: Sequence[str]) -> None:
 class RedisQueue:
     def __init__(self, connection: redis.Redis) -> None:
         self.connection = connection
+        self._away_until = 0.0
         self._queues: dict[str, rq.Queue] = {
             name: rq.Queue(name, connection=connection, serializer=JSONSerializer)
             for name in {kind.queue for kind in KINDS.values()}
         }
 
     def flush(self, records: Records) -> int:
-        """Send the outbox's wake-ups; if Redis does not answer they stay there for the janitor."""
+        """Send the outbox's wake-ups; if Redis does not answer they stay there for the janitor, and
+        others do not wait for it either.
+        """
+        if time.monotonic() < self._away_until:
+            return 0
         with records.reading() as connection:
             rows = connection.execute(sa.select(outbox).order_by(outbox.c.id).limit(_BATCH)).all()
         if not rows:
             return 0
-        with contextlib.suppress(redis.RedisError, OSError):
+        try:
             self.wake_all([(row.work_key, row.queue) for row in rows if not row.first])
             # So that they keep their order.
             first = [(row.work_key, row.queue) for row in rows if row.first]
             self.wake_all(reversed(first), first=True)
-            with records.transaction() as connection:
-                sent = [row.id for row in rows]
-                connection.execute(outbox.delete().where(outbox.c.id.in_(sent)))
-            return len(rows)
-        return 0
+        except (redis.RedisError, OSError):
+            self._away_until = time.monotonic() + _AWAY_SECONDS
+            return 0
+        with records.transaction() as connection:
+            sent = [row.id for row in rows]
+            connection.execute(outbox.delete().where(outbox.c.id.in_(sent)))
+        return len(rows)
 
     def wake_all(self, works: Iterable[tuple[str, str]], *, first: bool = False) -> None:
         """Queue these (key, queue), in as few exchanges with Redis as is fit."""

@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
-from service.works import database
 from service.works.tables import runs
 
 _WRITER = 0x70726573  # PostgreSQL: the advisory lock of writers
@@ -23,13 +22,18 @@ class Records:
         self.engine = engine
         self._reader = engine.execution_options(reading=True)
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is read with no other program between."""
+        return self.engine.dialect.name == "sqlite"
+
     def check(self) -> None:
         """Raise unless the record answers over a new connection: one that is kept may lead to a
         file that others no longer reach.
         """
-        engine = database.connect(self.engine.url.render_as_string(hide_password=False))
+        engine = sa.create_engine(self.engine.url, pool=self.engine.pool.recreate())
         try:
-            with engine.execution_options(reading=True).connect() as connection:
+            with engine.connect() as connection:
                 connection.execute(sa.select(runs.c.id).limit(1))
         finally:
             engine.dispose()

@@ -4,7 +4,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 from jsonschema import Draft202012Validator, FormatChecker
@@ -24,11 +24,13 @@ def operations():
 
 
 def find(method, url):
-    """The path and the operation of a request; None where the document has none."""
-    path = urlsplit(url).path
+    """The path and the operation of a request; None where the document has none. Routes are found
+    by the path without its percent signs: an escaped slash is a slash.
+    """
+    path = unquote(urlsplit(url).path)
     for known, template, operation in operations():
         pattern = re.sub(r"\\{(\w+)\\}", _part, re.escape(template))
-        if known == method and re.fullmatch(pattern, path):
+        if known == method and re.fullmatch(pattern, path, re.DOTALL):
             return template, operation
     return None
 

@@ -52,7 +52,10 @@ def test_whatever_is_asked_is_answered_soon_and_in_little_memory(fleet):
             if seconds > latest:
                 latest, slowest = seconds, told
             assert answer.status_code < 500, (told, answer.text[:500])
-            interface.check(answer)
+            try:
+                interface.check(answer)
+            except AssertionError as error:
+                raise AssertionError(told) from error
             seen[answer.status_code] += 1
             if answer.status_code == 202 and "id" in (found := answer.json()):
                 known["id"] = [*known["id"], found["id"]][-50:]

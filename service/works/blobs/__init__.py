@@ -48,8 +48,10 @@ class Blobs(Protocol):
         ...
 
 
-def open_blobs(url: str | None, home: Path) -> Blobs:
-    """Open `file:///folder` or `s3://bucket/prefix`; None: the folder `blobs` in `home`."""
+def open_blobs(url: str | None, home: Path, *, hurried: bool = False) -> Blobs:
+    """Open `file:///folder` or `s3://bucket/prefix`; None: the folder `blobs` in `home`. `hurried`:
+    for who cannot wait long for a store that does not answer.
+    """
     if url is None:
         return FileBlobs(home / "blobs")
     parts = urlsplit(url)
@@ -58,7 +60,7 @@ def open_blobs(url: str | None, home: Path) -> Blobs:
     if parts.scheme == "s3" and parts.netloc:
         from service.works.blobs.remote import RemoteBlobs  # noqa: PLC0415  only where S3 is used
 
-        return RemoteBlobs(url, home / "copies")
+        return RemoteBlobs(url, home / "copies", hurried=hurried)
     raise InvalidSetting(
         "PRESCORE_BLOB_URL: expected file:///folder or s3://bucket/prefix, "
         f"found {parts.scheme or 'no scheme'}:…"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import obstore
 from obstore.exceptions import BaseError
@@ -21,17 +21,34 @@ from service.contract.errors import BlobDamaged, BlobMissing, BlobUnreadable, St
 from service.works.blobs.files import FileBlobs, Store, Upload, place
 
 if TYPE_CHECKING:
-    from obstore.store import RetryConfig
+    from obstore.store import ClientConfig, RetryConfig
 
 _CHUNK = 1 << 23
 _COPIES_BYTES = 50_000_000_000
 _IN_USE_SECONDS = 3600
 _PATIENCE: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
+_ONCE: "RetryConfig" = {"max_retries": 0, "retry_timeout": timedelta(seconds=1)}
+_HURRIED = {"timeout": "1s"}
+# What variables AWS_… say of connections: options of ours take the place of all of them.
+_CONNECTIONS = (
+    "allow_http",
+    "allow_invalid_certificates",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "proxy_url",
+)
 
 
 class RemoteBlobs(Store):
-    def __init__(self, url: str, copies: Path, copies_bytes: int = _COPIES_BYTES) -> None:
-        self._store = S3Store.from_url(url, retry_config=_PATIENCE)
+    def __init__(
+        self, url: str, copies: Path, copies_bytes: int = _COPIES_BYTES, *, hurried: bool = False
+    ) -> None:
+        """`hurried`: ask whether the store answers within a second before each longer exchange."""
+        self._store = self._asked = S3Store.from_url(url, retry_config=_PATIENCE)
+        self._hurried = hurried
+        if hurried:
+            options = cast("ClientConfig", {**_connections(), **_HURRIED})
+            self._asked = S3Store.from_url(url, retry_config=_ONCE, client_options=options)
         self._copies = FileBlobs(copies)
         self.derived = self._copies.derived
         self._objects = copies / "objects"
@@ -42,6 +59,8 @@ class RemoteBlobs(Store):
 
     def _publish(self, path: Path, digest: str) -> None:
         """Write to the store first, since copies may be deleted."""
+        if self._hurried:
+            self.has(digest)
         with _translated():
             obstore.put(self._store, _name(digest), path)
         self._copies.adopt(path, digest)
@@ -49,7 +68,7 @@ class RemoteBlobs(Store):
     def has(self, digest: str) -> bool:
         try:
             with _translated():
-                obstore.head(self._store, _name(digest))
+                obstore.head(self._asked, _name(digest))
         except FileNotFoundError:
             return False
         return True
@@ -59,6 +78,8 @@ class RemoteBlobs(Store):
             found = self._copies.path(digest, check=check)
             os.utime(found)  # marks the copy as used
             return found
+        if self._hurried and not self.has(digest):
+            raise _missing(digest)
         self._make_room()
         with self._copies.upload() as upload:
             self._fetch(digest, upload.write)
@@ -78,7 +99,7 @@ class RemoteBlobs(Store):
                 for chunk in obstore.get(self._store, _name(digest)).stream(min_chunk_size=_CHUNK):
                     write(bytes(chunk))
         except FileNotFoundError:
-            raise BlobMissing(digest, f"no object {digest} is stored") from None
+            raise _missing(digest) from None
 
     def old(self, before: float) -> Iterator[str]:
         with _translated():
@@ -119,6 +140,15 @@ class RemoteBlobs(Store):
 
 def _name(digest: str) -> str:
     return f"objects/{place(digest)}"
+
+
+def _connections() -> dict[str, str]:
+    found = {name: os.environ.get(f"AWS_{name.upper()}") for name in _CONNECTIONS}
+    return {name: value for name, value in found.items() if value}
+
+
+def _missing(digest: str) -> BlobMissing:
+    return BlobMissing(digest, f"no object {digest} is stored")
 
 
 @contextmanager

@@ -3,9 +3,11 @@ import hashlib
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import obstore
@@ -150,6 +152,27 @@ def test_a_store_that_does_not_answer_is_said_in_a_line(monkeypatch, tmp_path):
     assert outside.CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in caught.value.detail
 
 
+def test_who_is_hurried_does_not_wait_for_a_silent_store(monkeypatch, tmp_path):
+    """T61: not to ask whether something is there, nor to read it, nor to write."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        for name, value in outside.CREDENTIALS.items():
+            monkeypatch.setenv(name, value)
+        blobs = open_blobs("s3://bucket", tmp_path, hurried=True)
+        digest = "sha256:" + "0" * 64
+        with ThreadPoolExecutor() as pool:
+            began = time.monotonic()
+            asked = [
+                pool.submit(blobs.has, digest),
+                pool.submit(blobs.path, digest),
+                pool.submit(blobs.put, b"a"),
+            ]
+            for one in asked:
+                with pytest.raises(StoreUnavailable):
+                    one.result()
+            assert time.monotonic() - began < 2
+
+
 @pytest.mark.parametrize("url", ["ftp://x/y", "s3:///x", "file://host/x", "nonsense", ""])
 def test_other_addresses_are_refused(url, tmp_path):
     with pytest.raises(InvalidSetting, match="PRESCORE_BLOB_URL: expected file:///folder or s3://"):
@@ -187,6 +210,7 @@ def test_leftovers_of_killed_uploads_are_swept(blobs, tmp_path):
 
 WRITER = """
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from service.works.blobs import open_blobs
 with open_blobs(None, Path(sys.argv[1])).upload() as upload:
