@@ -21,6 +21,7 @@ IMAGE = 500  # characters of a name
 TOKENS = 2000  # of one caption: words and single signs; the longest descriptions have hundreds
 REFERENCES = 100  # of one image: COCO has 5, PASCAL-50S 50, the largest sets have 40 to 100
 RATINGS = 1000  # of one caption
+MATCHES = 100_000  # 500 words with five references as long have 30,000; METEOR takes up to 7 s
 
 METRICS = 1000  # there are fewer
 FEATURES = 100
@@ -80,6 +81,11 @@ class LimitsOut(BaseModel):
         default=REFERENCES, description="References of an image, or of one rated caption."
     )
     ratings: int = Field(default=RATINGS, description="Ratings of one rated caption.")
+    matches: int = Field(
+        default=MATCHES,
+        description="Pairs of equal words that a caption and its references have; METEOR fails for "
+        "captions with more.",
+    )
     metrics: int = Field(default=METRICS, description="Metrics that one request names.")
     features: int = Field(default=FEATURES, description="Features of a learned metric.")
     captioners: int = Field(

@@ -1,11 +1,17 @@
 """METEOR 1.5 (English, normalised) by its own jar, in a child process (`coco_java.py`)."""
 
 import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from service.contract import limits
+from service.contract.errors import MetricFailed
 from workers.metrics.family import Measured, Statistics, Task
 from workers.metrics.java.jvm import Jvm
+from workers.progress import Progress
 
 # The jar's values for English, task `rank`: weights of exact, stem, synonym and paraphrase matches,
 # and the share of content words against function words.
@@ -13,6 +19,11 @@ _WEIGHTS = (1.0, 0.6, 0.8, 0.6)
 _ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75
 
 _BATCH = 200  # captions: a tenth of a second, unless they are very long
+_AT_ONCE = 200_000  # matches in a batch: up to 15 s, and an answer has to come within 120
+_FEW = 1 << 15  # characters of a caption by those of its references: matches are not counted
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+Item = tuple[str, Sequence[str]]  # a caption and its references
 
 
 def expect(jvm: Jvm) -> None:
@@ -21,8 +32,9 @@ def expect(jvm: Jvm) -> None:
 
 
 def measure(task: Task) -> Measured:
-    items = [(caption, task.references_of(place)) for place, caption in enumerate(task.captions)]
-    answers = task.jvm.call("meteor", items, batch=_BATCH, progress=task.progress)
+    answers: list[tuple[float, list[float]]] = []
+    for items in _batches(task):
+        answers += task.jvm.call("meteor", items, progress=_further(task, len(answers)))
     table = np.array([statistics for _, statistics in answers], np.float64)
     return Measured(
         captions={"meteor": np.array([score for score, _ in answers], np.float64)},
@@ -34,6 +46,42 @@ def measure(task: Task) -> Measured:
             "matched_words": table[:, 21:],
         },
     )
+
+
+def _batches(task: Task) -> Iterator[list[Item]]:
+    """All captions with their references, so many at once that an answer comes in time."""
+    batch: list[Item] = []
+    left = _AT_ONCE
+    for place, caption in enumerate(task.captions):
+        item = caption, task.references_of(place)
+        found = _matches(*item)
+        if found > limits.MATCHES:
+            raise MetricFailed(
+                f"meteor: caption {place} and its references have {found:,} pairs of equal words, "
+                f"expected at most {limits.MATCHES:,}; score it without meteor, or shorten it"
+            )
+        if len(batch) == _BATCH or (batch and found > left):
+            yield batch
+            batch, left = [], _AT_ONCE
+        batch.append(item)
+        left -= found
+    if batch:
+        yield batch
+
+
+def _matches(caption: str, references: Sequence[str]) -> int:
+    """How many pairs of equal words a caption has with its references: METEOR takes more time and
+    memory the more there are. Those of short captions are not counted.
+    """
+    if len(caption) * sum(map(len, references)) < _FEW:
+        return 0
+    own = Counter(_WORD.findall(caption.lower()))
+    return sum(own[word] for text in references for word in _WORD.findall(text.lower()))
+
+
+def _further(task: Task, before: int) -> Progress:
+    """Progress of all captions, of which so many are scored before this batch."""
+    return lambda done, _: task.progress(before + done, len(task.captions))
 
 
 def corpus(statistics: Statistics) -> dict[str, float]:

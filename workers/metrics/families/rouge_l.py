@@ -3,16 +3,18 @@ has it, except for a caption without words: it has 0 here, and 1 there if a refe
 either.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from workers.metrics import ngrams
+from workers.metrics import ngrams, subsequences
 from workers.metrics.family import Floats, Measured, Statistics, Task
 from workers.metrics.ngrams import Ints
 
 _BETA = 1.2
-_CELLS = 1 << 14  # filled at once: more waste time on padding, fewer on calls
+_COMPARED = 1 << 20  # tokens at once, a byte each
+_NONE = -1  # no token
 
 
 def measure(task: Task) -> Measured:
@@ -30,16 +32,7 @@ def _scores(task: Task, block: slice) -> Floats:
         np.arange(block.start, block.stop), np.diff(begins, append=len(references))
     )
     own, theirs = task.encoded.token_counts, task.references.token_counts
-    common = _common(
-        np.concatenate([task.encoded.tokens, task.references.tokens]),
-        np.stack(
-            [
-                ngrams.starts(own)[captions],
-                len(task.encoded.tokens) + ngrams.starts(theirs)[references],
-            ]
-        ),
-        np.stack([own[captions], theirs[references]]),
-    )
+    common = _common(task, block, begins, references)
     common[task.encoded.word_counts[captions] == 0] = 0
     precision = np.maximum.reduceat(common / own[captions], begins)
     recall = np.maximum.reduceat(common / theirs[references], begins)
@@ -53,39 +46,47 @@ def f_measure(precision: Floats, recall: Floats) -> Floats:
     return scores
 
 
-def _common(tokens: Ints, begins: Ints, sizes: Ints) -> Ints:
-    """The lengths of longest common subsequences; begins and sizes are (2, pairs)."""
-    shorter = np.argsort(sizes, axis=0, kind="stable")
-    begins, sizes = (np.take_along_axis(each, shorter, 0) for each in (begins, sizes))
-    found = np.empty(sizes.shape[1], np.int64)
-    for chosen in _alike(sizes[1]):
-        runs = ((begins[side, chosen], sizes[side, chosen], -1 - side) for side in (0, 1))
-        found[chosen] = _table(*(_padded(tokens, *run) for run in runs))
-    return found
+def _common(task: Task, block: slice, begins: Ints, references: Ints) -> Ints:
+    """The lengths of longest common subsequences, for each pair of a caption and a reference."""
+    tokens, starts = _side_by_side(task, references)
+    ends = np.append(starts[begins[1:]], len(tokens))
+    own = np.cumsum(np.append(0, task.encoded.token_counts))[block.start : block.stop + 1]
+    matched = [
+        _matched(task.encoded.tokens[first:last].tolist(), tokens[start:end])
+        for first, last, start, end in zip(own, own[1:], starts[begins], ends, strict=False)
+    ]
+    lengths: Ints = np.add.reduceat(np.concatenate(matched), starts, dtype=np.int64)
+    return lengths
 
 
-def _alike(sizes: Ints) -> Iterator[Ints]:
-    """Groups of places with similar sizes, each as large as _CELLS allows."""
-    order = np.argsort(-sizes, kind="stable")
-    while len(order):
-        many = max(1, _CELLS // int(sizes[order[0]]))
-        yield order[:many]
-        order = order[many:]
+def _side_by_side(task: Task, references: Ints) -> tuple[Ints, Ints]:
+    """The tokens of these references and where each begins; after each is a place without one."""
+    counts = task.references.token_counts
+    sizes = counts[references]
+    starts = ngrams.starts(sizes + 1)
+    tokens = np.full(int(sizes.sum()) + len(sizes), _NONE)
+    theirs = ngrams.spread(ngrams.starts(counts)[references], sizes)
+    tokens[ngrams.spread(starts, sizes)] = task.references.tokens[theirs]
+    return tokens, starts
 
 
-def _padded(tokens: Ints, begins: Ints, sizes: Ints, pad: int) -> Ints:
-    """One row for each run of tokens, filled up with `pad`."""
-    places = np.arange(sizes.max())
-    inside = places < sizes[:, None]
-    return np.where(inside, tokens[np.where(inside, begins[:, None] + places, 0)], pad)
+def _matched(own: Sequence[int], theirs: Ints) -> NDArray[np.uint8]:
+    """For each token of an image's references, 1 if it makes the common subsequence longer."""
+    places = dict(_places(list(dict.fromkeys(own)), theirs))
+    bits = subsequences.fallen(map(places.__getitem__, own), _integer(theirs != _NONE))
+    found = np.frombuffer(bits.to_bytes(-(-len(theirs) // 8), "little"), np.uint8)
+    return np.unpackbits(found, count=len(theirs), bitorder="little")
 
 
-def _table(short: Ints, long: Ints) -> Ints:
-    """The lengths for all pairs at once, by the usual table, row by row. Within a row, the value
-    from the left neighbour is a running maximum; a pad equals no token and keeps the value.
-    """
-    row = np.zeros((len(long), long.shape[1] + 1), np.int64)
-    for token in short.T:
-        longer = row[:, :-1] + (long == token[:, None])
-        np.maximum.accumulate(np.maximum(row[:, 1:], longer), axis=1, out=row[:, 1:])
-    return row[:, -1]
+def _places(own: Sequence[int], theirs: Ints) -> Iterator[tuple[int, int]]:
+    """Tokens, and the bits of the places where references hold them."""
+    many = max(1, _COMPARED // len(theirs))
+    for start in range(0, len(own), many):
+        some = own[start : start + many]
+        equal = np.packbits(np.equal.outer(some, theirs), axis=1, bitorder="little")
+        for token, row in zip(some, equal, strict=True):
+            yield token, int.from_bytes(row.data, "little")
+
+
+def _integer(bits: NDArray[np.bool_]) -> int:
+    return int.from_bytes(np.packbits(bits, bitorder="little").data, "little")

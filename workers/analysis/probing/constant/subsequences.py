@@ -1,14 +1,11 @@
-"""Longest common subsequences of one sentence and all references at once, computed on long integers
-with a few operations for each token (Hyyrö 2004). Every reference has a bit for each of its tokens,
-and at least one more where a carry ends.
-"""
+"""Longest common subsequences of one sentence and all references at once."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from workers.metrics import ngrams
+from workers.metrics import ngrams, subsequences
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import References
 
@@ -30,15 +27,9 @@ class Subsequences:
         self._where = lru_cache(max(64, _REMEMBERED // self._bytes))(self._token)
 
     def lengths(self, tokens: Sequence[int]) -> Ints:
-        """The length of the longest common subsequence with each reference. A bit that is no longer
-        set stands for a row of the usual table that is one higher than the row before it.
-        """
-        rows = self._all
-        for token in tokens:
-            if both := rows & self._where(token):
-                rows = (rows + both | rows ^ both) & self._all
-        fallen = (self._all ^ rows).to_bytes(self._bytes, "little")
-        counts = np.bitwise_count(np.frombuffer(fallen, np.uint8))
+        """The length of the longest common subsequence with each reference."""
+        fallen = subsequences.fallen(map(self._where, tokens), self._all)
+        counts = np.bitwise_count(np.frombuffer(fallen.to_bytes(self._bytes, "little"), np.uint8))
         lengths: Ints = np.add.reduceat(counts, self._begins, dtype=np.int64)
         return lengths
 
