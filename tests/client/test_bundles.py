@@ -135,8 +135,35 @@ def test_datasets_are_listed_page_by_page_and_found_by_version(service, client, 
     for name in ("a", "b", "c", "d", "e"):
         client.add_dataset(name, bundle)
     assert [dataset.name for dataset in client.datasets()] == ["a", "b", "c", "d", "e"]
-    assert len([one for one in service.seen("GET") if "/v1/datasets" in one[1]]) == 3
+    pages = [path for _, path, _ in service.seen("GET") if path.partition("?")[0] == "/v1/datasets"]
+    assert len(pages) == 3
     assert client.dataset("c").version == "v1"
     assert client.dataset("c@v1").features is None
     with pytest.raises(prescore.Refused, match="no dataset c@v2"):
         client.dataset("c@v2")
+
+
+def test_a_bundle_that_the_service_has_is_not_sent_again(service, client, bundle):
+    first = client.add_dataset("shapes", bundle)
+    assert client.add_dataset("shapes", bundle) == first
+    (bundle / "captions.jsonl").write_text('{"image": "a", "split": "x", "references": ["b"]}\n')
+    assert client.add_dataset("shapes", bundle).version == "v2"
+    assert len(service.seen("PUT", "datasets")) == 2
+
+
+def test_an_older_version_is_found_too(service, client, bundle):
+    first = client.add_dataset("shapes", bundle)
+    text = (bundle / "captions.jsonl").read_text()
+    (bundle / "captions.jsonl").write_text('{"image": "a", "split": "x", "references": ["b"]}\n')
+    client.add_dataset("shapes", bundle)
+    (bundle / "captions.jsonl").write_text(text)
+    assert client.add_dataset("shapes", bundle) == first
+    assert len(service.seen("PUT", "datasets")) == 2
+
+
+def test_a_bundle_is_sent_where_a_version_has_another_digest(service, client, bundle):
+    """A service may identify a version by something else than the bytes of its tar."""
+    client.add_dataset("shapes", bundle)
+    service.datasets["shapes"][0][0]["digest"] = "sha256:" + "0" * 64
+    client.add_dataset("shapes", bundle)
+    assert len(service.seen("PUT", "datasets")) == 2

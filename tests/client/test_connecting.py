@@ -14,7 +14,7 @@ import pytest
 
 import prescore
 from client.contract_service import ContractService
-from prescore.http import retries, transport
+from prescore.http import answers, retries
 from prescore.models import Evaluation, Pinned, Problem
 
 SECRET = "sk-7f3a9c"
@@ -130,9 +130,10 @@ def test_an_answer_that_may_be_another_in_a_moment_is_asked_for_again(service, c
     "how", [{"lose": "request"}, {"lose": "answer"}, {"cut_answer": True}], ids=str
 )
 def test_an_answer_that_is_cut_off_is_asked_for_again(service, client, shapes, how):
+    before = len(service.seen("GET"))
     service.fault("GET", "/v1/datasets", times=2, **how)
     assert [str(dataset) for dataset in client.datasets()] == ["shapes@v1"]
-    assert len(service.seen("GET")) == 3
+    assert len(service.seen("GET")) - before == 3
 
 
 def test_a_connection_that_was_closed_while_idle_is_no_error(service, client):
@@ -164,13 +165,12 @@ def test_patience_ends(service, quick):
     assert 4 < len(service.requests) < 40
 
 
-def test_pauses_grow_and_differ_from_client_to_client(monkeypatch):
+def test_pauses_grow_and_differ_from_client_to_client():
     pauses = []
-    monkeypatch.setattr(retries.time, "sleep", pauses.append)
     for _ in range(20):
         backoff = retries.Backoff(1000)
-        for _ in range(8):
-            backoff.after(prescore.Unreachable("http://a", "gone"))
+        error = prescore.Unreachable("http://a", "gone")
+        pauses += [backoff.after(error).seconds for _ in range(8)]
     firsts, lasts = pauses[::8], pauses[7::8]
     assert 0.1 <= min(firsts) <= max(firsts) <= 0.2
     assert 4 <= min(lasts) <= max(lasts) <= 8
@@ -205,12 +205,12 @@ def test_retry_after_beyond_our_patience_is_told_at_once(service, client):
     ],
 )
 def test_retry_after_is_seconds_or_a_date(text, seconds):
-    assert transport.retry_after(httpx.Response(503, headers={"Retry-After": text})) == seconds
+    assert answers.retry_after(httpx.Response(503, headers={"Retry-After": text})) == seconds
 
 
 def test_retry_after_a_date_is_the_time_until_then():
     text = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    found = transport.retry_after(httpx.Response(503, headers={"Retry-After": text}))
+    found = answers.retry_after(httpx.Response(503, headers={"Retry-After": text}))
     assert found == pytest.approx(3600, abs=120)
 
 

@@ -324,7 +324,7 @@ def test_training_stops_when_scores_no_longer_improve(service, watch, saved, sil
     [
         ({"url": "nowhere"}, "expected a URL"),
         ({"waiting": 0}, "at least 1 checkpoint, found 0"),
-        ({"post_gen": ["cider_d"]}, "unknown arguments: post_gen; expected pregen, postgen"),
+        ({"post_gen": ["cider_d"]}, "unknown argument post_gen: did you mean postgen"),
     ],
 )
 def test_what_cannot_be_watched_is_told_at_once(watch, options, message):

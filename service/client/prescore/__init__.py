@@ -6,7 +6,7 @@ with prescore.Client() as client:
     print(client.wait(evaluation.id).scores)
 """
 
-from prescore.client import Client
+from prescore.client import AsyncClient, Client
 from prescore.errors import (
     InvalidArgument,
     PrescoreClientError,
@@ -29,6 +29,7 @@ from prescore.training.watched import Result
 from prescore.training.watching import Watch, watch
 
 __all__ = [
+    "AsyncClient",
     "Checkpoint",
     "Client",
     "Comparison",

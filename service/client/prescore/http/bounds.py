@@ -1,4 +1,4 @@
-"""Bounds on what a service may make this process read, and the reading of a body within them.
+"""Bounds on what a service may make this process read, and the unpacking of a body within them.
 
 A service, or what stands in its place, may be hostile: an answer that never ends, or that unpacks
 to a thousand times its size, is refused when the bound is reached and not after it was read.
@@ -31,25 +31,58 @@ class TooMuch(Exception):
     """The text says what was expected and found."""
 
 
-def body(response: httpx.Response, most: int) -> bytes:
-    """The whole body, unpacked."""
-    until = time.monotonic() + ANSWER_SECONDS
-    found = bytearray()
-    for chunk in chunks(response, most):
-        found += chunk
-        if time.monotonic() > until:
+class Body:
+    """A body that is read as a whole."""
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + ANSWER_SECONDS
+        self._found = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        self._found += piece
+        if time.monotonic() > self._until:
             raise TooMuch(f"expected a whole answer within {ANSWER_SECONDS:g} s, found a part")
-    return bytes(found)
+
+    @property
+    def content(self) -> bytes:
+        return bytes(self._found)
 
 
-def chunks(response: httpx.Response, most: float) -> Iterator[bytes]:
-    """The body in pieces, unpacked; TooMuch where it is longer than `most` bytes."""
-    size = 0
-    for chunk in _unpacked(response):
-        size += len(chunk)
-        if size > most:
-            raise TooMuch(f"expected an answer of at most {most} bytes, found a longer one")
-        yield chunk
+class Unpacking:
+    """A body in pieces, unpacked; TooMuch where it is longer than `most` bytes."""
+
+    def __init__(self, response: httpx.Response, most: float) -> None:
+        coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        if coding not in ("identity", "", "gzip", "x-gzip"):  # only these were asked for
+            raise TooMuch(f"expected an answer as it is, or gzip, found {coding!r:.60}")
+        self._unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS) if "gzip" in coding else None
+        self._most = most
+        self._size = 0
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        """What a chunk of the body as it was sent holds."""
+        if self._unpacker is None:
+            yield self._counted(chunk)
+            return
+        rest = chunk
+        while rest and not self._unpacker.eof:
+            try:
+                piece = self._unpacker.decompress(rest, _PIECE)
+            except zlib.error as error:
+                raise TooMuch(f"expected gzip, found {error}") from None
+            yield self._counted(piece)
+            rest = self._unpacker.unconsumed_tail
+
+    def rest(self) -> Iterator[bytes]:
+        """What is left at the end of the body."""
+        if self._unpacker is not None:
+            yield self._counted(self._unpacker.flush(_PIECE))
+
+    def _counted(self, piece: bytes) -> bytes:
+        self._size += len(piece)
+        if self._size > self._most:
+            raise TooMuch(f"expected an answer of at most {self._most} bytes, found a longer one")
+        return piece
 
 
 def check_structure(content: bytes) -> None:
@@ -60,26 +93,3 @@ def check_structure(content: bytes) -> None:
             f"expected JSON of at most {CONTAINERS} objects and lists and {COMMAS} commas, "
             f"found {containers} and {content.count(b',')}"
         )
-
-
-def _unpacked(response: httpx.Response) -> Iterator[bytes]:
-    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
-    if coding in ("identity", ""):
-        yield from response.iter_raw()
-    elif coding in ("gzip", "x-gzip"):
-        yield from _gunzipped(response)
-    else:  # only these were asked for
-        raise TooMuch(f"expected an answer as it is, or gzip, found {coding!r:.60}")
-
-
-def _gunzipped(response: httpx.Response) -> Iterator[bytes]:
-    unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
-    try:
-        for chunk in response.iter_raw():
-            rest = chunk
-            while rest and not unpacker.eof:
-                yield unpacker.decompress(rest, _PIECE)
-                rest = unpacker.unconsumed_tail
-        yield unpacker.flush(_PIECE)
-    except zlib.error as error:
-        raise TooMuch(f"expected gzip, found {error}") from None

@@ -2,14 +2,19 @@
 
 import json
 import re
-from collections.abc import Generator, Iterator
-from contextlib import closing
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from prescore.errors import PrescoreClientError, Unreachable
 from prescore.http import bounds
-from prescore.http.retries import passes
-from prescore.http.transport import Request, Transport
+from prescore.http.addresses import Address
+from prescore.http.answers import not_prescore
+from prescore.http.retries import Backoff, passes
+from prescore.http.steps import Item, Open, Read, Request, Steps
 from prescore.models import Event
+
+if TYPE_CHECKING:
+    import httpx
 
 LAST = "end"  # a run's last event
 RECONNECT_SECONDS = 1.0  # until the service sends `retry`
@@ -74,58 +79,63 @@ class Parser:
             self.retry = int(value) / 1000
 
 
-def listen(transport: Transport, path: str, last: str | None) -> Iterator[Event]:
+def heard(address: Address, path: str, last: str | None) -> Steps[None]:
     """Each event once and in order, until `end`, over as many connections as it takes."""
-    backoff = transport.backoff()
-    parser = Parser()
-    ended = False
-    while not ended:
-        parser = Parser(parser.retry)
+    backoff = Backoff(address.patience)
+    listening = _Listening(address, path, last)
+    while True:
         try:
-            with closing(_connection(transport, path, last, parser)) as events:
-                for event in events:
-                    if not _seen(event.id, last):
-                        last = event.id or last
-                        yield event
-                    if event.name == LAST:
-                        break
-            ended = True
+            return (yield from listening.connection())
         except PrescoreClientError as error:
             if not passes(error):
                 raise
-            if parser.received:  # `patience` bounds the time without a byte, not the run
-                backoff = transport.backoff()
-            backoff.after(error, at_least=parser.retry)
+            if listening.parser.received:  # `patience` bounds the time without a byte, not the run
+                backoff = Backoff(address.patience)
+            wait = backoff.after(error, at_least=listening.parser.retry)
+        yield wait
 
 
-def _connection(
-    transport: Transport, path: str, last: str | None, parser: Parser
-) -> Generator[Event, None, None]:
-    """The events of one connection, which ends with an error; or none, if the answer is 204."""
-    headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
-    if last is not None:
-        headers["Last-Event-ID"] = last
-    request = Request("GET", path, headers=headers, hold=QUIET_SECONDS)
-    with transport.translated(), transport.stream(request) as response:
+class _Listening:
+    def __init__(self, address: Address, path: str, last: str | None) -> None:
+        self.parser = Parser()
+        self._address = address
+        self._path = path
+        self._last = last
+
+    def connection(self) -> Steps[None]:
+        """The new events of one connection, until `end`; none if the answer is 204."""
+        self.parser = Parser(self.parser.retry)
+        response: httpx.Response = yield Open(self._request(), most=float("inf"))
         if response.status_code == 204:
             return
         found = response.headers.get("Content-Type", "")
         if not found.startswith("text/event-stream"):
-            raise transport.not_prescore(f"expected events, found {found!r:.100}")
-        for chunk in bounds.chunks(response, most=float("inf")):
-            for id_, name, data in parser.feed(chunk):
-                yield Event(id=id_, name=name, data=_json(transport, data))
-    raise Unreachable(transport.url, "the stream of events ended before the run did")
+            raise not_prescore(self._address.url, f"expected events, found {found!r:.100}")
+        while (chunk := (yield Read())) is not None:
+            for event in self._events(chunk):
+                if not _seen(event.id, self._last):
+                    self._last = event.id or self._last
+                    yield Item(event)
+                if event.name == LAST:
+                    return
+        raise Unreachable(self._address.url, "the stream of events ended before the run did")
 
+    def _request(self) -> Request:
+        headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+        if self._last is not None:
+            headers["Last-Event-ID"] = self._last
+        return Request("GET", self._path, headers=headers, hold=QUIET_SECONDS)
 
-def _json(transport: Transport, data: str) -> object:
-    bounds.check_structure(data.encode("utf-8", "replace"))
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        raise transport.not_prescore(
-            f"expected an event's data in JSON, found {data!r:.60}"
-        ) from None
+    def _events(self, chunk: bytes) -> Iterator[Event]:
+        try:
+            for id_, name, data in self.parser.feed(chunk):
+                bounds.check_structure(data.encode("utf-8", "replace"))
+                yield Event(id=id_, name=name, data=json.loads(data))
+        except bounds.TooMuch as error:
+            raise not_prescore(self._address.url, str(error)) from None
+        except (ValueError, RecursionError):
+            what = f"expected an event's data in JSON, found {data!r:.60}"
+            raise not_prescore(self._address.url, what) from None
 
 
 def _seen(id_: str, last: str | None) -> bool:

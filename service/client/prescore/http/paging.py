@@ -1,41 +1,64 @@
 """Lists of any length: the next page is fetched when all items of a page were taken."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
-from prescore.http import bounds
-from prescore.http.transport import Request, Transport
+from prescore.http import answers, bounds, retries
+from prescore.http.addresses import Address
+from prescore.http.steps import Item, Request, Steps
 from prescore.models import Answer
 
 M = TypeVar("M", bound=BaseModel)
 
 
-class _Page(Answer):
+class Page(Answer):
+    """A part of a list, with what its answer says of the whole list."""
+
+    model_config = ConfigDict(extra="allow")
+
     items: tuple[Any, ...]
     next: str | None = None
 
+    @property
+    def head(self) -> dict[str, Any]:
+        return self.model_extra or {}
 
-def items(
-    transport: Transport, model: type[M], path: str, params: Mapping[str, str] | None = None
-) -> Iterator[M]:
+
+def pages(
+    address: Address, model: type[M], path: str, params: Mapping[str, str] | None = None
+) -> Steps[None]:
+    """Each page, with its items as models."""
     query = dict(params or {})
     told = 0
     for _ in range(bounds.PAGES):
-        page = transport.parsed(_Page, transport.send(Request("GET", path, params=query)))
-        told += len(page.items)
-        if len(page.items) > bounds.PAGE_ITEMS or told > bounds.LIST_ITEMS:
-            raise transport.not_prescore(
-                f"expected a list of at most {bounds.LIST_ITEMS} items, {bounds.PAGE_ITEMS} on a "
-                f"page; found {told}, {len(page.items)} on a page"
-            )
-        with transport.understood(model):
-            found = [model.model_validate(item) for item in page.items]
-        yield from found
-        if page.next is None:
+        found = yield from page(address, model, path, query)
+        told += len(found.items)
+        _check_length(address, len(found.items), told)
+        yield Item(found)
+        if found.next is None:
             return
-        if not page.items or page.next == query.get("cursor"):
+        if not found.items or found.next == query.get("cursor"):
             break
-        query["cursor"] = page.next
-    raise transport.not_prescore("expected a list that ends, found one that does not")
+        query["cursor"] = found.next
+    what = "expected a list that ends, found one that does not"
+    raise answers.not_prescore(address.url, what)
+
+
+def page(address: Address, model: type[M], path: str, params: Mapping[str, str]) -> Steps[Page]:
+    response = yield from retries.sent(address, Request("GET", path, params=params))
+    found = answers.parsed(address.url, Page, response)
+    _check_length(address, len(found.items), 0)
+    with answers.understood(address.url, model):
+        items = tuple(model.model_validate(item, context=address.url) for item in found.items)
+    return found.model_copy(update={"items": items})
+
+
+def _check_length(address: Address, items: int, told: int) -> None:
+    if items > bounds.PAGE_ITEMS or told > bounds.LIST_ITEMS:
+        raise answers.not_prescore(
+            address.url,
+            f"expected a list of at most {bounds.LIST_ITEMS} items, {bounds.PAGE_ITEMS} on a "
+            f"page; found {max(told, items)}, {items} on a page",
+        )

@@ -7,8 +7,9 @@ from typing import TypeVar
 import httpx
 
 from prescore.errors import TimedOut
-from prescore.http import bounds
-from prescore.http.transport import Request, Transport, retry_after
+from prescore.http import answers, bounds, retries
+from prescore.http.addresses import Address
+from prescore.http.steps import Request, Sleep, Steps
 from prescore.models import Evaluation, Run
 
 HOLD_SECONDS = 20  # below the 30 to 60 s after which proxies give up
@@ -20,23 +21,23 @@ R = TypeVar("R", bound=Run)
 OnChange = Callable[[Evaluation], None]
 
 
-def wait(
-    transport: Transport,
+def ended(
+    address: Address,
     model: type[R],
     path: str,
     timeout: float | None,
     on_change: Callable[[R], None] | None = None,
-) -> R:
+) -> Steps[R]:
     until = time.monotonic() + (float("inf") if timeout is None else timeout)
     last: R | None = None
     etag = ""
     for polls in range(bounds.POLLS):
         started = time.monotonic()
-        response = _poll(transport, path, etag, until - started)
+        response = yield from _poll(address, path, etag, until - started)
         etag = response.headers.get("ETag", etag)
         run = last
         if run is None or response.status_code != 304:
-            run = transport.parsed(model, response)
+            run = answers.parsed(address.url, model, response)
         news = run != last
         if news and on_change is not None:
             on_change(run)
@@ -47,20 +48,22 @@ def wait(
         if timeout is not None and now >= until:
             raise TimedOut(run, timeout)
         quickly = news and polls < QUICK_POLLS
-        time.sleep(min(_pause(response, now - started, quickly=quickly), until - now))
-    raise transport.not_prescore(f"expected a run that ends, found one after {bounds.POLLS} polls")
+        yield Sleep(min(_pause(response, now - started, quickly=quickly), until - now))
+    what = f"expected a run that ends, found one after {bounds.POLLS} polls"
+    raise answers.not_prescore(address.url, what)
 
 
-def _poll(transport: Transport, path: str, etag: str, left: float) -> httpx.Response:
+def _poll(address: Address, path: str, etag: str, left: float) -> Steps[httpx.Response]:
     """The run; with an ETag the service waits for a change first."""
     headers = {"If-None-Match": etag} if etag else {}
     hold = int(max(0.0, min(HOLD_SECONDS, left))) if etag else 0
     if hold:
         headers["Prefer"] = f"wait={hold}"
-    return transport.send(Request("GET", path, headers=headers, hold=hold), patience=max(left, 0.0))
+    request = Request("GET", path, headers=headers, hold=hold)
+    return retries.sent(address, request, patience=max(left, 0.0))
 
 
 def _pause(response: httpx.Response, elapsed: float, *, quickly: bool) -> float:
     gap = NEWS_GAP_SECONDS if quickly else QUIET_GAP_SECONDS
-    asked = min(retry_after(response) or 0.0, bounds.POLL_SECONDS)
+    asked = min(answers.retry_after(response) or 0.0, bounds.POLL_SECONDS)
     return max(0.0, gap - elapsed, asked)

@@ -6,9 +6,13 @@ import time
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
+import httpx
+
 from prescore import plain_text
 from prescore.errors import PrescoreClientError, Refused, ServiceError, Unreachable
+from prescore.http.addresses import Address
 from prescore.http.bounds import RETRY_SECONDS
+from prescore.http.steps import Request, Send, Sleep, Steps
 
 PASSING = frozenset({429, 502, 503, 504})  # a later attempt may succeed
 FIRST_SECONDS = 0.2
@@ -28,8 +32,8 @@ class Backoff:
         self._until = time.monotonic() + patience
         self._failures = 0
 
-    def after(self, error: PrescoreClientError, at_least: float = 0.0) -> None:
-        """Sleep before the next attempt, or raise `error` if that would be after the end."""
+    def after(self, error: PrescoreClientError, at_least: float = 0.0) -> Sleep:
+        """The pause before the next attempt; raises `error` if that would be after the end."""
         wait = max(pause(self._failures, error), at_least)
         if time.monotonic() + wait > self._until:
             raise error
@@ -37,21 +41,37 @@ class Backoff:
         _log.warning(
             "%s; trying again in %.1f s", plain_text.line(str(error).partition("\n")[0]), wait
         )
-        time.sleep(wait)
+        return Sleep(wait)
+
+
+def sent(
+    address: Address,
+    request: Request,
+    *,
+    patience: float | None = None,
+    statuses: Collection[int] = PASSING,
+) -> Steps[httpx.Response]:
+    """The answer; the request is repeated after failures that may pass."""
+    return persistently(address, lambda: _once(request), patience=patience, statuses=statuses)
 
 
 def persistently(
-    attempt: Callable[[], T], patience: float, statuses: Collection[int] = PASSING
-) -> T:
-    """Call `attempt` until it returns, after failures that may pass, for `patience` seconds."""
-    backoff = Backoff(patience)
+    address: Address,
+    attempt: Callable[[], Steps[T]],
+    *,
+    patience: float | None = None,
+    statuses: Collection[int] = PASSING,
+) -> Steps[T]:
+    """Make attempts until one returns, after failures that may pass, for `patience` seconds."""
+    backoff = Backoff(address.patience if patience is None else min(patience, address.patience))
     while True:
         try:
-            return attempt()
+            return (yield from attempt())
         except PrescoreClientError as error:
             if not passes(error, statuses):
                 raise
-            backoff.after(error)
+            wait = backoff.after(error)
+        yield wait
 
 
 def pause(failures: int, error: PrescoreClientError) -> float:
@@ -71,3 +91,8 @@ def _asked(error: PrescoreClientError) -> float:
         asked = min(error.retry_after, RETRY_SECONDS)
         return asked * random.uniform(1, 1.25)  # noqa: S311
     return 0.0
+
+
+def _once(request: Request) -> Steps[httpx.Response]:
+    response: httpx.Response = yield Send(request)
+    return response

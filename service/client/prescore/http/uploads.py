@@ -6,7 +6,9 @@ from pathlib import Path
 from prescore.errors import Refused
 from prescore.files import foreign
 from prescore.files.reading import Body, check_format, digest_of, file_body
-from prescore.http.transport import Request, Transport
+from prescore.http import retries
+from prescore.http.addresses import Address
+from prescore.http.steps import Do, Request, Send, Steps
 
 STORE_SECONDS = 120.0  # the service checks and stores the file before it answers
 
@@ -23,27 +25,27 @@ def put(place: str, body: Body, content_type: str, progress: Progress | None) ->
     )
 
 
-def store_checkpoint(transport: Transport, path: Path, progress: Progress | None) -> str:
+def stored_checkpoint(address: Address, path: Path, progress: Progress | None) -> Steps[str]:
     """Send a file unless the service has it; returns its digest.
 
     Every attempt asks first: an upload may be complete although its answer was lost.
     """
     check_format(path, foreign.CHECKPOINT)
-    digest = digest_of(path)
+    digest: str = yield Do(lambda: digest_of(path))
     place = f"/v1/checkpoints/{digest}"
     upload = put(place, file_body(path), "application/octet-stream", progress)
 
-    def attempt() -> None:
-        if not is_there(transport, place):
-            transport.once(upload)
+    def attempt() -> Steps[None]:
+        if not (yield from is_there(place)):
+            yield Send(upload)
 
-    transport.persist(attempt)
+    yield from retries.persistently(address, attempt)
     return digest
 
 
-def is_there(transport: Transport, place: str) -> bool:
+def is_there(place: str) -> Steps[bool]:
     try:
-        transport.once(Request("HEAD", place))
+        yield Send(Request("HEAD", place))
     except Refused as error:
         if error.status == 404:
             return False

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from prescore.client import IN_FLIGHT, Client
+from prescore.client import Client
 from prescore.errors import InvalidArgument, PrescoreClientError
 from prescore.files.reading import readable
 from prescore.http import retries
 from prescore.http.retries import PASSING
 from prescore.models import Evaluation
+from prescore.routes.asking import IN_FLIGHT
 from prescore.training.journal import Journal
 
 MOST_OPEN = 8  # evaluations under way at the same time

@@ -1,12 +1,14 @@
 """`prescore.watch`: scores the checkpoints of a training run while it goes on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypedDict, Unpack
+from typing import Self, Unpack
 
 from prescore.client import PATIENCE_SECONDS, Client
 from prescore.errors import InvalidArgument
+from prescore.names import check_known
+from prescore.routes.evaluations import Asked
 from prescore.training import watched
 from prescore.training.following import Follower, Limits, OnScores
 from prescore.training.journal import Journal
@@ -14,24 +16,6 @@ from prescore.training.watched import Result
 
 WAITING = 2
 TIMEOUT_SECONDS = 600.0
-
-
-class Asked(TypedDict, total=False):
-    """Arguments of `watch` that are passed to `Client.submit`."""
-
-    pregen: Literal["all"] | Sequence[str]
-    postgen: Sequence[str]
-    precision: str
-    tokens: Mapping[str, Any]
-    tokenizer: str
-    decoding: Mapping[str, Any]
-    idf: str
-    bertscore: Mapping[str, Any]
-    gates: Sequence[str]
-    baseline: str
-    until: str
-    trust: Sequence[str]
-    deadline: int
 
 
 def watch(
@@ -68,10 +52,7 @@ def watch(
     repeated. With `strict`, the next call raises the error, a lost network after `patience`
     seconds. The labels `run` and `step` are added. Of several processes, only one may watch.
     """
-    if unknown := sorted(asked.keys() - Asked.__annotations__.keys()):
-        raise InvalidArgument(
-            f"unknown arguments: {', '.join(unknown)}; expected {', '.join(Asked.__annotations__)}"
-        )
+    check_known("argument", asked, Asked.__annotations__)
     if waiting < 1:
         raise InvalidArgument(f"waiting: expected at least 1 checkpoint, found {waiting}")
     request = {**asked, "dataset": dataset, "labels": {**(labels or {}), "run": run}}

@@ -1,0 +1,187 @@
+"""The client for programs without asyncio."""
+# ruff: noqa: A002  `id` is the contract's word
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from prescore.client.analyses import Analyses
+from prescore.client.connecting import PATIENCE_SECONDS, address
+from prescore.client.listing import Listing, Scores
+from prescore.http import events, paging, polling, uploads
+from prescore.http.polling import OnChange
+from prescore.http.transport import Transport
+from prescore.http.uploads import Progress
+from prescore.models import Caption, Checkpoint, Dataset, Evaluation, Event, Metric, Tokens
+from prescore.routes import analyses, asking, evaluations, stored
+from prescore.routes.evaluations import Submission
+
+
+class Client(Analyses):
+    """Talks to a Prescore service.
+
+        with prescore.Client() as client:
+            digest = client.upload_checkpoint("epoch-08.safetensors")
+            evaluation = client.submit("flickr8k/test", checkpoint=digest)
+            print(client.wait(evaluation.id).scores["cider_d"].value)
+
+    Defaults: `url` is PRESCORE_URL or http://127.0.0.1:8000, `key` is PRESCORE_KEY. While the
+    service cannot be reached, or answers that it is busy, a request is repeated for at most
+    `patience` seconds; no repetition does anything twice. Safe to share between threads.
+    """
+
+    def __init__(
+        self, url: str | None = None, key: str | None = None, *, patience: float = PATIENCE_SECONDS
+    ) -> None:
+        self._address = address(url, key, patience)
+        self._transport = Transport(self._address)
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    @property
+    def url(self) -> str:
+        return self._address.url
+
+    # Checkpoints
+
+    def upload_checkpoint(self, path: str | Path, progress: Progress | None = None) -> str:
+        """Send a file unless the service has it; returns its digest."""
+        return self._run(uploads.stored_checkpoint(self._address, Path(path), progress))
+
+    def has_checkpoint(self, digest: str) -> bool:
+        return self._run(stored.has_checkpoint(self._address, digest))
+
+    def checkpoint(self, digest: str) -> Checkpoint:
+        return self._run(asking.gotten(self._address, Checkpoint, stored.checkpoint(digest)))
+
+    # Datasets
+
+    def add_dataset(
+        self, name: str, bundle: str | Path, progress: Progress | None = None
+    ) -> Dataset:
+        """Add a version, or find the one with the same bytes; a folder is sent as a tar.
+
+        Nothing is sent if one of the latest versions has the bundle's digest.
+        """
+        return self._run(stored.added_dataset(self._address, name, Path(bundle), progress))
+
+    def datasets(self) -> Listing[Dataset]:
+        steps = paging.pages(self._address, Dataset, "/v1/datasets")
+        return Listing(self._transport, "datasets", steps)
+
+    def dataset(self, name: str) -> Dataset:
+        """A dataset by `name` (its latest version) or `name@version`."""
+        return self._run(asking.gotten(self._address, Dataset, stored.dataset(name)))
+
+    def fetch_captions(self, name: str, path: str | Path) -> None:
+        """Download the captions.jsonl of a dataset, `name` or `name@version`, to `path`."""
+        self._run(stored.fetched_captions(self._address, name, Path(path)))
+
+    # Evaluations
+
+    def submit(self, dataset: str, **asked: Unpack[Submission]) -> Evaluation:
+        """Start an evaluation of either a `checkpoint` (its digest) or `captions`.
+
+            client.submit("flickr8k/test", checkpoint=digest, labels={"run": "7"})
+            client.submit("flickr8k/test", captions=captions, postgen=["cider_d", "spice"])
+
+        Each of `captions` is {"image" or "image_id", "caption"}. Also: `pregen` ("all" or names),
+        `postgen`, `precision`, `tokens`, `tokenizer`, `decoding`, `subset`, `idf`, `bertscore`,
+        `gates`, `baseline`, `until`, `trust`, `labels`, `deadline`; None means the service's
+        default. With `wait`, the service answers when the first scores exist, or after so many
+        seconds. However often the request is sent, one evaluation is started. Give an
+        `idempotency_key` (such as a CI run's id) so that a second start of your program gets the
+        same evaluation.
+        """
+        return self._run(evaluations.begun(self._address, dataset, asked))
+
+    def evaluation(self, id: str) -> Evaluation:
+        return self._run(asking.gotten(self._address, Evaluation, evaluations.place(id)))
+
+    def evaluations(
+        self,
+        *,
+        dataset: str | None = None,
+        status: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        page_size: int | None = None,
+    ) -> Listing[Evaluation]:
+        """The evaluations that match, fetched page by page during the iteration."""
+        return Listing(
+            self._transport,
+            "evaluations",
+            analyses.listed(
+                self._address,
+                Evaluation,
+                dataset=dataset,
+                status=status,
+                labels=labels,
+                page_size=page_size,
+            ),
+        )
+
+    def cancel(self, id: str) -> Evaluation:
+        """Stop an evaluation; one that has ended stays as it is."""
+        return self._run(asking.canceled(self._address, Evaluation, id))
+
+    def wait(
+        self,
+        id: str,
+        timeout: float | None = None,
+        on_change: OnChange | None = None,
+    ) -> Evaluation:
+        """The evaluation once it succeeded, failed or was canceled; `TimedOut` after `timeout` s.
+
+        `on_change` is called with the first state that is seen and with each changed state.
+        """
+        place = evaluations.place(id)
+        return self._run(polling.ended(self._address, Evaluation, place, timeout, on_change))
+
+    def events(self, id: str, last_event_id: str | None = None) -> Iterator[Event]:
+        """An evaluation's events, each once, until its end; only those after `last_event_id`."""
+        place = f"{evaluations.place(id)}/events"
+        return self._transport.iterate(events.heard(self._address, place, last_event_id))
+
+    def pregen(self, id: str) -> Scores:
+        """All pre-gen scores of an evaluation, by name."""
+        return Scores(self._run(evaluations.pregen(self._address, id)).scores)
+
+    def captions(self, id: str, *, page_size: int | None = None) -> Listing[Caption]:
+        """Each image's caption with its own scores."""
+        place, params = f"{evaluations.place(id)}/captions", asking.given(limit=page_size)
+        steps = paging.pages(self._address, Caption, place, params)
+        return Listing(self._transport, f"captions of {id}", steps)
+
+    def captions_csv(self, id: str) -> str:
+        return self._run(evaluations.csv(self._address, id))
+
+    def captions_coco(self, id: str) -> list[dict[str, Any]]:
+        """An evaluation's captions in the format of COCO's results files."""
+        return self._run(evaluations.coco(self._address, id))
+
+    def tokens(self, id: str, image: str) -> Tokens:
+        """The model's log-probability and rank of each word of an image's references; and what the
+        evaluation's `tokens` asked for besides.
+        """
+        return self._run(evaluations.tokens(self._address, id, image))
+
+    def metrics(self) -> list[Metric]:
+        """All metrics that the service knows."""
+        steps = paging.pages(self._address, Metric, "/v1/metrics")
+        return list(Listing(self._transport, "metrics", steps))

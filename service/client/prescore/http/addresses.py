@@ -1,0 +1,134 @@
+"""Where the service is: a checked URL, and how a connection to it is made."""
+
+import ipaddress
+import re
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Self
+
+import httpx
+
+from prescore.errors import InvalidArgument, Unreachable
+from prescore.http import answers, bounds
+from prescore.http.steps import Request
+
+CONNECT_SECONDS = 10.0
+READ_SECONDS = 30.0
+
+_KEY = re.compile(r"[!-~]+")
+_CUT = (
+    httpx.TimeoutException,
+    httpx.NetworkError,
+    httpx.RemoteProtocolError,
+    httpx.ProxyError,
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """A service's URL, the seconds for which it is asked again, and headers of every request."""
+
+    url: str
+    patience: float
+    headers: Mapping[str, str] = field(repr=False)  # with the key
+
+    @classmethod
+    def of(cls, url: str, key: str | None, patience: float) -> Self:
+        url = _plain_url(url)
+        headers = {
+            "User-Agent": f"prescore-client/{version('prescore-client')}",
+            "Accept-Encoding": "gzip",  # `bounds` unpacks it
+        }
+        if key:
+            headers["Authorization"] = f"Bearer {_plain_key(key)}"
+            _check_secrecy(url)
+        return cls(url, patience, headers)
+
+    @property
+    def connecting(self) -> dict[str, Any]:
+        """Arguments of httpx's clients."""
+        return {
+            "base_url": self.url,
+            "headers": self.headers,
+            "verify": _tls(),
+            "follow_redirects": False,
+            "trust_env": not _is_here(self.url),  # no proxy is on the way to this machine
+        }
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Raise httpx's errors, and those of bounds, as the client's own."""
+        try:
+            yield
+        except _CUT as error:
+            raise Unreachable(self.url, _reason(error)) from error
+        except bounds.TooMuch as error:
+            raise answers.not_prescore(self.url, str(error)) from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise answers.not_prescore(self.url, f"{type(error).__name__}: {error}") from error
+
+
+def arguments(request: Request) -> dict[str, Any]:
+    """Arguments of `build_request` of httpx's clients, without the body."""
+    return {
+        "method": request.method,
+        "url": request.path,
+        "params": dict(request.params) or None,
+        "headers": dict(request.headers),
+        "timeout": httpx.Timeout(
+            READ_SECONDS, connect=CONNECT_SECONDS, read=READ_SECONDS + request.hold
+        ),
+    }
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return httpx.create_ssl_context()  # 40 ms, and the same for every client
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    return str(error) or re.sub("(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
+
+
+def _plain_url(text: str) -> str:
+    """The URL without a trailing slash; a password or a query is refused, since errors show it."""
+    expected = "expected a URL such as http://127.0.0.1:8000"
+    try:
+        url = httpx.URL(text.strip())
+    except (httpx.InvalidURL, TypeError, ValueError):
+        raise InvalidArgument(expected) from None
+    if "@" in text:
+        raise InvalidArgument(f"{expected}, found one with a user name: use a key instead")
+    if url.query or url.fragment:
+        raise InvalidArgument(f"{expected}, found one with a query or a fragment")
+    if url.scheme not in ("http", "https") or not url.host or (url.port or 1) > 65535:
+        raise InvalidArgument(f"{expected}, found {text!r:.200}")
+    return str(url).rstrip("/")
+
+
+def _is_here(url: str) -> bool:
+    host = httpx.URL(url).host
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_secrecy(url: str) -> None:
+    """Refuse to send a key where everybody on the way could read it."""
+    if httpx.URL(url).scheme != "https" and not _is_here(url):
+        raise InvalidArgument(
+            f"expected an https:// URL, or one of this machine, for a key; found {url}: everybody "
+            "on the way could read the key. Use https, or take PRESCORE_KEY and --key-file away"
+        )
+
+
+def _plain_key(key: str) -> str:
+    key = key.strip()
+    if not _KEY.fullmatch(key):  # checked here, since httpx's message would show the key
+        raise InvalidArgument("expected a key of visible ASCII characters")
+    return key

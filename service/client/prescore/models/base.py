@@ -1,0 +1,76 @@
+"""What all answers of the service are made of; unknown fields are ignored."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr, StringConstraints
+
+from prescore import plain_text
+
+# Checked, since programs make paths, URLs and commands of them.
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")]
+ENDED = frozenset({"succeeded", "failed", "canceled"})
+SHOWN = 60  # characters of a value in a short form
+
+
+class Answer(BaseModel):
+    """Base of all answers. A status stays text: a new status must not break an old client."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+
+
+class Brief(Answer):
+    """An answer that is shown by its most important facts, in one line."""
+
+    def facts(self) -> tuple[object, ...]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        told = [plain_text.quoted(f"{fact:.{SHOWN}}") for fact in map(str, self.facts()) if fact]
+        return f"<{type(self).__name__} {' '.join(told)}>"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+class Linked(Brief):
+    """An answer that has a URL of its own."""
+
+    _service: str = PrivateAttr("")  # its URL; empty for what no service has answered
+
+    def model_post_init(self, context: Any, /) -> None:
+        self._service = context if isinstance(context, str) else ""
+
+    def place(self) -> str:
+        """The path of its URL."""
+        raise NotImplementedError
+
+    def below(self) -> tuple[str, ...]:
+        """The names of what lies below it."""
+        return ()
+
+    @property
+    def url(self) -> str:
+        return f"{self._service}{self.place()}"
+
+    @property
+    def links(self) -> dict[str, str]:
+        """Where the service has more of it, by name."""
+        return {"self": self.url, **{name: f"{self.url}/{name}" for name in self.below()}}
+
+
+class FieldError(Answer):
+    pointer: str = ""  # a JSON pointer into the request
+    detail: str = ""
+
+
+class Problem(Answer):
+    """RFC 9457: why a request was refused, or why a run failed."""
+
+    type: str = "about:blank"
+    title: str = ""
+    status: int | None = None
+    code: str = ""
+    detail: str = ""
+    request_id: str = ""
+    errors: tuple[FieldError, ...] = ()

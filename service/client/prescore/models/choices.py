@@ -1,0 +1,31 @@
+"""Choices in requests."""
+
+from enum import StrEnum
+
+
+class Tokenizer(StrEnum):
+    """How captions and references are split into words; `none`: they are tokens already."""
+
+    PTB = "ptb"
+    NONE = "none"
+
+
+class Precision(StrEnum):
+    """Precision of the logits from which pre-gen scores are computed."""
+
+    FP32 = "fp32"
+    BF16 = "bf16"
+
+
+class Idf(StrEnum):
+    """CIDEr's document frequencies: of the whole split, or of the images that have a caption."""
+
+    DATASET = "dataset"
+    SUBSET = "subset"
+
+
+class Until(StrEnum):
+    """When an evaluation with gates ends: with its last work, or when all gates are decided."""
+
+    DONE = "done"
+    VERDICT = "verdict"

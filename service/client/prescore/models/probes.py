@@ -1,0 +1,41 @@
+"""Probes: how far metrics can be trusted on a split."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from prescore.models.base import Answer
+from prescore.models.runs import Oddity, Run
+
+
+class ProbeRow(Answer):
+    """Scores of captions that a probe made; `drop`: how far below those of the first row."""
+
+    probe: str = ""
+    name: str = ""
+    share: float | None = None  # of tokens that were replaced
+    scores: dict[str, float | None] = Field(default_factory=dict)
+    drop: dict[str, float | None] = Field(default_factory=dict)
+    sd: dict[str, float | None] = Field(default_factory=dict)
+    text: str = ""
+    note: str = ""
+    reason: str | None = None  # why there are no scores
+
+
+class MetricHealth(Answer):
+    """How far a metric can be trusted; None: not known."""
+
+    human: float | None = None
+    human_of_range: float | None = None
+    constant: float | None = None
+    constant_of_range: float | None = None
+    constant_of_human: float | None = None
+    rare_of_human: float | None = None
+
+
+class Probes(Run):
+    PLACE: ClassVar[str] = "/v1/probes"
+
+    probes: dict[str, tuple[ProbeRow, ...]] = Field(default_factory=dict)
+    health: dict[str, MetricHealth] | None = None
+    warnings: tuple[Oddity, ...] = ()

@@ -1,0 +1,71 @@
+"""What the service keeps: checkpoints and datasets."""
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import Field
+
+from prescore.models.base import Answer, Digest, Linked
+
+SPLITS_SHOWN = 4  # in a short form
+
+
+class Encoder(Answer):
+    name: str = ""
+    digest: str = ""
+
+
+class Cached(Answer):
+    dataset: str
+    columns: bool = False
+
+
+class Checkpoint(Linked):
+    digest: Digest
+    bytes: int | None = None
+    architecture: str = ""
+    config: dict[str, Any] = Field(default_factory=dict)
+    parameters: int | None = None
+    vocabulary_size: int | None = None
+    encoder: Encoder | None = None
+    cached: tuple[Cached, ...] = ()
+    created_at: datetime | None = None
+
+    def place(self) -> str:
+        return f"/v1/checkpoints/{self.digest}"
+
+    def facts(self) -> tuple[object, ...]:
+        return self.digest, self.architecture
+
+
+class Split(Answer):
+    images: int
+    references: int = 0
+
+
+class Features(Answer):
+    encoder: Encoder | None = None
+    size: int | None = None
+
+
+class Dataset(Linked):
+    name: str
+    version: str
+    digest: Digest = ""
+    splits: dict[str, Split] = Field(default_factory=dict)
+    features: Features | None = None
+    created_at: datetime | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+    def place(self) -> str:
+        return f"/v1/datasets/{quote(str(self), safe='@')}"
+
+    def below(self) -> tuple[str, ...]:
+        return "leaderboard", "history", "correlations"
+
+    def facts(self) -> tuple[object, ...]:
+        shown = [f"{name}={split.images}" for name, split in self.splits.items()]
+        return str(self), *shown[:SPLITS_SHOWN]

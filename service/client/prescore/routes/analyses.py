@@ -1,0 +1,103 @@
+"""Requests that begin a comparison, a study, probes or a training."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar
+
+from prescore.http import downloads, paging, retries
+from prescore.http.addresses import Address
+from prescore.http.steps import Request, Steps
+from prescore.models import Comparison, Learned, Probes, Run, StudyRun
+from prescore.names import check_known
+from prescore.routes import asking
+
+R = TypeVar("R", bound=Run)
+
+
+class ProbesAsked(TypedDict, total=False):
+    """What is probed; what is left out is as the service does by default.
+
+    `evaluation` or `captions`: a captioner's captions, to compare with people's.
+    """
+
+    probes: Sequence[str] | None
+    metrics: Sequence[str] | None
+    tokenizer: str | None
+    evaluation: str | None
+    captions: Sequence[Mapping[str, Any]] | None
+    options: Mapping[str, Any] | None
+    deadline: int | None
+
+
+class TrainingAsked(TypedDict, total=False):
+    """How a learned metric is trained; what is left out is as the service does by default."""
+
+    stopping: Sequence[Mapping[str, Any]] | None
+    leave_out_rated: bool | None
+    features: Sequence[str] | None
+    learner: str | None
+    learning_rate: float | None
+    beta: float | None
+    epochs: int | None
+    seed: int | None
+    tokenizer: str | None
+    deadline: int | None
+
+
+def compared(
+    address: Address, a: str, b: str, metrics: Sequence[str] | None, timeout: float | None
+) -> Steps[Comparison]:
+    fields = {"a": a, "b": b, "metrics": asking.names("metrics", metrics)}
+    return asking.computed(address, Comparison, fields, timeout)
+
+
+def studied(
+    address: Address, dataset: str, idf: str | None, limit: int | None, timeout: float | None
+) -> Steps[StudyRun]:
+    fields = {"dataset": dataset, "idf": idf, "limit": limit}
+    return asking.computed(address, StudyRun, fields, timeout)
+
+
+def probed(
+    address: Address, dataset: str, asked: ProbesAsked, timeout: float | None
+) -> Steps[Probes]:
+    check_known("argument", asked, ProbesAsked.__annotations__)
+    fields: dict[str, Any] = {"dataset": dataset, **asked}
+    for name in ("probes", "metrics"):
+        fields[name] = asking.names(name, fields.get(name))
+    fields["captions"] = asking.listed(fields.get("captions"))
+    return asking.computed(address, Probes, fields, timeout)
+
+
+def trained(
+    address: Address,
+    dataset: str,
+    captioners: Sequence[Mapping[str, Any]],
+    asked: TrainingAsked,
+    timeout: float | None,
+) -> Steps[Learned]:
+    check_known("argument", asked, TrainingAsked.__annotations__)
+    given = [{**each, "captions": asking.listed(each.get("captions"))} for each in captioners]
+    told = [{name: v for name, v in each.items() if v is not None} for each in given]
+    fields = {"dataset": dataset, "captioners": told, **asked}
+    fields["features"] = asking.names("features", asked.get("features"))
+    return asking.computed(address, Learned, fields, timeout)
+
+
+def listed(
+    address: Address,
+    model: type[R],
+    *,
+    dataset: str | None,
+    status: str | None,
+    labels: Mapping[str, str] | None = None,
+    page_size: int | None = None,
+) -> Steps[None]:
+    """Pages of runs of a kind, the latest first."""
+    params = asking.given(dataset=dataset, status=status, limit=page_size)
+    return paging.pages(address, model, model.PLACE, params | asking.labelled(labels))
+
+
+def fetched_model(address: Address, id_: str, path: Path) -> Steps[None]:
+    request = Request("GET", f"{asking.of(Learned, id_)}/model")
+    return retries.persistently(address, lambda: downloads.saved(request, path))

@@ -1,0 +1,59 @@
+"""Requests for what is known of a split: leaderboards, histories, correlations, health."""
+
+from collections.abc import Mapping
+
+from prescore.http import paging
+from prescore.http.addresses import Address
+from prescore.http.steps import Steps, segment
+from prescore.models import Correlations, Probes, Scored
+from prescore.routes import asking
+
+USUAL_PROBES = frozenset({"human", "frequent", "rare", "swap", "random", "single"})
+PROBES_A_PAGE = 20
+PROBE_PAGES = 10  # that are looked through
+
+
+def board(
+    address: Address,
+    model: type[Scored],
+    dataset: str,
+    of: str,
+    *,
+    metric: str,
+    split: str | None,
+    labels: Mapping[str, str] | None,
+    page_size: int | None = None,
+) -> Steps[None]:
+    """Pages of a leaderboard or a history; `dataset` may name the split too."""
+    name, _, named = dataset.partition("/")
+    params = asking.given(metric=metric, split=split or named or None, limit=page_size)
+    place = f"/v1/datasets/{segment(name)}/{of}"
+    return paging.pages(address, model, place, params | asking.labelled(labels))
+
+
+def correlations(
+    address: Address, dataset: str, *, idf: str | None, limit: int | None
+) -> Steps[Correlations]:
+    name, _, split = dataset.partition("/")
+    params = asking.given(split=split or None, idf=idf, limit=limit)
+    place = f"/v1/datasets/{segment(name)}/correlations"
+    return asking.gotten(address, Correlations, place, params)
+
+
+def latest_probes(address: Address, dataset: str) -> Steps[Probes | None]:
+    """The latest probes of a split that have succeeded and tell the health of metrics."""
+    name, _, split = dataset.partition("/")
+    params = asking.given(dataset=name, status="succeeded", limit=PROBES_A_PAGE)
+    for _ in range(PROBE_PAGES):
+        page = yield from paging.page(address, Probes, Probes.PLACE, params)
+        for found in page.items:
+            if split in ("", found.dataset.split) and _tells_health(found):
+                return found  # type: ignore[no-any-return]
+        if page.next is None:
+            break
+        params["cursor"] = page.next
+    return None
+
+
+def _tells_health(found: Probes) -> bool:
+    return bool(found.health) and {work.name for work in found.works} >= USUAL_PROBES

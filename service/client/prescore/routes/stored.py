@@ -1,0 +1,76 @@
+"""Requests for checkpoints and datasets: send them, unless the service has them."""
+
+import hashlib
+import re
+from pathlib import Path
+
+from prescore.errors import Refused
+from prescore.files import bundles
+from prescore.files.reading import Body
+from prescore.http import answers, downloads, retries, uploads
+from prescore.http.addresses import Address
+from prescore.http.steps import Do, Request, Steps, segment
+from prescore.http.uploads import Progress
+from prescore.models import Dataset
+from prescore.routes import asking
+
+OLDER_VERSIONS = 20  # that are asked for besides the latest
+
+
+def checkpoint(digest: str) -> str:
+    return f"/v1/checkpoints/{segment(digest)}"
+
+
+def dataset(name: str) -> str:
+    return f"/v1/datasets/{segment(name)}"
+
+
+def has_checkpoint(address: Address, digest: str) -> Steps[bool]:
+    place = checkpoint(digest)
+    return retries.persistently(address, lambda: uploads.is_there(place))
+
+
+def added_dataset(
+    address: Address, name: str, bundle: Path, progress: Progress | None
+) -> Steps[Dataset]:
+    """The version with the bundle's bytes; they are sent if the service has no such version."""
+    place = dataset(name)
+    body: Body = yield Do(lambda: bundles.body(bundle))
+    digest: str = yield Do(lambda: _digest(body))
+    known = yield from _version(address, name, digest)
+    if known is not None:
+        return known
+    request = uploads.put(place, body, "application/x-tar", progress)
+    response = yield from retries.sent(address, request)
+    return answers.parsed(address.url, Dataset, response)
+
+
+def fetched_captions(address: Address, name: str, path: Path) -> Steps[None]:
+    request = Request("GET", dataset(name), headers={"Accept": "application/x-ndjson"})
+    return retries.persistently(address, lambda: downloads.saved(request, path))
+
+
+def _version(address: Address, name: str, digest: str) -> Steps[Dataset | None]:
+    """The version of a dataset with this digest, among the latest ones."""
+    reference = name
+    for _ in range(OLDER_VERSIONS + 1):
+        try:
+            found = yield from asking.gotten(address, Dataset, dataset(reference))
+        except Refused as error:
+            if error.status in (404, 422):  # a name that is not allowed is told by the upload
+                return None
+            raise
+        if found.digest == digest:
+            return found
+        number = re.fullmatch(r"v([0-9]{1,9})", found.version)
+        if number is None or int(number[1]) < 2:
+            return None
+        reference = f"{name}@v{int(number[1]) - 1}"
+    return None
+
+
+def _digest(body: Body) -> str:
+    found = hashlib.sha256()
+    for chunk in body.chunks():
+        found.update(chunk)
+    return f"sha256:{found.hexdigest()}"
