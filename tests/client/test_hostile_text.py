@@ -44,7 +44,58 @@ EVALUATION = {
 STANDING = {"evaluation": WORD, "value": -0.5, "labels": {WORD: WORD}, "checkpoint": WORD}
 FEATURES = {"encoder": {"name": WORD, "digest": WORD}, "size": 5}
 DATASET = {**PINNED, "splits": {WORD: {"images": 1}}, "features": FEATURES}
+TEST = {**PINNED, "name": "x", "version": "v1", "split": "test"}  # which commands look for
+HEAD = {"dataset": TEST, "metric": WORD, "signature": WORD, "others": {WORD: 2}}
+HEALTH = {"human": 1.5, "constant": 0.5, "constant_of_human": 0.3, "rare_of_human": 0.1}
+PROBE = {"probe": WORD, "name": WORD, "share": 0.5, "scores": {WORD: 0.5}, "drop": {WORD: 0.1}}
+USUAL = ("human", "frequent", "rare", "swap", "random", "single")
+PROBES = {
+    "id": "pb_1",
+    "status": "succeeded",
+    "dataset": TEST,
+    "health": {WORD: HEALTH},
+    "works": [*map(work, USUAL), {**work(WORD, WORD), "error": PROBLEM, "attempts": 2}],
+    "probes": {WORD: [{**PROBE, "text": WORD, "note": WORD, "reason": WORD}]},
+    "warnings": [{"code": WORD, "image": WORD, "detail": WORD}],
+    "error": PROBLEM,
+}
+RELATED = {"place": 1, "metric": WORD, "r": 0.5, "r2": 0.25, "p": 0.1, "spearman": -0.5}
+STUDY = {
+    "evaluations": [WORD],
+    "left_out": [{"evaluation": WORD, "metric": WORD, "reason": WORD}],
+    "metrics": {WORD: {"rows": 1, "reason": WORD, "correlations": [RELATED]}},
+}
+CARD = {
+    "learner": WORD,
+    "stopped_by": WORD,
+    "epochs": 5,
+    "best_epoch": 2,
+    "features": {WORD: WORD},
+    "kendall_c": {WORD: [0.5, None]},
+}
+LEARNED = {**PROBES, "id": "ln_1", "metric": WORD, "model": CARD}
+TOKEN = {"word": WORD, "logp": -1.0, "rank": 1, "top": WORD, "top_logp": -0.5}
+TOPS = {**TOKEN, "tops": [{"word": WORD}], "entropy": 1.0}
+CAPTION = {"image": WORD, "caption": WORD, "scores": {WORD: -0.5}}
 ANSWERS = {
+    r"/v1/evaluations": {"items": [EVALUATION], **EVALUATION},  # listed, and submitted
+    r"/v1/evaluations/ev_1/captions": {"items": [CAPTION]},
+    r"/v1/evaluations/ev_1/tokens/.*": {
+        "image": WORD,
+        "captions": [{"text": WORD, "tokens": [TOKEN, TOPS]}],
+    },
+    r"/v1/probes": {"items": [PROBES], **PROBES},
+    r"/v1/probes/.*": PROBES,
+    r"/v1/learned": {"items": [LEARNED], **LEARNED},
+    r"/v1/learned/.*": LEARNED,
+    r"/v1/studies(/.*)?": {**PROBES, "id": "st_1", "study": STUDY},
+    r"/v1/metrics": {"items": [{"name": WORD}]},
+    r"/v1/datasets/none/correlations": {"dataset": PINNED, "none_because": WORD},
+    r"/v1/datasets/late/correlations": {
+        "dataset": PINNED,
+        "under_way": {"status": WORD, "error": PROBLEM},
+    },
+    r"/v1/datasets/.*/correlations": {"dataset": PINNED, "study": STUDY},
     r"/v1/evaluations/ev_1/pregen": {"scores": {WORD: SCORE}},
     r"/v1/evaluations/ev_failed": {**EVALUATION, "status": "failed"},
     r"/v1/evaluations(/.*)?": EVALUATION,
@@ -57,8 +108,8 @@ ANSWERS = {
         "scores": {WORD: BOTH},
         "images": [{"image": WORD, "a": WORD, "b": WORD, "scores": {WORD: BOTH}}],
     },
-    r"/v1/datasets/.*/leaderboard": {"items": [{**STANDING, "rank": 1, "tied": True}]},
-    r"/v1/datasets/.*/history": {"items": [STANDING]},
+    r"/v1/datasets/.*/leaderboard": {"items": [{**STANDING, "rank": 1, "tied": True}], **HEAD},
+    r"/v1/datasets/.*/history": {"items": [STANDING], **HEAD},
     r"/v1/datasets": {"items": [DATASET]},
     r"/v1/datasets/.*": DATASET,
 }
@@ -106,7 +157,23 @@ COMMANDS = (
     ("compare", "ev_1", "ev_2", "--images", "5", "--csv", CSV),
     ("leaderboard", "x/test", "--csv", CSV),
     ("leaderboard", "x/test", "--history", "--csv", CSV),
+    ("leaderboard", "x/word", "--metric", "a,b", "--csv", CSV),
     ("datasets", "list"),
+    ("list", "--metrics", "a,b", "--csv", CSV),
+    ("captions", "ev_1", "--csv", CSV),
+    ("captions", "ev_1", "--limit", "5"),
+    ("tokens", "ev_1", "a.jpg", "--csv", CSV),
+    ("correlations", "x/test", "--csv", CSV),
+    ("correlations", "x/test", "--compute"),
+    ("correlations", "none/test"),
+    ("correlations", "late/test"),
+    ("health", "x/test", "--csv", CSV),
+    ("health", "x/test", "--compute"),
+    ("probes", "x/test", "--compute", "--csv", CSV),
+    ("probes", "pb_1"),
+    ("learned", "list"),
+    ("learned", "show", "ln_1"),
+    ("learned", "compute", "x/test", "--outputs", "a=ev_1"),
     ("submit", DIGEST, "--dataset", "x/test", "--wait"),
     ("gate", DIGEST, "--dataset", "x/test", "--gate", "a > 0", "--csv", CSV, "--junit", "j.xml"),
 )
@@ -171,6 +238,13 @@ def test_a_summary_has_neither_markup_nor_links(told, tmp_path, monkeypatch):
     assert r"\<script\>" in summary
     assert not re.search(r"(?<!\\)[<`]", summary)
     assert not re.search(r"(?<!\\)\]\(", summary)
+
+
+def test_a_name_that_is_suggested_is_plain(told, tmp_path, monkeypatch):
+    asked = ("leaderboard", "refused/test", "--metric", "cider_d")
+    result = _run(told, "cider\x1b_d", asked, tmp_path, monkeypatch)
+    check_plain(result.output)
+    assert r"cider_d: did you mean cider\x1b_d?" in result.stderr
 
 
 def test_an_id_that_could_be_a_command_is_no_answer(told, tmp_path, monkeypatch):

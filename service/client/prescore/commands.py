@@ -6,13 +6,25 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore.cli.boards import leaderboard
 from prescore.cli.comparing import compare
 from prescore.cli.datasets import datasets
 from prescore.cli.gating import gate
+from prescore.cli.reading.captions import captions
+from prescore.cli.reading.listing import list_
+from prescore.cli.reading.tokens import tokens
 from prescore.cli.runs import cancel, scores, status, watch
+from prescore.cli.splits.boards import leaderboard
+from prescore.cli.splits.correlations import correlations
+from prescore.cli.splits.health import health
+from prescore.cli.splits.learned import learned
+from prescore.cli.splits.probes import probes
 from prescore.cli.submitting import submit
 
+COMMANDS = (
+    *(submit, status, watch, cancel, scores, captions, tokens, gate, compare, leaderboard),
+    *(correlations, health, probes),
+)
+GROUPS = {"learned": learned}  # to which another distribution adds commands
 GROUP = "prescore.commands"
 
 
@@ -26,11 +38,15 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for command in (submit, status, watch, cancel, scores, gate, compare, leaderboard):
+    app.command(name="list")(list_)
+    for command in COMMANDS:
         app.command()(command)
     app.add_typer(datasets, name="datasets")
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    for entry in entries:
         _add(app, entry)
+    for name in GROUPS.keys() - {entry.name for entry in entries}:
+        app.add_typer(GROUPS[name], name=name)
     return app
 
 
@@ -59,12 +75,25 @@ def _add(app: typer.Typer, entry: EntryPoint) -> None:
     try:
         command: Any = entry.load()
     except ImportError as error:
+        if entry.name in GROUPS:
+            app.add_typer(GROUPS[entry.name], name=entry.name)
+            return
         app.command(entry.name, help=f"Not installed: {error}.")(_unavailable(entry.name, error))
         return
     if isinstance(command, typer.Typer):
-        app.add_typer(command, name=entry.name)
+        app.add_typer(_joined(entry.name, command), name=entry.name)
     else:
         app.command(entry.name)(command)
+
+
+def _joined(name: str, theirs: typer.Typer) -> typer.Typer:
+    """A group of another distribution, with the client's own commands of that group."""
+    own = GROUPS.get(name)
+    if own is None:
+        return theirs
+    joined = typer.Typer(help=own.info.help, no_args_is_help=True)
+    joined.registered_commands = [*own.registered_commands, *theirs.registered_commands]
+    return joined
 
 
 def _unavailable(name: str, error: ImportError) -> Callable[[], None]:

@@ -81,7 +81,8 @@ def test_what_cannot_be_ranked_is_refused(service, query, status):
 def test_the_command_prints_the_board(service, evaluations, tmp_path):
     command = ["leaderboard", "tiny/test", "--label", "season=autumn", "--url", service.url]
     told = CliRunner().invoke(commands.build(), command, catch_exceptions=False)
-    first, second = told.stdout.splitlines()
+    *heading, first, second = told.stdout.splitlines()
+    assert heading[0].split() == ["on", "tiny@v1/test"]
     assert evaluations["good"] in first
     assert evaluations["poor"] in second
     sheet = tmp_path / "history.csv"

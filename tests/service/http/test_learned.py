@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from builders import sentence
 from fleet import bundle_of, until, until_ended
+from prescore import commands
 from service.contract.plan import planning
 from service.contract.plan.assets import Places
 from service.contract.plan.planning import Captioner
@@ -201,6 +202,30 @@ def test_the_command_line_trains_the_same(client, first, second, tmp_path):
         assert tensors[0].keys() == tensors[1].keys()
         for name, values in tensors[0].items():
             np.testing.assert_array_equal(values, tensors[1][name])
+
+
+def test_the_clients_commands_train_show_and_fetch(service, client, second, tmp_path):
+    captioners = []
+    for at, said in enumerate(SAID):
+        (tmp_path / f"m{at}.json").write_text(json.dumps(said))
+        captioners += ["--outputs", f"m{at}={tmp_path}/m{at}.json"]
+    out = tmp_path / "model.safetensors"
+    small = ["--epochs", "5", "--tokenizer", "none", "--features", ",".join(FEATURES)]
+    for arguments in (
+        ["compute", "tiny/test", *captioners, *small, "--json"],
+        ["show", second["id"], "--out", str(out), "--json"],
+        ["list", "tiny", "--json"],
+    ):
+        command = ["learned", *arguments, "--url", service.url]
+        done = CliRunner().invoke(commands.build(), command)
+        assert done.exit_code == 0, done.output
+        found = json.loads(done.stdout)
+        if arguments[0] == "compute":
+            assert (found["status"], found["model"]["epochs"]) == ("succeeded", 5)
+        elif arguments[0] == "show":
+            assert found["metric"] == second["metric"]
+    assert second["id"] in [each["id"] for each in found]
+    assert hashlib.sha256(out.read_bytes()).hexdigest()[:12] == second["metric"].split("@")[1]
 
 
 def test_boosted_trees_are_trained_and_score(client):

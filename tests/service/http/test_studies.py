@@ -7,8 +7,10 @@ import csv
 
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
 from fleet import bundle, checkpoint, until, until_ended, upload
+from prescore import commands
 
 PLACE = "/v1/datasets/tiny/correlations"
 
@@ -42,8 +44,17 @@ def _studied(client, **asked):
     return found
 
 
+def _told(service, sheet):
+    """What the command computes and writes; equal studies are not computed twice."""
+    asked = ["correlations", "tiny/test", "--compute", "--limit", "2", "--csv", str(sheet)]
+    told = CliRunner().invoke(commands.build(), [*asked, "--url", service.url])
+    assert told.exit_code == 0, told.output
+    assert told.stdout.splitlines()[0].split()[:3] == ["tiny@v1/test", "4", "models"]
+    return list(csv.DictReader(sheet.read_text().splitlines()))
+
+
 @pytest.mark.long
-def test_a_study_is_made_when_it_is_asked_for(service):
+def test_a_study_is_made_when_it_is_asked_for(service, tmp_path):
     with service.client() as client:
         ids = [_evaluate(client, seed) for seed in range(3)]
         looked = client.get(PLACE).json()
@@ -61,6 +72,7 @@ def test_a_study_is_made_when_it_is_asked_for(service):
         evaluations = client.get("/v1/evaluations").json()["items"]
         listed = client.get("/v1/studies?status=succeeded&limit=2").json()
         rest = client.get(f"/v1/studies?status=succeeded&cursor={listed['next']}").json()
+    printed = _told(service, tmp_path / "study.csv")
     assert (looked["study"], looked["under_way"], looked["none_because"]) == (None, None, None)
     assert (found["study"], found["study"]["rows"]) == (first["study"], 45)
     assert again == found
@@ -73,6 +85,10 @@ def test_a_study_is_made_when_it_is_asked_for(service):
             expected = stats.spearmanr(x, values)
             assert told["spearman"] == pytest.approx(expected.statistic), told
             assert told["models"] == 4
+    shown = [row for row in printed if row["postgen"] == "cider_d"]
+    best = more["study"]["metrics"]["cider_d"]["correlations"]
+    assert shown[0]["pregen"] == best[0]["metric"]
+    assert {float(row["spearman"]) for row in shown} <= {each["spearman"] for each in best}
     rows = list(csv.DictReader(sheet.text.splitlines()))
     assert len(rows) == 5 * found["study"]["pregen"]["remain"]
     assert (own["idf"], own["study"]["idf"]) == ("stratum", "stratum")

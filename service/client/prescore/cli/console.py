@@ -8,7 +8,7 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from prescore import plain_text
+from prescore.cli import nearly
+from prescore.cli.nearly import Meant
 from prescore.cli.options import Connection
 from prescore.client import Client
 from prescore.errors import (
@@ -39,11 +41,16 @@ INTERRUPTED = 130
 
 
 @contextmanager
-def connected(connection: Connection) -> Iterator[Client]:
+def connected(connection: Connection, meant: Meant | None = None) -> Iterator[Client]:
     """A client; its errors end the command with a sentence on stderr and an exit code."""
     try:
         with opened(connection) as client:
-            yield client
+            try:
+                yield client
+            except Refused as error:
+                say_all(str(error))
+                suggest(client, meant)
+                raise typer.Exit(_code(error)) from None
     except PrescoreClientError as error:
         say_all(str(error))
         raise typer.Exit(_code(error)) from None
@@ -55,6 +62,18 @@ def opened(connection: Connection) -> Iterator[Client]:
     key = None if connection.key_file is None else _key(connection.key_file)
     with _warnings_printed(), Client(connection.url, key, patience=connection.patience) as client:
         yield client
+
+
+def suggest(client: Client, meant: Meant | None) -> None:
+    """Print what was probably meant by names that the service does not have."""
+    for sentence in nearly.hints(client, meant) if meant is not None else ():
+        say(sentence)
+
+
+def suggest_label(client: Client, dataset: str, wanted: Mapping[str, str]) -> None:
+    """Print the labels that were probably meant where no run has those that are wanted."""
+    for sentence in nearly.labels(client, dataset, wanted):
+        say(sentence)
 
 
 def say(text: str) -> None:
@@ -76,7 +95,16 @@ def show(lines: Iterable[str]) -> None:
 def show_json(*answers: Answer, many: bool = False) -> None:
     """Print one answer as a JSON object, or with `many` all of them as a list."""
     found = [answer.model_dump(mode="json") for answer in answers]
-    typer.echo(plain_text.json_line(json.dumps(found if many else found[0])))
+    print_json(found if many else found[0])
+
+
+def print_json(found: object) -> None:
+    typer.echo(plain_text.json_line(json.dumps(found)))
+
+
+def names(given: str | None) -> list[str] | None:
+    """Names from one option, separated by commas."""
+    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
 def labels(given: Sequence[str]) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """Shows the progress of a run: a live table on a terminal, else one line for each change."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import TypeVar, cast
 
 import typer
 from rich.console import Console, Group
@@ -15,9 +15,10 @@ from prescore.cli import console, text
 from prescore.client import Client
 from prescore.errors import TimedOut
 from prescore.http.polling import OnChange
-from prescore.models import Evaluation
+from prescore.models import Evaluation, Run
 from prescore.plain_text import quoted
 
+R = TypeVar("R", bound=Run)
 MOST_LINES = 20_000  # of progress in a log
 
 
@@ -37,6 +38,25 @@ def follow(client: Client, id_: str, timeout: float | None = None) -> Evaluation
         raise typer.Exit(console.INTERRUPTED) from None
 
 
+def computed(compute: Callable[..., R]) -> R:
+    """Wait for a run that is no evaluation, which `compute(on_change=…)` begins and returns at its
+    end; its works are told as they change.
+    """
+    lines = _Lines()
+    known: list[str] = []
+
+    def tell(run: R) -> None:
+        known[:] = [run.id]
+        lines.works(run)
+
+    try:
+        return compute(on_change=tell)
+    except KeyboardInterrupt:
+        if known:
+            console.say(f"{known[0]} goes on in the service")
+        raise typer.Exit(console.INTERRUPTED) from None
+
+
 @contextmanager
 def _display() -> Iterator[OnChange]:
     if not sys.stderr.isatty():
@@ -52,10 +72,13 @@ class _Lines:
     def __init__(self) -> None:
         self._told: set[int] = set()  # hashes, since a service may say much
 
-    def __call__(self, evaluation: Evaluation) -> None:
-        for work in evaluation.works:
+    def works(self, run: Run) -> None:
+        for work in run.works:
             name, status, _, seconds, remarks = text.work_row(work)
             self._tell((name, status), (seconds, remarks))
+
+    def __call__(self, evaluation: Evaluation) -> None:
+        self.works(evaluation)
         for name, value, interval, _ in text.score_rows(evaluation.scores):
             self._tell((name, value), (interval,))
         for row in text.expected_rows(evaluation.forecast or {}):

@@ -21,6 +21,20 @@ Target = Annotated[
     ),
 ]
 Split = Annotated[str, typer.Option("--dataset", help="NAME/SPLIT or NAME@VERSION/SPLIT.")]
+WholeSplit = Annotated[
+    str, typer.Argument(metavar="DATASET/SPLIT", help="NAME/SPLIT or NAME@VERSION/SPLIT.")
+]
+Metrics = Annotated[str | None, typer.Option(help="Names, separated by commas.")]
+Table = Annotated[
+    Path | None, typer.Option("--csv", metavar="F", help="Write the table to a CSV file too.")
+]
+Compute = Annotated[
+    bool, typer.Option("--compute", help="Let the service compute it first, and wait.")
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(min=0, help="Seconds to wait; then it goes on in the service."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 

@@ -1,6 +1,7 @@
 """The service's answers as lines of text for people; what others wrote is plain text in them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from prescore.cli import gate_rows
@@ -25,7 +26,7 @@ def summary(evaluation: Evaluation) -> list[str]:
     """All that people want to know of a run, in sections."""
     facts = [
         ("checkpoint", evaluation.checkpoint or ""),
-        ("labels", ", ".join(f"{name}={value}" for name, value in evaluation.labels.items())),
+        ("labels", labels(evaluation.labels)),
         ("verdict", evaluation.verdict or ""),
         ("error", evaluation.error.detail or evaluation.error.title if evaluation.error else ""),
     ]
@@ -72,9 +73,17 @@ def scored_rows(found: Iterable[Scored]) -> list[tuple[str, ...]]:
 
 def _scored_row(each: Scored) -> tuple[str, ...]:
     place = f"{'=' if each.tied else ''}{each.rank}" if isinstance(each, Standing) else ""
-    marked = ", ".join(f"{name}={value}" for name, value in each.labels.items())
-    when = "" if each.created_at is None else f"{each.created_at:%Y-%m-%d %H:%M}"
-    return place.rjust(4), number(each.value), bounds(each.interval), each.evaluation, when, marked
+    when = moment(each.created_at)
+    facts = each.evaluation, when, labels(each.labels)
+    return place.rjust(4), number(each.value), bounds(each.interval), *facts
+
+
+def moment(when: datetime | None) -> str:
+    return "" if when is None else f"{when:%Y-%m-%d %H:%M}"
+
+
+def labels(found: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in found.items())
 
 
 def direction(score: Score) -> str:

@@ -1,7 +1,7 @@
 """What `Client` asks of a whole split: leaderboards, comparisons, studies, probes, trainings."""
 # ruff: noqa: A002  `id` is the contract's word
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
@@ -104,12 +104,14 @@ class Analyses:
         idf: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
+        on_change: Callable[[StudyRun], None] | None = None,
     ) -> StudyRun:
         """Study all models of a split, NAME[@VERSION]/SPLIT; returns the study when it has ended.
 
         Raises `TimedOut` after `timeout` seconds.
         """
-        return self._run(analyses.studied(self._address, dataset, idf, limit, timeout))
+        asked = {"idf": idf, "limit": limit}
+        return self._run(analyses.studied(self._address, dataset, asked, timeout, on_change))
 
     def study(self, id: str) -> StudyRun:
         return self._gotten(StudyRun, id)
@@ -134,14 +136,19 @@ class Analyses:
         return self._run(splits.latest_probes(self._address, dataset))
 
     def compute_probes(
-        self, dataset: str, *, timeout: float | None = None, **asked: Unpack[ProbesAsked]
+        self,
+        dataset: str,
+        *,
+        timeout: float | None = None,
+        on_change: Callable[[Probes], None] | None = None,
+        **asked: Unpack[ProbesAsked],
     ) -> Probes:
         """Probe metrics on a split, NAME[@VERSION]/SPLIT; returns the probes when they have ended.
 
         Also: `probes` and `metrics` (names), `tokenizer`, `options`, `deadline`; `evaluation` (an
         id) or `captions` to compare with people's. Raises `TimedOut` after `timeout` seconds.
         """
-        return self._run(analyses.probed(self._address, dataset, asked, timeout))
+        return self._run(analyses.probed(self._address, dataset, asked, timeout, on_change))
 
     def probe(self, id: str) -> Probes:
         return self._gotten(Probes, id)
@@ -157,6 +164,7 @@ class Analyses:
         captioners: Sequence[Mapping[str, Any]],
         *,
         timeout: float | None = None,
+        on_change: Callable[[Learned], None] | None = None,
         **asked: Unpack[TrainingAsked],
     ) -> Learned:
         """Train the learned metric; returns the training when it has ended.
@@ -167,7 +175,8 @@ class Analyses:
         Also: `features`, `learner`, `epochs`, `seed`, `stopping` and others of the request.
         Raises `TimedOut` after `timeout` seconds.
         """
-        return self._run(analyses.trained(self._address, dataset, captioners, asked, timeout))
+        steps = analyses.trained(self._address, dataset, captioners, asked, timeout, on_change)
+        return self._run(steps)
 
     def training(self, id: str) -> Learned:
         return self._gotten(Learned, id)

@@ -1,7 +1,7 @@
 """What `AsyncClient` asks of a whole split; `analyses` explains its methods."""
 # ruff: noqa: A002, ASYNC109  `id` is the contract's word, `timeout` is that of `Client`
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
@@ -97,8 +97,10 @@ class AsyncAnalyses:
         idf: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
+        on_change: Callable[[StudyRun], None] | None = None,
     ) -> StudyRun:
-        return await self._run(analyses.studied(self._address, dataset, idf, limit, timeout))
+        asked = {"idf": idf, "limit": limit}
+        return await self._run(analyses.studied(self._address, dataset, asked, timeout, on_change))
 
     async def study(self, id: str) -> StudyRun:
         return await self._gotten(StudyRun, id)
@@ -118,9 +120,14 @@ class AsyncAnalyses:
         return await self._run(splits.latest_probes(self._address, dataset))
 
     async def compute_probes(
-        self, dataset: str, *, timeout: float | None = None, **asked: Unpack[ProbesAsked]
+        self,
+        dataset: str,
+        *,
+        timeout: float | None = None,
+        on_change: Callable[[Probes], None] | None = None,
+        **asked: Unpack[ProbesAsked],
     ) -> Probes:
-        return await self._run(analyses.probed(self._address, dataset, asked, timeout))
+        return await self._run(analyses.probed(self._address, dataset, asked, timeout, on_change))
 
     async def probe(self, id: str) -> Probes:
         return await self._gotten(Probes, id)
@@ -138,9 +145,11 @@ class AsyncAnalyses:
         captioners: Sequence[Mapping[str, Any]],
         *,
         timeout: float | None = None,
+        on_change: Callable[[Learned], None] | None = None,
         **asked: Unpack[TrainingAsked],
     ) -> Learned:
-        return await self._run(analyses.trained(self._address, dataset, captioners, asked, timeout))
+        steps = analyses.trained(self._address, dataset, captioners, asked, timeout, on_change)
+        return await self._run(steps)
 
     async def training(self, id: str) -> Learned:
         return await self._gotten(Learned, id)

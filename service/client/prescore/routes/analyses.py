@@ -1,6 +1,6 @@
 """Requests that begin a comparison, a study, probes or a training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
@@ -52,21 +52,28 @@ def compared(
 
 
 def studied(
-    address: Address, dataset: str, idf: str | None, limit: int | None, timeout: float | None
+    address: Address,
+    dataset: str,
+    fields: Mapping[str, Any],
+    timeout: float | None,
+    on_change: Callable[[StudyRun], None] | None,
 ) -> Steps[StudyRun]:
-    fields = {"dataset": dataset, "idf": idf, "limit": limit}
-    return asking.computed(address, StudyRun, fields, timeout)
+    return asking.computed(address, StudyRun, {"dataset": dataset, **fields}, timeout, on_change)
 
 
 def probed(
-    address: Address, dataset: str, asked: ProbesAsked, timeout: float | None
+    address: Address,
+    dataset: str,
+    asked: ProbesAsked,
+    timeout: float | None,
+    on_change: Callable[[Probes], None] | None,
 ) -> Steps[Probes]:
     check_known("argument", asked, ProbesAsked.__annotations__)
     fields: dict[str, Any] = {"dataset": dataset, **asked}
     for name in ("probes", "metrics"):
         fields[name] = asking.names(name, fields.get(name))
     fields["captions"] = asking.listed(fields.get("captions"))
-    return asking.computed(address, Probes, fields, timeout)
+    return asking.computed(address, Probes, fields, timeout, on_change)
 
 
 def trained(
@@ -75,13 +82,14 @@ def trained(
     captioners: Sequence[Mapping[str, Any]],
     asked: TrainingAsked,
     timeout: float | None,
+    on_change: Callable[[Learned], None] | None,
 ) -> Steps[Learned]:
     check_known("argument", asked, TrainingAsked.__annotations__)
     given = [{**each, "captions": asking.listed(each.get("captions"))} for each in captioners]
     told = [{name: v for name, v in each.items() if v is not None} for each in given]
     fields = {"dataset": dataset, "captioners": told, **asked}
     fields["features"] = asking.names("features", asked.get("features"))
-    return asking.computed(address, Learned, fields, timeout)
+    return asking.computed(address, Learned, fields, timeout, on_change)
 
 
 def listed(

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -48,11 +48,15 @@ def submitted(
 
 
 def computed(
-    address: Address, model: type[R], fields: Mapping[str, Any], timeout: float | None
+    address: Address,
+    model: type[R],
+    fields: Mapping[str, Any],
+    timeout: float | None,
+    on_change: Callable[[R], None] | None = None,
 ) -> Steps[R]:
     """Begin a run and wait for its end."""
     begun = yield from submitted(address, model, model.PLACE, fields)
-    return (yield from polling.ended(address, model, begun.place(), timeout))
+    return (yield from polling.ended(address, model, begun.place(), timeout, on_change))
 
 
 def canceled(address: Address, model: type[R], id_: str) -> Steps[R]:

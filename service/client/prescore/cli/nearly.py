@@ -1,0 +1,74 @@
+"""For a refused request: the names that were probably meant."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+
+from prescore.client import Client
+from prescore.errors import PrescoreClientError
+from prescore.names import hint
+
+MOST_DATASETS = 1000
+MOST_RUNS = 200
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Meant:
+    """Names in a command's arguments."""
+
+    dataset: str = ""  # NAME[@VERSION][/SPLIT]
+    metrics: Sequence[str] = ()
+    texts: Sequence[str] = ()  # with metrics in them, such as gates
+
+
+def hints(client: Client, meant: Meant) -> list[str]:
+    """A sentence for each name that the service does not have and that is near to one it has."""
+    found: list[str] = []
+    with suppress(PrescoreClientError):
+        found += _of_dataset(client, meant.dataset)
+    with suppress(PrescoreClientError):
+        found += _of_metrics(client, meant)
+    return found
+
+
+def labels(client: Client, dataset: str, wanted: Mapping[str, str]) -> list[str]:
+    """A sentence for each label that the latest runs on a dataset do not have, but a near one."""
+    if not wanted:
+        return []
+    with suppress(PrescoreClientError):
+        runs = client.evaluations(dataset=dataset.partition("/")[0] or None, page_size=MOST_RUNS)
+        known = [f"{n}={v}" for run in islice(runs, MOST_RUNS) for n, v in run.labels.items()]
+        asked = [f"{name}={value}" for name, value in wanted.items()]
+        return [line for one in asked if one not in known for line in _told(one, known)]
+    return []
+
+
+def _of_dataset(client: Client, reference: str) -> Iterator[str]:
+    if not reference:
+        return
+    whole, _, split = reference.partition("/")
+    name = whole.partition("@")[0]
+    splits = {one.name: one.splits for one in islice(client.datasets(), MOST_DATASETS)}
+    if name not in splits:
+        yield from _told(name, splits)
+    elif split and split not in splits[name]:
+        yield from _told(split, splits[name])
+
+
+def _of_metrics(client: Client, meant: Meant) -> Iterator[str]:
+    asked = [*meant.metrics, *(word for text in meant.texts for word in _WORD.findall(text))]
+    if not asked:
+        return
+    known = [metric.name for metric in client.metrics()]
+    groups = {name.rpartition("_")[0] for name in known if name[-1:].isdecimal()}  # such as bleu
+    for name in dict.fromkeys(asked):
+        if name not in known and name not in groups:
+            yield from _told(name, known)
+
+
+def _told(name: str, known: Iterable[str]) -> Iterator[str]:
+    if question := hint(name, known):
+        yield f"{name}: {question}"

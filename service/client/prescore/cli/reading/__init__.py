@@ -1,0 +1,1 @@
+"""prescore list, captions, tokens: what evaluations have."""

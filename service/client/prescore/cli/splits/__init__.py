@@ -1,0 +1,1 @@
+"""prescore leaderboard, correlations, health, probes, learned: what is known of a split."""

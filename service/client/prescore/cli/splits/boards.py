@@ -1,0 +1,148 @@
+"""prescore leaderboard"""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from prescore.cli import console, options, text
+from prescore.cli.nearly import Meant
+from prescore.cli.splits.health import sentence
+from prescore.client import Client
+from prescore.models import BoardHead, MetricHealth, Scored, Standing
+
+_COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
+MOST = 1000  # rows that are looked through for another metric
+
+
+@options.spread
+def leaderboard(
+    dataset: Annotated[
+        str, typer.Argument(metavar="DATASET[/SPLIT]", help="NAME or NAME@VERSION; a split of it.")
+    ],
+    *,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The metric to rank by; more of them, separated by commas, are shown beside it. "
+            "Default: cider_d."
+        ),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE: only runs with this label; may be given many times."),
+    ] = None,
+    over_time: Annotated[
+        bool, typer.Option("--history", help="List all runs by time, the latest first.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many runs.")] = 20,
+    csv_file: options.Table = None,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
+) -> None:
+    """Rank the finished evaluations of a dataset by a metric.
+
+    Runs share a rank (=) when their intervals overlap the interval of the best run of
+    that rank: this split is too small to tell them apart. Runs that were scored in
+    another way (their signature differs), or on a part of the split, are left out.
+
+        prescore leaderboard flickr8k/test
+        prescore leaderboard flickr8k/test --metric cider_d,meteor,spice
+        prescore leaderboard flickr8k --metric meteor --label branch=main
+        prescore leaderboard flickr8k/val --history --label run=7 --csv run7.csv
+
+    The lines above the table say on what the runs were scored and how, and how far
+    the metric can be trusted there (`prescore health`).
+    """
+    metrics = console.names(",".join(metric or ["cider_d"])) or ["cider_d"]
+    wanted: dict[str, Any] = {"labels": console.labels(label or [])}
+    with console.connected(connection, Meant(dataset, metrics)) as client:
+        listing: Any = (client.history if over_time else client.leaderboard)(
+            dataset, metric=metrics[0], page_size=min(limit, MOST), **wanted
+        )
+        head: BoardHead = listing.head
+        rows: list[Scored] = list(islice(listing, limit))
+        more = {name: _beside(client, dataset, name, rows, wanted) for name in metrics[1:]}
+        health = None if as_json else _health(client, head)
+        if not rows:
+            console.say(f"no evaluation of {dataset} has a {metrics[0]} yet")
+            console.suggest_label(client, dataset, wanted["labels"])
+        if csv_file is not None:
+            ranked = () if over_time else ("rank", "tied")
+            heading = (*ranked, *_COLUMNS, *more)
+            console.write_csv(csv_file, heading, (_csv_row(each, more) for each in rows))
+    if as_json:
+        console.print_json([_json(each, more) for each in rows])
+    elif rows:
+        console.show([*_heading(head, health), *_table(rows, metrics[0], more)])
+
+
+def _beside(
+    client: Client, dataset: str, metric: str, rows: Sequence[Scored], wanted: Mapping[str, Any]
+) -> dict[str, Scored]:
+    """Another metric of the runs in these rows: of the run, or of another of its checkpoint."""
+    found = list(islice(client.leaderboard(dataset, metric=metric, page_size=MOST, **wanted), MOST))
+    by_run = {one.evaluation: one for one in found}
+    by_checkpoint = {one.checkpoint or "": one for one in found if one.checkpoint}
+    known = {
+        row.evaluation: by_run.get(row.evaluation, by_checkpoint.get(row.checkpoint or ""))
+        for row in rows
+    }
+    return {name: one for name, one in known.items() if one is not None}
+
+
+def _health(client: Client, head: BoardHead) -> MetricHealth | None:
+    """The health of the board's metric on its split."""
+    found = client.health(f"{head.dataset.name}@{head.dataset.version}/{head.dataset.split}")
+    return (found or {}).get(head.metric)
+
+
+def _heading(head: BoardHead, health: MetricHealth | None) -> list[str]:
+    better = {True: "higher is better", False: "lower is better", None: ""}[head.higher_is_better]
+    others = [f"{count} scored as {signature}" for signature, count in head.others.items()]
+    facts = [
+        ("on", str(head.dataset)),
+        ("metric", ", ".join(filter(None, (head.metric, better)))),
+        ("scored as", head.signature or ""),
+        ("left out", "; ".join(others)),
+        ("health", "" if health is None else sentence(health)),
+    ]
+    return [*text.aligned([fact for fact in facts if fact[1]]), ""]
+
+
+def _table(
+    rows: Sequence[Scored], metric: str, more: Mapping[str, Mapping[str, Scored]]
+) -> list[str]:
+    heading = ("rank", metric, "95 %", "run", "begun", "labels", *more)
+    shown = [
+        (*row, *(_value(found.get(each.evaluation)) for found in more.values()))
+        for row, each in zip(text.scored_rows(rows), rows, strict=True)
+    ]
+    return text.aligned([heading, *shown])
+
+
+def _value(found: Scored | None) -> str:
+    return "" if found is None else text.number(found.value)
+
+
+def _json(each: Scored, more: Mapping[str, Mapping[str, Scored]]) -> dict[str, Any]:
+    """A row as the service tells it; with other metrics in `scores`, by name."""
+    fields = each.model_dump(mode="json")
+    if not more:
+        return fields
+    beside = {name: found.get(each.evaluation) for name, found in more.items()}
+    return {
+        **fields,
+        "scores": {n: None if one is None else one.value for n, one in beside.items()},
+    }
+
+
+def _csv_row(each: Scored, more: Mapping[str, Mapping[str, Scored]]) -> tuple[object, ...]:
+    low, high = each.interval or (None, None)
+    labels = json.dumps(each.labels, ensure_ascii=False)
+    place = (each.rank, each.tied) if isinstance(each, Standing) else ()
+    facts = each.evaluation, each.checkpoint, each.value, low, high, each.created_at, labels
+    beside = (found.get(each.evaluation) for found in more.values())
+    return *place, *facts, *(None if one is None else one.value for one in beside)

@@ -1,0 +1,81 @@
+"""prescore health"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+import typer
+
+from prescore.cli import console, options, text
+from prescore.cli.follow import computed
+from prescore.cli.nearly import Meant
+from prescore.models import MetricHealth, Probes
+
+_COLUMNS = tuple(MetricHealth.model_fields)
+
+
+@options.spread
+def health(
+    split: options.WholeSplit,
+    *,
+    compute: options.Compute = False,
+    timeout: options.Timeout = None,
+    csv_file: options.Table = None,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
+) -> None:
+    """Show how far each metric can be trusted on a split.
+
+    From the latest probes: what people's own captions score, what the best single
+    sentence for all images scores, and how much of the score is lost with the rare
+    words. A metric in which the constant sentence is as good as people says little.
+
+        prescore health flickr8k/test
+        prescore health flickr8k/test --compute
+        prescore health flickr8k/test --json | jq .cider_d.constant_of_human
+
+    Exit 0: printed. 1: refused. 2: usage. 3: there are no probes yet, or they failed.
+    4: no answer from the service.
+    """
+    with console.connected(connection, Meant(split)) as client:
+        if compute:
+            computed(partial(client.compute_probes, split, timeout=timeout))
+        found = client.latest_probes(split)
+        if found is not None and csv_file is not None:
+            console.write_csv(csv_file, ("metric", *_COLUMNS), _csv_rows(found.health or {}))
+    if found is None:
+        console.say(f"{split} has not been probed: prescore health {split} --compute")
+        raise typer.Exit(console.FAILED)
+    if as_json:
+        told = found.health or {}
+        console.print_json({name: one.model_dump() for name, one in told.items()})
+    else:
+        console.show(lines(found))
+
+
+def lines(found: Probes) -> list[str]:
+    heading = ("metric", "people", "one sentence", "of people", "lost with rare words")
+    rows = [(name, *_row(one)) for name, one in (found.health or {}).items()]
+    when = text.moment(found.finished_at)
+    return [*text.aligned([(found.id, str(found.dataset), when)]), *text.aligned([heading, *rows])]
+
+
+def sentence(one: MetricHealth) -> str:
+    people, constant, share, rare = _row(one)
+    told = [
+        f"people score {people}" if one.human is not None else "",
+        f"the best single sentence {constant}" if one.constant is not None else "",
+        f"{share} of people" if one.constant_of_human is not None else "",
+        f"{rare} is lost with the rare words" if one.rare_of_human is not None else "",
+    ]
+    return ", ".join(filter(None, told))
+
+
+def _row(one: MetricHealth) -> tuple[str, str, str, str]:
+    shares = (one.constant_of_human, one.rare_of_human)
+    share, rare = ("-" if each is None else f"{each:.0%}" for each in shares)
+    return text.number(one.human), text.number(one.constant), share, rare
+
+
+def _csv_rows(found: Mapping[str, MetricHealth]) -> Iterator[tuple[object, ...]]:
+    for name, one in found.items():
+        yield name, *(getattr(one, column) for column in _COLUMNS)

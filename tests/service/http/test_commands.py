@@ -1,0 +1,171 @@
+"""The client's commands that only look, and those that let the service compute, on a real service.
+
+In process: what is printed is made of the service's answers.
+"""
+
+import csv
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from fleet import checkpoint, until_ended, upload
+from prescore import Client, commands
+
+IMAGES = [str(900 + number) for number in range(40)]
+SAID = [{"image": image, "caption": f"w2 w3 w{at % 7}"} for at, image in enumerate(IMAGES)]
+FROM = {"dataset": "tiny/test", "tokenizer": "none"}
+ASKED = {
+    "outputs": {**FROM, "captions": SAID, "postgen": ["cider_d", "bleu"]},
+    "model": {
+        **FROM,
+        "checkpoint": None,
+        "postgen": ["cider_d"],
+        "decoding": {"beam": 1},
+        "tokens": {"top": 2, "entropy": True},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def runs(service):
+    """Two runs by name."""
+    ids = {}
+    with service.client() as client:
+        digest = upload(client, checkpoint(0))
+        for name, asked in ASKED.items():
+            source = {"checkpoint": digest} if "checkpoint" in asked else {}
+            request = {**asked, **source, "labels": {"system": name, "branch": "main"}}
+            ids[name] = client.post("/v1/evaluations", json=request).json()["id"]
+            assert until_ended(client, ids[name], 60)["status"] == "succeeded"
+    return ids
+
+
+@pytest.fixture
+def prescore(service, runs):
+    def run(*arguments, code=0):
+        command = [*map(str, arguments), "--url", service.url, "--patience", "0"]
+        told = CliRunner().invoke(commands.build(), command)
+        assert told.exit_code == code, told.output
+        return told
+
+    return run
+
+
+@pytest.mark.long
+def test_runs_are_listed_the_latest_first(prescore, runs, tmp_path):
+    lines = prescore("list", "tiny/test", "--metrics", "cider_d,perplexity").stdout.splitlines()
+    assert lines[0].split()[:3] == ["run", "status", "on"]
+    assert [line.split()[0] for line in lines[1:]] == [runs["model"], runs["outputs"]]
+    sheet = tmp_path / "runs.csv"
+    one = ("list", "--label", "system=outputs", "--csv", sheet, "--json")
+    assert [each["id"] for each in json.loads(prescore(*one).stdout)] == [runs["outputs"]]
+    [row] = csv.DictReader(sheet.read_text().splitlines())
+    assert (row["evaluation"], json.loads(row["labels"])["system"]) == (runs["outputs"], "outputs")
+    nobody = prescore("list", "tiny/other")
+    assert (nobody.stdout, nobody.stderr) == ("", "no run matches\n")
+
+
+@pytest.mark.long
+def test_captions_are_sorted_searched_and_written(prescore, runs, tmp_path):
+    found = json.loads(prescore("captions", runs["outputs"], "--sort", "cider_d", "--json").stdout)
+    values = [each["scores"]["cider_d"] for each in found]
+    assert values == sorted(values)
+    assert len({each["image"] for each in found}) == len(IMAGES)
+    best = prescore("captions", runs["outputs"], "--sort=-cider_d", "--limit", 1).stdout
+    assert found[-1]["caption"] in best.splitlines()[1]
+    searched = prescore("captions", runs["outputs"], "--search", "W6").stdout.splitlines()[1:]
+    assert len(searched) == sum(each["caption"].endswith("w6") for each in SAID)
+    coco = tmp_path / "results.json"
+    assert prescore("captions", runs["outputs"], "--coco", coco).stdout == ""
+    assert {each["caption"] for each in json.loads(coco.read_text())} == {
+        each["caption"] for each in SAID
+    }
+    wrong = prescore("captions", runs["outputs"], "--sort", "cidr_d", code=2)
+    assert "did you mean cider_d?" in wrong.stderr
+
+
+@pytest.mark.long
+def test_tokens_are_a_table_for_each_reference(service, prescore, runs, tmp_path):
+    sheet = tmp_path / "tokens.csv"
+    shown = prescore("tokens", runs["model"], IMAGES[0], "--csv", sheet).stdout
+    with Client(service.url) as client:
+        found = client.tokens(runs["model"], IMAGES[0])
+    rows = list(csv.DictReader(sheet.read_text().splitlines()))
+    assert len(rows) == sum(len(reference.tokens) for reference in found.captions)
+    assert float(rows[0]["logp"]) == found.captions[0].tokens[0].logp
+    assert shown.splitlines()[0] == found.captions[0].text
+    assert f"{found.captions[0].tokens[0].logp:.3f}" in shown
+    told = prescore("tokens", runs["outputs"], IMAGES[0], code=1)
+    assert told.stdout == ""
+
+
+@pytest.mark.long
+def test_health_and_probes_are_computed_when_asked_and_shown_in_the_board(prescore):
+    first = prescore("health", "tiny/test", code=3)
+    assert "prescore health tiny/test --compute" in first.stderr
+    some = ("--probes", "human,single", "--metrics", "bleu", "--tokenizer", "none")
+    table = prescore("probes", "tiny/test", "--compute", *some)
+    assert "human  done" in table.stderr
+    assert "R1 unchanged" not in table.stdout
+    identity = table.stdout.split()[0]
+    assert json.loads(prescore("probes", identity, "--json").stdout)["id"] == identity
+    assert prescore("probes", "tiny/test").stdout == table.stdout
+    prescore("health", "tiny/test", code=3)  # these were not all the usual ones
+    prescore("probes", "tiny/test", "--compute", "--metrics", "cider_d", "--tokenizer", "none")
+    assert set(json.loads(prescore("health", "tiny/test", "--json").stdout)) == {"cider_d"}
+    assert prescore("health", "tiny/test").stdout.splitlines()[1].split()[:2] == [
+        "metric",
+        "people",
+    ]
+    board = prescore("leaderboard", "tiny/test", "--metric", "cider_d,bleu_1").stdout
+    facts = dict(line.split(maxsplit=1) for line in board.split("\n\n")[0].splitlines())
+    assert facts["health"].startswith("people score ")
+    assert facts["metric"] == "cider_d, higher is better"
+    assert facts["scored"].startswith("as  cider_d|")
+    assert prescore("probes", "tiny/test", "--metrics", "bleu", code=2).stdout == ""
+
+
+@pytest.mark.long
+def test_a_board_shows_other_metrics_of_the_same_runs(service, prescore, runs, tmp_path):
+    with Client(service.url) as client:
+        scores = {name: client.evaluation(id_).scores for name, id_ in runs.items()}
+    sheet = tmp_path / "board.csv"
+    told = prescore(
+        "leaderboard", "tiny/test", "--metric", "cider_d", "--metric", "bleu_1", "--csv", sheet
+    )
+    assert told.stdout.split("\n\n")[1].splitlines()[0].split()[-1] == "bleu_1"
+    beside = {row["evaluation"]: row for row in csv.DictReader(sheet.read_text().splitlines())}
+    assert float(beside[runs["outputs"]]["bleu_1"]) == scores["outputs"]["bleu_1"].value
+    assert float(beside[runs["outputs"]]["value"]) == scores["outputs"]["cider_d"].value
+    assert beside[runs["model"]]["bleu_1"] == ""
+
+
+def test_a_split_that_was_not_studied_says_why(prescore):
+    told = prescore("correlations", "tiny/test", code=3)
+    assert told.stdout == ""
+    assert "a study needs finished evaluations of 3 checkpoints" in told.stderr
+    refused = prescore("correlations", "tiny/test", "--compute", code=1)
+    assert "a study needs finished evaluations of 3 checkpoints" in refused.stderr
+
+
+def test_trainings_are_listed_and_files_are_looked_at_first(prescore, tmp_path):
+    assert "nothing has been trained" in prescore("learned", "list").stderr
+    wrong = prescore("learned", "compute", "tiny/test", "--outputs", "a", code=2)
+    assert "NAME=FILE or NAME=EV" in wrong.output
+    few = prescore("learned", "compute", "tiny/test", "--outputs", "a=ev_1", code=1)
+    assert "captioners" in few.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("leaderboard", "tinny/test"), "tinny: did you mean tiny?"),
+        (("leaderboard", "tiny/tst"), "tst: did you mean test?"),
+        (("leaderboard", "tiny/test", "--metric", "cidr_d"), "cidr_d: did you mean cider_d"),
+        (("leaderboard", "tiny/test", "--label", "brnch=main"), "did you mean branch=main?"),
+        (("list", "--label", "branch=mian"), "branch=mian: did you mean branch=main?"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_told(prescore, arguments, hint):
+    assert hint in prescore(*arguments, code=0 if "--label" in arguments else 1).stderr
