@@ -17,7 +17,7 @@ def _task(captions, people, jvm):
 
 @pytest.mark.parametrize("text", ["( " * 400, "(" * 400, "a, " * 300])
 def test_too_many_equal_words_fail_the_metric_and_say_what_to_do(text):
-    """T61: 1,000 brackets and a reference of 1,000 took Java more than two minutes."""
+    """T62: 1,000 brackets and a reference of 1,000 took Java more than two minutes."""
     with Jvm() as unused:
         task = _task(["a dog", text], [["the dog"], [text]], unused)
         with pytest.raises(MetricFailed, match=r"caption 1 .* expected at most 100,000; score it"):
@@ -26,7 +26,7 @@ def test_too_many_equal_words_fail_the_metric_and_say_what_to_do(text):
 
 
 def test_long_captions_go_to_java_a_few_at_a_time():
-    """T61: an answer to all that go together has to come in time."""
+    """T62: an answer to all that go together has to come in time."""
     long, usual = " ".join(["dog"] * 300), "a dog"
     captions = [usual, *[long] * 5, *[usual] * 450]
     with Jvm() as unused:

@@ -52,7 +52,7 @@ def test_it_is_what_the_usual_table_gives(images):
 
 @pytest.mark.parametrize("words", [["("], [str(number) for number in range(2000)]])
 def test_ninety_references_of_2000_words_take_less_than_a_second(words):
-    """T61: with the usual table they took two seconds of CPU, and 100 of 10,000 words."""
+    """T62: with the usual table they took two seconds of CPU, and 100 of 10,000 words."""
     longest = " ".join((words * 2000)[:2000])
     began = time.process_time()
     assert _scores([longest], [[longest] * 90]).tolist() == [1.0]
