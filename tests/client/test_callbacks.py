@@ -22,10 +22,14 @@ class Canonical:
 
     def __init__(self):
         self.paths = []
+        self.written = []
+        self.most_files = 0
 
     def __call__(self, model, path):
         self.paths.append(path)
-        path.write_bytes(b"canonical %r" % model.weight.tolist())
+        self.written.append(b"canonical %r" % model.weight.tolist())
+        path.write_bytes(self.written[-1])
+        self.most_files = max(self.most_files, len(list(path.parent.iterdir())))
 
 
 @pytest.fixture
@@ -34,12 +38,15 @@ def scored(service, shapes, monkeypatch):
     monkeypatch.setattr(following, "SHORTEST_POLL_SECONDS", 0.02)
     start = service.start
 
-    def by(values):
+    def by(values, *, both=False):
         left = iter(values)
 
         def ended(**fields):
             value = next(left)
-            found = {"cider_d": score(value, interval=[value - 0.01, value + 0.01])}
+            found = {
+                "cider_d": score(value, interval=[value - 0.01, value + 0.01]),
+                **({"perplexity": score(value, higher_is_better=False)} if both else {}),
+            }
             return start(**fields, status="succeeded", scores=found)
 
         monkeypatch.setattr(service, "start", ended)
@@ -147,6 +154,66 @@ def test_hugging_faces_trainer_stops(scored, service, trained):
     assert len(callback.run.results()) <= 5
 
 
+def test_the_trainers_own_loggers_get_the_scores(scored, trained):
+    from prescore.huggingface import PrescoreCallback
+
+    callback, logged = PrescoreCallback("run-7", export=Canonical(), **scored(IMPROVES)), []
+    callback.log_to(SimpleNamespace(log=logged.append))
+    state = trained(callback, 4)
+    assert logged == [
+        {"prescore/cider_d": value, "prescore/step": step}
+        for step, value in zip((2, 4, 6, 8), IMPROVES, strict=True)
+    ]
+    assert not [line for line in state.log_history if "prescore/cider_d" in line]
+
+
+@pytest.mark.parametrize(("metric", "kept"), [("cider_d", 4), ("perplexity", 6)])
+def test_the_best_checkpoint_is_kept_and_no_other(scored, trained, tmp_path, metric, kept):
+    """Where lower is better too."""
+    from prescore.huggingface import PrescoreCallback
+
+    export = Canonical()
+    place = tmp_path / "kept"
+    callback = PrescoreCallback(
+        "run-7",
+        export=export,
+        keep_best=place,
+        keep_on=metric,
+        **scored([0.3, 0.6, 0.2, 0.4], both=True),
+    )
+    trained(callback, 4)
+    assert [path.name for path in place.iterdir()] == ["best.safetensors"]
+    assert callback.run.best(metric).step == kept
+    weights = export.written[kept // 2 - 1]
+    assert (place / "best.safetensors").read_bytes() == weights
+    assert export.most_files <= 3  # the best, and those on the way
+    assert not export.paths[0].parent.exists()
+
+
+def test_a_best_file_that_can_no_longer_be_written_does_not_end_the_training(
+    scored, trained, tmp_path, caplog
+):
+    from prescore.huggingface import PrescoreCallback
+
+    place = tmp_path / "kept" / "best.safetensors"
+    callback = PrescoreCallback("run-7", export=Canonical(), keep_best=place, **scored(IMPROVES))
+    callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
+    callback.abandon()
+    place.mkdir()
+    assert trained(callback, 4).global_step == 8
+    assert len([line for line in caplog.messages if line.startswith("keep_best: ")]) == 1
+
+
+def test_a_best_file_that_cannot_be_written_is_told_at_once(scored, tmp_path):
+    from prescore.huggingface import PrescoreCallback
+
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "best.safetensors"
+    callback = PrescoreCallback("run-7", export=Canonical(), keep_best=place, **scored([]))
+    with pytest.raises(prescore.InvalidArgument, match=r"keep_best.*cannot be written"):
+        callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
+
+
 def test_stopping_several_processes_is_refused(scored):
     from prescore.huggingface import PrescoreCallback
 
@@ -221,10 +288,12 @@ class Loop:
         self.callback.teardown(self, model, "fit")
 
 
-def test_the_hooks_of_lightning_log_and_stop(scored, service, stand_in_callback):
+def test_the_hooks_of_lightning_log_and_stop(scored, service, stand_in_callback, tmp_path):
     export = Canonical()
-    loop = Loop(stand_in_callback("run-7", export=export, **scored(IMPROVES)))
+    best = tmp_path / "best.safetensors"
+    loop = Loop(stand_in_callback("run-7", export=export, keep_best=best, **scored(IMPROVES)))
     loop.fit(Model(), 4)
+    assert best.read_bytes() == export.written[3]
     assert loop.logged == [(s, {"prescore/cider_d": v}) for s, v in enumerate(IMPROVES, start=1)]
     assert not export.paths[0].parent.exists()
     stalling = stand_in_callback(

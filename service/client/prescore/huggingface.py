@@ -1,10 +1,12 @@
 """`Trainer(callbacks=[PrescoreCallback("run-7", dataset=…, export=…)])` for Hugging Face."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from prescore.errors import InvalidArgument
 from prescore.training.exporting import Export, Exporting
 from prescore.training.following import OnScores
+from prescore.training.keeping import Best
 from prescore.training.watching import Watch
 
 try:
@@ -17,15 +19,23 @@ except ModuleNotFoundError as error:
     ) from error
 
 
+class Logging(Protocol):
+    """A `transformers.Trainer`, as far as it is needed here."""
+
+    def log(self, logs: dict[str, float]) -> None: ...
+
+
 class PrescoreCallback(TrainerCallback):
     """Scores the model whenever the trainer saves a checkpoint.
 
     `export(model, path)` writes the model as a Prescore checkpoint into a temporary file. The
     scores go into the trainer's `state.log_history`, as `prescore/cider_d` with the step of their
-    checkpoint, and to `on_scores(step, numbers)`, called in the training's own thread. With
-    `stop_on`, a metric, training stops after `stop_after` checkpoints without an improvement
-    (`Watch.should_stop`). Other arguments are those of `prescore.watch`. A trainer does not tell
-    its callbacks of an exception: call `abandon` then.
+    checkpoint, and to `on_scores(step, numbers)`, called in the training's own thread; after
+    `log_to(trainer)` also to what the trainer reports to, such as TensorBoard. With `stop_on`, a
+    metric, training stops after `stop_after` checkpoints without an improvement
+    (`Watch.should_stop`). With `keep_best`, a file or a folder, the best checkpoint by `keep_on`
+    (default: `stop_on`, else cider_d) is kept there. Other arguments are those of
+    `prescore.watch`. A trainer does not tell its callbacks of an exception: call `abandon` then.
     """
 
     def __init__(
@@ -36,12 +46,18 @@ class PrescoreCallback(TrainerCallback):
         export: Export,
         stop_on: str | None = None,
         stop_after: int = 3,
+        keep_best: str | Path | None = None,
+        keep_on: str | None = None,
         on_scores: OnScores | None = None,
         **watched: Any,
     ) -> None:
-        self._exporting = Exporting(run, export, stop_on, stop_after, dataset=dataset, **watched)
+        best = None if keep_best is None else Best(keep_best, keep_on or stop_on or "cider_d")
+        self._exporting = Exporting(
+            run, export, stop_on, stop_after, best, dataset=dataset, **watched
+        )
         self._stops = stop_on is not None
         self._on_scores = on_scores
+        self._trainer: Logging | None = None
 
     @property
     def run(self) -> Watch | None:
@@ -87,6 +103,13 @@ class PrescoreCallback(TrainerCallback):
         self._exporting.close()
         self._log(state)
 
+    def log_to(self, trainer: Logging) -> None:
+        """Report scores as the trainer's own logs, with their checkpoint's step `prescore/step`.
+
+        A trainer logs at its present step, which is later than the checkpoint's.
+        """
+        self._trainer = trainer
+
     def abandon(self) -> None:
         self._exporting.abandon()
 
@@ -95,7 +118,10 @@ class PrescoreCallback(TrainerCallback):
         told = list(self._exporting.news())
         for step, numbers in told:
             named = {f"prescore/{name}": value for name, value in numbers.items()}
-            state.log_history.append({**named, "step": step})
+            if self._trainer is None:
+                state.log_history.append({**named, "step": step})
+            else:
+                self._trainer.log({**named, "prescore/step": step})
             if self._on_scores is not None:
                 self._on_scores(step, numbers)
         return bool(told)

@@ -1,8 +1,10 @@
 """`Trainer(callbacks=[PrescoreCallback("run-7", dataset=…, export=…)])` for Lightning."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prescore.training.exporting import Export, Exporting
+from prescore.training.keeping import Best
 from prescore.training.watching import Watch
 
 if TYPE_CHECKING:  # the type checker finds the same with and without Lightning
@@ -25,8 +27,9 @@ class PrescoreCallback(Callback):
     `export(module, path)` writes the module as a Prescore checkpoint into a temporary file. The
     trainer's loggers get the scores in the training's own thread, as `prescore/cider_d` at the
     step of their checkpoint. With `stop_on`, a metric, training stops after `stop_after`
-    checkpoints without an improvement (`Watch.should_stop`). Other arguments are those of
-    `prescore.watch`.
+    checkpoints without an improvement (`Watch.should_stop`). With `keep_best`, a file or a folder,
+    the best checkpoint by `keep_on` (default: `stop_on`, else cider_d) is kept there. Other
+    arguments are those of `prescore.watch`.
     """
 
     def __init__(
@@ -37,9 +40,14 @@ class PrescoreCallback(Callback):
         export: Export,
         stop_on: str | None = None,
         stop_after: int = 3,
+        keep_best: str | Path | None = None,
+        keep_on: str | None = None,
         **watched: Any,
     ) -> None:
-        self._exporting = Exporting(run, export, stop_on, stop_after, dataset=dataset, **watched)
+        best = None if keep_best is None else Best(keep_best, keep_on or stop_on or "cider_d")
+        self._exporting = Exporting(
+            run, export, stop_on, stop_after, best, dataset=dataset, **watched
+        )
 
     @property
     def run(self) -> Watch | None:

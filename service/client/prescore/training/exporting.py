@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from prescore.training.keeping import Best
 from prescore.training.watching import Watch, watch
 
 Export = Callable[[Any, Path], object]
@@ -16,12 +17,19 @@ class Exporting:
     """A watch whose checkpoints `export(model, path)` writes; a file is deleted after sending."""
 
     def __init__(
-        self, run: str, export: Export, stop_on: str | None, stop_after: int, **watched: Any
+        self,
+        run: str,
+        export: Export,
+        stop_on: str | None,
+        stop_after: int,
+        best: Best | None = None,
+        **watched: Any,
     ) -> None:
         self._run = run
         self._export = export
         self._stop_on = stop_on
         self._stop_after = stop_after
+        self._best = best
         self._watched = watched
         self._news: queue.SimpleQueue[Told] = queue.SimpleQueue()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -30,6 +38,8 @@ class Exporting:
 
     def begin(self) -> None:
         self.abandon()
+        if self._best is not None:
+            self._best.begin()
         told = self._news
         self.watch = watch(
             self._run, on_scores=lambda step, numbers: told.put((step, numbers)), **self._watched
@@ -44,11 +54,19 @@ class Exporting:
         self._last_step = step
         path = Path(self._folder.name) / f"step-{step}.safetensors"
         self._export(model, path)
-        self.watch.checkpoint(path, step=step, remove=True)
+        self.watch.checkpoint(path, step=step, remove=self._best is None)
 
     def news(self) -> Iterator[Told]:
+        found = []
         while not self._news.empty():
-            yield self._news.get()
+            found.append(self._news.get())
+        if found:
+            self._keep()
+        yield from found
+
+    def _keep(self) -> None:
+        if self._best is not None and self.watch is not None and self._folder is not None:
+            self._best.update(self.watch)
 
     def should_stop(self) -> bool:
         if self.watch is None or self._stop_on is None:
@@ -63,8 +81,11 @@ class Exporting:
         self._end(Watch.abandon)
 
     def _end(self, how: Callable[[Watch], None]) -> None:
-        folder, self._folder = self._folder, None
-        if self.watch is None or folder is None:
+        if self.watch is None or self._folder is None:
             return
-        with folder:
-            how(self.watch)
+        with self._folder:
+            try:
+                how(self.watch)
+            finally:
+                self._keep()
+                self._folder = None
