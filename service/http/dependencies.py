@@ -1,5 +1,6 @@
-"""The argument of routes: the parts of the running service."""
+"""The arguments of routes: the parts of the running service, and where a request comes from."""
 
+import ipaddress
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -8,6 +9,7 @@ from fastapi import Depends, Request
 from service.http.kept_answers import KeptAnswers, ListedAnswers
 from service.http.telemetry import Telemetry
 from service.http.watching import Watcher
+from service.works.intake import LOCAL
 from service.works.parts import Parts
 
 
@@ -33,4 +35,22 @@ async def _running(request: Request) -> Running:
     return parts
 
 
+def address_of(request: Request) -> str:
+    """The address that a request comes from. Whoever has one of IPv6 has 2⁶⁴ of them: they count as
+    one. What a header says of it counts only if uvicorn was told to trust the proxy.
+    """
+    try:
+        found = ipaddress.ip_address(request.client.host if request.client else "")
+    except ValueError:  # a unix socket
+        return LOCAL
+    if found.version == 4:
+        return str(found)
+    return str(ipaddress.ip_network((found, 64), strict=False))
+
+
+async def _address(request: Request) -> str:
+    return address_of(request)
+
+
 Service = Annotated[Running, Depends(_running)]
+Address = Annotated[str, Depends(_address)]

@@ -109,10 +109,11 @@ def starting(parts: Parts) -> Iterator[Connection]:
     parts.queue.flush(parts.records)
 
 
-def insert(connection: Connection, records: Records, run: Run) -> None:
+def insert(connection: Connection, records: Records, run: Run, caller: str = intake.LOCAL) -> None:
+    """Insert a run; its works get their turns among those of this caller."""
     now = time.time()
     deadline = now + run.deadline
-    cached = intake.add_works(records, connection, run.plan.everything(), deadline)
+    cached = intake.add_works(records, connection, run.plan.everything(), deadline, caller)
     connection.execute(
         runs.insert().values(
             id=run.id,
@@ -128,6 +129,7 @@ def insert(connection: Connection, records: Records, run: Run) -> None:
             warnings=json.dumps(list(run.warnings)),
             deadline=deadline,
             created_at=now,
+            caller=caller,
         )
     )
     for position, (name, work) in enumerate(run.plan.named.items()):

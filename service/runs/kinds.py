@@ -20,6 +20,7 @@ from service.contract.errors import Conflict, InvalidRequest
 from service.runs import base, comparisons, evaluations, probes, studies, training
 from service.runs.base import AnyKind, Run
 from service.runs.submission import evaluation
+from service.works import intake
 from service.works.parts import Parts
 from service.works.records import Records
 from service.works.tables import idempotency
@@ -50,8 +51,12 @@ def submit(
     request: BaseModel,
     key: str | None = None,
     caller: str = "anyone",
+    address: str = intake.LOCAL,
 ) -> str:
-    """Submit a request; returns the run's id, or that of the first run with the same key."""
+    """Submit a request; returns the run's id, or that of the first run with the same key.
+
+    `address`: from where it comes, and so in whose turn its works are.
+    """
     digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
     if key is not None:
         found = _replay(parts.records, caller, key, digest)
@@ -63,7 +68,7 @@ def submit(
             claimed = _claim(connection, parts.records, caller, key, digest, run.id)
             if claimed is not None:
                 return claimed
-        base.insert(connection, parts.records, run)
+        base.insert(connection, parts.records, run, address)
     return run.id
 
 

@@ -12,10 +12,17 @@ from service.contract.plan.works import Work, WorkStatus
 from service.works import graph
 from service.works.records import Records
 from service.works.tables import needs, work_rows
+from service.works.waiting import turns
+
+LOCAL = "local"  # the caller where there is no address
 
 
 def add_works(
-    records: Records, connection: Connection, planned: Sequence[Work], deadline: float
+    records: Records,
+    connection: Connection,
+    planned: Sequence[Work],
+    deadline: float,
+    caller: str = LOCAL,
 ) -> dict[str, bool]:
     """Add works, needed ones first, or start them again; returns key -> whether it was done.
 
@@ -31,12 +38,14 @@ def add_works(
         if isinstance(need, Work)
     }
     cached = dict.fromkeys(over, True)
+    wanted = [work for work in planned if work.key not in done | over]
+    given = turns.given(connection, wanted, caller)
     for work in planned:
         if work.key not in cached:
             waiting = sum(not cached[need.key] for need in _distinct(work.needs))
             cached[work.key] = work.key in done
             if work.key not in done:
-                _add(records, connection, work, waiting, deadline)
+                _add(records, connection, work, waiting, deadline, given[work.key])
     return cached
 
 
@@ -49,7 +58,12 @@ def done_of(connection: Connection, keys: Collection[str]) -> set[str]:
 
 
 def _add(
-    records: Records, connection: Connection, work: Work, waiting: int, deadline: float
+    records: Records,
+    connection: Connection,
+    work: Work,
+    waiting: int,
+    deadline: float,
+    turn: float,
 ) -> None:
     key, now = work.key, time.time()
     status: WorkStatus = "waiting" if waiting else "ready"
@@ -61,6 +75,7 @@ def _add(
         "summary": None,
         "summary_id": None,
         "deadline": deadline,
+        "turn": turn,
         **graph.FRESH,
     }
     added = records.add_new(
@@ -76,10 +91,13 @@ def _add(
     )
     if not added:
         row = connection.execute(
-            sa.select(work_rows.c.status, work_rows.c.deadline).where(work_rows.c.key == key)
+            sa.select(work_rows.c.status, work_rows.c.deadline, work_rows.c.turn).where(
+                work_rows.c.key == key
+            )
         ).one()
         if row.status not in works.RESTARTED:
-            _extend(connection, key, max(deadline, row.deadline))
+            shared = {"deadline": max(deadline, row.deadline), "turn": min(turn, row.turn)}
+            connection.execute(work_rows.update().where(work_rows.c.key == key).values(**shared))
             return
         connection.execute(work_rows.update().where(work_rows.c.key == key).values(**fresh))
         connection.execute(needs.delete().where(needs.c.work_key == key))
@@ -87,10 +105,6 @@ def _add(
         connection.execute(needs.insert().values(work_key=key, needs_key=need.key))
     if status == "ready":
         graph.wake(connection, key, works.KINDS[work.kind].queue, first=False)
-
-
-def _extend(connection: Connection, key: str, deadline: float) -> None:
-    connection.execute(work_rows.update().where(work_rows.c.key == key).values(deadline=deadline))
 
 
 def _distinct(found: Iterable[Work]) -> list[Work]:

@@ -18,6 +18,7 @@ from service.works import graph, history, verdicts
 from service.works.kept import summaries
 from service.works.records import Records
 from service.works.tables import attempts, work_rows
+from service.works.waiting import turns
 
 MAX_FAILURES = 3  # attempts that end with an error of the work
 MAX_DEATHS = 2  # a work that kills its child so often fails for good
@@ -45,40 +46,49 @@ class Lease:
 def take(records: Records, key: str, worker: str) -> Lease | None:
     """Begin an attempt; None if the work is not ready (done, canceled, or another worker's)."""
     with records.transaction() as connection:
-        now = time.time()
-        ready = sa.select(work_rows).where(work_rows.c.key == key, work_rows.c.status == "ready")
-        row = connection.execute(ready).first()
-        if row is None or graph.waits_again(records, connection, key):
-            return None
-        attempt = {"work_key": key, "attempt": row.attempt + 1, "worker": worker}
-        begun = attempts.insert().values(**attempt, started_at=now).returning(attempts.c.id)
-        identity = connection.execute(begun).scalar_one()
-        connection.execute(
-            work_rows.update()
-            .where(work_rows.c.key == key)
-            .values(
-                status="running",
-                attempt=row.attempt + 1,
-                lease=identity,
-                worker=worker,
-                lease_until=now + LEASE_SECONDS,
-                started_at=now,
-                done=0,
-                total=0,
-            )
-        )
-        history.update_runs(connection, [key])
-        inputs = json.loads(row.inputs)
-        return Lease(
-            id=identity,
-            key=key,
-            attempt=row.attempt + 1,
-            kind=row.kind,
-            inputs={name: _digest(connection, at) for name, at in inputs.items()},
-            parts=tuple(_digest(connection, f"work:{part}") for part in json.loads(row.parts)),
-            parameters=json.loads(row.parameters),
-            deadline=min(row.deadline, now + works.KINDS[row.kind].seconds),
-        )
+        return _take(records, connection, key, worker)
+
+
+def take_first(records: Records, queue: str, worker: str) -> Lease | None:
+    """Begin an attempt at the ready work of a queue whose turn it is; None if none is ready."""
+    with records.transaction() as connection:
+        while (key := turns.first(connection, queue)) is not None:
+            lease = _take(records, connection, key, worker)
+            if lease is not None:
+                return lease
+        return None
+
+
+def _take(records: Records, connection: Connection, key: str, worker: str) -> Lease | None:
+    ready = sa.select(work_rows).where(work_rows.c.key == key, work_rows.c.status == "ready")
+    row = connection.execute(ready).first()
+    if row is None or graph.waits_again(records, connection, key):
+        return None
+    now = time.time()
+    attempt = {"work_key": key, "attempt": row.attempt + 1, "worker": worker}
+    begun = attempts.insert().values(**attempt, started_at=now).returning(attempts.c.id)
+    lease = _lease(connection, row, connection.execute(begun).scalar_one(), now)
+    current = {"attempt": lease.attempt, "lease": lease.id, "worker": worker}
+    current |= {"lease_until": now + LEASE_SECONDS, "started_at": now, "done": 0, "total": 0}
+    own = work_rows.update().where(work_rows.c.key == key)
+    connection.execute(own.values(status="running", **current))
+    turns.move_clock(connection, row.queue, row.turn)
+    history.update_runs(connection, [key])
+    return lease
+
+
+def _lease(connection: Connection, row: Row[Any], identity: int, now: float) -> Lease:
+    inputs = json.loads(row.inputs)
+    return Lease(
+        id=identity,
+        key=row.key,
+        attempt=row.attempt + 1,
+        kind=row.kind,
+        inputs={name: _digest(connection, at) for name, at in inputs.items()},
+        parts=tuple(_digest(connection, f"work:{part}") for part in json.loads(row.parts)),
+        parameters=json.loads(row.parameters),
+        deadline=min(row.deadline, now + works.KINDS[row.kind].seconds),
+    )
 
 
 def _digest(connection: Connection, reference: str) -> str:

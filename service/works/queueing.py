@@ -1,13 +1,14 @@
 """Queues of ready works, filled from the outbox. An entry, a wake-up, is only the key of a work.
 
-`RedisQueue` uses RQ, which may lose entries: the janitor queues ready works again. A job's id is
-its work's key; a worker that receives a key twice cannot lease the work twice. `AtOnce` performs
-works in this process, for tests of rules and routes.
+`RedisQueue` uses RQ, which may lose entries: the janitor sends again as many as are missing. For
+each, a worker leases the ready work of that queue whose turn it is; so one wake-up is as good as
+another, and one too many is harmless. `AtOnce` performs works in this process, for tests of rules
+and routes.
 """
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -28,9 +29,7 @@ JOB_SECONDS = 24 * 3600  # works have shorter deadlines; RQ's must never pass be
 QUICK_SECONDS = 1.0  # how long one waits for an answer
 _AWAY_SECONDS = 1.0  # how long nobody asks a Redis that did not answer
 _BATCH = 500
-_LOOKED_AT = 1000  # ready works that the janitor looks for in the queues each time
 _RUNG_AT_ONCE = 2000  # each time; a second
-_PART = 10_000  # entries of a queue that are read at once; Redis needs a millisecond
 _FOREIGN = "prescore:foreign"
 
 
@@ -40,7 +39,7 @@ class Queue(Protocol):
         ...
 
     def ring_again(self, records: Records, before: float) -> int:
-        """Wake ready works that were woken before that time and are in no queue; how many."""
+        """Send wake-ups again where queues have fewer than there are ready works; how many."""
         ...
 
     def waiting(self) -> dict[str, int]:
@@ -104,25 +103,28 @@ def _taken(records: Records) -> Row[Any] | None:
     return row
 
 
-def _woken(records: Records, before: float) -> Sequence[Any]:
-    """Ready works whose wake-up was last seen before that time, and has left the outbox."""
-    query = (
-        sa.select(work_rows.c.key, work_rows.c.queue)
-        .where(
-            work_rows.c.status == "ready",
-            work_rows.c.rung_at < before,
-            work_rows.c.key.not_in(sa.select(outbox.c.work_key)),
-        )
-        .order_by(work_rows.c.rung_at)
-    )
+# Ready works whose wake-ups have left the outbox.
+_SENT = (work_rows.c.status == "ready", work_rows.c.key.not_in(sa.select(outbox.c.work_key)))
+
+
+def _ready(records: Records) -> Mapping[str, int]:
+    """How many ready works each queue has, by what has left the outbox."""
+    count = sa.func.count().label("waiting")
+    query = sa.select(work_rows.c.queue, count).where(*_SENT).group_by(work_rows.c.queue)
     with records.reading() as connection:
-        return connection.execute(query.limit(_LOOKED_AT)).all()
+        return {row.queue: row.waiting for row in connection.execute(query)}
 
 
-def _note(records: Records, keys: Sequence[str]) -> None:
+def _rung_longest_ago(records: Records, queue: str, before: float, most: int) -> Sequence[str]:
+    """Ready works of a queue that were woken before that time, which are noted as woken now."""
+    query = sa.select(work_rows.c.key).where(
+        *_SENT, work_rows.c.queue == queue, work_rows.c.rung_at < before
+    )
     with records.transaction() as connection:
+        keys = connection.execute(query.order_by(work_rows.c.rung_at).limit(most)).scalars().all()
         these = work_rows.update().where(work_rows.c.key.in_(keys))
         connection.execute(these.values(rung_at=time.time()))
+    return keys
 
 
 class RedisQueue:
@@ -145,10 +147,7 @@ class RedisQueue:
         if not rows:
             return 0
         try:
-            self.wake_all([(row.work_key, row.queue) for row in rows if not row.first])
-            # So that they keep their order.
-            first = [(row.work_key, row.queue) for row in rows if row.first]
-            self.wake_all(reversed(first), first=True)
+            self.wake_all((row.work_key, row.queue) for row in rows)
         except (redis.RedisError, OSError):
             self._away_until = time.monotonic() + _AWAY_SECONDS
             return 0
@@ -157,14 +156,14 @@ class RedisQueue:
             connection.execute(outbox.delete().where(outbox.c.id.in_(sent)))
         return len(rows)
 
-    def wake_all(self, works: Iterable[tuple[str, str]], *, first: bool = False) -> None:
+    def wake_all(self, works: Iterable[tuple[str, str]]) -> None:
         """Queue these (key, queue), in as few exchanges with Redis as is fit."""
         remaining = iter(works)
         while batch := list(islice(remaining, _BATCH)):
             with self.connection.pipeline(transaction=False) as pipeline:
                 for key, queue in batch:
                     job = self._job(key, queue)
-                    self._queues[queue].enqueue_job(job, pipeline=pipeline, at_front=first)
+                    self._queues[queue].enqueue_job(job, pipeline=pipeline)
                 pipeline.execute()
 
     def _job(self, key: str, queue: str) -> Job:
@@ -182,35 +181,19 @@ class RedisQueue:
         )
 
     def ring_again(self, records: Records, before: float) -> int:
-        """Wake ready works that were woken before that time and are in no queue; how many.
+        """Send wake-ups again where queues have fewer than there are ready works; how many.
 
-        Each call looks at those that were looked at longest ago, so none hides another, and reads
-        each queue once, however many they are.
+        What was woken since `before` is left alone: a worker may have taken its wake-up just now.
+        More wake-ups than ready works hide none that is lost, since each of them begins a work.
         """
-        queued: dict[str, set[bytes]] = {}
-        rung = 0
-        while rung < _RUNG_AT_ONCE and (rows := _woken(records, before)):
-            for name in {row.queue for row in rows} - queued.keys():
-                queued[name] = set(self._entries(name))
-            lost = [
-                (row.key, row.queue) for row in rows if row.key.encode() not in queued[row.queue]
-            ]
-            self.wake_all(lost)
-            _note(records, [row.key for row in rows])
-            rung += len(lost)
-            if not lost:
-                break
+        rung, waiting = 0, self.waiting()
+        for queue, count in _ready(records).items():
+            lacking = min(count - waiting.get(queue, 0), _RUNG_AT_ONCE - rung)
+            if lacking > 0:
+                keys = _rung_longest_ago(records, queue, before, lacking)
+                self.wake_all((key, queue) for key in keys)
+                rung += len(keys)
         return rung
-
-    def _entries(self, name: str) -> Iterator[bytes]:
-        """What is in a queue. Redis serves others between two parts; an entry that moves from one
-        part to the other meanwhile is missed, and woken twice, which is harmless.
-        """
-        start = 0
-        key = self._queues[name].key
-        while part := self.connection.lrange(key, start, start + _PART - 1):
-            yield from (entry for entry in part if isinstance(entry, bytes))
-            start += _PART
 
     def waiting(self) -> dict[str, int]:
         """The number of wake-ups in each queue."""

@@ -33,7 +33,8 @@ datasets = sa.Table(
 
 # Attempts that count: `failures` (an error of the work), `deaths` (it killed its child), `losses`
 # (the attempt was ended from outside; `lost_at`: how far it was). `lease` is the current attempt's
-# `id` in `attempts`. `rung_at`: when a ready work's wake-up was sent, or last seen in its queue.
+# `id` in `attempts`. `rung_at`: when a ready work's wake-up was sent. `turn`: of the ready works of
+# a queue, that with the smallest one is leased first (`waiting/turns.py`).
 work_rows = sa.Table(
     "works",
     metadata,
@@ -64,9 +65,20 @@ work_rows = sa.Table(
     sa.Column("finished_at", sa.Float),
     sa.Column("rung_at", sa.Float, nullable=False, server_default="0"),
     sa.Column("summary_id", sa.Integer),
+    sa.Column("turn", sa.Float, nullable=False, server_default="0"),
+    sa.Index("ix_works_turn", "queue", "status", "turn", "created_at"),
     sa.Index(None, "status", "lease_until"),
     sa.Index(None, "status", "rung_at"),
     sa.Index(None, "result"),
+)
+
+# The last turn that each caller has in a queue, and (caller "") the queue's clock.
+turns = sa.Table(
+    "turns",
+    metadata,
+    sa.Column("queue", sa.String(40), primary_key=True),
+    sa.Column("caller", sa.String(100), primary_key=True),
+    sa.Column("at", sa.Float, nullable=False),
 )
 
 # Long summaries: those of hundreds of scores. A row never changes; works, runs that have ended and
@@ -135,8 +147,9 @@ untold = sa.Table(
     sa.Column("name", sa.String(80), primary_key=True),
 )
 
-# `version` counts the run's events; the dataset's version is `dataset_version`. At the end,
-# `snapshot` has the works as they were, and `event_log` the events: both packed.
+# `version` counts the run's events; the dataset's version is `dataset_version`. `caller` is the
+# address that submitted it. At the end, `snapshot` has the works as they were, and `event_log` the
+# events: both packed.
 runs = sa.Table(
     "runs",
     metadata,
@@ -156,6 +169,7 @@ runs = sa.Table(
     sa.Column("finished_at", sa.Float),
     sa.Column("snapshot", sa.LargeBinary),
     sa.Column("event_log", sa.LargeBinary),
+    sa.Column("caller", sa.String(100), nullable=False, server_default=""),
     # Lists, in their order: all of a kind, those of a dataset, those with a status.
     sa.Index("ix_runs_kind", "kind", "created_at", "id"),
     sa.Index("ix_runs_dataset", "kind", "dataset_name", "created_at", "id"),
@@ -165,6 +179,7 @@ runs = sa.Table(
     sa.Index("ix_runs_ended", "kind", "dataset_digest", "split", "finished_at"),
     sa.Index("ix_runs_checkpoint", "checkpoint", "dataset_digest", "split"),
     sa.Index(None, "finished_at", "deadline"),
+    sa.Index("ix_runs_unfinished", "finished_at", "caller"),
 )
 
 run_works = sa.Table(

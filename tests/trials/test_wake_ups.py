@@ -7,7 +7,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from service.works import queueing
+from service.works import leases, queueing
 from service.works.queueing import RedisQueue
 from service.works.records import Records
 from service.works.tables import work_rows
@@ -33,19 +33,21 @@ def _key(number):
 
 
 class Performing:
-    """A runner that notes keys; at the last one comes the signal that ends its worker."""
+    """A runner that counts what it is asked for; at the last one comes the signal that ends its
+    worker.
+    """
 
     def __init__(self, last):
         self.name = "metrics@here:1-0"
-        self.keys = []
+        self.queues = []
         self.asked = 0
         self._last = last
 
-    def run(self, key):
-        self.keys.append(key)
-        if key == self._last:
+    def run_first(self, queue):
+        self.queues.append(queue)
+        if len(self.queues) == self._last:
             os.kill(os.getpid(), signal.SIGTERM)
-        if int(key, 16) % 2:
+        if len(self.queues) % 2:
             raise sa.exc.OperationalError("SELECT", {}, Exception("the record was away"))
 
     def ask_to_stop(self):
@@ -54,7 +56,7 @@ class Performing:
 
 @pytest.fixture
 def listen(connection, monkeypatch):
-    """Let a worker perform until it has performed the last of these keys; returns what it did."""
+    """Let a worker perform so many works; returns of which queues they were."""
     monkeypatch.setattr("workers.runtime.worker._PAUSE_SECONDS", 0.01)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -62,7 +64,7 @@ def listen(connection, monkeypatch):
         performing = Performing(last)
         QueueWorker(performing, RedisQueue(connection), "metrics", connection).listen()
         assert performing.asked == 1
-        return performing.keys
+        return performing.queues
 
     yield listen
     for number, handler in before.items():
@@ -83,7 +85,7 @@ def test_nothing_that_lies_in_redis_ends_a_worker(connection, listen):
     connection.rpush(QUEUE, b"\xff\xfe", "x" * 1_000_000, "", "\n::error::")
     connection.set("rq:suspended", 1)
     queues.wake_all([(_key(8), "metrics")])
-    assert listen(last=_key(8)) == [*map(_key, range(6)), _key(8)]
+    assert listen(last=7) == ["metrics"] * 7
     assert queues.foreign() == 4
     connection.set("prescore:foreign", "many")
     assert queues.foreign() == 0
@@ -96,7 +98,7 @@ def test_what_lies_in_the_place_of_a_queue_is_dropped(connection, listen):
     queues = RedisQueue(connection)
     connection.set(QUEUE, "no queue")
     queues.wake_all([(_key(8), "parsing")])
-    assert listen(last=_key(8)) == [_key(8)]
+    assert listen(last=1) == ["parsing"]
     assert queues.foreign() == 1
 
 
@@ -125,18 +127,17 @@ def _asked(connection):
     return {name.removeprefix("cmdstat_"): said["calls"] for name, said in found.items()}
 
 
-def test_a_lost_wake_up_is_found_however_many_others_wait(connection, records):
-    """T25: with 2,500 in the queue; each is looked for in turn, and the queue is read once."""
+def test_a_lost_wake_up_is_sent_again_however_many_others_wait(connection, records):
+    """T25: with 2,500 in the queue, which is counted and not read."""
     _insert(records, 2500, rung_at=0.0)
     queues = RedisQueue(connection)
     queues.wake_all((_key(number), "metrics") for number in range(2499))
     connection.config_resetstat()
-    rung = [queues.ring_again(records, before=time.time()) for _ in range(3)]
-    assert sum(rung) == 1
-    assert connection.lindex(QUEUE, -1).decode() == _key(2499)
+    assert [queues.ring_again(records, before=time.time()) for _ in range(3)] == [1, 0, 0]
+    assert connection.llen(QUEUE) == 2500
     asked = _asked(connection)
     assert "lpos" not in asked
-    assert asked["lrange"] <= 2 * len(rung)
+    assert "lrange" not in asked
 
 
 def test_what_a_redis_has_forgotten_is_woken_again_in_few_rounds(connection, records):
@@ -147,3 +148,24 @@ def test_what_a_redis_has_forgotten_is_woken_again_in_few_rounds(connection, rec
     rung = [queues.ring_again(records, before=began) for _ in range(3)]
     assert rung == [2000, 500, 0]
     assert len(set(connection.lrange(QUEUE, 0, -1))) == connection.llen(QUEUE) == 2500
+    connection.flushall()
+    assert queues.ring_again(records, before=began) == 0
+
+
+def test_works_whose_wake_ups_began_others_are_all_begun_and_no_queue_grows(connection, records):
+    """T62: wake-ups say that something is ready, not what: one is lost, one began a work that has
+    none, some are for nothing.
+    """
+    _insert(records, 40, rung_at=0.0)
+    queues = RedisQueue(connection)
+    queues.wake_all((_key(number), "metrics") for number in range(30))
+    queues.wake_all((_key(number), "metrics") for number in range(100, 105))
+    began = []
+    for _ in range(60):
+        queues.ring_again(records, before=time.time() + 1)
+        assert connection.llen(QUEUE) <= 40
+        if connection.lpop(QUEUE) is not None:
+            lease = leases.take_first(records, "metrics", "metrics@here:1-0")
+            began += [lease.key] if lease else []
+    assert sorted(began) == [_key(number) for number in range(40)]
+    assert connection.llen(QUEUE) == 0

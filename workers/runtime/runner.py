@@ -71,10 +71,19 @@ class Runner:
             self._done = 0
 
     def run(self, key: str) -> None:
+        """Perform this work, if it is ready."""
         lease = leases.take(self._records, key, self.name)
-        if lease is None:
-            return
-        log.info("begin", kind=lease.kind, key=key, attempt=lease.attempt)
+        if lease is not None:
+            self._perform(lease)
+
+    def run_first(self, queue: str) -> None:
+        """Perform the work of a queue whose turn it is, if any is ready."""
+        lease = leases.take_first(self._records, queue, self.name)
+        if lease is not None:
+            self._perform(lease)
+
+    def _perform(self, lease: Lease) -> None:
+        log.info("begin", kind=lease.kind, key=lease.key, attempt=lease.attempt)
         self.warm_up()
         assert self._child is not None
         try:

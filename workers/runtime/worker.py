@@ -1,9 +1,10 @@
-"""The RQ worker: takes wake-ups from the queues of its role and gives their keys to the runner.
+"""The RQ worker: takes wake-ups from the queues of its role. For each, the runner performs the work
+of that queue whose turn it is.
 
-Of a wake-up only the key is read, and only if it has the form of a work's key: a job's data, its
-function and its callbacks stay where they are, whether they are there or not. Other entries are
-counted and dropped. Nothing that lies in Redis, or is missing from it, ends a worker; only a signal
-does.
+Of a wake-up only the key is read, and only to see that it has the form of a work's key: a job's
+data, its function and its callbacks stay where they are, whether they are there or not. Other
+entries are counted and dropped. Nothing that lies in Redis, or is missing from it, ends a worker;
+only a signal does.
 """
 
 import contextlib
@@ -105,7 +106,7 @@ class QueueWorker(BaseWorker):
             self._busy = False
 
     def _next(self) -> tuple[bytes, str] | None:
-        """The next wake-up: its entry, and the key of its queue."""
+        """The next wake-up: its entry, and the name of its queue."""
         with contextlib.suppress(redis.ResponseError):  # only RQ's commands look at this
             self.announce()
         try:
@@ -116,14 +117,14 @@ class QueueWorker(BaseWorker):
         if found is None:
             return None
         queue, entry = found
-        return entry, queue.decode()
+        return entry, queue.decode().removeprefix(Queue.redis_queue_namespace_prefix)
 
     def _perform(self, entry: bytes, queue: str) -> None:
-        """Perform the work of this key; all else about it is in the database."""
+        """Perform a work of this queue, if this is a wake-up of ours."""
         identity = entry.decode(errors="replace")
         self._ours.forget(entry)
         if _KEY.fullmatch(identity):
-            self._runner.run(identity)
+            self._runner.run_first(queue)
         else:
             self._ours.note_foreign()
             log.warning("not ours", queue=queue, job=identity[:100])

@@ -91,6 +91,7 @@ class Work:
     inputs: Mapping[str, "Blob | Work"]
     parameters: Mapping[str, Any]
     parts: tuple["Work", ...] = field(default=(), compare=False)  # shards whose results are joined
+    price: float = field(default=1.0, compare=False)  # seconds that it may take on two cores
 
     @cached_property
     def key(self) -> str:

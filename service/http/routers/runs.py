@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query, Request, Response
@@ -13,7 +14,7 @@ from service.contract.api.texts import DatasetFilter
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.plan.works import RunStatus
 from service.http import openapi
-from service.http.dependencies import Service
+from service.http.dependencies import Address, Service
 from service.http.entrance.json_bodies import JsonRoute
 from service.http.preferences import idempotency_key
 from service.http.routers import polling
@@ -87,11 +88,13 @@ def _submitting(offered: Offered) -> Answering:
     async def endpoint(
         request: BaseModel,
         service: Service,
+        address: Address,
         idempotency_key_: IdempotencyKey = None,
         prefer: Prefer = None,
     ) -> Response:
         key = idempotency_key(idempotency_key_)
-        identity = await asyncio.to_thread(submit, service, offered, request, key)
+        submitting = partial(submit, service, offered, request, key, address=address)
+        identity = await asyncio.to_thread(submitting)
         return await polling.submitted(service, offered.kind, identity, prefer)
 
     return _with(endpoint, request=offered.request)

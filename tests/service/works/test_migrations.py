@@ -84,3 +84,18 @@ def test_old_scores_stand_on_boards_as_new_ones_do():
         assert migration._place(name, 0.25) == boards._place(name, 0.25), spec
     row = {"board_id": 3, "value": 0.5, "low": -0.0, "high": None}
     assert migration._number("sha256:a", list(row.values())) == boards._same("sha256:a", row)
+
+
+def test_what_waits_keeps_its_order_and_comes_before_what_is_new(before):
+    _move(before, "0007")
+    works = sa.Table("works", sa.MetaData(), autoload_with=before)
+    keys = sorted(row["key"] for row in _rows(before, "works"))[:3]
+    with before.begin() as connection:
+        for place, key in enumerate(keys):
+            late = works.update().where(works.c.key == key)
+            connection.execute(late.values(status="ready", created_at=2e12 - place))
+    _move(before, "head")
+    turns = {row["key"]: row["turn"] for row in _rows(before, "works")}
+    assert [turns.pop(key) for key in keys] == [0, -1, -2]
+    assert set(turns.values()) == {0}
+    assert {row["caller"] for row in _rows(before, "runs")} == {""}

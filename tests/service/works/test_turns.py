@@ -1,0 +1,111 @@
+"""Turns, on SQLite and PostgreSQL alike: in which order callers' works are leased."""
+
+import time
+
+import pytest
+import sqlalchemy as sa
+
+import statements
+from service.contract.plan.works import Blob, Work
+from service.works import intake, leases
+from service.works.records import Records
+from service.works.tables import turns as kept
+from service.works.waiting import turns
+
+
+@pytest.fixture
+def records(engine):
+    return Records(engine)
+
+
+def _work(name, price=1.0, kind="bleu", **inputs):
+    return Work(kind, {"captions": Blob(name), **inputs}, {}, price=price)
+
+
+def _add(records, caller, *works):
+    with records.transaction() as connection:
+        intake.add_works(records, connection, works, time.time() + 100, caller)
+
+
+def _leased(records, queue="metrics"):
+    lease = leases.take_first(records, queue, "w")
+    return lease and lease.inputs["captions"]
+
+
+def _all(records):
+    return [*iter(lambda: _leased(records), None)]
+
+
+def test_who_comes_late_with_little_waits_for_one_work_of_who_has_much(records):
+    """T62."""
+    _add(records, "a", *(_work(f"a{number}") for number in range(5)))
+    assert _leased(records) == "a0"
+    _add(records, "b", _work("b0"), _work("b1"))
+    assert _all(records) == ["a1", "b0", "a2", "b1", "a3", "a4"]
+
+
+def test_a_callers_many_small_submissions_count_as_one_large_one(records):
+    for number in range(4):
+        _add(records, "a", _work(f"a{number}"))
+    _add(records, "b", _work("b0"))
+    assert _all(records) == ["a0", "b0", "a1", "a2", "a3"]
+
+
+def test_cheap_works_come_before_dear_ones(records):
+    """Of one submission, and of callers: a second of work counts, not how many works there are."""
+    _add(records, "a", _work("dear", 5.0), _work("cheap", 0.5), _work("other", 0.5))
+    _add(records, "b", *(_work(f"b{number}", 1.0) for number in range(3)))
+    assert _all(records) == ["cheap", "other", "b0", "b1", "b2", "dear"]
+
+
+def test_who_was_idle_has_saved_nothing(records):
+    """The clock goes on: what one does not use, one has not before others later."""
+    _add(records, "a", *(_work(f"a{number}") for number in range(4)))
+    assert [_leased(records) for _ in range(4)] == ["a0", "a1", "a2", "a3"]
+    _add(records, "b", *(_work(f"b{number}") for number in range(3)))
+    _add(records, "a", _work("a4"), _work("a5"))
+    assert _all(records) == ["b0", "a4", "b1", "a5", "b2"]
+
+
+def test_a_work_that_waited_or_is_tried_again_keeps_its_turn(records):
+    need = _work("need")
+    after = _work("after", kind="spider", need=need)
+    _add(records, "a", need, after)
+    _add(records, "a", *(_work(f"a{number}") for number in range(3)))
+    lease = leases.take_first(records, "metrics", "w")
+    leases.finish(records, lease, "sha256:r", {})
+    lease = leases.take_first(records, "metrics", "w")
+    assert lease.inputs["captions"] == "after"
+    leases.hand_back(records, lease)
+    assert _all(records) == ["after", "a0", "a1", "a2"]
+
+
+def test_a_work_that_two_want_has_the_earlier_turn(records):
+    shared = _work("shared")
+    _add(records, "a", *(_work(f"a{number}") for number in range(3)), shared)
+    _add(records, "b", shared)
+    assert _all(records) == ["a0", "shared", "a1", "a2"]
+
+
+def test_queues_have_turns_of_their_own(records):
+    _add(records, "a", *(_work(f"a{number}") for number in range(3)))
+    _add(records, "a", _work("parsed", kind="tuples"))
+    _add(records, "b", _work("late", kind="tuples"))
+    assert [_leased(records, "parsing") for _ in range(3)] == ["parsed", "late", None]
+
+
+def test_callers_whose_turns_are_over_are_forgotten(records):
+    for number in range(20):
+        _add(records, f"caller {number}", _work(f"a{number}"))
+    assert len(_all(records)) == 20
+    with records.reading() as connection:
+        assert connection.execute(sa.select(kept.c.caller)).scalars().all() == [""]
+
+
+def test_whose_turn_it_is_is_found_by_index(records):
+    if records.engine.dialect.name == "postgresql":  # its choice depends on how many rows there are
+        return
+    with statements.watched(records.engine) as found, records.reading() as connection:
+        turns.first(connection, "metrics")
+    (plan,) = found[-1].plan
+    assert "ix_works_turn (queue=? AND status=?)" in plan

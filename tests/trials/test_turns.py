@@ -1,0 +1,68 @@
+"""Turns of callers, in a real service: who submits much holds up nobody who submits little."""
+
+import itertools
+import signal
+import time
+
+import httpx
+import numpy as np
+import pytest
+
+from fleet import CERTIFICATES, bundle, until_ended
+
+NUMBERS = itertools.count()
+
+
+def _client(fleet, address):
+    transport = httpx.HTTPTransport(local_address=address, verify=CERTIFICATES)
+    return httpx.Client(base_url=fleet.url, timeout=60, transport=transport)
+
+
+@pytest.fixture
+def two(fleet):
+    """Clients with two addresses."""
+    with _client(fleet, "127.0.0.1") as one, _client(fleet, "127.0.0.2") as other:
+        yield one, other
+
+
+def _submit(client, dataset, images):
+    """Captions that nobody has submitted before."""
+    words = np.random.default_rng(next(NUMBERS)).integers(0, 1000, (images, 8))
+    captions = [
+        {"image": f"{place}.jpg", "caption": " ".join(f"w{word}" for word in row)}
+        for place, row in enumerate(words.tolist())
+    ]
+    request = {"captions": captions, "dataset": dataset, "postgen": ["bleu", "rouge_l"]}
+    answer = client.post("/v1/evaluations", json={**request, "tokenizer": "none"})
+    assert answer.status_code == 202, answer.text
+    return answer.json()["id"]
+
+
+def test_who_comes_last_with_little_is_not_last(fleet, two):
+    """T62: the first works of twelve submissions may be begun before those of another caller."""
+    one, other = two
+    until_ended(one, _submit(one, "tiny/test", 40), 30)
+    worker = fleet.find("worker", "metrics")
+    worker.send_signal(signal.SIGSTOP)
+    try:
+        many = [_submit(one, "tiny/test", 40) for _ in range(12)]
+        late = _submit(other, "tiny/test", 40)
+    finally:
+        worker.send_signal(signal.SIGCONT)
+    until_ended(other, late, 30)
+    ended = [until_ended(one, identity, 30)["finished_at"] for identity in many]
+    finished = other.get(f"/v1/evaluations/{late}").json()["finished_at"]
+    assert sorted([*ended, finished]).index(finished) <= 2
+
+
+@pytest.mark.slow
+def test_eighty_one_submissions_hold_a_friend_up_by_seconds(two):
+    """T62: her first score came after 40 s, and comes within one."""
+    one, friend = two
+    assert one.put("/v1/datasets/some", content=bundle(500)).status_code in (200, 201)
+    until_ended(one, _submit(one, "some/test", 500), 60)
+    for _ in range(81):
+        _submit(one, "some/test", 500)
+    began = time.monotonic()
+    until_ended(friend, _submit(friend, "some/test", 500), 10)
+    assert time.monotonic() - began < 5
