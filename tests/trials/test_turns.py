@@ -39,7 +39,7 @@ def _submit(client, dataset, images):
 
 
 def test_who_comes_last_with_little_is_not_last(fleet, two):
-    """T62: the first works of twelve submissions may be begun before those of another caller."""
+    """T63: the first works of twelve submissions may be begun before those of another caller."""
     one, other = two
     until_ended(one, _submit(one, "tiny/test", 40), 30)
     worker = fleet.find("worker", "metrics")
@@ -57,7 +57,7 @@ def test_who_comes_last_with_little_is_not_last(fleet, two):
 
 @pytest.mark.slow
 def test_eighty_one_submissions_hold_a_friend_up_by_seconds(two):
-    """T62: her first score came after 40 s, and comes within one."""
+    """T63: her first score came after 40 s, and comes within one."""
     one, friend = two
     assert one.put("/v1/datasets/some", content=bundle(500)).status_code in (200, 201)
     until_ended(one, _submit(one, "some/test", 500), 60)

@@ -153,7 +153,7 @@ def test_what_a_redis_has_forgotten_is_woken_again_in_few_rounds(connection, rec
 
 
 def test_works_whose_wake_ups_began_others_are_all_begun_and_no_queue_grows(connection, records):
-    """T62: wake-ups say that something is ready, not what: one is lost, one began a work that has
+    """T63: wake-ups say that something is ready, not what: one is lost, one began a work that has
     none, some are for nothing.
     """
     _insert(records, 40, rung_at=0.0)

@@ -37,7 +37,7 @@ def _all(records):
 
 
 def test_who_comes_late_with_little_waits_for_one_work_of_who_has_much(records):
-    """T62."""
+    """T63."""
     _add(records, "a", *(_work(f"a{number}") for number in range(5)))
     assert _leased(records) == "a0"
     _add(records, "b", _work("b0"), _work("b1"))
