@@ -1,5 +1,6 @@
-"""T54: requests that are made up, right and wrong: each is answered as openapi.json says, none with
-an error of the service, none late, and the memory of the API does not grow.
+"""T01, T54: requests that are made up, right and wrong: each is answered as openapi.json says, none
+with an error of the service, none late, none accepted that openapi.json refuses, and the memory of
+the API does not grow.
 
 GENERATED_SECONDS=1200 python -m pytest tests/trials/test_generated_requests.py -s
 """
@@ -54,6 +55,7 @@ def test_whatever_is_asked_is_answered_soon_and_in_little_memory(fleet):
             assert answer.status_code < 500, (told, answer.text[:500])
             try:
                 interface.check(answer)
+                assert answer.is_error or not interface.is_wrong(answer.request)
             except AssertionError as error:
                 raise AssertionError(told) from error
             seen[answer.status_code] += 1

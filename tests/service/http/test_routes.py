@@ -7,7 +7,9 @@ are done before a submission is answered, unless the service is held meanwhile.
 
 import itertools
 import json
+import re
 import time
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -438,8 +440,15 @@ def test_json_that_is_nested_without_end_is_refused(client):
 
 
 def test_a_method_that_is_not_allowed_names_all_that_are(client):
-    answer = client.delete(f"/v1/checkpoints/sha256:{'0' * 64}")
-    assert answer.headers["Allow"] == "GET, HEAD, PUT"
+    """T01: on every path."""
+    allowed = defaultdict(set)
+    for method, path, _ in interface.operations():
+        allowed[path].add(method)
+    for path, methods in allowed.items():
+        for method in {"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE"} - methods:
+            answer = client.request(method, re.sub(r"{\w+}", "a", path))
+            assert answer.status_code == 405, (method, path)
+            assert answer.headers["Allow"].split(", ") == sorted(methods)
 
 
 def test_each_wrong_field_is_pointed_at_as_rfc_6901_says(client):
