@@ -15,7 +15,6 @@ from service.runs import base, evaluations, pairs
 from service.runs.pairs import Pair
 from service.runs.tensor_files import TensorFile
 from service.stored import datasets
-from service.stored.datasets import Pinned
 from service.stored.splits import Items
 from service.works.parts import Parts
 
@@ -97,7 +96,7 @@ def of(parts: Parts, identity: str) -> Answered:
     """An evaluation's captions with their scores; NotFound where there are none (yet)."""
     evaluation = evaluations.get(parts, identity)
     path = path_of(parts, identity)
-    items = datasets.split_of(parts.blobs, pinned_of(parts, evaluation)).items
+    items = datasets.split_of(parts.blobs, evaluations.pinned_of(parts, evaluation)).items
     return Answered(items, path, _score_files(parts, evaluation))
 
 
@@ -109,11 +108,6 @@ def _score_files(parts: Parts, evaluation: EvaluationOut) -> dict[str, Path]:
         if work.status == "done" and work.kind in FAMILIES
     }
     return {name: parts.blobs.path(found, check=False) for name, found in results.items() if found}
-
-
-def pinned_of(parts: Parts, evaluation: EvaluationOut) -> Pinned:
-    dataset = evaluation.dataset
-    return datasets.pin(parts.records, f"{dataset.name}@{dataset.version}/{dataset.split}")
 
 
 def path_of(parts: Parts, identity: str) -> Path:

@@ -122,6 +122,7 @@ def insert(connection: Connection, records: Records, run: Run, caller: str = int
             dataset_name=run.dataset.name,
             dataset_version=run.dataset.version,
             dataset_digest=run.dataset.digest,
+            dataset_captions=run.dataset.captions,
             split=run.dataset.split,
             checkpoint=run.checkpoint,
             status="queued",
@@ -200,9 +201,9 @@ def cancel(records: Records, identity: str, kind: AnyKind) -> None:
 
 
 def on_split(dataset: Pinned, table: sa.Table = runs) -> sa.ColumnElement[bool]:
-    """The condition for runs, or boards, on this split of this version."""
+    """The condition for runs, or boards, on this split of all versions with the same captions."""
     return sa.and_(
-        table.c.dataset_digest == dataset.digest,
+        table.c.dataset_captions == dataset.captions,
         table.c.split == dataset.split,
         table.c.dataset_name == dataset.name,
     )

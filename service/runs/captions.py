@@ -17,7 +17,6 @@ from service.contract.formats import checkpoint_header
 from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
 from service.runs import answered, base, evaluations, pairs, search, tensor_files
-from service.runs.answered import pinned_of
 from service.runs.tensor_files import TensorFile
 from service.stored import datasets
 from service.works.parts import Parts
@@ -98,7 +97,7 @@ def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
     result = next(filter(None, found), None)
     if result is None or evaluation.checkpoint is None:
         raise NotFound(f"evaluation {identity} has no columns (yet)")
-    pinned = pinned_of(parts, evaluation)
+    pinned = evaluations.pinned_of(parts, evaluation)
     images = datasets.split_of(parts.blobs, pinned)
     with images.places() as places:
         place = places.get(image)

@@ -23,6 +23,7 @@ from service.contract.plan.works import Blob, Work
 from service.contract.results import Compared, ComparisonKept
 from service.runs import answered, base, evaluations, pairs
 from service.runs.base import Kind, Looked, Run
+from service.stored.datasets import Pinned
 from service.works.parts import Parts
 
 _COLUMNS = "columns"
@@ -43,7 +44,8 @@ def begin(parts: Parts, request: ComparisonIn) -> Run:
         _Side(name, evaluations.get(parts, id_), evaluations.brought(parts, id_))
         for name, id_ in (("a", request.a), ("b", request.b))
     ]
-    _check_dataset(*sides)
+    a, b = (evaluations.pinned_of(parts, side.evaluation) for side in sides)
+    _check_dataset(a, b)
     names = _names(request, sides)
     for place, name in enumerate(names):
         pointer = f"/metrics/{place}" if request.metrics is not None else ""
@@ -52,8 +54,7 @@ def begin(parts: Parts, request: ComparisonIn) -> Run:
         _check_images(parts, request)
     plan = _plan(parts, names, sides)
     kept = {**request.model_dump(), "metrics": names}
-    pinned = answered.pinned_of(parts, sides[0].evaluation)
-    return Run(KIND.new_id(), KIND.name, kept, pinned, plan, [], request.deadline)
+    return Run(KIND.new_id(), KIND.name, kept, a, plan, [], request.deadline)
 
 
 def _answer(parts: Parts, looked: Looked) -> ComparisonOut:
@@ -74,15 +75,14 @@ def _answer(parts: Parts, looked: Looked) -> ComparisonOut:
     )
 
 
-def _check_dataset(a: _Side, b: _Side) -> None:
-    for field in ("digest", "split"):
-        one, other = (getattr(side.evaluation.dataset, field) for side in (a, b))
-        if one != other:
-            raise InvalidRequest(
-                f"a and b are not of the same images: the dataset's {field} is {one} for a, "
-                f"{other} for b",
-                [("/b", f"expected an evaluation of the same {field}")],
-            )
+def _check_dataset(a: Pinned, b: Pinned) -> None:
+    if a.has_references_of(b):
+        return
+    field = "split" if a.split != b.split else "captions"
+    raise InvalidRequest(
+        f"a and b are not of the same images: a is on {a}, b is on {b}, which has other {field}",
+        [("/b", f"expected an evaluation of the same {field}")],
+    )
 
 
 def _names(request: ComparisonIn, sides: Sequence[_Side]) -> list[str]:

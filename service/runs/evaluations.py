@@ -17,6 +17,7 @@ from service.contract.plan import works
 from service.contract.results import Decoded, EvaluationKept, Forecasts, Row
 from service.runs import base
 from service.runs.base import Kind, Looked
+from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works import scores, verdicts
 from service.works.parts import Parts
@@ -50,13 +51,12 @@ def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
 
     `field` is the pointer of the request's field that names the evaluation.
     """
-    evaluation = get(parts, identity)
+    theirs = pinned_of(parts, get(parts, identity))
     found = captions_of(parts, identity)
-    if (evaluation.dataset.digest, evaluation.dataset.split) != (pinned.digest, pinned.split):
+    if not theirs.has_references_of(pinned):
         raise InvalidRequest(
-            f"the evaluation is on {evaluation.dataset.name}/{evaluation.dataset.split}, "
-            f"not on {pinned}",
-            [(field, "expected one on the same split of the same version")],
+            f"the evaluation is on {theirs}, not on {pinned}, which has other captions",
+            [(field, "expected one on the same split of the same captions")],
         )
     if found is None:
         raise InvalidRequest(
@@ -64,6 +64,12 @@ def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
             [(field, "expected one that has captions")],
         )
     return found
+
+
+def pinned_of(parts: Parts, evaluation: EvaluationOut) -> Pinned:
+    """The split that an evaluation is on."""
+    dataset = evaluation.dataset
+    return datasets.pin(parts.records, f"{dataset.name}@{dataset.version}/{dataset.split}")
 
 
 def captions_of(parts: Parts, identity: str) -> str | None:

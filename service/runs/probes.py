@@ -37,7 +37,7 @@ def begin(parts: Parts, request: ProbesIn) -> Run:
         split=pinned.split,
         captions=captions,
     )
-    plan = planning.plan_probes(pinned.digest, pinned.split, wanted)
+    plan = planning.plan_probes(pinned.captions, pinned.split, wanted)
     kept = {**request.model_dump(exclude={"captions"}), "captions": captions}
     unavailable = [
         {"code": "unavailable", "image": None, "detail": f"{n}: {r}"} for n, r in reasons.items()

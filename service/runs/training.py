@@ -36,7 +36,7 @@ def begin(parts: Parts, request: LearnedIn) -> Run:
         captioners.append(captioner)
         warnings += odd
     rated = None if request.stopping is None else _stored(parts.blobs, request.stopping)
-    plan = planning.plan_learned(pinned.digest, pinned.split, captioners, rated, recipe)
+    plan = planning.plan_learned(pinned.captions, pinned.split, captioners, rated, recipe)
     kept = request.model_dump(exclude={"captioners": {"__all__": {"captions"}}, "stopping": True})
     return Run(KIND.new_id(), KIND.name, kept, pinned, plan, warnings, request.deadline)
 
@@ -119,7 +119,7 @@ def _captioner(
             *warnings,
         ]
     known_to_it = datasets.pin(parts.records, given.trained_on)
-    trained_on = Blob(known_to_it.digest), known_to_it.split
+    trained_on = Blob(known_to_it.captions), known_to_it.split
     return Captioner(given.name, Blob(captions), trained_on), warnings
 
 

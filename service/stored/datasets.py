@@ -1,8 +1,7 @@
-"""Stored datasets: immutable versions of a name; equal bytes make no new version."""
+"""Stored datasets: immutable versions of a name."""
 
 import json
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +29,14 @@ _USUAL_SPLIT = "test"
 
 @dataclass(frozen=True)
 class Pinned:
-    """One split of one version of a dataset."""
+    """One split of one version of a dataset. `captions`: the object from which its captions are
+    read, which versions share that differ in their features alone.
+    """
 
     name: str
     version: int
     digest: str
+    captions: str
     split: str
     splits: tuple[str, ...]  # all that the version has
     images: int
@@ -42,6 +44,10 @@ class Pinned:
 
     def __str__(self) -> str:
         return f"{self.name}@v{self.version}/{self.split}"
+
+    def has_references_of(self, other: "Pinned") -> bool:
+        """Whether both have the same images with the same references, in the same order."""
+        return (self.captions, self.split) == (other.captions, other.split)
 
     @property
     def out(self) -> DatasetPinned:
@@ -51,26 +57,10 @@ class Pinned:
         )
 
 
-def add(records: Records, name: str, digest: str, facts: dict[str, Any]) -> tuple[DatasetOut, bool]:
-    """Add a version with these bytes, or find it; returns it, and whether it is new."""
-    kept = {part: json.dumps(facts[part]) for part in ("splits", "features")}
-    this = sa.and_(datasets.c.name == name, datasets.c.digest == digest)
-    last = sa.select(sa.func.coalesce(sa.func.max(datasets.c.version), 0))
-    with records.transaction() as connection:
-        found = connection.execute(sa.select(datasets).where(this)).first()
-        is_new = found is None
-        if is_new:
-            before = connection.execute(last.where(datasets.c.name == name)).scalar_one()
-            row = {"name": name, "version": before + 1, "digest": digest, "created_at": time.time()}
-            connection.execute(datasets.insert().values(**row, **kept))
-            found = connection.execute(sa.select(datasets).where(this)).one()
-    return _out(found), is_new
-
-
 def get(records: Records, reference: str) -> DatasetOut:
     """A dataset by `name` (its latest version) or `name@v3`."""
     name, _, version = reference.partition("@")
-    return _out(_row(records, name, version))
+    return out(_row(records, name, version))
 
 
 def page(
@@ -85,23 +75,43 @@ def page(
         query = query.where(sa.or_(name > after[0], sa.and_(name == after[0], version < after[1])))
     with records.reading() as connection:
         found = connection.execute(query).all()
-    return [_out(row) for row in found[:limit]], len(found) > limit
+    return [out(row) for row in found[:limit]], len(found) > limit
 
 
 def pin(records: Records, reference: str) -> Pinned:
     """Find the version and the split of `name[@version]/split`; NotFound where one is missing."""
     whole, _, split = reference.partition("/")
     name, _, version = whole.partition("@")
-    row = _row(records, name, version)
+    return _pinned(_row(records, name, version), split)
+
+
+def pin_with(records: Records, pinned: Pinned, features: Mapping[str, Any]) -> Pinned:
+    """The same split of the latest version that has these features and the same captions; the
+    given one where no version has them.
+    """
+    columns = datasets.c
+    query = sa.select(datasets).where(
+        columns.name == pinned.name,
+        columns.captions == pinned.captions,
+        columns.features == json.dumps(features),
+    )
+    with records.reading() as connection:
+        found = connection.execute(query.order_by(columns.version.desc()).limit(1)).first()
+    return pinned if found is None else _pinned(found, pinned.split)
+
+
+def _pinned(row: Any, split: str) -> Pinned:
     splits = json.loads(row.splits)
     if split not in splits:
         raise NotFound(
-            f"dataset {name}@v{row.version} has no split {split!r:.100}; "
+            f"dataset {row.name}@v{row.version} has no split {split!r:.100}; "
             f"it has {', '.join(sorted(splits))}"
         )
     features = json.loads(row.features) if row.features else None
     images = splits[split]["images"]
-    return Pinned(name, row.version, row.digest, split, tuple(splits), images, features)
+    return Pinned(
+        row.name, row.version, row.digest, row.captions, split, tuple(splits), images, features
+    )
 
 
 def pin_asked(records: Records, name: str, split: str | None) -> Pinned:
@@ -118,9 +128,15 @@ def pin_asked(records: Records, name: str, split: str | None) -> Pinned:
     return pin(records, f"{name}/{usual}")
 
 
-def keep_images(blobs: Blobs, path: Path, digest: str) -> None:
-    """Keep the file of a dataset's images, from which its splits are read."""
-    blobs.derived.keep(path, _images_of(digest))
+def captions_path(records: Records, blobs: Blobs, reference: str) -> Path:
+    """The file from which the captions of `name[@version]` are read."""
+    name, _, version = reference.partition("@")
+    return blobs.path(_row(records, name, version).captions)
+
+
+def keep_images(blobs: Blobs, path: Path, captions: str) -> None:
+    """Keep the file of the images of these captions, from which splits are read."""
+    blobs.derived.keep(path, _images_of(captions))
 
 
 def split_of(blobs: Blobs, pinned: Pinned) -> Split:
@@ -129,15 +145,15 @@ def split_of(blobs: Blobs, pinned: Pinned) -> Split:
     """
 
     def make(images: Path) -> "Future[Any]":
-        bundle = blobs.path(pinned.digest, check=False)
+        captions = blobs.path(pinned.captions, check=False)
         ask = judges.of_this_process().ask
-        return ask("images", lambda: False, path=str(bundle), images=str(images))
+        return ask("images", lambda: False, path=str(captions), images=str(images))
 
-    return splits.open_split(blobs.derived.get(_images_of(pinned.digest), make), pinned.split)
+    return splits.open_split(blobs.derived.get(_images_of(pinned.captions), make), pinned.split)
 
 
-def _images_of(digest: str) -> str:
-    return f"{place(digest)}.images{splits.FORMAT}"
+def _images_of(captions: str) -> str:
+    return f"{place(captions)}.images{splits.FORMAT}"
 
 
 def store_captions(
@@ -180,12 +196,14 @@ def _row(records: Records, name: str, version: str) -> Any:
     return found
 
 
-def _out(row: Any) -> DatasetOut:
+def out(row: Any) -> DatasetOut:
     features = json.loads(row.features) if row.features else None
     return DatasetOut(
         name=row.name,
         version=f"v{row.version}",
         digest=row.digest,
+        content=row.content,
+        captions=row.captions_content,
         splits={name: SplitOut(**counts) for name, counts in json.loads(row.splits).items()},
         features=FeaturesOut(**features) if features else None,
         created_at=rfc3339(row.created_at),

@@ -42,7 +42,7 @@ def collect(records: Records, blobs: Blobs, grace: float = GRACE_SECONDS) -> int
 
 
 def _named(connection: Connection, digests: Iterable[str]) -> set[str]:
-    columns = (checkpoints.c.digest, datasets.c.digest, work_rows.c.result)
+    columns = (checkpoints.c.digest, datasets.c.digest, datasets.c.captions, work_rows.c.result)
     queries = [sa.select(column).where(column.in_(list(digests))) for column in columns]
     return set(connection.execute(sa.union(*queries)).scalars())
 

@@ -18,6 +18,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -26,7 +27,8 @@ from typing import Any
 from service.contract import errors, limits
 from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import bundles, checkpoint_header
-from service.contract.formats.bundles import judging, plain_tar
+from service.contract.formats.bundles import judging, plain_tar, stored
+from service.contract.formats.bundles.content import content_of
 from service.stored import splits
 
 Asked = Mapping[str, Any]
@@ -61,6 +63,17 @@ def dataset(asked: Asked) -> dict[str, Any]:
     return {"splits": found.splits, "features": features}
 
 
+def content(asked: Asked) -> dict[str, Any]:
+    """The content of a bundle; writes a copy of its captions.jsonl to `captions`, if that is asked
+    for.
+    """
+    path, captions = Path(asked["path"]), asked["captions"]
+    if captions is None:
+        return asdict(content_of(path))
+    with Path(captions).open("wb") as copy:
+        return asdict(content_of(path, copy))
+
+
 def beginning(asked: Asked) -> dict[str, Any]:
     """Refuse a file that does not begin as a tar does."""
     with Path(asked["path"]).open("rb") as stream:
@@ -69,11 +82,11 @@ def beginning(asked: Asked) -> dict[str, Any]:
 
 
 def images(asked: Asked) -> dict[str, Any]:
-    """Write the file of a stored bundle's images to `images`."""
+    """Write the file of a stored dataset's images to `images`."""
     path = Path(asked["path"])
     with (
         _written(path, Path(asked["images"])) as writer,
-        bundles.open_member(path, bundles.CAPTIONS) as stream,
+        stored.open_captions(path) as stream,
     ):
         for _ in bundles.items_in(stream, writer):
             pass
@@ -84,6 +97,7 @@ QUESTIONS: dict[str, Callable[[Asked], dict[str, Any]]] = {
     "checkpoint": checkpoint,
     "beginning": beginning,
     "dataset": dataset,
+    "content": content,
     "images": images,
 }
 
@@ -95,7 +109,7 @@ def _written(bundle: Path, path: Path) -> Iterator[splits.Writer]:
         yield writer
         twice = writer.end()
     if twice is not None:
-        with bundles.open_member(bundle, bundles.CAPTIONS) as stream:
+        with stored.open_captions(bundle) as stream:
             splits.refuse_twice(bundles.items_in(stream, _Unnamed()), twice)
 
 

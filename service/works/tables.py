@@ -19,12 +19,18 @@ checkpoints = sa.Table(
     sa.Column("created_at", sa.Float, nullable=False),
 )
 
+# `digest`: of the bundle's tar; `captions`: of the object from which captions are read, which is a
+# captions.jsonl or a whole tar. By its content, a bundle is `content` and its captions.jsonl is
+# `captions_content`; both are null where a version was stored before they were noted.
 datasets = sa.Table(
     "datasets",
     metadata,
     sa.Column("name", sa.String(200), primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True),
     sa.Column("digest", sa.String(71), nullable=False),
+    sa.Column("captions", sa.String(71), nullable=False, server_default=""),
+    sa.Column("content", sa.String(71)),
+    sa.Column("captions_content", sa.String(71)),
     sa.Column("splits", sa.Text, nullable=False),
     sa.Column("features", sa.Text),
     sa.Column("created_at", sa.Float, nullable=False),
@@ -147,7 +153,8 @@ untold = sa.Table(
     sa.Column("name", sa.String(80), primary_key=True),
 )
 
-# `version` counts the run's events; the dataset's version is `dataset_version`. `caller` is the
+# `version` counts the run's events; the dataset's version is `dataset_version`, and
+# `dataset_captions` its `captions`, by which runs on the same captions are found. `caller` is the
 # address that submitted it. At the end, `snapshot` has the works as they were, and `event_log` the
 # events: both packed.
 runs = sa.Table(
@@ -159,6 +166,7 @@ runs = sa.Table(
     sa.Column("dataset_name", sa.String(200), nullable=False),
     sa.Column("dataset_version", sa.Integer, nullable=False),
     sa.Column("dataset_digest", sa.String(71), nullable=False),
+    sa.Column("dataset_captions", sa.String(71), nullable=False, server_default=""),
     sa.Column("split", sa.String(100), nullable=False),
     sa.Column("checkpoint", sa.String(71)),
     sa.Column("status", sa.String(12), nullable=False),
@@ -175,8 +183,8 @@ runs = sa.Table(
     sa.Index("ix_runs_dataset", "kind", "dataset_name", "created_at", "id"),
     sa.Index("ix_runs_status", "kind", "status", "created_at", "id"),
     # Those on a split, by when they were submitted and by when they ended.
-    sa.Index("ix_runs_submitted", "kind", "dataset_digest", "split", "created_at"),
-    sa.Index("ix_runs_ended", "kind", "dataset_digest", "split", "finished_at"),
+    sa.Index("ix_runs_submitted", "kind", "dataset_captions", "split", "created_at"),
+    sa.Index("ix_runs_ended", "kind", "dataset_captions", "split", "finished_at"),
     sa.Index("ix_runs_checkpoint", "checkpoint", "dataset_digest", "split"),
     sa.Index(None, "finished_at", "deadline"),
     sa.Index("ix_runs_unfinished", "finished_at", "caller"),
@@ -199,12 +207,12 @@ boards = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("dataset_name", sa.String(200), nullable=False),
-    sa.Column("dataset_digest", sa.String(71), nullable=False),
+    sa.Column("dataset_captions", sa.String(71), nullable=False),
     sa.Column("split", sa.String(100), nullable=False),
     sa.Column("metric", sa.String(100), nullable=False),  # its full name, not an alias
     sa.Column("signature", sa.Text, nullable=False),
     sa.Column("listed", sa.Integer, nullable=False),
-    sa.Index("ix_boards_split", "dataset_digest", "split", "metric"),
+    sa.Index("ix_boards_split", "dataset_captions", "split", "metric"),
 )
 
 # The scores that ended evaluations show. `place` orders them, the best first. `listed`: in

@@ -21,10 +21,20 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "ready": ("/body/workers",),
     "*": ("/body/gates/*/no_baseline", "/body/items/*/gates/*/no_baseline"),
     "captions in pages *": ("/body/next",),  # opaque; those of then are still taken
+    "dataset*": tuple(
+        f"/body/{place}{name}" for place in ("", "items/*/") for name in ("content", "captions")
+    ),
+    **dict.fromkeys(  # what is not of the same captions is told by its version
+        ("compare-others", "probe-elsewhere", "train-on-others"),
+        ("/body/detail", "/body/errors/*/detail"),
+    ),
 }
 
 ANSWERS = {exchange["name"]: exchange for exchange in home.read("answers")["answers"]}
 POSTS = {exchange["name"]: exchange for exchange in home.read("posts")["posts"]}
+MAY_DIFFER |= {
+    name: MAY_DIFFER["dataset*"] for name, post in POSTS.items() if "/datasets/" in post["path"]
+}
 _BROUGHT = ("scores", "probes", "model", "metric", "images", "warnings")
 
 

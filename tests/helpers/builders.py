@@ -20,7 +20,12 @@ def tensors(architecture, cell, size=8, features=5, words=50, seed=0, scale=0.5)
     return oracle.random_tensors(architecture, cell, size, features, words, rng, scale)
 
 
-def model(architecture: str, cell: str, arrays: dict[str, NDArray[np.float32]]) -> Recurrent:
+def model(
+    architecture: str,
+    cell: str,
+    arrays: dict[str, NDArray[np.float32]],
+    encoder: Encoder = ENCODER,
+) -> Recurrent:
     feature_size, size = arrays["image.weight"].shape
     words = arrays["embedding.weight"].shape[0]
     description = Description(
@@ -28,7 +33,7 @@ def model(architecture: str, cell: str, arrays: dict[str, NDArray[np.float32]]) 
         Config(cell=cell, size=size, feature_size=feature_size),
         ("<edge>", "<unk>", *(f"w{index}" for index in range(2, words))),
         "blanks",
-        ENCODER,
+        encoder,
     )
     weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
     return ARCHITECTURES[architecture](description, weights)

@@ -27,6 +27,7 @@ import interface
 from builders import ENCODER, model, tensors
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
+from service.contract.formats.checkpoint_header import Encoder
 from service.works import database
 from service.works.records import Records
 from workers.inference import checkpoints, features
@@ -191,9 +192,10 @@ def bundle_of(
     people: Mapping[str, Sequence[str]],
     rows: NDArray[np.float32] | None = None,
     training: Sequence[str] = (),
+    encoder: Encoder = ENCODER,
 ) -> bytes:
-    """A dataset with given references by image, as a tar; `rows` are its features, if any, and
-    `training` the captions of a training split.
+    """A dataset with given references by image, as a tar; `rows` are its features by `encoder`, if
+    any, and `training` the captions of a training split.
     """
     names = list(people)
     items = [
@@ -205,7 +207,7 @@ def bundle_of(
     with tarfile.open(fileobj=buffer, mode="w") as archive, _folder() as folder:
         bundles.write_folder(folder, items)
         if rows is not None:
-            features.write(folder / bundles.FEATURES, names, rows, ENCODER)
+            features.write(folder / bundles.FEATURES, names, rows, encoder)
         for file in sorted(folder.iterdir()):
             member = tarfile.TarInfo(file.name)
             member.size = file.stat().st_size
@@ -225,10 +227,11 @@ def _folder():
         yield Path(name)
 
 
-def checkpoint(seed: int = 0, **sizes: int) -> bytes:
+def checkpoint(seed: int = 0, encoder: Encoder = ENCODER, **sizes: int) -> bytes:
+    arrays = tensors("merge", "gru", seed=seed, **sizes)
     with _folder() as folder:
         path = folder / "model.safetensors"
-        checkpoints.write(path, model("merge", "gru", tensors("merge", "gru", seed=seed, **sizes)))
+        checkpoints.write(path, model("merge", "gru", arrays, encoder))
         return path.read_bytes()
 
 

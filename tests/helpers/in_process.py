@@ -51,6 +51,7 @@ def on_split(pinned) -> dict[str, object]:
         "dataset_name": pinned.name,
         "dataset_version": pinned.version,
         "dataset_digest": pinned.digest,
+        "dataset_captions": pinned.captions,
         "split": pinned.split,
     }
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from service.contract import results
-from service.contract.formats import bundles
+from service.contract.formats.bundles import Item, stored
 from service.contract.formats.strict_json import finite
 from workers.jobs.request import Request, Result, read_pairs
 from workers.jobs.toolbox import Toolbox
@@ -49,7 +49,7 @@ def _material(request: Request) -> "Material":
     from workers.metrics.learned.training import Material
 
     asked, digests = request.parameters, request.digests
-    items = bundles.read_split(request.inputs["dataset"], asked["split"])
+    items = stored.read_split(request.inputs["dataset"], asked["split"])
     people: Mapping[str, Sequence[str]] = {item.image: item.references for item in items}
     captioners = [_captioner(request, place, items) for place in range(len(asked["captioners"]))]
     inputs = {"dataset": digests["dataset"]}
@@ -66,7 +66,7 @@ def _material(request: Request) -> "Material":
     return Material(people, captioners, rated, inputs=inputs)
 
 
-def _captioner(request: Request, place: int, items: "Sequence[bundles.Item]") -> "Captioner":
+def _captioner(request: Request, place: int, items: "Sequence[Item]") -> "Captioner":
     from workers.metrics.learned.training_sets import Captioner
 
     given = request.parameters["captioners"][place]
@@ -74,7 +74,7 @@ def _captioner(request: Request, place: int, items: "Sequence[bundles.Item]") ->
     written = {items[at].image: caption for at, caption in zip(places, captions, strict=True)}
     seen = None
     if given["trained_on"] is not None:
-        learnt = bundles.read_split(request.inputs[f"trained on {place}"], given["trained_on"])
+        learnt = stored.read_split(request.inputs[f"trained on {place}"], given["trained_on"])
         seen = frozenset(item.image for item in learnt)
     return Captioner(given["name"], written, seen)
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from service.contract.formats import bundles
+from service.contract.formats.bundles import stored
 from service.contract.metrics.families import FAMILIES
 from service.contract.results import Scored
 from workers.jobs.request import Job, Request, Result, read_pairs
@@ -151,7 +151,7 @@ def keep_training(request: Request, toolbox: Toolbox, progress: Progress) -> Res
 
 def _people(request: Request) -> Sequence[Sequence[str]]:
     """The references of a split, or of a part of it."""
-    items = bundles.read_split(request.inputs["dataset"], request.parameters["split"])
+    items = stored.read_split(request.inputs["dataset"], request.parameters["split"])
     start, stop = request.parameters.get("images", (0, len(items)))
     return [item.references for item in items[start:stop]]
 

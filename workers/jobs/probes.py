@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.contract.api.probes import ProbeRow
 from service.contract.api.scores import MetricHealth
-from service.contract.formats import bundles
+from service.contract.formats.bundles import stored
 from service.contract.formats.strict_json import finite
 from service.contract.metrics import catalogue
 from service.contract.results import Health, ProbeTable
@@ -48,12 +48,12 @@ def _material(request: Request, toolbox: Toolbox) -> "Material":
     from workers.analysis.probing import material
 
     asked = request.parameters
-    items = bundles.read_split(request.inputs["dataset"], asked["split"])
+    items = stored.read_split(request.inputs["dataset"], asked["split"])
     outputs, training = None, None
     if "captions" in request.inputs:
         _, outputs = read_pairs(request.inputs["captions"])
     if asked["training"] is not None:
-        learned = bundles.read_split(request.inputs["dataset"], asked["training"])
+        learned = stored.read_split(request.inputs["dataset"], asked["training"])
         training = [caption for item in learned for caption in item.references]
     people = [item.references for item in items]
     return material.prepare(

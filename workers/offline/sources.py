@@ -8,6 +8,7 @@ from pathlib import Path
 import prescore
 from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import bundles
+from service.contract.formats.bundles import stored
 from service.contract.plan.assets import Places
 
 _USUAL_SPLIT = "test"
@@ -63,10 +64,14 @@ def _source(name: str, path: Path, split: str | None) -> Source:
         raise RequestRefused(
             f"expected a split of {name}, one of {', '.join(sorted(splits))}, found {split!r:.100}"
         )
+    return Source(name, path, split, _digest(path))
+
+
+def _digest(path: Path) -> str:
     digest = hashlib.sha256()
-    for chunk in bundles.captions_of(path):
+    for chunk in stored.captions_of(path):
         digest.update(chunk)
-    return Source(name, path, split, f"sha256:{digest.hexdigest()}")
+    return f"sha256:{digest.hexdigest()}"
 
 
 def _fetched(

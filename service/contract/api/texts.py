@@ -65,8 +65,9 @@ DatasetReference = Annotated[
     _like(SPLIT, "name[@version]/split, such as flickr8k@v1/test"),
     _described(
         SPLIT,
-        "`name[@version]/split`; without a version, the latest one. The answer names the version "
-        "and the digest that it stands for.",
+        "`name[@version]/split`; without a version, the latest one, and for a checkpoint the "
+        "latest with its encoder's features among those with the same captions. The answer names "
+        "the version and the digest that it stands for.",
         "flickr8k@v1/test",
     ),
 ]
@@ -110,8 +111,8 @@ Baseline = Annotated[
     _like(_BASELINE, "a label such as branch=main, an evaluation's id, or best"),
     _described(
         _BASELINE,
-        "What `baseline` in gates means: on this split of this version, the latest evaluation with "
-        "a label, the evaluation with an id, or for each metric the best one so far.",
+        "What `baseline` in gates means: on this split with these captions, the latest evaluation "
+        "with a label, the evaluation with an id, or for each metric the best one so far.",
         "branch=main",
     ),
 ]

@@ -73,10 +73,12 @@ def plan_checkpoint(
     decoding: Mapping[str, Any],
     precision: str = "fp32",
     tokens: Mapping[str, Any] | None = None,
+    references: str | None = None,
 ) -> Plan:
     """Pre-gen scores first, then captions, then one work for each post-gen family. The columns of
     many images decide the order in which they are decoded. What `tokens` asks for is computed by
     another work on columns, so that the keys of scores and captions do not depend on it.
+    `references`: the object from which people's captions are read, if it is not the whole bundle.
     """
     inputs: dict[str, Blob | Work] = {"checkpoint": Blob(checkpoint), "dataset": Blob(dataset)}
     named: dict[str, Work] = {}
@@ -103,7 +105,8 @@ def plan_checkpoint(
         parameters = {"split": split, "decoding": dict(decoding)}
         captions = _sharded("captions", inputs, parameters, images, block, size)
         named["captions"] = captions
-        named |= _Postgen(captions, Blob(dataset), split, images, wanted).named()
+        people = Blob(references or dataset)
+        named |= _Postgen(captions, people, split, images, wanted).named()
     return Plan(named)
 
 

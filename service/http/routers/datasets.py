@@ -1,9 +1,12 @@
 """/v1/datasets: add, list and read immutable versions of datasets."""
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Path as InPath
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from service.contract.api.data import DatasetOut, DatasetPage
@@ -20,19 +23,22 @@ from service.contract.errors import (
     TooLarge,
     Unavailable,
 )
-from service.contract.formats import bundles
-from service.contract.formats.bundles import plain_tar
+from service.contract.formats.bundles import plain_tar, stored
+from service.contract.formats.bundles.content import Content
 from service.http import openapi
-from service.http.dependencies import Service
+from service.http.dependencies import Running, Service
 from service.http.entrance.uploads import Early, judged, receive
 from service.http.routers.parameters import Cursor, Digits
 from service.runs import search
-from service.stored import datasets
+from service.stored import datasets, versions
+from service.stored.versions import Arrived
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 _TAR = Early("beginning", lambda _: plain_tar.BLOCK)
 LINES = "application/x-ndjson"
-Reference = Annotated[str, Path(description="`name` or `name@version`.", examples=["flickr8k@v1"])]
+Reference = Annotated[
+    str, InPath(description="`name` or `name@version`.", examples=["flickr8k@v1"])
+]
 
 
 @router.put(
@@ -40,7 +46,7 @@ Reference = Annotated[str, Path(description="`name` or `name@version`.", example
     operation_id="upload_dataset",
     summary="Upload a version of a dataset",
     response_model=DatasetOut,
-    response_description="A version with these bytes exists already: this one.",
+    response_description="A version with this content exists already: this one.",
     responses={
         201: {"model": DatasetOut, "description": "A new version."},
         **openapi.refusals(
@@ -54,16 +60,38 @@ Reference = Annotated[str, Path(description="`name` or `name@version`.", example
     ),
 )
 async def put(name: DatasetName, request: Request, service: Service) -> Response:
-    """Every line of `captions.jsonl` is checked at once; errors name line and field."""
+    """Every line of `captions.jsonl` is checked at once; errors name line and field. A version is
+    the content of its captions, features and images: in another tar they are the same version.
+    """
     blobs = service.blobs
     async with receive(request, blobs, _TAR) as (upload, _):
-        with blobs.derived.new() as images:
-            paths = {"path": str(upload.path), "images": str(images)}
-            facts = await judged(request, "dataset", **paths)
-            digest = await asyncio.to_thread(upload.commit)
-            await asyncio.to_thread(datasets.keep_images, blobs, images, digest)
-    answer, new = await asyncio.to_thread(datasets.add, service.records, name, digest, facts)
+        with blobs.derived.new() as images, blobs.derived.new() as captions:
+            path = str(upload.path)
+            facts = await judged(request, "dataset", path=path, images=str(images))
+            content = await _content(request, path, captions)
+            arrived = Arrived(upload, facts, content, captions, images)
+            await _tell_earlier(request, service, name, arrived)
+            records = service.records
+            answer, new = await asyncio.to_thread(versions.store, records, blobs, name, arrived)
     return JSONResponse(answer.model_dump(), 201 if new else 200)
+
+
+async def _tell_earlier(request: Request, service: Running, name: str, arrived: Arrived) -> None:
+    """Note the content of earlier versions that may be this one, or have its captions."""
+    records, blobs = service.records, service.blobs
+    splits = arrived.facts["splits"]
+    for digest in await asyncio.to_thread(versions.untold, records, name, splits):
+        with suppress(BlobMissing, BlobDamaged, InvalidBundle):  # it can be no other version
+            content = arrived.content
+            if digest != arrived.upload.digest:
+                path = await asyncio.to_thread(blobs.path, digest)
+                content = await _content(request, str(path))
+            await asyncio.to_thread(versions.tell, records, digest, content)
+
+
+async def _content(request: Request, path: str, captions: Path | None = None) -> Content:
+    copy = None if captions is None else str(captions)
+    return Content(**await judged(request, "content", path=path, captions=copy))
 
 
 @router.get(
@@ -107,8 +135,7 @@ def get(
     accept: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Response | DatasetOut:
     """`name` is the latest version, `name@v1` a certain one."""
-    found = datasets.get(service.records, name)
     if accept is not None and LINES in accept:
-        chunks = bundles.captions_of(service.blobs.path(found.digest))
-        return StreamingResponse(chunks, media_type=LINES)
-    return found
+        path = datasets.captions_path(service.records, service.blobs, name)
+        return StreamingResponse(stored.captions_of(path), media_type=LINES)
+    return datasets.get(service.records, name)

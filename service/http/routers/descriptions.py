@@ -51,9 +51,9 @@ _WORDS = {
         get="Get a comparison",
         cancel="Cancel a comparison",
         every="List comparisons",
-        about="Both must be on the same split of the same version, with scores computed in the "
-        "same way; else the request is refused, and the error names the field that differs. The "
-        "same comparison is computed once.",
+        about="Both must be on the same split with the same captions, whatever the features, and "
+        "with scores computed in the same way; else the request is refused, and the error names "
+        "the field that differs. The same comparison is computed once.",
     ),
     "probes": Words(
         one="probes",

@@ -51,6 +51,7 @@ class _Found:
 
     id: str
     dataset: DatasetPinned
+    captions: str  # from which the references are read
     rows: Sequence[Mapping[str, Any]]
     scores: Mapping[str, ScoreOut]
     is_partial: bool
@@ -153,6 +154,7 @@ class _Search:
             self.known[identity] = _Found(
                 identity,
                 found.common["dataset"],
+                found.row.dataset_captions,
                 found.works,
                 scores.brought(found.works, named),
                 is_partial=found.row.checkpoint is None and found.request(EvaluationKept).subset,
@@ -162,7 +164,7 @@ class _Search:
     def _unfit(self, past: _Found, metric: str) -> str | None:
         """Why an evaluation cannot be the baseline of a metric; None if it can."""
         ours, theirs = self.sought.dataset, past.dataset
-        if (theirs.digest, theirs.split) != (ours.digest, ours.split):
+        if (past.captions, theirs.split) != (ours.captions, ours.split):
             return f"is of {theirs.name}@{theirs.version}/{theirs.split}, and not of {ours}"
         score = past.scores.get(catalogue.metric(metric).name)
         if score is None:

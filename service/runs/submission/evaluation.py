@@ -15,10 +15,11 @@ from service.runs.submission import forecasts, gating
 from service.stored import checkpoints, datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
+from service.works.records import Records
 
 
 def begin(parts: Parts, request: EvaluationIn) -> Run:
-    pinned = datasets.pin(parts.records, request.dataset)
+    pinned = _pinned(parts.records, request)
     _check_decoding(request.decoding)
     request = gating.completed(parts, request)
     names, models = _with_models(parts, request.postgen)
@@ -41,6 +42,22 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
         checkpoint=request.checkpoint,
         labels=request.labels,
     )
+
+
+def _pinned(records: Records, request: EvaluationIn) -> Pinned:
+    """The split; where no version is named, of the latest one with the checkpoint's features, among
+    those that have the latest one's captions.
+    """
+    pinned = datasets.pin(records, request.dataset)
+    if request.checkpoint is None or "@" in request.dataset.partition("/")[0]:
+        return pinned
+    return datasets.pin_with(records, pinned, _features_of(records, request.checkpoint))
+
+
+def _features_of(records: Records, checkpoint: str) -> Mapping[str, Any]:
+    """The features that a checkpoint needs, as datasets describe theirs."""
+    description = checkpoints.describe(records, checkpoint)
+    return {"encoder": description["encoder"], "size": description["config"]["feature_size"]}
 
 
 def _with_looks(parts: Parts, request: EvaluationIn, plan: Plan, past: Mapping[str, Past]) -> Plan:
@@ -88,7 +105,7 @@ def _plan(
         split=pinned.split,
         models=models,
     )
-    split = pinned.digest, pinned.split, pinned.images
+    split = pinned.split, pinned.images
     if request.captions is not None:
         if names:
             raise InvalidRequest(
@@ -97,17 +114,19 @@ def _plan(
         digest, warnings = datasets.store_captions(
             parts.blobs, request.captions, pinned, subset=request.subset
         )
-        return planning.plan_captions(digest, *split, wanted), warnings
+        return planning.plan_captions(digest, pinned.captions, *split, wanted), warnings
     assert request.checkpoint is not None
-    _check_match(checkpoints.describe(parts.records, request.checkpoint), pinned)
+    _check_match(_features_of(parts.records, request.checkpoint), pinned)
     plan = planning.plan_checkpoint(
         request.checkpoint,
+        pinned.digest,
         *split,
         pregen=names != [],
         wanted=wanted,
         decoding=request.decoding.model_dump(),
         precision=request.precision,
         tokens=None if request.tokens is None else request.tokens.model_dump(),
+        references=pinned.captions,
     )
     return plan, []
 
@@ -141,20 +160,20 @@ def _pregen(request: EvaluationIn) -> list[str] | None:
     return names
 
 
-def _check_match(description: Mapping[str, Any], pinned: Pinned) -> None:
+def _check_match(needed: Mapping[str, Any], pinned: Pinned) -> None:
     """Raise unless checkpoint and dataset have the same encoder and size of features."""
     if pinned.features is None:
         raise InvalidRequest(
             f"dataset {pinned} has captions alone: a checkpoint needs its image features",
             [("/dataset", "expected a dataset with features")],
         )
-    if description["encoder"] != pinned.features["encoder"]:
+    if needed["encoder"] != pinned.features["encoder"]:
         raise InvalidRequest(
-            f"the checkpoint was trained on features of {_encoder(description['encoder'])}, "
+            f"the checkpoint was trained on features of {_encoder(needed['encoder'])}, "
             f"the dataset has those of {_encoder(pinned.features['encoder'])}",
             [("/dataset", "expected the checkpoint's encoder")],
         )
-    expected = description["config"]["feature_size"]
+    expected = needed["size"]
     if expected != pinned.features["size"]:
         raise InvalidRequest(
             f"the checkpoint expects image features of size {expected}, "

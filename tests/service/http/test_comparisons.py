@@ -195,7 +195,7 @@ def test_what_was_not_scored_alike_is_refused_and_the_field_named(service, two):
                 client, two[0], small, metrics=["bleu_1"]
             ),
             "1 that b does not, 1 that a does not": _compare(client, small, near),
-            "the dataset's digest": _compare(client, two[0], other),
+            "which has other captions": _compare(client, two[0], other),
             "has no score spice": _compare(client, *two, metrics=["spice"]),
         }
         fine = _ended(client, _compare(client, small, own, metrics=["bleu_4"]))

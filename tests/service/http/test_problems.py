@@ -113,7 +113,8 @@ def test_redis_away_means_not_ready(tmp_path):
 def test_a_defect_is_a_problem_that_tells_its_number_and_nothing_else(tmp_path, capsys):
     engine = empty_record.at(tmp_path)
     with engine.begin() as connection:
-        connection.execute(sa.text("INSERT INTO datasets VALUES ('d', 1, '', 'secret', NULL, 0)"))
+        values = "(name, version, digest, splits, created_at) VALUES ('d', 1, '', 'secret', 0)"
+        connection.execute(sa.text(f"INSERT INTO datasets {values}"))
     answer = _get(engine, tmp_path, "/v1/datasets")
     problem = answer.json()
     assert (answer.status_code, problem["code"], problem["errors"]) == (500, "internal", [])

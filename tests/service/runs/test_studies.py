@@ -7,6 +7,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
+import stored_versions
 from service.contract.api.studies import StudyIn
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
@@ -47,7 +48,7 @@ def _add(records, name, images):
     splits = {"test": {"images": images, "references": 45}}
     digest = _digest(name)
     features = {"encoder": {"name": "e", "digest": "none"}, "size": 5}
-    datasets.add(records, name, digest, {"splits": splits, "features": features})
+    stored_versions.add(records, name, digest, {"splits": splits, "features": features})
 
 
 def _digest(text):
@@ -405,6 +406,6 @@ def test_the_split_is_asked_for_as_for_a_board(parts):
     with pytest.raises(NotFound, match="has no split 'val'"):
         _told(parts, split="val")
     splits = {name: {"images": 9, "references": 9} for name in ("train", "val")}
-    datasets.add(parts.records, "two", _digest("two"), {"splits": splits, "features": None})
+    stored_versions.add(parts.records, "two", _digest("two"), {"splits": splits, "features": None})
     with pytest.raises(InvalidRequest, match="has the splits train, val"):
         correlations.look(parts, Asked("two"))

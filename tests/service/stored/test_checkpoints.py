@@ -2,7 +2,8 @@
 
 import time
 
-from service.stored import checkpoints, datasets
+import stored_versions
+from service.stored import checkpoints
 from service.works.records import Records
 
 ENCODER = {"name": "vgg", "digest": "sha256:1"}
@@ -20,7 +21,7 @@ def test_datasets_on_which_it_was_not_scored_cost_nothing(engine):
     """Of version 0.1.0 there may be one with 300,000 splits: more names than a query may have."""
     records = Records(engine)
     splits = {f"split {at}": {"images": 1, "references": 1} for at in range(300_000)}
-    datasets.add(records, "many", f"sha256:{1:064}", {"splits": splits, "features": None})
+    stored_versions.add(records, "many", f"sha256:{1:064}", {"splits": splits, "features": None})
     checkpoints.add(records, ONE, 10, FACTS)
     began = time.process_time()
     found = checkpoints.get(records, ONE)

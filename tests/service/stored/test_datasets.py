@@ -2,6 +2,7 @@
 
 import pytest
 
+import stored_versions
 from contract_files import line, tar, tar_entry
 from service.stored import datasets
 from service.works.records import Records
@@ -15,7 +16,7 @@ def records(engine):
 def test_pages_of_datasets_neither_repeat_nor_skip(records):
     names = ["b", "a", "a.c", "a", "b", "A", "b"]
     for at, name in enumerate(names):
-        datasets.add(records, name, f"sha256:{at:064}", {"splits": {}, "features": None})
+        stored_versions.add(records, name, f"sha256:{at:064}", {"splits": {}, "features": None})
     whole, more = datasets.page(records, 100)
     assert not more
     assert len(whole) == len(names)
@@ -35,7 +36,7 @@ def test_what_was_stored_without_a_file_of_its_images_is_read_all_the_same(recor
     lines = [line(f"{at}.jpg", references=["a cat"] * 200, id=at) for at in range(3)]
     digest = blobs.put(tar(tar_entry(b"captions.jsonl", b"".join(lines))))
     facts = {"splits": {"test": {"images": 3, "references": 600}}, "features": None}
-    datasets.add(records, "old", digest, facts)
+    stored_versions.add(records, "old", digest, facts)
     for _ in range(2):
         split = datasets.split_of(blobs, datasets.pin(records, "old/test"))
         assert [item.image for item in split.items] == ["0.jpg", "1.jpg", "2.jpg"]

@@ -4,11 +4,13 @@ import threading
 
 import pytest
 
+import stored_versions
 from service.contract.plan.works import Blob, Work
-from service.stored import checkpoints, datasets, garbage
+from service.stored import checkpoints, garbage
 from service.works import intake, leases
 from service.works.records import Records
 
+NAMED = ("checkpoint", "dataset", "captions", "result", "sent")
 OLD = -60.0  # a grace period that ends a minute from now: everything is old
 
 
@@ -23,10 +25,11 @@ def _add(records, *works):
 
 
 def test_what_a_row_names_stays_and_the_rest_goes(records, blobs):
-    kept = {name: blobs.put(name.encode()) for name in ("checkpoint", "dataset", "result", "sent")}
+    kept = {name: blobs.put(name.encode()) for name in NAMED}
     lost = [blobs.put(b"came too late"), blobs.put(b"never recorded")]
     checkpoints.add(records, kept["checkpoint"], 10, {})
-    datasets.add(records, "d", kept["dataset"], {"splits": {}, "features": None})
+    facts = {"splits": {}, "features": None}
+    stored_versions.add(records, "d", kept["dataset"], facts, kept["captions"])
     work = Work("bleu", {"captions": Blob(kept["sent"])}, {})
     _add(records, work)
     leases.finish(records, leases.take(records, work.key, "w"), kept["result"], {})

@@ -1,6 +1,7 @@
 """The record of an older version, moved to this one and back, on either database."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -75,6 +76,43 @@ def test_migrations_make_the_tables_that_the_code_knows(before):
     _move(before, "head")
     with before.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_scores_of_versions_with_the_same_captions_part_and_stay_as_they_were(before):
+    """A board of two versions becomes two, each as if the other version had never been."""
+    _move(before, "head")
+    scores = _with_a_board_of_two(before)
+    _move(before, "0007", back=True)
+    boards_then = {row["id"]: row for row in _rows(before, "boards")}
+    now = {(row["run_id"], row["metric"]): row for row in _rows(before, "scores")}
+    assert now.keys() == scores.keys()
+    digests = {row["id"]: row["dataset_digest"] for row in _rows(before, "runs")}
+    for key, row in now.items():
+        board = boards_then[row["board_id"]]
+        assert board["dataset_digest"] == digests[row["run_id"]]
+        assert {**row, **_DECIDED_ANEW} == {**scores[key], **_DECIDED_ANEW}
+    for identity, board in boards_then.items():
+        rows = [row for row in now.values() if row["board_id"] == identity]
+        assert board["listed"] == sum(bool(row["listed"]) for row in rows)
+        firsts = {row["same"] for row in rows if row["listed"]}
+        assert len(firsts) == sum(bool(row["first"]) for row in rows)
+    _move(before, "head")
+    assert {row["dataset_captions"] for row in _rows(before, "boards")} == {*digests.values()}
+
+
+_DECIDED_ANEW = dict.fromkeys(("board_id", "first", "same"))
+
+
+def _with_a_board_of_two(engine):
+    """All scores; the first runs of the largest board get another version of the same captions."""
+    scores = _rows(engine, "scores")
+    ((board, _),) = Counter(row["board_id"] for row in scores).most_common(1)
+    some = sorted(row["run_id"] for row in scores if row["board_id"] == board)[:3]
+    runs = sa.Table("runs", sa.MetaData(), autoload_with=engine)
+    with engine.begin() as connection:
+        other = runs.update().where(runs.c.id.in_(some))
+        connection.execute(other.values(dataset_digest="sha256:other"))
+    return {(row["run_id"], row["metric"]): row for row in scores}
 
 
 def test_old_scores_stand_on_boards_as_new_ones_do():

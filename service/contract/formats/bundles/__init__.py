@@ -22,7 +22,6 @@ from service.contract.formats.bundles.features import FeaturesHeader as Features
 from service.contract.formats.bundles.features import header_in as header_in
 
 CAPTIONS = "captions.jsonl"
-_CHUNK = 1 << 18
 
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")  # an id that JSON readers write as the same text
 
@@ -48,13 +47,6 @@ def items_in(stream: IO[bytes], names: "Names") -> Iterator[Item]:
     return _items(iter(lambda: stream.readline(limits.LINE_BYTES + 1), b""), names)
 
 
-def captions_of(path: Path) -> Iterator[bytes]:
-    """The bytes of captions.jsonl in chunks."""
-    with open_member(path, CAPTIONS) as stream:
-        while chunk := stream.read(_CHUNK):
-            yield chunk
-
-
 def count_splits(path: Path) -> dict[str, dict[str, int]]:
     """The numbers of images and references by split; reads, and so checks, every line."""
     splits: dict[str, dict[str, int]] = {}
@@ -67,10 +59,19 @@ def count_splits(path: Path) -> dict[str, dict[str, int]]:
 
 def read_split(path: Path, split: str) -> list[Item]:
     """All images of one split; InvalidBundle names the splits that exist if there are none."""
-    items = list(read_items(path))
-    chosen = [item for item in items if item.split == split]
+    return split_in(read_items(path), split)
+
+
+def split_in(items: Iterable[Item], split: str) -> list[Item]:
+    """The images of one split; InvalidBundle where there are none."""
+    chosen, others = [], set()
+    for item in items:
+        if item.split == split:
+            chosen.append(item)
+        else:
+            others.add(item.split)
     if not chosen:
-        splits = ", ".join(sorted({item.split for item in items})) or "none at all"
+        splits = ", ".join(sorted(others)) or "none at all"
         raise InvalidBundle(f"expected a split named {split!r:.60}, found {splits}")
     return chosen
 

@@ -4,18 +4,15 @@ Only here are the numbers of splits, references, tokens and files limited: what 
 there were limits is still read.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from service.contract import limits
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles, words
-from service.contract.formats.bundles import FeaturesHeader, Item, Names, plain_tar
-
-_Open = Callable[[str], AbstractContextManager[IO[bytes]]]
+from service.contract.formats.bundles import FeaturesHeader, Item, Names
+from service.contract.formats.bundles.files import files
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class Judged:
 
 def judge(path: Path, names: Names | None = None) -> Judged:
     """Raises InvalidBundle with line and field."""
-    with _files(path) as (found, opened):
+    with files(path, limits.MEMBERS) as (found, opened):
         with opened(bundles.CAPTIONS) as stream:
             splits = _counted(bundles.items_in(stream, names or bundles.names_in_memory()))
         if bundles.FEATURES not in found:
@@ -39,23 +36,6 @@ def judge(path: Path, names: Names | None = None) -> Judged:
     if oddity is not None:
         raise InvalidBundle(f"{bundles.FEATURES}: {oddity}")
     return Judged(splits, features)
-
-
-@contextmanager
-def _files(path: Path) -> Iterator[tuple[set[str], _Open]]:
-    """The names of a bundle's files, and what opens one; a tar's headers are read once."""
-    if path.is_dir():
-        yield set(bundles.member_names(path)), lambda name: bundles.open_member(path, name)
-        return
-    with bundles.open_tar(path) as archive:
-        members = plain_tar.members(archive, limits.MEMBERS)
-
-        def opened(name: str) -> IO[bytes]:
-            if name not in members:
-                raise InvalidBundle(f"expected a file {name!r:.200} in the bundle, found none")
-            return plain_tar.open_member(archive, members[name])
-
-        yield set(members), opened
 
 
 def _counted(items: Iterator[Item]) -> dict[str, dict[str, int]]:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import empty_record
+import stored_versions
 from in_process import parts_on
 from service.contract.errors import NotFound
 from service.contract.plan.planning import Wanted, plan_captions
@@ -29,7 +30,7 @@ def blobs(tmp_path):
 
 def _with_coco(engine):
     records = Records(engine)
-    datasets.add(records, "coco", "sha256:" + "a" * 64, FACTS)
+    stored_versions.add(records, "coco", "sha256:" + "a" * 64, FACTS)
     return records
 
 
@@ -127,7 +128,7 @@ def test_one_that_has_not_succeeded_is_no_baseline_by_its_label_but_is_by_its_id
 
 def test_another_version_of_the_dataset_is_no_baseline(records, blobs):
     old = _evaluated(records, blobs, 0.4, branch="main")
-    datasets.add(records, "coco", "sha256:" + "b" * 64, FACTS)
+    stored_versions.add(records, "coco", "sha256:" + "b" * 64, FACTS)
     found = _find(records, blobs, old)["none_because"]
     assert "coco@v1/test" in found
     assert "coco@v2/test" in found

@@ -18,7 +18,7 @@ from service.works.blobs import open_blobs
 from service.works.records import Records
 from service.works.tables import checkpoints, labels, runs
 
-PINNED = Pinned("d", 1, "sha256:d", "test", ("test",), 9, None)
+PINNED = Pinned("d", 1, "sha256:d", "sha256:d", "test", ("test",), 9, None)
 CONFIG = {"cell": "gru", "size": 256, "feature_size": 5}
 NEW = f"sha256:{'f' * 64}"
 
@@ -145,7 +145,7 @@ def test_without_pregen_or_postgen_scores_there_is_nothing_to_say(past, request_
     "other",
     [
         {"status": "failed"},
-        {"dataset_digest": "sha256:e"},
+        {"dataset_captions": "sha256:e"},
         {"split": "val"},
         {"request": {"decoding": {"beam": 1, "min_words": 4, "max_words": 50, "unk": False}}},
         {"request": {"tokenizer": "none"}},

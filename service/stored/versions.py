@@ -1,0 +1,116 @@
+"""Adds versions of datasets: the same content is the same version, whatever tar it comes in, and
+the same captions are one object, whatever features come with them.
+"""
+
+import json
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from service.contract.api.data import DatasetOut
+from service.contract.formats.bundles.content import Content
+from service.stored.datasets import keep_images, out
+from service.works.blobs import Blobs, Upload
+from service.works.records import Records
+from service.works.tables import datasets
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A bundle that was uploaded and judged, and the files that judges made of it."""
+
+    upload: Upload
+    facts: Mapping[str, Any]
+    content: Content
+    captions: Path
+    images: Path
+
+
+def untold(records: Records, name: str, splits: Mapping[str, Any]) -> Sequence[str]:
+    """The digests of the bundles that may have captions with these numbers of images, and of which
+    nobody has told the content: they were stored before it was asked for.
+    """
+    query = sa.select(datasets.c.digest, datasets.c.splits)
+    query = query.where(datasets.c.name == name, datasets.c.content.is_(None))
+    with records.reading() as connection:
+        rows = connection.execute(query).all()
+    return [row.digest for row in rows if json.loads(row.splits) == splits]
+
+
+def tell(records: Records, digest: str, content: Content) -> None:
+    """Note the content of a stored bundle."""
+    told = {"content": content.whole, "captions_content": content.captions}
+    with records.transaction() as connection:
+        connection.execute(datasets.update().where(datasets.c.digest == digest).values(**told))
+
+
+def store(records: Records, blobs: Blobs, name: str, arrived: Arrived) -> tuple[DatasetOut, bool]:
+    """Store a version, or find the one with this content; returns it, and whether it is new. What
+    has been lost of that one is stored again.
+    """
+    digest, content = arrived.upload.digest, arrived.content
+    with records.reading() as connection:
+        same = _same(connection, name, digest, content)
+    lost = {row.digest for row in same if row.digest != digest and not blobs.has(row.digest)}
+    kept = next((row for row in same if row.digest not in lost), None)
+    if kept is None or kept.digest == digest:
+        arrived.upload.commit()
+    if kept is not None:
+        if kept.captions == content.captions and not blobs.has(kept.captions):
+            blobs.put_file(arrived.captions)
+        return out(kept), False
+    captions = _captions(records, blobs, name, arrived)
+    keep_images(blobs, arrived.images, captions)
+    return add(records, name, digest, captions, arrived.facts, content, lost)
+
+
+def add(
+    records: Records,
+    name: str,
+    digest: str,
+    captions: str,
+    facts: Mapping[str, Any],
+    content: Content,
+    lost: Collection[str] = (),
+) -> tuple[DatasetOut, bool]:
+    """Add the row of a version, unless there is one with this content that is not among `lost`;
+    returns it, and whether it is new.
+    """
+    values = {part: json.dumps(facts[part]) for part in ("splits", "features")}
+    values |= {"name": name, "digest": digest, "captions": captions}
+    told = {"content": content.whole, "captions_content": content.captions}
+    last = sa.select(sa.func.coalesce(sa.func.max(datasets.c.version), 0))
+    with records.transaction() as connection:
+        same = _same(connection, name, digest, content)
+        kept = next((row for row in same if row.digest not in lost), None)
+        if kept is not None:
+            return out(kept), False
+        before = connection.execute(last.where(datasets.c.name == name)).scalar_one()
+        new = {"version": before + 1, "created_at": time.time(), **values, **told}
+        row = connection.execute(datasets.insert().values(**new).returning(datasets)).one()
+    return out(row), True
+
+
+def _same(connection: Connection, name: str, digest: str, content: Content) -> Sequence[Row[Any]]:
+    """The versions with this content: those of the same bytes first, then the latest first."""
+    equal = sa.or_(datasets.c.digest == digest, datasets.c.content == content.whole)
+    query = sa.select(datasets).where(datasets.c.name == name, equal)
+    order = (datasets.c.digest == digest).desc(), datasets.c.version.desc()
+    return connection.execute(query.order_by(*order)).all()
+
+
+def _captions(records: Records, blobs: Blobs, name: str, arrived: Arrived) -> str:
+    """The object from which these captions are read: that of another version with the same ones,
+    else captions.jsonl, which is stored.
+    """
+    equal = datasets.c.captions_content == arrived.content.captions
+    query = sa.select(datasets.c.captions).where(datasets.c.name == name, equal)
+    with records.reading() as connection:
+        found = connection.execute(query.order_by(datasets.c.version.desc())).scalars().all()
+    shared = next((at for at in dict.fromkeys(found) if blobs.has(at)), None)
+    return shared or blobs.put_file(arrived.captions)

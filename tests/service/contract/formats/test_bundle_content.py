@@ -1,0 +1,94 @@
+"""What identifies a bundle, by coreutils; and captions that are read from a bundle or alone."""
+
+import hashlib
+import io
+import subprocess
+
+import pytest
+
+from contract_files import line, lines, refused, tar, tar_entry
+from service.contract.errors import InvalidBundle
+from service.contract.formats import bundles
+from service.contract.formats.bundles import stored
+from service.contract.formats.bundles.content import content_of
+
+CAPTIONS = lines([line("a.jpg"), line("b.jpg", split="val")])
+FILES = {
+    "captions.jsonl": CAPTIONS,
+    "features.safetensors": b"read by others",
+    "images/b/é.jpg": b"a picture",
+    "images/a.jpg": b"another",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, data in FILES.items():
+        file = tmp_path / "folder" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    return tmp_path / "folder"
+
+
+def _tar(path, names):
+    entries = (tar_entry(name.encode(), FILES.get(name, b"more")) for name in names)
+    path.write_bytes(tar(*entries))
+    return path
+
+
+def test_the_content_is_what_sha256sum_says_of_the_files(folder):
+    command = ["sha256sum", *sorted(FILES, key=str.encode)]
+    listed = subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
+    found = content_of(folder)
+    assert found.whole == f"sha256:{hashlib.sha256(listed).hexdigest()}"
+    assert found.captions == f"sha256:{hashlib.sha256(CAPTIONS).hexdigest()}"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[*FILES], [*reversed(FILES)], [*FILES, "README", "more/captions.jsonl", "image"]],
+    ids=["as listed", "reversed", "with others"],
+)
+def test_order_and_other_files_do_not_count(folder, tmp_path, names):
+    assert content_of(_tar(tmp_path / "bundle.tar", names)) == content_of(folder)
+
+
+@pytest.mark.parametrize("without", [*FILES][1:])
+def test_each_file_counts(folder, without):
+    whole = content_of(folder)
+    (folder / without).rename(folder / f"{without}x" if "/" in without else folder / "x")
+    changed = content_of(folder)
+    assert changed.whole != whole.whole
+    assert changed.captions == whole.captions
+
+
+def test_captions_are_copied_on_the_way(folder):
+    copy = io.BytesIO()
+    content_of(folder, copy)
+    assert copy.getvalue() == CAPTIONS
+
+
+def test_a_bundle_without_captions_has_no_content(tmp_path):
+    path = _tar(tmp_path / "bundle.tar", ["features.safetensors"])
+    refused(lambda: content_of(path), InvalidBundle, "captions.jsonl")
+
+
+def test_captions_are_read_from_a_folder_a_tar_and_alone(folder, tmp_path):
+    bundle = _tar(tmp_path / "bundle.tar", FILES)
+    alone = folder / "captions.jsonl"
+    for path in (folder, bundle, alone):
+        assert [item.image for item in stored.read_split(path, "val")] == ["b.jpg"]
+        assert b"".join(stored.captions_of(path)) == CAPTIONS
+        refused(lambda path=path: stored.read_split(path, "x"), InvalidBundle, "test, val")
+
+
+def test_a_tar_is_a_tar_whatever_its_first_file_is_called(tmp_path):
+    path = tmp_path / "bundle.tar"
+    odd = tar_entry(b'{"image": "a.jpg"}', b"x")
+    path.write_bytes(tar(odd, tar_entry(b"captions.jsonl", CAPTIONS)))
+    assert [item.image for item in stored.read_split(path, "test")] == ["a.jpg"]
+
+
+def test_a_bundle_that_people_name_is_no_single_file(folder):
+    alone = folder / "captions.jsonl"
+    refused(lambda: bundles.read_split(alone, "val"), InvalidBundle, "JSON Lines")

@@ -1,0 +1,211 @@
+"""T64: a version of a dataset is its content, and its captions are known apart from its features.
+
+In process: what is shared is decided by keys and rows, which are those of any service.
+"""
+
+import io
+import tarfile
+from itertools import count
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from fleet import bundle_of, checkpoint, digest, until_ended, upload
+from service.contract.formats.checkpoint_header import Encoder
+from service.contract.plan.works import Blob, Work
+from service.works.tables import datasets, work_rows
+
+VGG, CLIP = Encoder(name="vgg", digest="sha256:0"), Encoder(name="clip", digest="sha256:1")
+IMAGES = [f"{at}.jpg" for at in range(9)]
+ROWS = np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32)
+TOKENS = {"split": "test", "tokenizer": "none"}
+FAST = {"beam": 1, "min_words": 1, "max_words": 4}
+_NAMES = count()
+
+
+@pytest.fixture(scope="module")
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        yield service
+
+
+@pytest.fixture
+def client(service):
+    with service.client() as client:
+        yield client
+
+
+@pytest.fixture
+def name():
+    return f"set{next(_NAMES)}"
+
+
+@pytest.fixture
+def people(name):
+    """Captions that no other test has: equal ones are shared, whatever name they have."""
+    return {image: [f"w2 w3 w{at} {name}", f"w2 w{at + 1}"] for at, image in enumerate(IMAGES)}
+
+
+def _with(encoder, people, rows=ROWS):
+    return bundle_of(people, rows, encoder=encoder)
+
+
+def _packed_otherwise(tar):
+    """The same files in the reverse order, with times and owners, and two more files."""
+    found, buffer = {"README": b"of nobody's concern"}, io.BytesIO()
+    with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
+        found |= {member.name: archive.extractfile(member).read() for member in archive}
+    found["notes/captions.jsonl"] = b"not the captions"
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for at, (each, data) in enumerate(reversed(found.items())):
+            member = tarfile.TarInfo(f"./{each}")
+            member.size, member.mtime, member.uname = len(data), 1.7e9 + at + 0.5, "somebody"
+            archive.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def _put(client, name, tar, status=201):
+    answer = client.put(f"/v1/datasets/{name}", content=tar)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def _evaluate(client, dataset, **asked):
+    request = {"dataset": dataset, "tokenizer": "none", "postgen": ["cider_d"], **asked}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code == 202, answer.text
+    found = until_ended(client, answer.json()["id"], 60)
+    assert found["status"] == "succeeded", found["error"]
+    return found
+
+
+def _said(text="w2 w3 w4"):
+    return [{"image": image, "caption": text} for image in IMAGES]
+
+
+def _by(client, encoder, seed=0):
+    return {
+        "checkpoint": upload(client, checkpoint(seed, encoder)),
+        "pregen": ["perplexity"],
+        "decoding": FAST,
+    }
+
+
+def _board(client, reference):
+    answer = client.get(f"/v1/datasets/{reference}/leaderboard")
+    return {item["evaluation"] for item in answer.json()["items"]}
+
+
+def _works(service, kind):
+    with service.records.reading() as connection:
+        query = sa.select(work_rows.c.key).where(work_rows.c.kind == kind)
+        return set(connection.execute(query).scalars())
+
+
+def _as_stored_before(service, name):
+    """The rows of a name as a migration leaves those of an earlier version."""
+    unknown = {"content": None, "captions_content": None, "captions": datasets.c.digest}
+    with service.records.transaction() as connection:
+        own = datasets.update().where(datasets.c.name == name)
+        connection.execute(own.values(**unknown))
+
+
+def test_the_same_files_in_another_tar_are_the_same_version_and_the_board_stays(
+    client, service, name, people
+):
+    tar = _with(VGG, people)
+    first = _put(client, name, tar)
+    scored = _evaluate(client, f"{name}/test", captions=_said())
+    again = _packed_otherwise(tar)
+    assert digest(again) != digest(tar)
+    assert _put(client, name, again, 200) == first
+    assert _put(client, name, tar, 200) == first
+    assert _board(client, name) == {scored["id"]}
+    assert service.blob_files(digest(again)) == []
+    assert client.get(f"/v1/datasets/{name}").json() == first
+
+
+def test_other_content_is_another_version(client, name, people):
+    other = people | {"2.jpg": ["w2"]}
+    tars = [_with(VGG, people), _with(CLIP, people), _with(VGG, people, ROWS + 1)]
+    found = [_put(client, name, tar) for tar in [*tars, _with(VGG, other)]]
+    assert [each["version"] for each in found] == ["v1", "v2", "v3", "v4"]
+    assert len({each["content"] for each in found}) == 4
+    first = found[0]["captions"]
+    assert [each["captions"] == first for each in found] == [True, True, True, False]
+
+
+def test_two_feature_sets_share_references_scores_and_boards(client, service, name, people):
+    for encoder in (VGG, CLIP):
+        _put(client, name, _with(encoder, people))
+    kinds = "references", "cider_d"
+    before = {kind: _works(service, kind) for kind in kinds}
+    first = _evaluate(client, f"{name}@v1/test", captions=_said())
+    again = _evaluate(client, f"{name}@v2/test", captions=_said())
+    assert {work["cached"] for work in again["works"]} == {True}
+    assert again["dataset"]["version"] == "v2"
+    other = _evaluate(client, f"{name}@v2/test", captions=_said("w9"))
+    new = {kind: len(_works(service, kind) - before[kind]) for kind in kinds}
+    assert new == {"references": 1, "cider_d": 2}
+    assert _board(client, f"{name}@v1") == _board(client, name) == {first["id"], other["id"]}
+
+
+def test_models_of_two_encoders_take_their_features_and_compare(client, service, name, people):
+    """No version is named: the latest captions count, with the features of each model."""
+    for encoder in (VGG, CLIP):
+        _put(client, name, _with(encoder, people))
+    before = _works(service, "references")
+    by_vgg, by_clip = (
+        _evaluate(client, f"{name}/test", labels={"of": encoder.name}, **_by(client, encoder))
+        for encoder in (VGG, CLIP)
+    )
+    said = _evaluate(client, f"{name}/test", captions=_said())
+    assert [each["dataset"]["version"] for each in (by_vgg, by_clip, said)] == ["v1", "v2", "v2"]
+    assert len(_works(service, "references") - before) == 1
+    assert _board(client, name) == {by_vgg["id"], by_clip["id"], said["id"]}
+    for a, b, metrics in ((by_vgg, by_clip, ["cider_d", "perplexity"]), (by_vgg, said, None)):
+        asked = {"a": a["id"], "b": b["id"], **({"metrics": metrics} if metrics else {})}
+        answer = client.post("/v1/comparisons", json=asked)
+        assert answer.status_code == 202, answer.text
+        assert answer.json()["scores"].keys() == {*(metrics or ["cider_d"])}
+
+
+def test_an_older_version_with_other_captions_is_never_taken_for_its_features(client, name, people):
+    _put(client, name, _with(VGG, people))
+    _put(client, name, _with(CLIP, people | {"2.jpg": ["w2"]}))
+    asked = {"dataset": f"{name}/test", "tokenizer": "none", **_by(client, VGG)}
+    refused = client.post("/v1/evaluations", json=asked)
+    assert refused.status_code == 422
+    assert "features of vgg" in refused.json()["detail"]
+    assert _evaluate(client, f"{name}@v1/test", **_by(client, VGG))["dataset"]["version"] == "v1"
+
+
+def test_a_version_stored_before_keeps_its_keys_and_shares_them_with_new_features(
+    client, service, name, people
+):
+    tar = _with(VGG, people)
+    _put(client, name, tar)
+    _as_stored_before(service, name)
+    scored = _evaluate(client, f"{name}/test", captions=_said())
+    key = Work("references", {"dataset": Blob(digest(tar))}, TOKENS).key
+    assert key in _works(service, "references")
+    assert client.get(f"/v1/datasets/{name}").json()["captions"] is None
+    added = _put(client, name, _with(CLIP, people))
+    assert added["version"] == "v2"
+    again = _evaluate(client, f"{name}/test", captions=_said(), labels={"again": "yes"})
+    assert {work["cached"] for work in again["works"]} == {True}
+    assert _board(client, name) == _board(client, f"{name}@v1") == {scored["id"]}
+    told = client.get(f"/v1/datasets/{name}@v1").json()
+    assert told["captions"] == added["captions"]
+    assert _put(client, name, _packed_otherwise(tar), 200) == told
+
+
+def test_the_captions_are_sent_as_they_came(client, service, name, people):
+    """Of a version that was stored before, from its tar."""
+    lines = {"Accept": "application/x-ndjson"}
+    answer = _put(client, name, _with(VGG, people))
+    for _ in range(2):
+        sent = client.get(f"/v1/datasets/{name}", headers=lines).content
+        assert digest(sent) == answer["captions"]
+        _as_stored_before(service, name)

@@ -1,0 +1,158 @@
+"""Versions by their content, on either database and in either store."""
+
+import hashlib
+
+import pytest
+import sqlalchemy as sa
+
+from contract_files import line, tar, tar_entry
+from service.contract.formats.bundles.content import content_of
+from service.stored import datasets, versions
+from service.works.records import Records
+from service.works.tables import datasets as rows
+
+FACTS = {"splits": {"test": {"images": 1, "references": 1}}, "features": None}
+CAPTIONS = line("a.jpg")
+
+
+@pytest.fixture
+def records(engine):
+    return Records(engine)
+
+
+@pytest.fixture
+def put(records, blobs, tmp_path):
+    """Puts a bundle of these files, in their order, as a route does."""
+
+    def put(files):
+        data = tar(*(tar_entry(name.encode(), data) for name, data in files.items()))
+        captions, images = tmp_path / "captions", tmp_path / "images"
+        images.write_bytes(b"")
+        with blobs.upload() as upload:
+            upload.write(data)
+            upload.flush()
+            with captions.open("wb") as copy:
+                content = content_of(upload.path, copy)
+            arrived = versions.Arrived(upload, FACTS, content, captions, images)
+            return versions.store(records, blobs, "d", arrived)
+
+    return put
+
+
+def _files(*names, captions=CAPTIONS):
+    return {name: captions if name == "captions.jsonl" else name.encode() for name in names}
+
+
+def test_a_version_is_its_content(put, blobs):
+    first, is_new = put(_files("captions.jsonl", "images/a"))
+    assert is_new
+    assert put(_files("images/a", "captions.jsonl")) == (first, False)
+    other, is_new = put(_files("captions.jsonl", "images/b"))
+    assert is_new
+    assert other.version == "v2"
+    assert (other.captions, other.digest) != (first.captions, first.digest)
+    assert other.captions == first.captions == _digest(CAPTIONS)
+    assert blobs.path(other.captions).read_bytes() == CAPTIONS
+
+
+def test_what_was_lost_is_stored_again_by_the_same_or_by_another_tar(put, blobs, records):
+    files = _files("captions.jsonl", "images/a")
+    first, _ = put(files)
+    for digest in (first.digest, first.captions):
+        _lose(blobs, digest)
+    assert put(files) == (first, False)
+    assert blobs.has(first.digest)
+    assert blobs.has(first.captions)
+    for digest in (first.digest, first.captions):
+        _lose(blobs, digest)
+    again, is_new = put(dict(reversed(files.items())))
+    assert is_new
+    assert again.content == first.content
+    assert blobs.has(again.digest)
+    ours, theirs = (datasets.pin(records, f"d@{one.version}/test") for one in (first, again))
+    assert ours.has_references_of(theirs)
+    assert blobs.has(theirs.captions)
+
+
+def test_of_versions_stored_before_those_that_may_be_equal_are_asked_for(records, put):
+    first, _ = put(_files("captions.jsonl", "images/a"))
+    _forget(records)
+    more = {"test": {"images": 1, "references": 2}}
+    assert versions.untold(records, "d", FACTS["splits"]) == [first.digest]
+    assert versions.untold(records, "d", more) == []
+    assert versions.untold(records, "other", FACTS["splits"]) == []
+
+
+def test_a_version_stored_before_shares_its_captions_once_its_content_is_told(
+    records, put, blobs, tmp_path
+):
+    first, _ = put(_files("captions.jsonl", "images/a"))
+    _forget(records)
+    (tmp_path / "old.tar").write_bytes(blobs.path(first.digest).read_bytes())
+    content = content_of(tmp_path / "old.tar")
+    versions.tell(records, first.digest, content)
+    _lose(blobs, first.captions)
+    put(_files("captions.jsonl", "images/b"))
+    assert datasets.pin(records, "d@v2/test").captions == first.digest
+    assert not blobs.has(first.captions)
+    _lose(blobs, first.digest)
+    put(_files("captions.jsonl", "images/c"))
+    assert datasets.pin(records, "d@v3/test").captions == first.captions
+    assert blobs.has(first.captions)
+
+
+def test_two_that_come_at_once_are_one_version(records, tmp_path):
+    """What is found before the object is stored is looked for again in the transaction."""
+    digests = [f"sha256:{at:064}" for at in range(2)]
+    content = content_of(_written(tmp_path / "captions.jsonl"))
+    found = [
+        versions.add(records, "d", digest, content.captions, FACTS, content) for digest in digests
+    ]
+    assert [is_new for _, is_new in found] == [True, False]
+    assert found[0][0] == found[1][0]
+
+
+def test_the_latest_version_with_the_features_and_the_captions_is_taken(records):
+    def add(at, captions, encoder):
+        features = encoder and _features(encoder)
+        content = content_of_text(f"{at}")
+        facts = FACTS | {"features": features}
+        versions.add(records, "d", f"sha256:{at:064}", captions, facts, content)
+
+    for at, (captions, encoder) in enumerate(
+        [("a", "vgg"), ("b", "vgg"), ("b", "vgg"), ("b", "clip"), ("b", None)]
+    ):
+        add(at, captions, encoder)
+    latest = datasets.pin(records, "d/test")
+    wanted = {"vgg": 3, "clip": 4, "other": 5}
+    for encoder, version in wanted.items():
+        assert datasets.pin_with(records, latest, _features(encoder)).version == version
+    assert datasets.pin_with(records, latest, _features("vgg") | {"size": 9}).version == 5
+
+
+def _features(encoder):
+    return {"encoder": {"name": encoder, "digest": "none"}, "size": 5}
+
+
+def content_of_text(text):
+    return versions.Content(_digest(text.encode()), _digest(b""))
+
+
+def _written(path):
+    path.write_bytes(CAPTIONS)
+    return path.parent
+
+
+def _digest(data):
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _lose(blobs, digest):
+    assert blobs.delete_old(digest, float("inf"))
+
+
+def _forget(records):
+    """As a migration leaves the rows of an earlier version."""
+    unknown = {"content": None, "captions_content": None, "captions": rows.c.digest}
+    with records.transaction() as connection:
+        connection.execute(sa.update(rows).values(**unknown))
