@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import zlib
+from hashlib import sha256
 
 import pytest
 
@@ -167,6 +168,64 @@ def test_score_makes_no_folder_outside_its_cache(hostile, tmp_path):
         assert "not an answer of Prescore" in done.stderr
         outside = {path.name for path in tmp_path.rglob("*")} - {"deep", "in", "home"}
         assert outside <= {"outputs.json", "cache"}
+
+
+CAPTIONS = b'{"image": "a", "split": "test", "references": ["b"]}\n'
+
+
+def _serving(hostile, sent, **told):
+    """Lets the service describe a dataset, and send these bytes as its captions."""
+    facts = {"name": "x", "version": "v1", "digest": DIGEST, "splits": {}, **told}
+
+    def answer():
+        if "x-ndjson" in hostile.heads[-1]:
+            yield _head(Content_Length=len(sent)) + sent
+        else:
+            yield from _whole(facts)()
+
+    hostile.answer = answer
+
+
+@pytest.mark.parametrize("what", ["other captions", "too many"])
+def test_captions_that_are_not_those_that_the_service_tells_are_refused(
+    hostile, tmp_path, monkeypatch, what
+):
+    from prescore.http import bounds
+
+    monkeypatch.setattr(bounds, "DOWNLOAD_BYTES", 1000)
+    right, path = f"sha256:{sha256(CAPTIONS).hexdigest()}", tmp_path / "captions.jsonl"
+    path.write_bytes(b"as it was")
+    sent = {"other captions": CAPTIONS.replace(b"b", b"c"), "too many": CAPTIONS * 1000}[what]
+    said = {"other captions": f"expected the content {right}", "too many": "at most 1000 bytes"}
+    with prescore.Client(_url(hostile), patience=0) as client:
+        _serving(hostile, sent, captions=right)
+        with pytest.raises(prescore.ServiceError, match=said[what]):
+            client.fetch_captions("x", path)
+        assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"as it was"]
+        _serving(hostile, CAPTIONS, captions=right)
+        client.fetch_captions("x", path)
+        assert path.read_bytes() == CAPTIONS
+        _serving(hostile, b"of a service that tells no digest")
+        client.fetch_captions("x", path)
+
+
+def test_captions_that_are_kept_are_held_against_what_the_service_tells(hostile, tmp_path):
+    from service.contract.plan.assets import Places
+    from workers.offline import sources
+
+    right = f"sha256:{sha256(CAPTIONS).hexdigest()}"
+
+    def find():
+        _serving(hostile, CAPTIONS, captions=right)
+        return sources.find("x/test", Places(tmp_path), _url(hostile))
+
+    first = find()
+    assert first.digest == right
+    asked = len(hostile.heads)
+    find()
+    assert len(hostile.heads) == asked + 1  # what is kept is not sent again
+    (first.path / "captions.jsonl").write_bytes(CAPTIONS.replace(b"b", b"c"))
+    assert find().digest == right
 
 
 def test_a_run_that_never_ends_is_left_and_asked_slowly(hostile, monkeypatch):

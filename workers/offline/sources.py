@@ -87,7 +87,7 @@ def _fetched(
             found = client.dataset(name)
             pinned = f"{found.name}@{found.version}"
             folder = places.home / "cache" / "datasets" / _key(client.url, pinned, found.digest)
-            if not (folder / bundles.CAPTIONS).is_file():
+            if not _is_there(folder, found.captions):
                 folder.mkdir(parents=True, exist_ok=True)
                 client.fetch_captions(pinned, folder / bundles.CAPTIONS)
     except prescore.PrescoreClientError as error:
@@ -99,6 +99,13 @@ def _fetched(
     except InvalidBundle:
         (folder / bundles.CAPTIONS).unlink(missing_ok=True)
         raise
+
+
+def _is_there(folder: Path, captions: str | None) -> bool:
+    """Whether captions are kept; with another digest than the service tells, they are not."""
+    if not (folder / bundles.CAPTIONS).is_file():
+        return False
+    return captions is None or _digest(folder) == captions
 
 
 def _key(*said: str) -> str:

@@ -75,7 +75,7 @@ class Client(Analyses):
     def add_dataset(
         self, name: str, bundle: str | Path, progress: Progress | None = None
     ) -> Dataset:
-        """Add a version, or find the one with the same bytes; a folder is sent as a tar.
+        """Add a version, or find the one with the same content; a folder is sent as a tar.
 
         Nothing is sent if one of the latest versions has the bundle's digest.
         """
@@ -90,7 +90,9 @@ class Client(Analyses):
         return self._run(asking.gotten(self._address, Dataset, stored.dataset(name)))
 
     def fetch_captions(self, name: str, path: str | Path) -> None:
-        """Download the captions.jsonl of a dataset, `name` or `name@version`, to `path`."""
+        """Download the captions.jsonl of a dataset, `name` or `name@version`, to `path`. It is kept
+        only if it has the digest that the service tells.
+        """
         self._run(stored.fetched_captions(self._address, name, Path(path)))
 
     # Evaluations

@@ -50,9 +50,15 @@ class Features(Answer):
 
 
 class Dataset(Linked):
+    """A version of a dataset. Digests: of its tar, of its content, and of its captions.jsonl; the
+    latter two are None where the service does not know them.
+    """
+
     name: str
     version: str
     digest: Digest = ""
+    content: Digest | None = None
+    captions: Digest | None = None
     splits: dict[str, Split] = Field(default_factory=dict)
     features: Features | None = None
     created_at: datetime | None = None

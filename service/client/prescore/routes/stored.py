@@ -46,8 +46,12 @@ def added_dataset(
 
 
 def fetched_captions(address: Address, name: str, path: Path) -> Steps[None]:
-    request = Request("GET", dataset(name), headers={"Accept": "application/x-ndjson"})
-    return retries.persistently(address, lambda: downloads.saved(request, path))
+    """Kept only if they have the digest that the service tells."""
+    found = yield from asking.gotten(address, Dataset, dataset(name))
+    request = Request("GET", dataset(str(found)), headers={"Accept": "application/x-ndjson"})
+    yield from retries.persistently(
+        address, lambda: downloads.saved(request, path, found.captions)
+    )
 
 
 def _version(address: Address, name: str, digest: str) -> Steps[Dataset | None]:
