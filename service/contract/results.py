@@ -150,11 +150,14 @@ class _Kept(_Frozen):
 
 
 class Past(_Kept):
-    """The baseline of one metric: an evaluation, or why there is none. `result`: the digest of its
-    scores of each image; `comparison`: the name of the work that compares with it.
+    """The baseline of one metric: an evaluation, or why there is none. `scored_on`: the version and
+    split of its dataset; `label`: by which it was found; `result`: the digest of its scores of each
+    image; `comparison`: the name of the work that compares with it.
     """
 
     evaluation: str | None = None
+    scored_on: str | None = None
+    label: str | None = None
     value: float | None = None
     interval: tuple[float, float] | None = None
     signature: str | None = None

@@ -98,7 +98,7 @@ class GateOut(BaseModel):
     detail: str | None
     no_baseline: bool = Field(
         description="Whether it is `not_comparable` because nothing has been scored yet that could "
-        "be its baseline, as on a first run."
+        "be its baseline, as on a first run; false where another version of the dataset has one."
     )
     scores: dict[str, GateScore]
 

@@ -77,11 +77,19 @@ class Measured:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A metric's score in the baseline's evaluation."""
+    """A metric's score in the baseline's evaluation. `scored_on`: the version and split of its
+    dataset; `label`: by which it was found.
+    """
 
     evaluation: str
     value: float
     signature: str
+    scored_on: str | None = None
+    label: str | None = None
+
+    def __str__(self) -> str:
+        on = "" if self.scored_on is None else f" of {self.scored_on}"
+        return f"{self.evaluation}{on}" + ("" if self.label is None else f", {self.label}")
 
 
 @dataclass(frozen=True)
@@ -186,7 +194,7 @@ def _decide_threshold(gate: Threshold, evidence: Evidence) -> Decision:
     least, most, at, of_past = _texts(low, high, bound, exactly(past.value if past else 0))
     found = least if low == high else f"between {least} and {most}"
     said = f"{gate.metric} {found} {gate.relation if passed else otherwise} {at}"
-    against = f"; the baseline is {of_past} ({past.evaluation})" if past else ""
+    against = f"; the baseline is {of_past} ({past})" if past else ""
     return "passed" if passed else "failed", said + against
 
 
@@ -201,14 +209,14 @@ def _decide_drop(metric: str, evidence: Evidence) -> Decision:
         return _judge_drop(metric, compared, baseline)
     worst = measured.low if _higher(metric) else measured.high
     if not _is_worse(metric, worst - baseline.value):
-        return "passed", f"no drop below {baseline.value:.4g} ({baseline.evaluation})"
+        return "passed", f"no drop below {baseline.value:.4g} ({baseline})"
     return OPEN if compared is None else ("undecided", compared)
 
 
 def _judge_drop(metric: str, compared: Compared, baseline: Baseline) -> Decision:
     if compared.p is None:
         return "undecided", "the difference cannot be tested (one image, or an infinite score)"
-    said = f"{compared.difference:+.4g} on {baseline.value:.4g} ({baseline.evaluation})"
+    said = f"{compared.difference:+.4g} on {baseline.value:.4g} ({baseline})"
     said += f", p = {compared.p:.2g}"
     if compared.minimum_detectable:
         said += f"; a drop of {compared.minimum_detectable:.2g} would be found 4 times in 5"
@@ -230,7 +238,7 @@ def _blocked(metric: str, baseline: Baseline | str | None, evidence: Evidence) -
     differs = signatures.difference(measured.signature, baseline.signature)
     if differs is None:
         return None
-    sides = f"this evaluation's and the baseline's ({baseline.evaluation})"
+    sides = f"this evaluation's and the baseline's ({baseline})"
     return "not_comparable", f"{metric} was not computed alike: {differs} ({sides})"
 
 

@@ -71,11 +71,15 @@ class _Search:
             past = self._past(identity)
             reason = self._unfit(past, metric)
             if reason is None:
-                return _entry(past, metric)
+                return _entry(past, metric, self._label)
             reasons.append(f"{identity} {reason}")
         if reasons:
             return Past(none_because=reasons[0])
-        return Past(none_because=f"no baseline yet: {self._none_found()}", is_first=True)
+        elsewhere = self._elsewhere(metric)
+        reason = f"no baseline yet: {self._none_found()}"
+        if elsewhere is None:
+            return Past(none_because=reason, is_first=True)
+        return Past(none_because=f"{reason}; {_told(elsewhere)}")
 
     def _none_found(self) -> str:
         wanted, dataset = self.sought.text, self.sought.dataset
@@ -85,46 +89,80 @@ class _Search:
             else f"no evaluation of {dataset} with the label {wanted} has succeeded"
         )
 
-    def _candidates(self, metric: str) -> Sequence[str]:
-        """Ids of possible baselines, in the order in which to try them."""
-        wanted = self.sought.text
-        name, is_label, value = wanted.partition("=")
-        if is_label:
-            return self._labelled(name, value)
-        return self._best(metric) if wanted == _BEST else [wanted]
+    @property
+    def _label(self) -> str | None:
+        return self.sought.text if "=" in self.sought.text else None
 
-    def _labelled(self, name: str, value: str) -> Sequence[str]:
-        query = (
-            sa.select(runs.c.id)
-            .join(labels, labels.c.run_id == runs.c.id)
+    def _elsewhere(self, metric: str) -> Row[Any] | None:
+        """The latest evaluation, with its version, that would be found if other versions had the
+        captions of this one.
+        """
+        columns = (runs.c[name] for name in ("id", "dataset_name", "dataset_version", "split"))
+        if self._label is None:
+            others = sa.select(boards.c.id).where(self._on_others(boards))
+            latest = self._latest(others, metric)
+            if latest is None:
+                return None
+            query = sa.select(*columns).where(runs.c.id == latest[0])
+        else:
+            query = self._with_label(sa.select(*columns), self._on_others(runs))
+        return self.connection.execute(query.limit(1)).first()
+
+    def _on_others(self, table: sa.Table) -> sa.ColumnElement[bool]:
+        """The condition for runs, or boards, on the split of versions with other captions."""
+        ours = self.sought.dataset
+        return sa.and_(
+            table.c.dataset_name == ours.name,
+            table.c.split == ours.split,
+            table.c.dataset_captions != ours.captions,
+        )
+
+    def _with_label(self, query: sa.Select[Any], on: sa.ColumnElement[bool]) -> sa.Select[Any]:
+        """The succeeded evaluations with the label, the latest first."""
+        name, _, value = self.sought.text.partition("=")
+        return (
+            query.join(labels, labels.c.run_id == runs.c.id)
             .where(
                 labels.c.name == name,
                 labels.c.value == value,
                 runs.c.kind == evaluations.KIND.name,
-                base.on_split(self.sought.dataset),
+                on,
                 runs.c.status == "succeeded",
             )
             .order_by(labels.c.created_at.desc())
         )
+
+    def _candidates(self, metric: str) -> Sequence[str]:
+        """Ids of possible baselines, in the order in which to try them."""
+        wanted = self.sought.text
+        if self._label is None:
+            return self._best(metric) if wanted == _BEST else [wanted]
+        query = self._with_label(sa.select(runs.c.id), base.on_split(self.sought.dataset))
         return self.connection.execute(query.limit(_LOOKED_AT)).scalars().all()
 
     def _best(self, metric: str) -> Sequence[str]:
         """Evaluations by score, the best first, with the latest evaluation's signature."""
-        places = sa.select(boards.c.id).where(
-            base.on_split(self.sought.dataset, boards),
-            boards.c.metric == catalogue.metric(metric).name,
-        )
-        latest = [
-            (row.created_at, board)
-            for board in self.connection.execute(places).scalars().all()
-            for row in self._of_board(board, score_rows.c.listed, score_rows.c.created_at.desc(), 1)
-        ]
-        if not latest:
+        here = sa.select(boards.c.id).where(base.on_split(self.sought.dataset, boards))
+        latest = self._latest(here, metric)
+        if latest is None:
             return []
-        _, board = max(latest)
+        _, board = latest
         found = self._of_board(board, score_rows.c.first, score_rows.c.place, _LOOKED_AT)
         ordered = sorted(found, key=lambda row: (row.place, row.created_at))
         return list(dict.fromkeys(row.run_id for row in ordered))[:_LOOKED_AT]
+
+    def _latest(self, places: sa.Select[Any], metric: str) -> tuple[str, int] | None:
+        """The latest evaluation with a metric on any of these boards, and its board."""
+        on = places.where(boards.c.metric == catalogue.metric(metric).name)
+        latest = [
+            (row.created_at, board, row.run_id)
+            for board in self.connection.execute(on).scalars().all()
+            for row in self._of_board(board, score_rows.c.listed, score_rows.c.created_at.desc(), 1)
+        ]
+        if not latest:
+            return None
+        _, board, identity = max(latest)
+        return identity, board
 
     def _of_board(
         self, board: int, flag: sa.Column[bool], order: sa.ColumnElement[Any], limit: int
@@ -165,7 +203,7 @@ class _Search:
         """Why an evaluation cannot be the baseline of a metric; None if it can."""
         ours, theirs = self.sought.dataset, past.dataset
         if (past.captions, theirs.split) != (ours.captions, ours.split):
-            return f"is of {theirs.name}@{theirs.version}/{theirs.split}, and not of {ours}"
+            return f"is of {_named(theirs)}, and not of {ours}"
         score = past.scores.get(catalogue.metric(metric).name)
         if score is None:
             return f"has no {metric}"
@@ -188,11 +226,25 @@ def answered(blobs: Blobs, captions: str | None, dataset: Pinned) -> frozenset[i
     return None if len(places) == dataset.images else places
 
 
-def _entry(found: _Found, metric: str) -> Past:
+def _told(elsewhere: Row[Any]) -> str:
+    version = f"{elsewhere.dataset_name}@v{elsewhere.dataset_version}/{elsewhere.split}"
+    return (
+        f"{version}, which has other captions, has {elsewhere.id}: name that version to compare "
+        "with it, or score a baseline on this one"
+    )
+
+
+def _named(dataset: DatasetPinned) -> str:
+    return f"{dataset.name}@{dataset.version}/{dataset.split}"
+
+
+def _entry(found: _Found, metric: str, label: str | None) -> Past:
     score = found.scores[catalogue.metric(metric).name]
     results = {row["name"]: row["result"] for row in found.rows}
     return Past(
         evaluation=found.id,
+        scored_on=_named(found.dataset),
+        label=label,
         value=score.value,
         interval=score.interval,
         signature=score.signature,

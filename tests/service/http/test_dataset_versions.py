@@ -181,6 +181,20 @@ def test_an_older_version_with_other_captions_is_never_taken_for_its_features(cl
     assert _evaluate(client, f"{name}@v1/test", **_by(client, VGG))["dataset"]["version"] == "v1"
 
 
+def test_a_gate_names_the_version_and_the_label_of_its_baseline(client, name, people):
+    gated = {"gates": ["cider_d >= baseline"], "baseline": "branch=main"}
+    _put(client, name, _with(VGG, people))
+    main = _evaluate(client, f"{name}/test", captions=_said(), labels={"branch": "main"})
+    _put(client, name, _with(CLIP, people))
+    (gate,) = _evaluate(client, f"{name}/test", captions=_said(), **gated)["gates"]
+    assert gate["verdict"] == "passed"
+    assert f"({main['id']} of {name}@v1/test, branch=main)" in gate["detail"]
+    _put(client, name, _with(VGG, people | {"2.jpg": ["w2"]}))
+    (gate,) = _evaluate(client, f"{name}/test", captions=_said(), **gated)["gates"]
+    assert (gate["verdict"], gate["no_baseline"]) == ("not_comparable", False)
+    assert f"{name}@v1/test, which has other captions, has {main['id']}" in gate["detail"]
+
+
 def test_a_version_stored_before_keeps_its_keys_and_shares_them_with_new_features(
     client, service, name, people
 ):

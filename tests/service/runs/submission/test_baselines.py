@@ -93,6 +93,8 @@ def test_a_label_is_the_latest_evaluation_that_has_it(on_either, blobs):
     found = _find(on_either, blobs, "branch=main")
     assert found == {
         "evaluation": latest,
+        "scored_on": "coco@v1/test",
+        "label": "branch=main",
         "value": 0.4,
         "interval": None,
         "signature": SIGNATURE,
@@ -135,6 +137,35 @@ def test_another_version_of_the_dataset_is_no_baseline(records, blobs):
     assert "coco@v2/test" in _find(records, blobs, "branch=main")["none_because"]
     assert "no baseline yet" in _find(records, blobs, "best")["none_because"]
     assert _find(records, blobs, old, dataset="coco@v1/test")["value"] == 0.4
+
+
+def test_where_no_baseline_is_found_the_version_that_has_one_is_named(on_either, blobs):
+    """It is no first run then: whoever adds a version must not turn a gate."""
+    records = on_either
+    _evaluated(records, blobs, 0.4, metric="meteor", branch="main")
+    old = _evaluated(records, blobs, 0.4, branch="main")
+    stored_versions.add(records, "coco", "sha256:" + "b" * 64, FACTS)
+    stored_versions.add(records, "other", "sha256:" + "c" * 64, FACTS)
+    for text in ("branch=main", "best"):
+        found = _find(records, blobs, text)
+        assert "no baseline yet: no evaluation of coco@v2/test" in found["none_because"]
+        assert f"coco@v1/test, which has other captions, has {old}" in found["none_because"]
+        assert "is_first" not in found
+        first = _find(records, blobs, text, dataset="other/test")
+        assert first["is_first"]
+        assert "coco" not in first["none_because"]
+    assert _find(records, blobs, "branch=new")["is_first"]
+    assert _find(records, blobs, "best", "spice")["is_first"]
+
+
+def test_a_baseline_may_have_other_features_but_not_other_captions(records, blobs):
+    captions = "sha256:" + "a" * 64
+    stored_versions.add(records, "coco", "sha256:" + "b" * 64, FACTS, captions)
+    old = _evaluated(records, blobs, 0.4, dataset="coco@v1/test", branch="main")
+    for text in ("branch=main", "best", old):
+        found = _find(records, blobs, text)
+        assert (found["evaluation"], found["scored_on"]) == (old, "coco@v1/test")
+        assert found["label"] == ("branch=main" if "=" in text else None)
 
 
 def test_an_id_must_be_an_evaluation_s(records, blobs):
