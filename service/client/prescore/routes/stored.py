@@ -49,9 +49,7 @@ def fetched_captions(address: Address, name: str, path: Path) -> Steps[None]:
     """Kept only if they have the digest that the service tells."""
     found = yield from asking.gotten(address, Dataset, dataset(name))
     request = Request("GET", dataset(str(found)), headers={"Accept": "application/x-ndjson"})
-    yield from retries.persistently(
-        address, lambda: downloads.saved(request, path, found.captions)
-    )
+    yield from retries.persistently(address, lambda: downloads.saved(request, path, found.captions))
 
 
 def _version(address: Address, name: str, digest: str) -> Steps[Dataset | None]:
