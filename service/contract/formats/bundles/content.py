@@ -26,10 +26,12 @@ class Content:
 
 def content_of(path: Path, captions: IO[bytes] | None = None) -> Content:
     """Read the files of a bundle; `captions` gets a copy of captions.jsonl."""
+    buffer = memoryview(bytearray(_CHUNK))
     with files(path) as (found, opened):
         named = sorted({CAPTIONS, *filter(_counts, found)})
         digests = {
-            name: _digest(opened, name, captions if name == CAPTIONS else None) for name in named
+            name: _digest(opened, name, buffer, captions if name == CAPTIONS else None)
+            for name in named
         }
     listed = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
     whole = hashlib.sha256(listed.encode()).hexdigest()
@@ -40,11 +42,11 @@ def _counts(name: str) -> bool:
     return name == FEATURES or name.startswith(_IMAGES)
 
 
-def _digest(opened: Open, name: str, copy: IO[bytes] | None) -> str:
+def _digest(opened: Open, name: str, buffer: memoryview, copy: IO[bytes] | None) -> str:
     digest = hashlib.sha256()
     with opened(name) as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
+        while size := stream.readinto(buffer):  # type: ignore[attr-defined]
+            digest.update(buffer[:size])
             if copy is not None:
-                copy.write(chunk)
+                copy.write(buffer[:size])
     return digest.hexdigest()

@@ -94,10 +94,10 @@ class _Part(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         left = max(0, self._member.size - self._at)
-        data = _read(self._stream, self._member.start + self._at, min(len(buffer), left))
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+        self._stream.seek(self._member.start + self._at)
+        found: int = self._stream.readinto(memoryview(buffer)[:left])  # type: ignore[attr-defined]
+        self._at += found
+        return found
 
 
 def _entries(stream: IO[bytes], at_most: float) -> Iterator[tuple[bytes, str, Member]]:
