@@ -255,9 +255,8 @@ def test_captions_are_read_from_a_file_of_coco_results(tmp_path):
     [
         (b"", "is not JSON"),
         (b"{", "is not JSON"),
-        (b"\xff", "is not JSON"),
+        (b"\xff", "is not text in UTF-8"),
         (b"[" * 100_000, "is not JSON"),
-        (b'{"a.jpg": "a square"}', "expected a JSON list of .*, found a JSON object"),
         (b'[{"image_id": null, "caption": "a"}]', "item 0: expected"),
     ],
 )

@@ -46,7 +46,9 @@ def score(
     outputs: Annotated[
         Path,
         typer.Argument(
-            metavar="CAPTIONS.json", help='A JSON list of {"image" or "image_id", "caption"}.'
+            metavar="CAPTIONS",
+            help='A JSON list of {"image" or "image_id", "caption"}, pycocoevalcap\'s dictionary, '
+            "JSON Lines or CSV.",
         ),
     ],
     dataset: Split,

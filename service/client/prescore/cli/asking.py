@@ -9,8 +9,7 @@ import typer
 from prescore.cli import console
 from prescore.cli.options import Judging, Run, Scoring
 from prescore.client import Client
-from prescore.files import captions, foreign
-from prescore.files.reading import readable
+from prescore.files import captions
 
 
 def fields(
@@ -42,10 +41,7 @@ def source(client: Client, target: str) -> dict[str, Any]:
     if target.startswith("sha256:"):
         return {"checkpoint": target}
     path = Path(target)
-    with readable(path):
-        found = foreign.of_path(path)
-    is_captions = found is not None and found.serves == foreign.CAPTIONS
-    if is_captions or path.suffix.lower() == ".json":
+    if captions.looks_like_captions(path):
         return {"captions": captions.read(path)}
     with console.upload_shown(path.name) as progress:
         return {"checkpoint": client.upload_checkpoint(path, progress)}

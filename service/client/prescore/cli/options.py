@@ -15,9 +15,10 @@ from prescore.models import Idf, Precision, Tokenizer, Until
 Target = Annotated[
     str,
     typer.Argument(
-        metavar="CHECKPOINT|CAPTIONS.json",
-        help="A .safetensors file, the sha256:... of one that the service has, or a JSON list "
-        'of {"image" or "image_id", "caption"}.',
+        metavar="CHECKPOINT|CAPTIONS",
+        help="A .safetensors file, the sha256:... of one that the service has, or captions: "
+        'a JSON list of {"image" or "image_id", "caption"}, pycocoevalcap\'s dictionary, JSON '
+        "Lines, CSV.",
     ),
 ]
 Split = Annotated[str, typer.Option("--dataset", help="NAME/SPLIT or NAME@VERSION/SPLIT.")]
