@@ -23,7 +23,8 @@
     │   ├── MalformedJson            a body that is not JSON, or is ambiguous JSON
     │   ├── UnsupportedMedia         a body of another media type or character set
     │   ├── InvalidCursor            a cursor that this service did not give
-    │   ├── Overloaded               the queue is full: come back later
+    │   ├── Overloaded               more than the service can do now: come back later
+    │   │   └── QueueFull            as many runs are unfinished as may be
     │   ├── Unavailable              the database or Redis does not answer: come back later
     │   ├── DiskFull                 no space left for what was sent
     │   ├── InvalidSetting           an environment variable or a flag
@@ -164,6 +165,16 @@ class InvalidCursor(RequestRefused):
 
 class Overloaded(RequestRefused):
     code = "overloaded"
+
+
+class QueueFull(Overloaded):
+    """`retry_after`: seconds until there may be a place."""
+
+    code = "queue_full"
+
+    def __init__(self, detail: str, *, retry_after: int) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
 
 
 class Unavailable(RequestRefused):

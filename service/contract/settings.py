@@ -15,6 +15,7 @@ from service.contract.errors import InvalidSetting
 _FROM = "PRESCORE_SETTINGS"  # tells a child process to read its settings from stdin
 _CREDENTIALS = "AWS_"
 _WORK_SHARE = 0.75
+MOST_RUNS = 2000
 _CONTAINER_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -69,6 +70,12 @@ class Settings(BaseModel):
         ge=100,
         description="The memory limit of a work's process; a work that needs more fails. Default: "
         "three quarters of the memory that this machine or container has.",
+    )
+    most_runs: int = Field(
+        default=MOST_RUNS,
+        ge=2,
+        description="How many evaluations and other runs may be unfinished at once; one address "
+        "may have half of what others leave. More are refused with 503.",
     )
     hosts: str = Field(
         default="",

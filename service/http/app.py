@@ -58,7 +58,8 @@ def from_environment() -> FastAPI:
     # of many values starts a few collections, not a thousand.
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
-    return create_app(Running.on(connect(settings, hurried=True)), settings.named_hosts)
+    running = Running.on(connect(settings, hurried=True), settings.most_runs)
+    return create_app(running, settings.named_hosts)
 
 
 def describe() -> dict[str, Any]:

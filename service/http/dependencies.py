@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from service.contract.settings import MOST_RUNS
 from service.http.kept_answers import KeptAnswers, ListedAnswers
 from service.http.telemetry import Telemetry
 from service.http.watching import Watcher
@@ -19,13 +20,15 @@ class Running(Parts):
 
     watcher: Watcher
     telemetry: Telemetry
+    most_runs: int = MOST_RUNS  # that may be unfinished at once
     kept_answers: KeptAnswers = field(default_factory=KeptAnswers)
     listed_answers: ListedAnswers = field(default_factory=ListedAnswers)
 
     @classmethod
-    def on(cls, parts: Parts) -> "Running":
+    def on(cls, parts: Parts, most_runs: int = MOST_RUNS) -> "Running":
         watcher, telemetry = Watcher(parts.records), Telemetry(parts.records, parts.queue)
-        return cls(parts.records, parts.blobs, parts.queue, parts.places, watcher, telemetry)
+        own = watcher, telemetry, most_runs
+        return cls(parts.records, parts.blobs, parts.queue, parts.places, *own)
 
 
 async def _running(request: Request) -> Running:

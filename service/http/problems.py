@@ -105,6 +105,8 @@ def refused(request: Request, error: Exception) -> Response:
         places = [(error.pointer, error.detail)]
     status = status_of(type(error))
     headers = RETRY_LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    if isinstance(error, errors.QueueFull):
+        headers = {"Retry-After": str(error.retry_after)}
     return problem(request, status, error.code, error.detail, places, headers)
 
 

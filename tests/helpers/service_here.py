@@ -17,6 +17,7 @@ import uvicorn
 import empty_record
 from fleet import Served, until
 from service.contract.plan.assets import Places
+from service.contract.settings import MOST_RUNS
 from service.http.app import create_app
 from service.http.dependencies import Running
 from service.works import database
@@ -97,6 +98,7 @@ def service_here(
     url: str | None = None,
     blob_url: str | None = None,
     assets: Path | None = None,
+    most_runs: int = MOST_RUNS,
 ) -> Iterator[ServiceHere]:
     """A service on SQLite and files in `home`, or on the URLs. The caller closes `jvm`."""
     home.mkdir(parents=True, exist_ok=True)
@@ -105,7 +107,7 @@ def service_here(
     records, blobs = Records(engine), open_blobs(blob_url, home)
     toolbox = Toolbox("cpu", Places(home, assets), _jvm=jvm)
     turns = Turns(in_process.queue(records, blobs, home / "attempts", toolbox))
-    running = Running.on(Parts(records, blobs, turns, toolbox.places))
+    running = Running.on(Parts(records, blobs, turns, toolbox.places), most_runs)
     try:
         with _logged(home / LOG), _served(running) as port:
             yield ServiceHere(home, running, turns, port)

@@ -13,6 +13,7 @@ from service.contract.errors import (
     InvalidRequest,
     MalformedJson,
     NotFound,
+    QueueFull,
     StoreUnavailable,
     TooLarge,
     UnknownMetric,
@@ -37,6 +38,7 @@ _REFUSED = (
     UnknownMetric,
     DiskFull,
     Conflict,
+    QueueFull,
 )
 RETRY_AFTER = "1"
 _MADE = ("ETag", "Location", "Preference-Applied")

@@ -15,7 +15,7 @@ from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.plan.works import RunStatus
 from service.http import openapi
 from service.http.dependencies import Address, Service
-from service.http.entrance.json_bodies import JsonRoute
+from service.http.entrance.admission import SubmissionRoute
 from service.http.preferences import idempotency_key
 from service.http.routers import polling
 from service.http.routers.descriptions import words_of
@@ -43,7 +43,7 @@ Answering = Callable[..., Response | Coroutine[Any, Any, Response]]
 def router_of(offered: Offered) -> APIRouter:
     kind, words = offered.kind, words_of(offered.kind)
     tag = kind.place.removeprefix("/v1/")
-    router = APIRouter(prefix=kind.place, tags=[tag], route_class=JsonRoute)
+    router = APIRouter(prefix=kind.place, tags=[tag], route_class=SubmissionRoute)
     router.post(
         "",
         operation_id=f"submit_{words.one}",

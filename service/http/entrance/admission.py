@@ -1,0 +1,26 @@
+"""Submissions are refused before their body is read while too many runs are unfinished."""
+
+import asyncio
+
+from fastapi import Request, Response
+
+from service.http.dependencies import address_of
+from service.http.entrance.json_bodies import Handler, JsonRoute
+from service.works.waiting import room
+
+
+class SubmissionRoute(JsonRoute):
+    """A route that begins a run, if it has a body."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+
+        async def admitted(request: Request) -> Response:
+            service = request.app.state.parts
+            asked = service.records, service.most_runs, address_of(request)
+            await asyncio.to_thread(room.check, *asked)
+            return await handle(request)
+
+        return admitted

@@ -1,0 +1,45 @@
+"""How many runs may be unfinished at once: all together, and those of one caller."""
+
+import math
+import time
+
+import sqlalchemy as sa
+
+from service.contract.errors import QueueFull
+from service.works.records import Records
+from service.works.tables import runs
+
+_LOOKED_BACK = 60.0  # seconds, for the pace at which runs end
+
+
+def check(records: Records, most: int, caller: str) -> None:
+    """Raise QueueFull if this caller may submit nothing now.
+
+    One caller has at most half of the places that others leave, so there is always one for others.
+    """
+    own, total = _unfinished(records, caller)
+    places = max(1, (most - (total - own)) // 2)
+    if total >= most:
+        raise _full(records, f"{total:,} runs are unfinished, expected fewer than {most:,}", 1)
+    if own >= places:
+        detail = f"{own:,} runs that you submitted are unfinished, expected fewer than {places:,}"
+        raise _full(records, detail, own - places + 1)
+
+
+def _unfinished(records: Records, caller: str) -> tuple[int, int]:
+    """How many runs of the caller, and of all, have not ended."""
+    own = sa.func.count().filter(runs.c.caller == caller)
+    query = sa.select(own, sa.func.count()).where(runs.c.finished_at.is_(None))
+    with records.reading() as connection:
+        mine, total = connection.execute(query).one()
+    return mine, total
+
+
+def _full(records: Records, detail: str, ahead: int) -> QueueFull:
+    """`ahead`: how many of them have to end before there is a place."""
+    query = sa.select(sa.func.count()).where(runs.c.finished_at > time.time() - _LOOKED_BACK)
+    with records.reading() as connection:
+        ended = connection.execute(query).scalar_one()
+    seconds = min(_LOOKED_BACK, max(1.0, ahead * _LOOKED_BACK / max(ended, 1)))
+    pace = f"within the last minute {ended:,} have ended; try again in {math.ceil(seconds)} s"
+    return QueueFull(f"{detail}: {pace}", retry_after=math.ceil(seconds))
