@@ -90,14 +90,13 @@ def pin_with(records: Records, pinned: Pinned, features: Mapping[str, Any]) -> P
     given one where no version has them.
     """
     columns = datasets.c
-    query = sa.select(datasets).where(
-        columns.name == pinned.name,
-        columns.captions == pinned.captions,
-        columns.features == json.dumps(features),
-    )
+    same = columns.name == pinned.name, columns.captions == pinned.captions
+    query = sa.select(datasets).where(*same, columns.features.is_not(None))
     with records.reading() as connection:
-        found = connection.execute(query.order_by(columns.version.desc()).limit(1)).first()
-    return pinned if found is None else _pinned(found, pinned.split)
+        for row in connection.execute(query.order_by(columns.version.desc())):
+            if json.loads(row.features) == features:
+                return _pinned(row, pinned.split)
+    return pinned
 
 
 def _pinned(row: Any, split: str) -> Pinned:
