@@ -163,9 +163,14 @@ def test_trainings_are_listed_and_files_are_looked_at_first(prescore, tmp_path):
         (("leaderboard", "tinny/test"), "tinny: did you mean tiny?"),
         (("leaderboard", "tiny/tst"), "tst: did you mean test?"),
         (("leaderboard", "tiny/test", "--metric", "cidr_d"), "cidr_d: did you mean cider_d"),
+        (
+            ("gate", "sha256:" + "0" * 64, "--dataset", "tinny/test", "--gate", "b > 0"),
+            "mean tiny?",
+        ),
         (("leaderboard", "tiny/test", "--label", "brnch=main"), "did you mean branch=main?"),
         (("list", "--label", "branch=mian"), "branch=mian: did you mean branch=main?"),
     ],
 )
 def test_a_name_that_is_nearly_right_is_told(prescore, arguments, hint):
-    assert hint in prescore(*arguments, code=0 if "--label" in arguments else 1).stderr
+    code = {"gate": 2}.get(arguments[0], 0 if "--label" in arguments else 1)
+    assert hint in prescore(*arguments, code=code).stderr

@@ -1,12 +1,12 @@
 """The request body that `prescore submit` and `prescore gate` build from their options."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from prescore.cli import console
+from prescore.cli import console, targets
 from prescore.cli.options import Judging, Run, Scoring
 from prescore.client import Client
 from prescore.files import captions
@@ -34,6 +34,24 @@ def fields(
         "labels": console.labels(run.label or ()) or None,
         "deadline": run.deadline,
     }
+
+
+def plain(dataset: str, run: Run) -> dict[str, Any]:
+    """The fields of a request that leaves the scores to the service."""
+    labels = console.labels(run.label or ()) or None
+    return {"dataset": dataset, "labels": labels, "deadline": run.deadline}
+
+
+def several(
+    fields: Mapping[str, Any], found: Sequence[str], *, steps: bool
+) -> list[dict[str, Any]]:
+    """The fields of a request for each target, which are all looked at before; with `steps` each
+    has the number in its name as the label `step`.
+    """
+    targets.check(found)
+    marks = [{"step": targets.step(one)} if steps else {} for one in found]
+    labels = fields.get("labels") or {}
+    return [{**fields, "labels": {**labels, **mark} or None} for mark in marks]
 
 
 def source(client: Client, target: str) -> dict[str, Any]:

@@ -44,15 +44,10 @@ INTERRUPTED = 130
 def connected(connection: Connection, meant: Meant | None = None) -> Iterator[Client]:
     """A client; its errors end the command with a sentence on stderr and an exit code."""
     try:
-        with opened(connection) as client:
-            try:
-                yield client
-            except Refused as error:
-                say_all(str(error))
-                suggest(client, meant)
-                raise typer.Exit(_code(error)) from None
+        with opened(connection) as client, suggesting(client, meant):
+            yield client
     except PrescoreClientError as error:
-        say_all(str(error))
+        say_all(told(error))
         raise typer.Exit(_code(error)) from None
 
 
@@ -64,10 +59,20 @@ def opened(connection: Connection) -> Iterator[Client]:
         yield client
 
 
-def suggest(client: Client, meant: Meant | None) -> None:
-    """Print what was probably meant by names that the service does not have."""
-    for sentence in nearly.hints(client, meant) if meant is not None else ():
-        say(sentence)
+@contextmanager
+def suggesting(client: Client, meant: Meant | None) -> Iterator[None]:
+    """Note, for a refused request, what was probably meant by names that the service lacks."""
+    try:
+        yield
+    except Refused as error:
+        for sentence in nearly.hints(client, meant) if meant is not None else ():
+            error.add_note(sentence)
+        raise
+
+
+def told(error: PrescoreClientError) -> str:
+    """An error's lines, with what was probably meant."""
+    return "\n".join([str(error), *getattr(error, "__notes__", ())])
 
 
 def suggest_label(client: Client, dataset: str, wanted: Mapping[str, str]) -> None:

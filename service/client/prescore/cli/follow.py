@@ -1,7 +1,8 @@
 """Shows the progress of a run: a live table on a terminal, else one line for each change."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
@@ -36,6 +37,21 @@ def follow(client: Client, id_: str, timeout: float | None = None) -> Evaluation
             f"watch it again: prescore watch {id_}; stop it: prescore cancel {id_}"
         )
         raise typer.Exit(console.INTERRUPTED) from None
+
+
+def follow_all(client: Client, ids: Sequence[str], timeout: float | None) -> list[Evaluation]:
+    """Wait for several runs, for `timeout` seconds in all."""
+    until = None if timeout is None else time.monotonic() + timeout
+    found: list[Evaluation] = []
+    for id_ in ids:
+        left = timeout if until is None or not found else max(0.0, until - time.monotonic())
+        try:
+            found.append(follow(client, id_, left))
+        except typer.Exit:
+            if others := ids[len(found) + 1 :]:
+                console.say(f"so do {', '.join(others)}")
+            raise
+    return found
 
 
 def computed(compute: Callable[..., R]) -> R:

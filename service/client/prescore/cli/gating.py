@@ -12,6 +12,7 @@ import typer
 
 from prescore.cli import asking, ci_environment, console, options, text
 from prescore.cli.follow import follow
+from prescore.cli.nearly import Meant
 from prescore.cli.outcomes import Outcome, is_decided
 from prescore.cli.reports import Reports, tell_github
 from prescore.client import Client
@@ -103,7 +104,8 @@ def gate(
         reports.check()
         with console.opened(connection) as client:
             request = {**fields, **asking.source(client, target)}
-            evaluation = _submitted(client, request, _key(once_for, around, request))
+            with console.suggesting(client, Meant(dataset, (), gate)):
+                evaluation = _submitted(client, request, _key(once_for, around, request))
             followed = follow(client, evaluation.id, timeout)
             outcome = Outcome.of(followed, _VERDICTS[if_no_baseline])
     except PrescoreClientError as error:

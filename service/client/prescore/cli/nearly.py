@@ -9,6 +9,7 @@ from itertools import islice
 from prescore.client import Client
 from prescore.errors import PrescoreClientError
 from prescore.names import hint
+from prescore.plain_text import quoted
 
 MOST_DATASETS = 1000
 MOST_RUNS = 200
@@ -71,4 +72,4 @@ def _of_metrics(client: Client, meant: Meant) -> Iterator[str]:
 
 def _told(name: str, known: Iterable[str]) -> Iterator[str]:
     if question := hint(name, known):
-        yield f"{name}: {question}"
+        yield f"{quoted(name)}: {question}"

@@ -21,6 +21,21 @@ Target = Annotated[
         "Lines, CSV.",
     ),
 ]
+Targets = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="CHECKPOINT|CAPTIONS...",
+        help="Files, folders of checkpoints, quoted patterns, the sha256:... of checkpoints that "
+        'the service has. Captions: a JSON list of {"image" or "image_id", "caption"}, '
+        "pycocoevalcap's dictionary, JSON Lines, CSV.",
+    ),
+]
+StepFromName = Annotated[
+    bool,
+    typer.Option(
+        "--step-from-name", help="Label each file's run with the last number in its name: step=8."
+    ),
+]
 Split = Annotated[str, typer.Option("--dataset", help="NAME/SPLIT or NAME@VERSION/SPLIT.")]
 WholeSplit = Annotated[
     str, typer.Argument(metavar="DATASET/SPLIT", help="NAME/SPLIT or NAME@VERSION/SPLIT.")

@@ -36,7 +36,7 @@ class Outcome:
 
     @classmethod
     def without(cls, asked: list[str], error: PrescoreClientError) -> Self:
-        return cls(_refusal(error), tuple(Gate(gate=text) for text in asked), str(error))
+        return cls(_refusal(error), tuple(Gate(gate=text) for text in asked), console.told(error))
 
     @property
     def verdict(self) -> str:

@@ -1,12 +1,16 @@
 """prescore status, watch, cancel, scores"""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import console, options, text
-from prescore.cli.follow import follow
+from prescore.cli import asking, console, options, targets, text
+from prescore.cli.follow import follow_all
+from prescore.cli.nearly import Meant
+from prescore.client import Client
+from prescore.errors import InvalidArgument
 from prescore.models import Evaluation, PregenScores, Score
 
 Id = Annotated[str, typer.Argument(metavar="EV", help="The run's id, ev_...")]
@@ -33,21 +37,55 @@ def status(
 
 @options.spread
 def watch(
-    id_: Id,
+    target: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="EV|FILE...",
+            help="Runs' ids, ev_...; with --dataset also files and folders, as for submit.",
+        ),
+    ],
     *,
+    dataset: Annotated[
+        str | None, typer.Option(help="NAME/SPLIT, on which files are scored first.")
+    ] = None,
+    run: options.Run,
+    step_from_name: options.StepFromName = False,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Follow a run until its end, then print its scores.
+    """Follow runs until their end, then print their scores.
 
-    Ctrl-C ends only the watching: the run goes on, and can be watched again.
+    Ctrl-C ends only the watching: runs go on, and can be watched again.
 
         prescore watch ev_2f9c
+        prescore watch ev_2f9c ev_81d0 --json
+        prescore watch runs/ --dataset coco/val --label run=7 --step-from-name
 
-    Exit 0: it has succeeded. 3: it failed or was canceled. 130: Ctrl-C.
+    Exit 0: all have succeeded. 3: one failed or was canceled. 130: Ctrl-C.
     """
-    with console.connected(connection) as client:
-        _end_with(follow(client, id_), as_json=as_json)
+    with console.connected(connection, Meant(dataset or "")) as client:
+        found = targets.expanded(target)
+        files = [one for one in found if not targets.is_run(one)]
+        if files and dataset is None:
+            raise InvalidArgument(f"--dataset: expected NAME/SPLIT, on which {files[0]} is scored")
+        fields = asking.plain(dataset or "", run)
+        requests = asking.several(fields, files, steps=step_from_name)
+        begun = {
+            one: _begun(client, one, asked) for one, asked in zip(files, requests, strict=True)
+        }
+        ended = follow_all(client, [begun.get(one, one) for one in found], None)
+    if as_json:
+        console.show_json(*ended, many=found != target or len(found) > 1)
+    for evaluation in () if as_json else ended:
+        console.show(text.summary(evaluation))
+    for evaluation in ended:
+        _exit_as(evaluation)
+
+
+def _begun(client: Client, target: str, fields: Mapping[str, Any]) -> str:
+    begun = client.submit(**fields, **asking.source(client, target))
+    console.say(f"submitted {begun.id}: {target}")
+    return begun.id
 
 
 @options.spread

@@ -1,17 +1,20 @@
 """prescore submit"""
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import asking, console, options, text
-from prescore.cli.follow import follow
+from prescore.cli import asking, console, options, targets, text
+from prescore.cli.follow import follow_all
+from prescore.cli.nearly import Meant
+from prescore.client import Client
 from prescore.models import Evaluation
 
 
 @options.spread
 def submit(
-    target: options.Target,
+    target: options.Targets,
     dataset: options.Split,
     *,
     scoring: options.Scoring,
@@ -28,6 +31,7 @@ def submit(
     ] = False,
     judging: options.Judging,
     run: options.Run,
+    step_from_name: options.StepFromName = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for the run's end and show its progress.")
     ] = False,
@@ -38,18 +42,21 @@ def submit(
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Score a checkpoint, or captions, on one split of a dataset.
+    """Score checkpoints, or captions, on one split of a dataset.
 
-    Prints the run's id at once, or with --wait its scores at the end. A checkpoint
+    Prints each run's id at once, or with --wait its scores at the end. A checkpoint
     that the service has is not uploaded again, and no score is computed twice.
 
         prescore submit best.safetensors --dataset flickr8k/test --wait
         prescore submit best.safetensors --dataset flickr8k@v1/test --postgen none
         prescore submit best.safetensors --dataset coco/val --precision bf16
         prescore submit results.json --dataset coco/val --postgen cider_d,spice
+        prescore submit runs/*.safetensors --dataset coco/val --step-from-name
+        prescore submit runs/ --dataset coco/val --wait --json > runs.json
         EV=$(prescore submit best.safetensors --dataset coco/val --label run=7)
 
-    By default the scores are bleu, rouge_l, cider_d and meteor, and all the
+    Of a folder all .safetensors files are scored. All files are looked at before the
+    first is sent. By default the scores are bleu, rouge_l, cider_d and meteor, and all the
     pre-gen ones for a checkpoint.
 
     Exit 0: submitted, or succeeded. 1: refused. 2: usage. 3: with --wait, the run
@@ -59,21 +66,30 @@ def submit(
         raise typer.BadParameter("--timeout goes with --wait")
     fields = asking.fields(dataset, gate, scoring, judging, run)
     fields |= asking.tokens(top, entropy=entropy)
-    with console.connected(connection) as client:
-        evaluation = client.submit(**fields, **asking.source(client, target))
+    metrics = [*(scoring.postgen or ()), *(scoring.pregen or ())]
+    meant = Meant(dataset, console.names(",".join(metrics)) or (), gate or ())
+    with console.connected(connection, meant) as client:
+        found = targets.expanded(target)
+        requests = asking.several(fields, found, steps=step_from_name)
+        begun = [_begun(client, one, fields) for one, fields in zip(found, requests, strict=True)]
         if wait:
-            console.say(f"submitted {evaluation.id}")
-            evaluation = follow(client, evaluation.id, timeout)
-        _show(evaluation, wait=wait, as_json=as_json)
-    if wait and evaluation.status != "succeeded":
+            begun = follow_all(client, [one.id for one in begun], timeout)
+        _show(begun, wait=wait, as_json=as_json, many=found != target or len(found) > 1)
+    if wait and any(one.status != "succeeded" for one in begun):
         raise typer.Exit(console.FAILED)
 
 
-def _show(evaluation: Evaluation, *, wait: bool, as_json: bool) -> None:
+def _begun(client: Client, target: str, fields: Mapping[str, Any]) -> Evaluation:
+    evaluation = client.submit(**fields, **asking.source(client, target))
+    console.say(f"submitted {evaluation.id}: {target}")
+    return evaluation
+
+
+def _show(evaluations: Sequence[Evaluation], *, wait: bool, as_json: bool, many: bool) -> None:
     if as_json:
-        console.show_json(evaluation)
-    elif wait:
-        console.show(text.summary(evaluation))
-    else:
-        console.show([evaluation.id])
-        console.say(f"watch it: prescore watch {evaluation.id}")
+        console.show_json(*evaluations, many=many)
+        return
+    for evaluation in evaluations:
+        console.show(text.summary(evaluation) if wait else [evaluation.id])
+    if not wait:
+        console.say(f"watch: prescore watch {' '.join(one.id for one in evaluations)}")
