@@ -51,8 +51,9 @@ def correlate(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     from workers.analysis.study.rows import join
 
     dataset, parts = request.parameters["dataset"], []
-    for name, path in sorted(request.inputs.items()):
-        own = tensors.read(path)
+    # Not by name: sums in another order have other last bits, and the ids of runs are drawn.
+    for name in sorted(request.inputs, key=lambda name: request.digests[name]):
+        own = tensors.read(request.inputs[name])
         parts.append(replace(own, datasets=[dataset] * len(own), models=[name] * len(own)))
     found = correlations.study(join(parts))
     return Result(lambda path: write_json(path, found))

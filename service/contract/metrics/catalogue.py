@@ -8,7 +8,7 @@ from itertools import product
 from typing import Literal
 
 from service.contract.errors import UnknownMetric
-from service.contract.metrics.families import FAMILIES, INFINITY, Family, Metric
+from service.contract.metrics.families import FAMILIES, INFINITY, Family, Metric, kind_of
 from service.contract.metrics.views import View
 
 Stage = Literal["pregen", "postgen"]
@@ -105,6 +105,12 @@ def expand(names: Iterable[str]) -> list[str]:
     for name in found:
         metric(name)
     return list(found)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Names of metrics as the catalogue lists them, those of learned models by their digits."""
+    places = {name: at for at, name in enumerate(METRICS)}
+    return sorted(names, key=lambda name: (places.get(kind_of(name), len(places)), name))
 
 
 def work_of(name: str) -> str:

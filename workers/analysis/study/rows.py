@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.contract.errors import RequestRefused
+from service.contract.metrics import catalogue
 from service.contract.plan.studies import Idf
 from workers.metrics.family import Floats
 
@@ -50,8 +51,8 @@ class Rows:
 
 
 def join(parts: Sequence[Rows]) -> Rows:
-    """Join rows one after the other; scores that a part does not have are NaN there. Raises
-    RequestRefused if the parts cannot be compared.
+    """Join rows one after the other, with scores in the catalogue's order; those that a part does
+    not have are NaN there. Raises RequestRefused if the parts cannot be compared.
     """
     idfs = {part.idf for part in parts}
     if len(idfs) > 1:
@@ -60,7 +61,7 @@ def join(parts: Sequence[Rows]) -> Rows:
             f"expected rows whose CIDEr counts documents in the same images, found idf: {found}"
         )
     names = {
-        side: list(dict.fromkeys(name for part in parts for name in getattr(part, side)))
+        side: catalogue.in_order({name for part in parts for name in getattr(part, side)})
         for side in ("pregen", "postgen")
     }
     return Rows(

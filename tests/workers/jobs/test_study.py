@@ -1,0 +1,57 @@
+"""What a study's work writes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from service.contract.formats.digests import digest_of
+from workers.analysis.study import tensors
+from workers.analysis.study.rows import Rows
+from workers.jobs import study
+from workers.jobs.request import Request
+
+
+def _rows(seed, postgen):
+    rng = np.random.default_rng(seed)
+    strata = [(count, at) for count in range(1, 6) for at in range(count)]
+    return Rows(
+        datasets=[""] * 15,
+        models=[""] * 15,
+        strata=[count for count, _ in strata],
+        stratum=[at for _, at in strata],
+        pregen={name: rng.normal(size=15) for name in ("mean_pplx_none", "perplexity")},
+        postgen={name: rng.normal(size=15) for name in postgen},
+        idf="dataset",
+    )
+
+
+@pytest.fixture
+def models(tmp_path):
+    """Files of rows; not all have all scores."""
+    files = []
+    for seed, postgen in enumerate([("cider_d",), ("cider_d", "rouge_l"), ("cider_d", "bleu_1")]):
+        files.append(tmp_path / f"{seed}.safetensors")
+        tensors.write(files[-1], _rows(seed, postgen))
+    return files
+
+
+def _correlated(models, names, path: Path):
+    inputs = dict(zip(names, models, strict=True))
+    digests = {name: digest_of(file) for name, file in inputs.items()}
+    request = Request(inputs, digests, (), {"dataset": "tiny@v1/test"})
+    study.correlate(request, None, None).write(path)
+    return path.read_bytes()
+
+
+def test_it_does_not_depend_on_what_runs_are_called(models, tmp_path):
+    """Their ids are drawn; all else is content."""
+    orders = [("a", "b", "c"), ("c", "b", "a"), ("b", "c", "a")]
+    written = {_correlated(models, names, tmp_path / "out") for names in orders}
+    assert len(written) == 1
+
+
+def test_its_metrics_stand_in_the_catalogues_order(models, tmp_path):
+    found = json.loads(_correlated(models, ("a", "b", "c"), tmp_path / "out"))
+    assert list(found["metrics"]) == ["bleu_1", "rouge_l", "cider_d"]
