@@ -24,18 +24,6 @@ FAST = {"beam": 1, "min_words": 1, "max_words": 4}
 _NAMES = count()
 
 
-@pytest.fixture(scope="module")
-def service(serve_here, tmp_path_factory):
-    with serve_here(tmp_path_factory.mktemp("a home")) as service:
-        yield service
-
-
-@pytest.fixture
-def client(service):
-    with service.client() as client:
-        yield client
-
-
 @pytest.fixture
 def name():
     return f"set{next(_NAMES)}"
@@ -103,6 +91,13 @@ def _works(service, kind):
         return set(connection.execute(query).scalars())
 
 
+def _reading(service, digests):
+    """The kinds of works that have one of these objects as input."""
+    with service.records.reading() as connection:
+        rows = connection.execute(sa.select(work_rows.c.kind, work_rows.c.inputs)).all()
+    return {row.kind for row in rows if any(digest in row.inputs for digest in digests)}
+
+
 def _as_stored_before(service, name):
     """The rows of a name as a migration leaves those of an earlier version."""
     unknown = {"content": None, "captions_content": None, "captions": datasets.c.digest}
@@ -151,10 +146,12 @@ def test_two_feature_sets_share_references_scores_and_boards(client, service, na
     assert _board(client, f"{name}@v1") == _board(client, name) == {first["id"], other["id"]}
 
 
+@pytest.mark.long
 def test_models_of_two_encoders_take_their_features_and_compare(client, service, name, people):
-    """No version is named: the latest captions count, with the features of each model."""
-    for encoder in (VGG, CLIP):
-        _put(client, name, _with(encoder, people))
+    """No version is named: the latest captions count, with the features of each model. What reads
+    captions alone is no work on a whole bundle, which may have gigabytes of features.
+    """
+    bundles = [_put(client, name, _with(encoder, people))["digest"] for encoder in (VGG, CLIP)]
     before = _works(service, "references")
     by_vgg, by_clip = (
         _evaluate(client, f"{name}/test", labels={"of": encoder.name}, **_by(client, encoder))
@@ -164,6 +161,7 @@ def test_models_of_two_encoders_take_their_features_and_compare(client, service,
     assert [each["dataset"]["version"] for each in (by_vgg, by_clip, said)] == ["v1", "v2", "v2"]
     assert len(_works(service, "references") - before) == 1
     assert _board(client, name) == {by_vgg["id"], by_clip["id"], said["id"]}
+    assert _reading(service, bundles) == {"captions", "columns", "prefix"}
     for a, b, metrics in ((by_vgg, by_clip, ["cider_d", "perplexity"]), (by_vgg, said, None)):
         asked = {"a": a["id"], "b": b["id"], **({"metrics": metrics} if metrics else {})}
         answer = client.post("/v1/comparisons", json=asked)
