@@ -57,10 +57,12 @@ def expire_deadlines(records: Records) -> int:
         with records.transaction() as connection:
             unfinished = work_rows.c.status.in_(("waiting", "ready", "running"))
             mine = graph.with_needs(connection, [identity])
-            connection.execute(
-                work_rows.update()
-                .where(work_rows.c.key.in_(mine), unfinished, work_rows.c.deadline < time.time())
-                .values(status="failed", error=error, finished_at=time.time(), lease_until=None)
-            )
+            for part in graph.in_parts(mine):
+                connection.execute(
+                    work_rows.update()
+                    .where(work_rows.c.key.in_(part), unfinished)
+                    .where(work_rows.c.deadline < time.time())
+                    .values(status="failed", error=error, finished_at=time.time(), lease_until=None)
+                )
             history.update_runs(connection, mine)
     return len(late)

@@ -2,7 +2,9 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +20,9 @@ FRESH: Mapping[str, Any] = {  # what is forgotten when a work begins anew; attem
     **dict.fromkeys(("attempt", "failures", "deaths", "losses", "done", "total"), 0),
     **dict.fromkeys(("lost_at", "lease", "lease_until", "started_at", "finished_at", "error")),
 }
+
+_UNFINISHED = ("waiting", "ready", "running")
+_AT_ONCE = 10_000  # keys in a statement; SQLite takes 32,766
 
 
 def wake(connection: Connection, key: str, queue: str, *, first: bool = True) -> None:
@@ -215,17 +220,28 @@ def waits_again(records: Records, connection: Connection, key: str) -> bool:
 
 def with_needs(connection: Connection, identities: Sequence[str]) -> set[str]:
     """The keys of all works of these runs, with shards."""
-    frontier = set(
-        connection.execute(
-            sa.select(run_works.c.work_key).where(run_works.c.run_id.in_(identities))
-        ).scalars()
-    )
-    found: set[str] = set()
+    named = sa.select(run_works.c.work_key).where(run_works.c.run_id.in_(identities))
+    return _below(connection, set(connection.execute(named).scalars()))
+
+
+def _below(connection: Connection, keys: set[str]) -> set[str]:
+    """These works and all that they need, directly or not."""
+    found, frontier = set(keys), keys
     while frontier:
+        below: set[str] = set()
+        for part in in_parts(frontier):
+            query = sa.select(needs.c.needs_key).where(needs.c.work_key.in_(part))
+            below |= set(connection.execute(query).scalars())
+        frontier = below - found
         found |= frontier
-        below = sa.select(needs.c.needs_key).where(needs.c.work_key.in_(frontier))
-        frontier = set(connection.execute(below).scalars()) - found
     return found
+
+
+def in_parts(keys: Iterable[str]) -> Iterator[list[str]]:
+    """As many at once as a statement may have."""
+    remaining = iter(keys)
+    while part := list(islice(remaining, _AT_ONCE)):
+        yield part
 
 
 def cancel_works(connection: Connection, identity: str) -> set[str]:
@@ -233,11 +249,36 @@ def cancel_works(connection: Connection, identity: str) -> set[str]:
     works.
     """
     own = with_needs(connection, [identity])
-    others = sa.select(runs.c.id).where(runs.c.finished_at.is_(None), runs.c.id != identity)
-    alone = own - with_needs(connection, connection.execute(others).scalars().all())
-    connection.execute(
-        work_rows.update()
-        .where(work_rows.c.key.in_(alone), work_rows.c.status.in_(("waiting", "ready", "running")))
-        .values(status="canceled", finished_at=time.time(), lease_until=None)
-    )
+    alone = own - _below(connection, _needed_by_others(connection, identity, own))
+    for part in in_parts(alone):
+        connection.execute(
+            work_rows.update()
+            .where(work_rows.c.key.in_(part), work_rows.c.status.in_(_UNFINISHED))
+            .values(status="canceled", finished_at=time.time(), lease_until=None)
+        )
     return alone
+
+
+def _needed_by_others(connection: Connection, identity: str, own: set[str]) -> set[str]:
+    """Which of a run's works others ask for, and which their unfinished works need. How many others
+    there are does not matter.
+    """
+    found, above = set(), defaultdict(set)
+    for part in in_parts(own):
+        asked = (
+            sa.select(run_works.c.work_key)
+            .join(runs, runs.c.id == run_works.c.run_id)
+            .where(run_works.c.work_key.in_(part), runs.c.id != identity)
+            .where(runs.c.finished_at.is_(None))
+        )
+        found |= set(connection.execute(asked).scalars())
+        query = sa.select(needs.c.work_key, needs.c.needs_key).where(needs.c.needs_key.in_(part))
+        for row in connection.execute(query):
+            above[row.work_key].add(row.needs_key)
+    others = above.keys() - own
+    for part in in_parts(others):
+        statuses = sa.select(work_rows.c.key, work_rows.c.status)
+        for row in connection.execute(statuses.where(work_rows.c.key.in_(part))):
+            if row.status in _UNFINISHED:
+                found |= above[row.key]
+    return found

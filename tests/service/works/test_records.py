@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -299,6 +300,36 @@ def test_cancel_ends_what_nobody_else_waits_for(records):
     assert (_evaluation(records), _evaluation(records, "ev_2")) == ("canceled", "queued")
     leases.finish(records, leases.take(records, shared.key, "w"), "sha256:r", {})
     assert (_evaluation(records), _evaluation(records, "ev_2")) == ("canceled", "succeeded")
+
+
+def test_cancel_leaves_what_a_work_of_another_run_needs(records):
+    """Whether or not that run names it: shards are named by no run."""
+    parts = [Work("columns", _columns().inputs, {"images": [at, at + 1]}) for at in range(2)]
+    whole, other = _columns(parts=parts[:1]), _columns("other", parts=parts)
+    _plan(records, whole, parts[0])
+    _plan(records, _pregen(other), evaluation="ev_2")
+    _cancel(records, "ev_1")
+    assert [_status(records, each) for each in (whole, *parts, other)] == [
+        *("canceled", "ready", "ready", "waiting")
+    ]
+    _cancel(records, "ev_2")
+    assert {_status(records, each) for each in (*parts, other)} == {"canceled"}
+
+
+def test_cancel_names_no_other_run_however_many_are_unfinished(records):
+    """SQLite takes 32,766 values in a statement; here, so that few runs show it, 100."""
+    shared, alone = _columns("shared"), _columns("alone")
+    _plan(records, shared, alone)
+    _plan(records, shared, evaluation="ev_2")
+    with records.transaction() as connection:
+        (row,) = connection.execute(sa.select(runs).where(runs.c.id == "ev_2")).mappings()
+        connection.execute(runs.insert(), [{**row, "id": f"ev_many_{at}"} for at in range(150)])
+    with records.transaction() as connection:
+        if records.is_file:
+            own = connection.connection.driver_connection
+            own.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 100)
+        endings.cancel(connection, "ev_1")
+    assert (_status(records, shared), _status(records, alone)) == ("ready", "canceled")
 
 
 def test_a_canceled_work_refuses_its_result(records):
