@@ -23,6 +23,7 @@ REFERENCES = 100  # of one image: COCO has 5, PASCAL-50S 50, the largest sets ha
 RATINGS = 1000  # of one caption
 MATCHES = 100_000  # 500 words with five references as long have 30,000; METEOR takes up to 7 s
 
+PART_SECONDS = 30.0  # of a search: a beam of 100 and 1,000 words takes 20 with a usual model
 METRICS = 1000  # there are fewer
 FEATURES = 100
 CAPTIONERS = 100
@@ -85,6 +86,12 @@ class LimitsOut(BaseModel):
         default=MATCHES,
         description="Pairs of equal words that a caption and its references have; METEOR fails for "
         "captions with more.",
+    )
+    part_seconds: float = Field(
+        default=PART_SECONDS,
+        description="Seconds that a part of a search for captions may take, as estimated from "
+        "beam, words, images and the model's size and vocabulary. There are at most 500 parts. "
+        "Where beam times words is at most 1,000, a quarter counts, since captions end early.",
     )
     metrics: int = Field(default=METRICS, description="Metrics that one request names.")
     features: int = Field(default=FEATURES, description="Features of a learned metric.")

@@ -16,8 +16,10 @@ from service.contract.api.answers import RunProblem
 from service.contract.api.runs import DatasetPinned, ProgressOut, RunOut, WarningOut, WorkOut
 from service.contract.api.texts import RUN_ID, rfc3339
 from service.contract.errors import NotFound
+from service.contract.plan import prices
 from service.contract.plan.planning import Plan
-from service.contract.plan.works import ENDED
+from service.contract.plan.prices import Sizes
+from service.contract.plan.works import ENDED, Work
 from service.stored.datasets import Pinned
 from service.works import endings, history, intake, verdicts
 from service.works.history import settle
@@ -99,6 +101,13 @@ class Run:
     deadline: float  # seconds from now
     checkpoint: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    sizes: Sizes | None = None  # by which its works are priced; else by the split's
+
+    @property
+    def works(self) -> list[Work]:
+        """All its works, with their prices."""
+        sizes = self.sizes or self.dataset.sizes
+        return prices.priced(self.plan.everything(), sizes)
 
 
 @contextmanager
@@ -113,7 +122,7 @@ def insert(connection: Connection, records: Records, run: Run, caller: str = int
     """Insert a run; its works get their turns among those of this caller."""
     now = time.time()
     deadline = now + run.deadline
-    cached = intake.add_works(records, connection, run.plan.everything(), deadline, caller)
+    cached = intake.add_works(records, connection, run.works, deadline, caller)
     connection.execute(
         runs.insert().values(
             id=run.id,

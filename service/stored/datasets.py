@@ -15,6 +15,7 @@ from service.contract.api.runs import DatasetPinned
 from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.formats import outputs
+from service.contract.plan.prices import Sizes
 from service.stored import judges, splits
 from service.stored.splits import References, Split
 from service.works.blobs import Blobs, place
@@ -41,6 +42,7 @@ class Pinned:
     splits: tuple[str, ...]  # all that the version has
     images: int
     features: dict[str, Any] | None
+    references: int = 0
 
     def __str__(self) -> str:
         return f"{self.name}@v{self.version}/{self.split}"
@@ -48,6 +50,11 @@ class Pinned:
     def has_references_of(self, other: "Pinned") -> bool:
         """Whether both have the same images with the same references, in the same order."""
         return (self.captions, self.split) == (other.captions, other.split)
+
+    @property
+    def sizes(self) -> Sizes:
+        """By which works on this split are priced."""
+        return Sizes(self.images, self.references / max(self.images, 1))
 
     @property
     def out(self) -> DatasetPinned:
@@ -107,10 +114,9 @@ def _pinned(row: Any, split: str) -> Pinned:
             f"it has {', '.join(sorted(splits))}"
         )
     features = json.loads(row.features) if row.features else None
-    images = splits[split]["images"]
-    return Pinned(
-        row.name, row.version, row.digest, row.captions, split, tuple(splits), images, features
-    )
+    counts = splits[split]["images"], features, splits[split]["references"]
+    version = row.name, row.version, row.digest, row.captions
+    return Pinned(*version, split, tuple(splits), *counts)
 
 
 def pin_asked(records: Records, name: str, split: str | None) -> Pinned:

@@ -49,6 +49,7 @@ class Family:
     reads: Literal["tokens", "texts"] = "tokens"  # captions as tokens, or as written
     queue: Literal["metrics", "parsing"] = "metrics"  # parsing: works that may take long
     seconds: int = 900  # the longest that one attempt may take
+    caption: float = 1e-4  # seconds that one takes, roughly
     is_group: bool = False  # the family's name requests all its metrics
     is_usual: bool = False  # computed where a request names no metrics
     is_counted: bool = False  # scores come from summed counts, others from means
@@ -165,6 +166,7 @@ FAMILIES: dict[str, Family] = {
             ),
         ),
         version=1,
+        caption=4e-4,
         is_usual=True,
         is_counted=True,
         estimated=4,
@@ -190,11 +192,13 @@ FAMILIES: dict[str, Family] = {
     "wmd": Family(
         _word_movers("wmd", "as they are stored", is_feature=True),
         version=1,
+        caption=1e-3,
         needs=("references", "vectors"),
     ),
     "wmd_unit": Family(
         _word_movers("wmd_unit", "of unit length"),
         version=1,
+        caption=1e-3,
         needs=("references", "vectors"),
     ),
     "bertscore": Family(
@@ -207,6 +211,7 @@ FAMILIES: dict[str, Family] = {
             ),
         ),
         version=1,
+        caption=0.005,
         needs=("encoder",),
         reads="texts",
         queue="parsing",
@@ -220,7 +225,8 @@ FAMILIES: dict[str, Family] = {
                 "over other metrics' scores of it. The signature names the model.",
             ),
         ),
-        version=1,  # also changes with the shipped model
+        version=1,
+        caption=1e-3,  # also changes with the shipped model
         needs=("references", "model"),
         seconds=1800,
     ),

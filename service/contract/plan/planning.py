@@ -9,6 +9,8 @@ from service.contract.errors import InvalidRequest
 from service.contract.metrics import families
 from service.contract.metrics.catalogue import LEARNED, model_of, work_of
 from service.contract.metrics.families import FAMILIES, Need, kind_of
+from service.contract.plan import prices
+from service.contract.plan.prices import Sizes
 from service.contract.plan.works import Blob, Work, everything
 
 # How many images are computed at once. The last bits of a matrix product depend on its size, so the
@@ -17,6 +19,7 @@ from service.contract.plan.works import Blob, Work, everything
 # an input of their captions.
 BLOCK_IMAGES = 128
 USUAL_SEARCH = 3 * 50  # a beam of 3, 50 words
+LONG_SEARCH = 1000  # above this, captions need not end early
 # Images of a shard: whole blocks, so that sharding changes no bit, and few (1 to 3 s on two cores),
 # since the quick scores of another run wait until the running shard ends.
 COLUMNS_IMAGES, CAPTIONS_IMAGES = 1024, 256
@@ -74,11 +77,13 @@ def plan_checkpoint(
     precision: str = "fp32",
     tokens: Mapping[str, Any] | None = None,
     references: str | None = None,
+    sizes: Sizes = prices.USUAL,
 ) -> Plan:
     """Pre-gen scores first, then captions, then one work for each post-gen family. The columns of
     many images decide the order in which they are decoded. What `tokens` asks for is computed by
     another work on columns, so that the keys of scores and captions do not depend on it.
     `references`: the object from which people's captions are read, if it is not the whole bundle.
+    Parts are smaller where `sizes` say that they would take long.
     """
     inputs: dict[str, Blob | Work] = {"checkpoint": Blob(checkpoint), "dataset": Blob(dataset)}
     named: dict[str, Work] = {}
@@ -86,7 +91,9 @@ def plan_checkpoint(
     def columns(**more: Any) -> Work:
         unusual = {} if precision == "fp32" else {"precision": precision}
         parameters = {"split": split, **unusual, **more}
-        return _sharded("columns", inputs, parameters, images, BLOCK_IMAGES, COLUMNS_IMAGES)
+        seconds = BLOCK_IMAGES * sizes.columns
+        wanted = prices.few_enough(COLUMNS_IMAGES, BLOCK_IMAGES, seconds)
+        return _sharded("columns", inputs, parameters, images, BLOCK_IMAGES, wanted)
 
     if pregen:
         named["prefix"] = Work("prefix", inputs, {"split": split})
@@ -102,6 +109,7 @@ def plan_checkpoint(
             named["order"] = Work("order", {"columns": named["columns"]}, {})
             inputs = {**inputs, "order": named["order"]}
             size = min(size, images // LOOKS)
+        size = prices.few_enough(size, block, prices.search(sizes, block, block, *search))
         parameters = {"split": split, "decoding": dict(decoding)}
         captions = _sharded("captions", inputs, parameters, images, block, size)
         named["captions"] = captions

@@ -40,6 +40,7 @@ class Kind:
     version: int
     seconds: int  # the longest that one attempt may take
     opens: bool = False
+    caption: float = 1e-4  # seconds that one takes, roughly
 
 
 OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
@@ -52,12 +53,12 @@ OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
         Kind("order", "inference-now", version=1, seconds=300, opens=True),
         Kind("captions", "inference", version=2, seconds=1800),
         Kind("look", "metrics", version=1, seconds=900),
-        Kind("references", "metrics", version=2, seconds=900),
-        Kind("tuples", "parsing", version=1, seconds=3600),
-        Kind("embedded_references", "parsing", version=1, seconds=3600),
-        Kind("training", "metrics", version=1, seconds=900),
-        Kind("learned", "parsing", version=1, seconds=7200),
-        Kind("probe", "parsing", version=1, seconds=7200),
+        Kind("references", "metrics", version=2, seconds=900, caption=5e-5),
+        Kind("tuples", "parsing", version=1, seconds=3600, caption=0.03),
+        Kind("embedded_references", "parsing", version=1, seconds=3600, caption=0.005),
+        Kind("training", "metrics", version=1, seconds=900, caption=5e-5),
+        Kind("learned", "parsing", version=1, seconds=7200, caption=0.05),
+        Kind("probe", "parsing", version=1, seconds=7200, caption=0.02),
         Kind("health", "metrics", version=1, seconds=300),
         Kind("comparison", "metrics", version=1, seconds=900),
         Kind("strata", "metrics", version=1, seconds=300),
@@ -91,7 +92,7 @@ class Work:
     inputs: Mapping[str, "Blob | Work"]
     parameters: Mapping[str, Any]
     parts: tuple["Work", ...] = field(default=(), compare=False)  # shards whose results are joined
-    price: float = field(default=1.0, compare=False)  # seconds that it may take on two cores
+    price: float = field(default=1.0, compare=False)  # seconds, roughly (`prices.py`)
 
     @cached_property
     def key(self) -> str:

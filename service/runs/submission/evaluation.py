@@ -1,13 +1,16 @@
 """Checks and plans a request for an evaluation."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from service.contract import limits
 from service.contract.api.requests import Decoding, EvaluationIn
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
-from service.contract.plan import asked, estimates, planning
+from service.contract.plan import asked, estimates, planning, prices
 from service.contract.plan.planning import Plan
+from service.contract.plan.prices import Sizes
 from service.contract.results import EvaluationKept, Past
 from service.runs import base, evaluations, probes, training
 from service.runs.base import Run
@@ -24,7 +27,9 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
     request = gating.completed(parts, request)
     names, models = _with_models(parts, request.postgen)
     request = request.model_copy(update={"postgen": names})
-    plan, warnings = _plan(parts, request, pinned, models)
+    sizes = _sizes(parts, request, pinned)
+    plan, warnings = _plan(parts, request, pinned, models, sizes)
+    _check_search(request.decoding, plan, sizes)
     plan, past = gating.with_past(parts, request, pinned, plan)
     plan, forecast = forecasts.add(parts, request, pinned, plan)
     with parts.records.reading() as connection:
@@ -41,6 +46,7 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
         request.deadline,
         checkpoint=request.checkpoint,
         labels=request.labels,
+        sizes=sizes,
     )
 
 
@@ -78,6 +84,33 @@ def _check_decoding(decoding: Decoding) -> None:
         )
 
 
+def _sizes(parts: Parts, request: EvaluationIn, pinned: Pinned) -> Sizes:
+    """By which the works are priced: the split's, and the model's."""
+    if request.checkpoint is None:
+        return pinned.sizes
+    model = checkpoints.describe(parts.records, request.checkpoint)
+    found = {"size": model["config"]["size"], "vocabulary": model["vocabulary_size"]}
+    return replace(pinned.sizes, **found)
+
+
+def _check_search(decoding: Decoding, plan: Plan, sizes: Sizes) -> None:
+    """Raise if a part of a search would hold others up. Usual captions end after 12 of 50 words."""
+    captions = plan.named.get("captions")
+    if captions is None:
+        return
+    seconds = prices.of((captions.parts or (captions,))[0], sizes)
+    if decoding.beam * decoding.max_words <= planning.LONG_SEARCH:
+        seconds /= 4
+    if seconds > limits.PART_SECONDS:
+        raise InvalidRequest(
+            f"of {sizes.images:,} images with a beam of {decoding.beam} and {decoding.max_words:,} "
+            f"words, a vocabulary of {sizes.vocabulary:,} and size {sizes.size:,}, each of "
+            f"{max(1, len(captions.parts))} parts would take about {seconds:,.0f} s; expected at "
+            f"most {limits.PART_SECONDS:g}: lower `beam` or `max_words`",
+            [("/decoding", "expected a shorter search")],
+        )
+
+
 def _with_models(parts: Parts, postgen: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The metrics by their shown names, and the models' digests by these names."""
     if not any(map(catalogue.model_of, postgen)):
@@ -92,6 +125,7 @@ def _plan(
     request: EvaluationIn,
     pinned: Pinned,
     models: Mapping[str, str],
+    sizes: Sizes,
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     families = _families(request.postgen)
     names = _pregen(request)
@@ -127,6 +161,7 @@ def _plan(
         precision=request.precision,
         tokens=None if request.tokens is None else request.tokens.model_dump(),
         references=pinned.captions,
+        sizes=sizes,
     )
     return plan, []
 

@@ -1,0 +1,94 @@
+"""Prices of works beside what was measured, and how works are cut by them."""
+
+import pytest
+
+from service.contract.metrics import families
+from service.contract.plan import planning, prices
+from service.contract.plan.planning import Wanted
+from service.contract.plan.prices import Sizes
+from service.contract.plan.works import KINDS, Work
+
+# Seconds of a core for a block of captions none of which ends early: LSTM, par, one thread, as
+# measured on a shared machine. Words that a model knows, its size, beam, longest caption.
+MEASURED = [
+    ((500, 32), (3, 50), 0.14),
+    ((500, 32), (100, 1000), 3.24),
+    ((10_000, 512), (1, 50), 1.17),
+    ((10_000, 512), (3, 50), 3.13),
+    ((10_000, 512), (10, 50), 3.10),
+    ((10_000, 512), (3, 1000), 4.63),
+    ((10_000, 512), (100, 1000), 19.96),
+    ((30_000, 512), (3, 50), 7.81),
+    ((30_000, 512), (100, 1000), 47.68),
+    ((10_000, 1024), (3, 50), 6.49),
+    ((10_000, 1024), (100, 1000), 35.69),
+]
+MODELS = [(500, 32), (10_000, 512), (30_000, 512), (50_000, 2048)]
+
+
+def _plan(sizes, beam=3, max_words=50, families=("bleu", "meteor")):
+    return planning.plan_checkpoint(
+        "sha256:c",
+        "sha256:d",
+        "test",
+        sizes.images,
+        pregen=True,
+        wanted=Wanted(families, "ptb"),
+        decoding={"beam": beam, "min_words": 4, "max_words": max_words, "unk": False},
+        sizes=sizes,
+    )
+
+
+@pytest.mark.parametrize(("model", "asked", "seconds"), MEASURED)
+def test_the_price_of_a_search_is_within_half_of_what_it_takes(model, asked, seconds):
+    vocabulary, size = model
+    block = planning.decoding_block(*asked)
+    price = prices.search(Sizes(size=size, vocabulary=vocabulary), block, block, *asked)
+    assert price == pytest.approx(seconds, rel=0.5) or abs(price - seconds) < 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("images", [1100, 40_000])
+def test_no_part_takes_long_unless_it_is_one_block_or_there_are_500(model, images):
+    """T63."""
+    vocabulary, size = model
+    sizes = Sizes(images, 5.0, size, vocabulary)
+    for name, block in (("columns", planning.BLOCK_IMAGES), ("captions", 128)):
+        whole = _plan(sizes).named[name]
+        first = whole.parts[0]
+        start, stop = first.parameters["images"]
+        short = prices.of(first, sizes) <= prices.PART_SECONDS + 0.1
+        assert short or stop - start == block or len(whole.parts) > planning.MAX_PARTS / 2
+
+
+def test_a_usual_model_is_cut_as_ever_and_no_size_changes_a_wholes_key():
+    images = 5000
+    plans = [_plan(Sizes(images, 5.0, size, vocabulary)) for vocabulary, size in MODELS]
+    small, usual, *_, large = plans
+    spans = [part.parameters["images"] for part in usual.named["columns"].parts]
+    assert spans[0] == [0, planning.COLUMNS_IMAGES]
+    assert usual.named["captions"].parts[0].parameters["images"] == [0, planning.CAPTIONS_IMAGES]
+    assert small.everything() == usual.everything()
+    assert len(large.named["columns"].parts) > len(usual.named["columns"].parts)
+    for plan in plans:
+        keys = {name: work.key for name, work in plan.named.items()}
+        assert keys == {name: work.key for name, work in usual.named.items()}
+
+
+def test_every_kind_has_a_price_and_what_takes_long_has_a_higher_one():
+    sizes = Sizes(1000)
+    parameters = {"decoding": {"beam": 3, "max_words": 50}}
+    found = {kind: prices.of(Work(kind, {}, parameters), sizes) for kind in KINDS}
+    assert all(price > 0 for price in found.values())
+    assert found["bleu"] < found["meteor"] < found["bertscore"] < found["tuples"]
+    assert found["prefix"] < found["columns"] < found["captions"]
+    assert families.FAMILIES.keys() < found.keys()
+
+
+def test_a_price_is_of_the_images_of_a_part_and_what_joins_them_costs_little():
+    sizes = Sizes(5000)
+    priced = {work.key: work for work in prices.priced(_plan(sizes).everything(), sizes)}
+    whole = _plan(sizes).named["captions"]
+    parts = [priced[part.key].price for part in whole.parts]
+    assert priced[whole.key].price < min(parts) / 10
+    assert sum(parts) == pytest.approx(5000 * 150 * sizes.word + 0.05 * len(parts))

@@ -1,0 +1,55 @@
+"""T63: searches for captions that would hold others up are refused, and no others."""
+
+import json
+
+import pytest
+import sqlalchemy as sa
+
+from fleet import checkpoint, upload
+from service.works.tables import checkpoints
+
+
+@pytest.fixture
+def large(service, client):
+    """A checkpoint of the record with the vocabulary and the size of a large model, and no tensors:
+    what is refused is not read.
+    """
+    identity = upload(client, checkpoint(seed=1))
+    own = checkpoints.c.digest == identity
+    with service.records.transaction() as connection:
+        text = connection.execute(sa.select(checkpoints.c.description).where(own)).scalar_one()
+        changed = {**json.loads(text), "vocabulary_size": 50_000}
+        changed["config"]["size"] = 2048
+        changed = json.dumps(changed)
+        connection.execute(checkpoints.update().where(own).values(description=changed))
+    service.hold()
+    yield identity
+    with service.records.transaction() as connection:
+        connection.execute(checkpoints.update().where(own).values(description=text))
+
+
+def _submit(client, identity, beam, max_words):
+    decoding = {"beam": beam, "max_words": max_words}
+    request = {"checkpoint": identity, "dataset": "tiny/test", "postgen": ["bleu"], "pregen": []}
+    return client.post("/v1/evaluations", json={**request, "decoding": decoding})
+
+
+def test_one_image_must_not_take_minutes(client, large):
+    answer = _submit(client, large, 100, 1000)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+    assert answer.json()["errors"][0]["pointer"] == "/decoding"
+    assert answer.json()["detail"] == (
+        "of 40 images with a beam of 100 and 1,000 words, a vocabulary of 50,000 and size 2,048, "
+        "each of 40 parts would take about 305 s; expected at most 30: lower `beam` or `max_words`"
+    )
+
+
+@pytest.mark.parametrize(("beam", "max_words"), [(3, 50), (10, 50), (3, 200), (1, 1000)])
+def test_usual_searches_are_accepted_of_large_models_too(client, large, beam, max_words):
+    assert _submit(client, large, beam, max_words).status_code == 202
+
+
+def test_a_long_search_of_a_usual_model_is_accepted(client, service):
+    service.hold()
+    identity = upload(client, checkpoint(seed=2))
+    assert _submit(client, identity, 100, 1000).status_code == 202
