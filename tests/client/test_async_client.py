@@ -8,6 +8,7 @@ import pytest
 
 import prescore
 from client.contract_service import score
+from prescore.http import retries
 
 
 @pytest.fixture
@@ -132,6 +133,21 @@ def test_a_busy_service_is_asked_again_and_a_refusal_is_raised(service, asked):
 async def _of_nothing():
     async with prescore.AsyncClient("http://127.0.0.1:1", patience=0) as client:
         await client.evaluation("ev_1")
+
+
+def test_a_pause_holds_up_nothing_else(service, asked, monkeypatch):
+    monkeypatch.setattr(retries, "FIRST_SECONDS", 0.3)
+    monkeypatch.setattr(retries, "LONGEST_SECONDS", 0.3)
+    service.start()
+    service.fault("GET", "ev_1", status=503)
+
+    async def body(client):
+        asking, turns = asyncio.create_task(client.evaluation("ev_1")), 0
+        while not (await asyncio.wait({asking}, timeout=0.01))[0]:
+            turns += 1
+        return turns
+
+    assert asked(body) > 5
 
 
 def test_what_is_no_answer_of_prescore_says_so(service, asked):

@@ -28,6 +28,7 @@ def health(
     From the latest probes: what people's own captions score, what the best single
     sentence for all images scores, and how much of the score is lost with the rare
     words. A metric in which the constant sentence is as good as people says little.
+    Gates look at probes with the default words and tokenizer alone.
 
         prescore health flickr8k/test
         prescore health flickr8k/test --compute

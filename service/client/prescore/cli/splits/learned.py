@@ -104,8 +104,8 @@ def compute(
 
     `prescore learned train` does the same here, without a service.
 
-        prescore learned compute flickr8k/train --outputs a=ev_2f9c --outputs b=ev_81d0
-            --outputs c=results.json --epochs 100
+        prescore learned compute coco/train --epochs 100
+            --outputs a=ev_2f9c --outputs b=ev_81d0 --outputs c=results.json
 
     Then name the metric in requests, as in `prescore submit --postgen nneval@...`.
 

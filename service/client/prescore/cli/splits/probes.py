@@ -55,7 +55,7 @@ def probes(
 
         prescore probes flickr8k/test
         prescore probes flickr8k/test --compute --metrics cider_d,meteor
-        prescore probes flickr8k/test --compute --probes human --evaluation ev_2f9c
+        prescore probes flickr8k/test --compute --evaluation ev_2f9c
         prescore probes pb_7c1d --csv probes.csv
 
     `prescore health` sums them up.
