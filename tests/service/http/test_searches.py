@@ -1,4 +1,4 @@
-"""T63: searches for captions that would hold others up are refused, and no others."""
+"""T65: searches for captions that would hold others up are refused, and no others."""
 
 import json
 

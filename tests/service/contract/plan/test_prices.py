@@ -50,7 +50,7 @@ def test_the_price_of_a_search_is_within_half_of_what_it_takes(model, asked, sec
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("images", [1100, 40_000])
 def test_no_part_takes_long_unless_it_is_one_block_or_there_are_500(model, images):
-    """T63."""
+    """T65."""
     vocabulary, size = model
     sizes = Sizes(images, 5.0, size, vocabulary)
     for name, block in (("columns", planning.BLOCK_IMAGES), ("captions", 128)):
