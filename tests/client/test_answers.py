@@ -90,11 +90,11 @@ def test_without_pandas_a_sentence_says_what_to_do(service, client, no_pandas):
         ("meteeor", ["meteor"]),
         ("blue_4", ["bleu_4", "bleu_1"]),
         ("zzz", []),
-        ("b" * 1_000_000, []),
+        ("b" * 5000, []),  # like a long one that is known: comparing them takes the square of it
     ],
 )
 def test_near_names_are_those_that_look_alike(name, near):
-    known = ["bleu_1", "bleu_4", "cider_d", "meteor", "rouge_l"]
+    known = ["bleu_1", "bleu_4", "cider_d", "meteor", "rouge_l", "b" * 5001]
     assert names.near(name, known) == near
 
 
