@@ -1,7 +1,6 @@
 """Probes of a dataset: checking and planning a request, its answer, and metrics' health."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,7 +11,6 @@ from service.contract.api.probes import ProbesOut
 from service.contract.api.requests import ProbesIn
 from service.contract.api.scores import MetricHealth
 from service.contract.api.texts import PROBES
-from service.contract.metrics import catalogue
 from service.contract.plan import asked, planning
 from service.contract.results import Health, ProbeTable
 from service.runs import base, evaluations
@@ -21,7 +19,9 @@ from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.kept import summaries
 from service.works.parts import Parts
-from service.works.tables import runs
+from service.works.tables import labels, runs
+
+_PROBED, _USUAL = "probed ", "usual"  # a label's name, before the metric's; and its value
 
 
 def begin(parts: Parts, request: ProbesIn) -> Run:
@@ -43,7 +43,16 @@ def begin(parts: Parts, request: ProbesIn) -> Run:
         {"code": "unavailable", "image": None, "detail": f"{n}: {r}"} for n, r in reasons.items()
     ]
     every = [*unavailable, *warnings]
-    return Run(KIND.new_id(), KIND.name, kept, pinned, plan, every, request.deadline)
+    return Run(
+        KIND.new_id(),
+        KIND.name,
+        kept,
+        pinned,
+        plan,
+        every,
+        request.deadline,
+        labels=_marks(request),
+    )
 
 
 def _answer(parts: Parts, looked: Looked) -> ProbesOut:  # noqa: ARG001  the signature of all kinds
@@ -77,40 +86,50 @@ def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:
     return options
 
 
+def _marks(request: ProbesIn) -> dict[str, str]:
+    """Labels by which health finds the metrics of probes that anybody would run: the usual ones,
+    without captions of one's own.
+    """
+    usual = ProbesIn(dataset=request.dataset)
+    same = ("tokenizer", "options", "evaluation", "captions")
+    whole = set(request.probes) >= set(usual.probes)
+    if whole and all(getattr(request, name) == getattr(usual, name) for name in same):
+        return dict.fromkeys((f"{_PROBED}{name}" for name in request.metrics), _USUAL)
+    return {}
+
+
 def health_of(connection: Connection, dataset: Pinned) -> dict[str, MetricHealth] | None:
     """Each metric's health from the probes of a split that succeeded, or None.
 
-    Only probes that anybody would run count, the usual ones without captions of one's own: others
-    may be made to say what one likes, and a metric that the latest ones leave out keeps its health.
+    Only the usual probes count: others may be made to say what one likes, and a metric that the
+    latest ones leave out keeps its health.
     """
     found: dict[str, MetricHealth] = {}
-    for identity, metrics in _usual(connection, dataset):
-        if not found.keys() >= metrics:
-            snapshot = connection.execute(
-                sa.select(runs.c.snapshot).where(runs.c.id == identity)
-            ).scalar()
-            rows = [] if snapshot is None else summaries.unpack(snapshot)
-            healths = (results.of(row, Health) for row in rows)
-            told = next(filter(None, healths), None)
-            found = {**({} if told is None else told.health), **found}
+    for identity in _latest(connection, dataset):
+        snapshot = connection.execute(
+            sa.select(runs.c.snapshot).where(runs.c.id == identity)
+        ).scalar()
+        rows = [] if snapshot is None else summaries.unpack(snapshot)
+        told = next(filter(None, (results.of(row, Health) for row in rows)), None)
+        found = {**({} if told is None else told.health), **found}
     return found or None
 
 
-def _usual(connection: Connection, dataset: Pinned) -> Iterator[tuple[str, set[str]]]:
-    """The ids of those probes, the latest first, and the metrics that were asked for."""
+def _latest(connection: Connection, dataset: Pinned) -> list[str]:
+    """The latest usual probes of each metric, the latest first: few, however many others there
+    are.
+    """
     query = (
-        sa.select(runs.c.id, runs.c.request)
+        sa.select(runs.c.id, labels.c.name)
+        .join(labels, labels.c.run_id == runs.c.id)
         .where(runs.c.kind == KIND.name, base.on_split(dataset), runs.c.status == "succeeded")
+        .where(labels.c.value == _USUAL, labels.c.name.startswith(_PROBED))
         .order_by(runs.c.finished_at.desc())
     )
-    usual = ProbesIn(dataset=f"{dataset.name}/{dataset.split}").model_dump()
+    latest: dict[str, str] = {}
     for row in connection.execute(query):
-        kept = {**usual, **json.loads(row.request)}
-        same = ("tokenizer", "options", "evaluation", "captions")
-        if set(kept["probes"]) >= set(usual["probes"]) and all(
-            kept[name] == usual[name] for name in same
-        ):
-            yield row.id, set(catalogue.expand(kept["metrics"]))
+        latest.setdefault(row.name, row.id)
+    return list(dict.fromkeys(latest.values()))
 
 
 KIND = Kind(

@@ -13,7 +13,9 @@ from alembic.script import ScriptDirectory
 
 import outside
 from golden import home
+from service.contract.api.requests import ProbesIn
 from service.contract.metrics import catalogue
+from service.runs import probes
 from service.works import database
 from service.works.kept import boards
 from service.works.tables import metadata
@@ -137,3 +139,41 @@ def test_what_waits_keeps_its_order_and_comes_before_what_is_new(before):
     assert [turns.pop(key) for key in keys] == [0, -1, -2]
     assert set(turns.values()) == {0}
     assert {row["caller"] for row in _rows(before, "runs")} == {""}
+
+
+REQUESTS = [
+    {},
+    {"metrics": ["bleu_1", "bleu_1", "cider_d"]},
+    {"probes": ["human", "frequent", "rare", "swap", "random", "single"], "deadline": 60},
+    {"probes": ["human"]},
+    {"tokenizer": "none"},
+    {"evaluation": "ev_a"},
+    {"options": {"objective": "bleu_1"}},
+]
+
+
+@pytest.mark.parametrize("asked", REQUESTS)
+def test_old_probes_are_marked_as_new_ones_are(asked):
+    """The migration knows by heart which ones are usual."""
+    migration = ScriptDirectory.from_config(database._configuration()).get_revision("0010").module
+    request = ProbesIn(dataset="a/b", **asked)
+    kept = {**request.model_dump(exclude={"captions"}), "captions": None}
+    assert migration.marked(kept) == list(probes._marks(request))
+
+
+def test_the_usual_probes_of_an_old_record_are_marked_and_no_others(before):
+    _move(before, "0009")
+    rows = _rows(before, "runs")
+    of_probes = [row for row in rows if row["kind"] == "probes"]
+    usual, other = of_probes[0], next(row for row in rows if row["kind"] == "evaluation")
+    with before.begin() as connection:
+        for row in (usual, other):
+            text = {"request": "{}", "id": row["id"]}
+            connection.execute(sa.text("UPDATE runs SET request = :request WHERE id = :id"), text)
+    _move(before, "head")
+    marks = [row for row in _rows(before, "labels") if row["value"] == "usual"]
+    assert {row["run_id"] for row in marks} == {usual["id"]}
+    assert {row["name"] for row in marks} == {
+        *("probed bleu", "probed rouge_l", "probed cider_d", "probed meteor")
+    }
+    assert {row["created_at"] for row in marks} == {usual["created_at"]}
