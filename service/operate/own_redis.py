@@ -21,7 +21,7 @@ RULES = """\
 user default on nopass resetkeys resetchannels -@all +ping
 user prescore on #{digest} ~rq:* ~prescore:* resetchannels -@all +ping +info +config|get \
 +client|setname +client|setinfo +client|list +multi +exec +watch +unwatch +del +exists +expire \
-+get +set +incrby +hset +hget +hgetall +hdel +hexists +hincrby +lpush +rpush +llen +lrange \
++get +set +incrby +hset +hget +hgetall +hdel +hexists +hincrby +rpush +llen \
 +lrem +blpop +sadd +srem +smembers +zadd +zrem +zrange +zrangebyscore +zremrangebyscore +xadd
 """
 

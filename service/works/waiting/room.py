@@ -10,6 +10,7 @@ from service.works.records import Records
 from service.works.tables import runs
 
 _LOOKED_BACK = 60.0  # seconds, for the pace at which runs end
+_LATEST = 20.0  # seconds until the next try; clients of ours try for 30
 
 
 def check(records: Records, most: int, caller: str) -> None:
@@ -40,6 +41,6 @@ def _full(records: Records, detail: str, ahead: int) -> QueueFull:
     query = sa.select(sa.func.count()).where(runs.c.finished_at > time.time() - _LOOKED_BACK)
     with records.reading() as connection:
         ended = connection.execute(query).scalar_one()
-    seconds = min(_LOOKED_BACK, max(1.0, ahead * _LOOKED_BACK / max(ended, 1)))
+    seconds = min(_LATEST, max(1.0, ahead * _LOOKED_BACK / max(ended, 1)))
     pace = f"within the last minute {ended:,} have ended; try again in {math.ceil(seconds)} s"
     return QueueFull(f"{detail}: {pace}", retry_after=math.ceil(seconds))

@@ -40,7 +40,7 @@ def test_one_image_must_not_take_minutes(client, large):
     assert answer.json()["errors"][0]["pointer"] == "/decoding"
     assert answer.json()["detail"] == (
         "of 40 images with a beam of 100 and 1,000 words, a vocabulary of 50,000 and size 2,048, "
-        "each of 40 parts would take about 305 s; expected at most 30: lower `beam` or `max_words`"
+        "each of 40 parts would take about 305 s; expected at most 15: lower `beam` or `max_words`"
     )
 
 

@@ -42,6 +42,7 @@ def _expected(caption, people):
     return (1 + 1.2**2) * precision * recall / (recall + 1.2**2 * precision)
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=2))
 def test_it_is_what_the_usual_table_gives(images):
     captions = [" ".join(own[0]) for own, _ in images]
