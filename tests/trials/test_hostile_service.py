@@ -81,12 +81,17 @@ ANSWERS = {
     "list(client.events('ev_3'))": _endless(b"data: " + b"[" * 100_000 + b"\n\n", b"", **STREAM),
     "list(client.datasets())": _whole({"items": [], "next": "again"}),
     "client.metrics()": _whole({"items": [{"name": "m"}], "next": "again"}),
+    "asyncio.run(prescore.AsyncClient(url, patience=0).evaluation('a'))": _endless(b"", MEBIBYTE),
+    "asyncio.run(prescore.AsyncClient(url, patience=0).dataset('b'))": _bomb,
+    "asyncio.run(anext(prescore.AsyncClient(url, patience=0).events('c')))": _endless(
+        b"data: ", MEBIBYTE, **STREAM
+    ),
     "client.fetch_captions('x', 'captions.jsonl')": _endless(b"", MEBIBYTE),
     "client.pregen('ev_1')": _whole({}, "302 Found", Location="http://127.0.0.1:{port}/other"),
     "client.checkpoint('" + DIGEST + "')": _whole({"digest": "../../../outside"}),
 }
 ASKING = """
-import re, sys, time
+import asyncio, re, sys, time
 import prescore
 from prescore.http import bounds
 bounds.DOWNLOAD_BYTES = 64 << 20  # instead of filling the disk
