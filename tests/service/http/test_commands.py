@@ -5,6 +5,8 @@ In process: what is printed is made of the service's answers.
 
 import csv
 import json
+import re
+import tarfile
 
 import pytest
 from typer.testing import CliRunner
@@ -107,7 +109,7 @@ def test_health_and_probes_are_computed_when_asked_and_shown_in_the_board(presco
     some = ("--probes", "human,single", "--metrics", "bleu", "--tokenizer", "none")
     table = prescore("probes", "tiny/test", "--compute", *some)
     assert "human  done" in table.stderr
-    assert "R1 unchanged" not in table.stdout
+    assert re.search(r"RvR .* 0\.[0-9]{4}", table.stdout)
     identity = table.stdout.split()[0]
     assert json.loads(prescore("probes", identity, "--json").stdout)["id"] == identity
     assert prescore("probes", "tiny/test").stdout == table.stdout
@@ -139,6 +141,33 @@ def test_a_board_shows_other_metrics_of_the_same_runs(service, prescore, runs, t
     assert float(beside[runs["outputs"]]["bleu_1"]) == scores["outputs"]["bleu_1"].value
     assert float(beside[runs["outputs"]]["value"]) == scores["outputs"]["cider_d"].value
     assert beside[runs["model"]]["bleu_1"] == ""
+
+
+def test_a_bundle_is_sent_only_where_its_content_is_new(service, tmp_path):
+    """The service says itself whether it would have been the same version."""
+    folder = tmp_path / "bundle"
+    (folder / "images" / "b").mkdir(parents=True)
+    (folder / "images" / "b" / "1.jpg").write_bytes(b"a picture")
+    line = {"image": "b/1.jpg", "split": "test", "references": ["a dog"]}
+    (folder / "captions.jsonl").write_text(json.dumps(line) + "\n")
+    sent = []
+
+    def add(bundle):
+        sent.clear()
+        found = client.add_dataset("sent", bundle, lambda *told: sent.append(told))
+        return found.version, bool(sent)
+
+    with Client(service.url) as client:
+        found = [add(folder), add(folder)]
+        other = tmp_path / "other.tar"  # the same files, with other times and another owner
+        with tarfile.open(other, "w") as archive:
+            for name in ("images/b/1.jpg", "captions.jsonl"):
+                archive.add(folder / name, name)
+        found += [add(other), add(folder)]
+        line["references"] = ["a cat"]
+        (folder / "captions.jsonl").write_text(json.dumps(line) + "\n")
+        found += [add(folder)]
+    assert found == [("v1", True), ("v1", False), ("v1", True), ("v1", False), ("v2", True)]
 
 
 def test_a_split_that_was_not_studied_says_why(prescore):

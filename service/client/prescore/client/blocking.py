@@ -77,7 +77,7 @@ class Client(Analyses):
     ) -> Dataset:
         """Add a version, or find the one with the same content; a folder is sent as a tar.
 
-        Nothing is sent if one of the latest versions has the bundle's digest.
+        Nothing is sent if one of the latest versions has the same content.
         """
         return self._run(stored.added_dataset(self._address, name, Path(bundle), progress))
 

@@ -4,6 +4,7 @@ The same folder gives the same bytes on any machine, so that the service recogni
 names, no times, no owners.
 """
 
+import hashlib
 import logging
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from prescore import plain_text
 from prescore.errors import InvalidArgument
 from prescore.files import foreign
-from prescore.files.reading import Body, check_format, file_body, read_exactly, readable
+from prescore.files.reading import Body, check_format, digest_of, file_body, read_exactly, readable
 
 CAPTIONS = "captions.jsonl"
 FEATURES = "features.safetensors"
@@ -50,6 +51,19 @@ def folder_body(folder: Path) -> Body:
         members = [_member(folder, name) for name in _names(folder)]
     size = sum(member.bytes_in_all for member in members) + len(END)
     return Body(size, lambda: _chunks(members))
+
+
+def content(folder: Path) -> str:
+    """The digest by which the service knows the same files in another tar: of what `sha256sum`
+    prints of them, in the order of their names.
+    """
+    with readable(folder):
+        lines = [f"{_hex_digest(folder / name)}  {name}\n" for name in _names(folder)]
+    return f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}"
+
+
+def _hex_digest(path: Path) -> str:
+    return digest_of(path).removeprefix("sha256:")
 
 
 def _chunks(members: Sequence[_Member]) -> Iterator[bytes]:

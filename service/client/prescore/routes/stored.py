@@ -33,11 +33,10 @@ def has_checkpoint(address: Address, digest: str) -> Steps[bool]:
 def added_dataset(
     address: Address, name: str, bundle: Path, progress: Progress | None
 ) -> Steps[Dataset]:
-    """The version with the bundle's bytes; they are sent if the service has no such version."""
+    """The version with the bundle's content; it is sent if the service has no such version."""
     place = dataset(name)
     body: Body = yield Do(lambda: bundles.body(bundle))
-    digest: str = yield Do(lambda: _digest(body))
-    known = yield from _version(address, name, digest)
+    known = yield from _version(address, name, _Bundle(bundle, body))
     if known is not None:
         return known
     request = uploads.put(place, body, "application/x-tar", progress)
@@ -52,8 +51,8 @@ def fetched_captions(address: Address, name: str, path: Path) -> Steps[None]:
     yield from retries.persistently(address, lambda: downloads.saved(request, path, found.captions))
 
 
-def _version(address: Address, name: str, digest: str) -> Steps[Dataset | None]:
-    """The version of a dataset with this digest, among the latest ones."""
+def _version(address: Address, name: str, wanted: "_Bundle") -> Steps[Dataset | None]:
+    """The version of a dataset with this content, among the latest ones."""
     reference = name
     for _ in range(OLDER_VERSIONS + 1):
         try:
@@ -62,7 +61,7 @@ def _version(address: Address, name: str, digest: str) -> Steps[Dataset | None]:
             if error.status in (404, 422):  # a name that is not allowed is told by the upload
                 return None
             raise
-        if found.digest == digest:
+        if (yield from wanted.is_in(found)):
             return found
         number = re.fullmatch(r"v([0-9]{1,9})", found.version)
         if number is None or int(number[1]) < 2:
@@ -71,7 +70,25 @@ def _version(address: Address, name: str, digest: str) -> Steps[Dataset | None]:
     return None
 
 
-def _digest(body: Body) -> str:
+class _Bundle:
+    """A bundle's digests, which are computed when they are first needed."""
+
+    def __init__(self, path: Path, body: Body) -> None:
+        self._path = path
+        self._body = body
+        self._content = ""
+        self._digest = ""
+
+    def is_in(self, version: Dataset) -> Steps[bool]:
+        """Whether a version has the content of this folder, or the bytes of this tar."""
+        if version.content is not None and self._path.is_dir():
+            self._content = self._content or (yield Do(lambda: bundles.content(self._path)))
+            return version.content == self._content
+        self._digest = self._digest or (yield Do(lambda: _digest_of(self._body)))
+        return version.digest == self._digest
+
+
+def _digest_of(body: Body) -> str:
     found = hashlib.sha256()
     for chunk in body.chunks():
         found.update(chunk)
