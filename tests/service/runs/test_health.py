@@ -16,6 +16,7 @@ ROW = {
     "dataset_name": "d",
     "dataset_version": 1,
     "dataset_digest": "sha256:d",
+    "dataset_captions": "sha256:c",
     "split": "test",
     "status": "succeeded",
     "version": 1,
