@@ -83,6 +83,12 @@ class Settings(BaseModel):
         description="Names under which clients reach the API, with commas between them. Addresses "
         "and names without a dot need not be named.",
     )
+    proxies: str = Field(
+        default="",
+        max_length=10_000,
+        description="Addresses or networks of the proxies before the API, with commas between "
+        "them: what their X-Forwarded-For says is believed.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The lowest level that is logged: debug, info, warning, error."
     )

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from service.contract.settings import load
 from service.http import openapi, problems
@@ -41,12 +42,17 @@ added to answers; none will be renamed or removed under `/v1`.
 """
 
 
-def create_app(parts: Running, hosts: Collection[str] = ()) -> FastAPI:
+def create_app(parts: Running, hosts: Collection[str] = (), proxies: str = "") -> FastAPI:
+    """`hosts`: names that the service has; `proxies`: addresses whose X-Forwarded-For is believed,
+    with commas between them.
+    """
     app = _routes()
     app.state.parts = parts
     problems.install(app)
     app.add_middleware(OwnOrigins, hosts=hosts)
     app.add_middleware(AccessLog, telemetry=parts.telemetry)
+    if proxies:
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)
     return app
 
 
@@ -59,7 +65,7 @@ def from_environment() -> FastAPI:
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
     running = Running.on(connect(settings, hurried=True), settings.most_runs)
-    return create_app(running, settings.named_hosts)
+    return create_app(running, settings.named_hosts, settings.proxies)
 
 
 def describe() -> dict[str, Any]:

@@ -40,7 +40,7 @@ async def _running(request: Request) -> Running:
 
 def address_of(request: Request) -> str:
     """The address that a request comes from. Whoever has one of IPv6 has 2⁶⁴ of them: they count as
-    one. What a header says of it counts only if uvicorn was told to trust the proxy.
+    one. What a header says of it counts only if the operator has named the proxy.
     """
     try:
         found = ipaddress.ip_address(request.client.host if request.client else "")

@@ -57,6 +57,7 @@ def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
             port=port,
             log_level="warning",
             access_log=False,
+            proxy_headers=False,  # the application believes those that are named
             http=BoundedConnection,
             ws="none",
             timeout_graceful_shutdown=2,  # clients that listen to events never leave

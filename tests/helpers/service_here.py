@@ -139,7 +139,9 @@ def _logged(path: Path) -> Iterator[None]:
 def _served(running: Running) -> Iterator[int]:
     """Serve the application; gives its port."""
     app = create_app(running)
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=2
+    )
     server = uvicorn.Server(config)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

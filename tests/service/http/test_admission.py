@@ -1,14 +1,18 @@
 """T10: how many runs may be unfinished, of all and of one address; what is refused, what not."""
 
+import asyncio
 import socket
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from fleet import CERTIFICATES, bundle, until_ended
+from service.http.app import create_app
 from service.http.dependencies import address_of
+from service.works.tables import runs
 from service_here import service_here
 
 REQUEST = {"dataset": "three/test", "postgen": ["bleu"], "tokenizer": "none"}
@@ -78,6 +82,26 @@ def test_it_is_refused_before_its_body_is_there(service):
         with socket.create_connection(("127.0.0.1", service.port), timeout=5) as connection:
             connection.sendall(head.encode())
             assert connection.recv(100).startswith(b"HTTP/1.1 503")
+
+
+@pytest.mark.parametrize(
+    ("sender", "caller"), [("10.0.0.1", "203.0.113.9"), ("10.0.0.2", "10.0.0.2")]
+)
+def test_only_a_proxy_that_is_named_says_for_whom_it_asks(service, sender, caller):
+    app = create_app(service._running, proxies="10.0.0.1, 10.0.1.0/24")
+    transport = httpx.ASGITransport(app, client=(sender, 5000))
+    captions = [{"image": f"{place}.jpg", "caption": sender} for place in range(3)]
+    request = {"json": {**REQUEST, "captions": captions}}
+    request["headers"] = {"X-Forwarded-For": "203.0.113.9"}
+
+    async def ask():
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.post("/v1/evaluations", **request)
+
+    answer = asyncio.run(ask())
+    with service.records.reading() as connection:
+        query = sa.select(runs.c.caller).where(runs.c.id == answer.json()["id"])
+        assert connection.execute(query).scalar_one() == caller
 
 
 @pytest.mark.parametrize(
