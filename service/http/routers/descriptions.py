@@ -18,7 +18,10 @@ class Words:
     about: str
     submitted: str = "Submitted: poll for the scores."
     ended: str = "it has ended"  # after "`Prefer: wait=N` was sent, and"
-    polled: str = "The run as it is now. `Prefer: wait=N` with `If-None-Match` is the long poll."
+    polled: str = (
+        "The run as it is now. `Prefer: wait=N` waits for its end, and with `If-None-Match` for "
+        "any change."
+    )
     it_is: str = "It is"  # before "unchanged"
     canceled: str = "Stops works that no other run needs."
     over: str = "It has ended."
@@ -39,8 +42,8 @@ _WORDS = {
         submitted="Submitted: poll or listen for its scores.",
         ended="the pre-gen scores, or the end, came in time",
         polled="Its works and scores so far; always 200, since a failed run is no HTTP error. "
-        "`Prefer: wait=N` with `If-None-Match` is the long poll: it answers as "
-        "soon as anything has changed, or 304 after N seconds.",
+        "`Prefer: wait=N` waits for its end, at most N seconds; with `If-None-Match` it is the "
+        "long poll: it answers as soon as anything has changed, or 304 after N seconds.",
         canceled="Stops works that no other run needs. A run that has ended does not change.",
         filtered="The latest first, filtered by dataset, status and labels.",
     ),

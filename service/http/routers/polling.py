@@ -96,10 +96,12 @@ async def submitted(service: Running, kind: AnyKind, identity: str, prefer: str 
 async def answer(
     service: Running, kind: AnyKind, identity: str, if_none_match: str | None, prefer: str | None
 ) -> Response:
-    """200 with the run as it is now, or 304 if its version has not changed."""
-    version, _ = await _state(service, kind, identity)
-    tag = etag(identity, version)
+    """200 with the run as it is now, or 304 if its version has not changed. Who waits without a
+    version waits for the end.
+    """
     seconds = wait_seconds(prefer)
+    version = await _version(service, kind, identity, seconds if if_none_match is None else None)
+    tag = etag(identity, version)
     headers = {} if seconds is None else {"Preference-Applied": f"wait={seconds}"}
     if matches(if_none_match, tag):
         changed = await service.watcher.changed(identity, version, seconds) if seconds else None
@@ -111,6 +113,17 @@ async def answer(
         headers["Retry-After"] = RETRY_AFTER
     headers["ETag"] = etag(identity, kept.version)
     return Response(kept.text, 200, headers, media_type="application/json")
+
+
+async def _version(service: Running, kind: AnyKind, identity: str, seconds: float | None) -> int:
+    """The run's version now, or when it has ended, or after so many seconds."""
+    now = asyncio.get_running_loop().time
+    until = now() + (seconds or 0)
+    version, over = await _state(service, kind, identity)
+    while not over and (left := until - now()) > 0:
+        await service.watcher.changed(identity, version, left)
+        version, over = await _state(service, kind, identity)
+    return version
 
 
 async def _state(service: Running, kind: AnyKind, identity: str) -> tuple[int, bool]:

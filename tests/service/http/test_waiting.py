@@ -65,6 +65,18 @@ def test_a_long_poll_answers_with_the_new_version_though_the_old_one_is_kept(ser
     assert changed.json()["status"] == "canceled"
 
 
-def _waited_for(service, address, tag):
+def test_who_waits_without_a_version_waits_for_the_end(service, client):
+    with ThreadPoolExecutor(1) as pool:
+        with service.held():
+            answer = _post(client, _request(client), 0)
+            waiting = pool.submit(_waited_for, service, answer.headers["Location"])
+            service.until_awaited(answer.json()["id"])
+        ended = waiting.result()
+    assert ended.json()["status"] == "succeeded"
+    assert ended.headers["Preference-Applied"] == "wait=20"
+
+
+def _waited_for(service, address, tag=None):
+    known = {} if tag is None else {"If-None-Match": tag}
     with service.client() as client:
-        return client.get(address, headers={"If-None-Match": tag, "Prefer": "wait=20"})
+        return client.get(address, headers={**known, "Prefer": "wait=20"}, timeout=30)
