@@ -133,6 +133,39 @@ def test_a_first_run_has_no_baseline(service, gate, tmp_path, choice, code, verd
     assert ("counted as" in found.output) == (code != 3)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ("branch=mian", "did you mean branch=main?"),
+        ("brnach=main", "did you mean branch?"),
+        ("branch=main", ""),
+        ("branch=release", ""),
+    ],
+)
+def test_a_mistyped_baseline_is_told_although_it_passes(service, gate, wanted, said):
+    gate("--timeout", 0, "--label", "branch=main", "--once-for", "earlier")
+    service.change("ev_1", status="succeeded")
+    first = _decided("not_comparable", "no baseline yet")
+    first["gates"][0]["no_baseline"] = True
+    with _ending(service, "ev_2", **first):
+        found = gate("--baseline", wanted, "--if-no-baseline", "pass")
+    assert found.exit_code == 0
+    assert f"warning: passed with no baseline: {GATE}: no baseline yet" in found.stderr
+    assert f"runs that are to be the baseline need --label {wanted}" in found.stderr
+    assert "verdict  passed (no baseline)" in found.stdout
+    assert ("did you mean" in found.stderr) == bool(said)
+    assert said in found.stderr
+
+
+def test_a_first_run_without_a_verdict_is_told_how_it_passes(service, gate):
+    first = _decided("not_comparable", "no baseline yet")
+    first["gates"][0]["no_baseline"] = True
+    with _ending(service, **first):
+        found = gate("--baseline", "branch=main")
+    assert "runs that are to be the baseline need --label branch=main" in found.stderr
+    assert "a first run passes with --if-no-baseline pass" in found.stderr
+
+
 def test_a_first_run_that_fails_another_gate_fails(service, gate):
     first = _decided("not_comparable", "no baseline yet")["gates"][0] | {"no_baseline": True}
     two = [first, *_decided("failed")["gates"]]

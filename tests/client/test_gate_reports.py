@@ -66,6 +66,23 @@ def test_junit_has_a_test_case_for_each_gate():
     assert undecided.find("error").text == "spice is unavailable:\nno CoreNLP"
 
 
+def test_a_gate_that_passed_for_want_of_a_baseline_says_so_everywhere():
+    first = _gate("cider_d >= baseline", "not_comparable", "no baseline yet", cider_d=MEASURED)
+    run = _outcome(first | {"no_baseline": True}, verdict="not_comparable").evaluation
+    outcome = Outcome.of(run, "passed", "did you mean branch=main?")
+    detail = "no baseline yet; counted as passed; did you mean branch=main?"
+    (suite,) = validate(junit.written(outcome))
+    assert suite.get("skipped") == "1"
+    assert next(suite.iter("skipped")).get("message") == detail
+    lines = github.summary(outcome).splitlines()
+    assert lines[0] == "### \N{WARNING SIGN} prescore gate: passed \\(no baseline\\)"
+    assert any(line.endswith("| passed \\(no baseline\\) |") for line in lines)
+    assert list(github.annotations(outcome)) == [
+        "::warning title=prescore gate::cider_d >= baseline: passed (no baseline): " + detail
+    ]
+    assert outcome.code == 0
+
+
 @pytest.mark.parametrize("verdict", ["passed", "failed", "undecided", "not_comparable", None])
 def test_any_words_make_valid_junit(verdict):
     outcome = _outcome(

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import asking, ci_environment, console, options, text
+from prescore.cli import asking, ci_environment, console, nearly, options, text
 from prescore.cli.follow import follow
 from prescore.cli.nearly import Meant
-from prescore.cli.outcomes import Outcome, is_decided
+from prescore.cli.outcomes import DECISIVE, Outcome, is_decided
 from prescore.cli.reports import Reports, tell_github
 from prescore.client import Client
 from prescore.errors import InvalidArgument, PrescoreClientError
@@ -107,10 +107,32 @@ def gate(
             with console.suggesting(client, Meant(dataset, (), gate)):
                 evaluation = _submitted(client, request, _key(once_for, around, request))
             followed = follow(client, evaluation.id, timeout)
-            outcome = Outcome.of(followed, _VERDICTS[if_no_baseline])
+            hint = _meant_baseline(client, followed, judging.baseline)
+            outcome = Outcome.of(followed, _VERDICTS[if_no_baseline], hint)
     except PrescoreClientError as error:
         outcome = Outcome.without(gate, error)
+    _advise(outcome, judging.baseline)
     _end(outcome, reports, as_json=as_json)
+
+
+def _meant_baseline(client: Client, evaluation: Evaluation, wanted: str | None) -> str:
+    if not wanted or not any(gate.no_baseline for gate in evaluation.gates):
+        return ""
+    return nearly.baseline(client, evaluation.dataset, wanted)
+
+
+def _advise(outcome: Outcome, wanted: str | None) -> None:
+    """Say what to do about gates that found no baseline."""
+    found = [gate for gate in outcome.gates if gate.no_baseline]
+    for gate in found:
+        if gate.passed_unheld:
+            console.say(f"warning: passed with no baseline: {gate.gate}: {gate.detail}")
+    if not found:
+        return
+    if wanted and "=" in wanted:
+        console.say(f"runs that are to be the baseline need --label {wanted}")
+    if not any(gate.verdict in DECISIVE for gate in found):
+        console.say("a first run passes with --if-no-baseline pass")
 
 
 def _submitted(client: Client, request: dict[str, Any], key: str | None) -> Evaluation:

@@ -27,7 +27,7 @@ def summary(evaluation: Evaluation) -> list[str]:
     facts = [
         ("checkpoint", evaluation.checkpoint or ""),
         ("labels", labels(evaluation.labels)),
-        ("verdict", evaluation.verdict or ""),
+        ("verdict", verdict(evaluation.verdict or "", evaluation.gates)),
         ("error", evaluation.error.detail or evaluation.error.title if evaluation.error else ""),
     ]
     warnings = [(one.code, one.image or "", one.detail) for one in evaluation.warnings]
@@ -113,16 +113,27 @@ def gate_table(gates: Sequence[Gate]) -> list[tuple[str, ...]]:
             bounds(None if row.low is None else (row.low, row.high)),
             _known(row.baseline),
             "" if row.difference is None else f"{row.difference:+.4g}",
-            row.verdict,
+            verdict(row.verdict, [gate]),
         )
-        for row in gate_rows.rows(gates)
+        for gate in gates
+        for row in gate_rows.rows([gate])
     ]
     return [GATE_HEADING, *table] if table else []
 
 
+def verdict(found: str, gates: Iterable[Gate]) -> str:
+    """A verdict on gates; one that passed for want of a baseline says so."""
+    unheld = found == "passed" and any(gate.passed_unheld for gate in gates)
+    return f"{found} (no baseline)" if unheld else found
+
+
 def gate_details(gates: Iterable[Gate]) -> list[str]:
     return [
-        quoted(f"{gate.verdict or 'open'}: {gate.gate}: {gate.detail}".replace("\n", " "))
+        quoted(
+            f"{verdict(gate.verdict or 'open', [gate])}: {gate.gate}: {gate.detail}".replace(
+                "\n", " "
+            )
+        )
         for gate in gates
         if gate.detail
     ]

@@ -43,6 +43,11 @@ class Gate(Answer):
     no_baseline: bool = False  # nothing has been scored yet that could be its baseline
     scores: dict[str, GateScore] = Field(default_factory=dict)
 
+    @property
+    def passed_unheld(self) -> bool:
+        """Whether it passed for want of a baseline, as `--if-no-baseline pass` counts it."""
+        return self.no_baseline and self.verdict == "passed"
+
 
 class Evaluation(Run):
     PLACE: ClassVar[str] = "/v1/evaluations"

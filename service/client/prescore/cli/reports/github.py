@@ -16,7 +16,8 @@ TITLE = "prescore gate"
 def summary(outcome: Outcome) -> str:
     """The outcome in GitHub's Markdown."""
     heading, *rows = text.gate_table(outcome.gates)
-    lines = [f"### {MARKS.get(outcome.verdict, OPEN)} {TITLE}: {_words(outcome.verdict)}", ""]
+    verdict = text.verdict(outcome.verdict, outcome.gates)
+    lines = [f"### {MARKS.get(verdict, OPEN)} {TITLE}: {_words(verdict)}", ""]
     if outcome.evaluation is not None:
         facts = (outcome.evaluation.id, str(outcome.evaluation.dataset), outcome.evaluation.status)
         lines += [" · ".join(map(_words, facts)), ""]
@@ -31,12 +32,13 @@ def outputs(outcome: Outcome) -> str:
 
 
 def annotations(outcome: Outcome) -> Iterator[str]:
-    """Annotations for each gate that has not passed, and for the run's error."""
+    """Annotations for the run's error, and for each gate but those that passed a comparison."""
     for gate in outcome.gates:
         if gate.verdict == "failed":
             yield _command("error", f"{gate.gate}: {gate.detail or 'failed'}")
-        elif gate.verdict != "passed" and gate.detail:
-            yield _command("warning", f"{gate.gate}: {gate.verdict or 'undecided'}: {gate.detail}")
+        elif (gate.verdict != "passed" or gate.passed_unheld) and gate.detail:
+            verdict = text.verdict(gate.verdict or "undecided", [gate])
+            yield _command("warning", f"{gate.gate}: {verdict}: {gate.detail}")
     if outcome.problem:
         yield _command("error", outcome.problem)
 

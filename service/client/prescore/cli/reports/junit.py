@@ -32,7 +32,7 @@ def _facts(outcome: Outcome) -> dict[str, str]:
         "tests": str(len(kinds)),
         "failures": str(kinds.count("failure")),
         "errors": str(kinds.count("error")),
-        "skipped": "0",
+        "skipped": str(kinds.count("skipped")),
         "time": "0",
     }
     evaluation = outcome.evaluation
@@ -63,7 +63,8 @@ def _case(suite: Element, gate: Gate, outcome: Outcome) -> None:
         verdict = gate.verdict or "undecided"
         why = _lines(gate.detail or outcome.problem)
         first = why.partition("\n")[0]
-        SubElement(case, kind, message=first, type=_clean(verdict)).text = why
+        named = {} if kind == "skipped" else {"type": _clean(verdict)}
+        SubElement(case, kind, {"message": first, **named}).text = why
     if gate.scores:
         SubElement(case, "system-out").text = _lines(
             "\n".join(text.aligned(text.gate_table([gate])))
@@ -71,7 +72,11 @@ def _case(suite: Element, gate: Gate, outcome: Outcome) -> None:
 
 
 def _kind(gate: Gate) -> str:
-    """JUnit's element: an undecided gate is an `error`, since it does not show a bad captioner."""
+    """JUnit's element: an undecided gate is an `error`, since it does not show a bad captioner; one
+    that passed for want of a baseline is `skipped`.
+    """
+    if gate.passed_unheld:
+        return "skipped"
     return {"passed": "", "failed": "failure"}.get(gate.verdict or "", "error")
 
 
