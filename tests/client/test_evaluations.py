@@ -76,9 +76,9 @@ def test_every_field_of_the_contract_arrives_as_it_was_given(service, client, sh
         ({"captions": CAPTIONS, "idempotency_key": "é"}, "visible ASCII"),
         ({"captions": CAPTIONS, "idempotency_key": "a\nb"}, "visible ASCII"),
         ({"captions": CAPTIONS, "idempotency_key": "a" * 256}, "255"),
-        ({"captions": ["a red square"]}, "item 0: expected an object"),
-        ({"captions": [{"caption": "a"}]}, 'item 0: expected "image" or "image_id"'),
-        ({"captions": [*CAPTIONS, {"image": True, "caption": "a"}]}, "item 2: .*found bool"),
+        ({"captions": ["a red square"]}, "item 1: expected an object"),
+        ({"captions": [{"caption": "a"}]}, 'item 1: expected "image" or "image_id"'),
+        ({"captions": [*CAPTIONS, {"image": True, "caption": "a"}]}, "item 3: .*found bool"),
         ({"captions": [{"image_id": 1.5, "caption": "a"}]}, "found float 1.5"),
         ({"captions": [{"image": "a.jpg", "caption": None}]}, 'expected "caption", .*nothing'),
     ],
@@ -257,7 +257,7 @@ def test_captions_are_read_from_a_file_of_coco_results(tmp_path):
         (b"{", "is not JSON"),
         (b"\xff", "is not text in UTF-8"),
         (b"[" * 100_000, "is not JSON"),
-        (b'[{"image_id": null, "caption": "a"}]', "item 0: expected"),
+        (b'[{"image_id": null, "caption": "a"}]', "item 1: expected"),
     ],
 )
 def test_a_file_that_holds_no_captions_is_told(tmp_path, content, message):

@@ -1,52 +1,106 @@
-"""`prescore check`: check a checkpoint or a dataset bundle."""
+"""`prescore check`: check a checkpoint, a dataset bundle, or captions."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from prescore.files import captions
+from service.contract import settings
 from service.contract.errors import RequestRefused
 from service.contract.formats import checkpoint_header, foreign
 from service.contract.formats.bundles import judging
-from workers.cli.console import AsJson, errors, show, show_json
+from service.contract.plan.assets import Places
+from workers.cli.console import AsJson, KeyFile, Url, errors, show, show_json
+
+_REFUSED = 2
+_GZIP = b"\x1f\x8b"
+_UNPACK = "unpack it by `gunzip`; a bundle's tar is made by `tar -cf bundle.tar -C FOLDER .`"
 
 
 def check(
-    path: Annotated[Path, typer.Argument(help="A checkpoint (.safetensors) or a dataset bundle.")],
+    path: Annotated[
+        Path,
+        typer.Argument(help="A checkpoint (.safetensors), a dataset bundle, or captions."),
+    ],
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATASET[/SPLIT]",
+            help="With captions: a local bundle or a dataset of a service; are they of its images?",
+        ),
+    ] = None,
+    subset: Annotated[
+        bool, typer.Option("--subset", help="With --dataset: captions for a part of the split.")
+    ] = False,
     as_json: AsJson = False,
+    url: Url = None,
+    key_file: KeyFile = None,
 ) -> None:
-    """Check a checkpoint or a dataset bundle: show its content, or what is wrong.
+    """Check a checkpoint, a dataset bundle or captions: show the content, or what is wrong.
 
-    Exit 0: it is right. Exit 1: it is wrong. Needs no service and no GPU.
+    Captions are a JSON list, pycocoevalcap's dictionary, JSON Lines or CSV.
+
+    Exit 0: a service would take it. 2: it would not. Needs no GPU, and no service
+    unless --dataset names a dataset of one.
 
         prescore check model.safetensors
         prescore check flickr8k/
+        prescore check results.json --dataset flickr8k/test
     """
-    with errors():
+    with errors(refused=_REFUSED):
         facts = _facts(path)
+        if facts is None:
+            facts = _captions_facts(path, dataset, url, key_file, subset=subset)
+        elif dataset is not None:
+            raise RequestRefused("--dataset is for captions alone")
     if as_json:
         show_json(facts)
     else:
         show(*(f"{name + ':':18} {value}" for name, value in facts.items()))
 
 
-def _facts(path: Path) -> dict[str, Any]:
-    """What a file or a folder holds, judged by its content and not by its name."""
+def _facts(path: Path) -> dict[str, Any] | None:
+    """What a file or a folder holds, judged by its content and not by its name; None: captions."""
     found = foreign.of_path(path)
+    if found is None and not path.exists():
+        raise RequestRefused(f"found nothing at {path}")
     serves = None if found is None else found.serves
     if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
         return _checkpoint_facts(path)
-    if found is None or serves == foreign.BUNDLE:
+    if serves == foreign.BUNDLE:
         return bundle_facts(path)
-    if serves == foreign.CAPTIONS:
-        raise RequestRefused(f"{path} is {found.what}, perhaps of captions: {found.do}")
-    expected = f"{foreign.CHECKPOINT}, or {foreign.BUNDLE}"
-    raise RequestRefused(f"expected {expected}; found {found.what}: {found.do}")
+    if path.is_file() and captions.looks_like_captions(path):
+        return None
+    what, do = _unfit(path, found)
+    expected = f"captions, {foreign.CHECKPOINT}, or {foreign.BUNDLE}"
+    raise RequestRefused(f"expected {expected}; found {what}: {do}")
+
+
+def _unfit(path: Path, found: foreign.Format | None) -> tuple[str, str]:
+    if path.is_file() and path.stat().st_size == 0:
+        return "an empty file", "was it written to its end?"
+    if found is None:
+        return "a file of no known format", "deploy/guide/files.md has the formats"
+    if path.is_file():
+        with path.open("rb") as stream:
+            if stream.read(len(_GZIP)) == _GZIP:
+                return "a file packed by gzip", _UNPACK
+    return found.what, found.do
+
+
+def _captions_facts(
+    path: Path, dataset: str | None, url: str | None, key_file: Path | None, *, subset: bool
+) -> dict[str, Any]:
+    from workers.offline import given_captions, sources
+
+    source = None
+    if dataset is not None:
+        source = sources.find(dataset, Places.of(settings.load()), url, key_file)
+    return given_captions.facts(path, source, subset=subset)
 
 
 def _checkpoint_facts(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise RequestRefused(f"expected a checkpoint, found nothing at {path}")
     header = checkpoint_header.read(path)
     checkpoint_header.check_new(header)
     description = header.description

@@ -97,8 +97,11 @@ def check_folders(outputs: Iterable[Path | None]) -> None:
 
 
 @contextmanager
-def errors() -> Iterator[None]:
-    """Print errors of Prescore as one line and exit; other errors keep their traceback."""
+def errors(refused: int = 1) -> Iterator[None]:
+    """Print errors of Prescore as one line and exit; other errors keep their traceback.
+
+    `refused`: the exit code for what Prescore refuses.
+    """
     try:
         yield
     except Canceled as error:
@@ -109,11 +112,11 @@ def errors() -> Iterator[None]:
         raise typer.Exit(130) from None
     except PrescoreError as error:
         say(f"{error.code}: {error.detail}")
-        raise typer.Exit(1) from None
+        raise typer.Exit(refused) from None
     except PrescoreClientError as error:
         for line in str(error).split("\n"):  # of our own; foreign parts are quoted in them
             say(line)
-        raise typer.Exit(1) from None
+        raise typer.Exit(refused) from None
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from service.contract.plan.planning import Wanted
 from service.contract.results import Scored as Summed
 from workers.jobs.toolbox import Toolbox
 from workers.offline import local
+from workers.offline.fitting import fitted
 from workers.offline.local import Outcome, Told
 from workers.offline.sources import Source
 
@@ -59,12 +60,7 @@ def score(
     registered = {} if own is None else {f"sha256:{own.sha256}": own.path}
     shown, models = meaning.with_models(asked.metrics, registered)
     names = catalogue.expand(shown)
-    references = [item.references for item in source.items]
-    found = outputs.arrange(given, source.places, references, str(source), subset=asked.subset)
-    if found.problems:
-        more = f" (and {len(found.problems) - 1} more)" if len(found.problems) > 1 else ""
-        pointer, detail = found.problems[0]
-        raise RequestRefused(f"captions do not fit {source}: {pointer[1:]} {detail}{more}")
+    found = fitted(given, source, subset=asked.subset)
     with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
         captions = Path(folder) / _OURS
         captions.write_text(json.dumps(found.pairs), "utf-8")
@@ -72,7 +68,7 @@ def score(
             _OURS,
             source.digest,
             source.split,
-            len(references),
+            len(source.items),
             _wanted(names, source, asked, toolbox, models),
         )
         blobs = {_OURS: captions, source.digest: source.path, **registered}

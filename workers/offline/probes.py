@@ -12,12 +12,12 @@ from pydantic import BaseModel
 from service.contract.api.probes import ProbeRow
 from service.contract.api.scores import MetricHealth
 from service.contract.errors import RequestRefused
-from service.contract.formats import outputs
 from service.contract.plan import asked as meaning
 from service.contract.plan import planning
 from service.contract.results import Health, ProbeTable
 from workers.jobs.toolbox import Toolbox
 from workers.offline import local
+from workers.offline.fitting import fitted
 from workers.offline.local import Told
 from workers.offline.sources import Source
 
@@ -76,11 +76,7 @@ def probe(
 
 
 def _write(path: Path, given: Sequence[tuple[str, str]], source: Source) -> Path:
-    references = [item.references for item in source.items]
-    found = outputs.arrange(given, source.places, references, str(source), subset=False)
-    if found.problems:
-        raise RequestRefused(f"captions do not fit {source}: {' '.join(found.problems[0]).strip()}")
-    path.write_text(json.dumps(found.pairs), "utf-8")
+    path.write_text(json.dumps(fitted(given, source, subset=None).pairs), "utf-8")
     return path
 
 

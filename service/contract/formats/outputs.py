@@ -33,8 +33,11 @@ def arrange(
     of: str,
     *,
     subset: bool,
+    advice: str = "; send `subset: true` to score a part",
 ) -> Arranged:
-    """`given`: (name or id of an image, caption); `of`: the split's name for messages."""
+    """`given`: (name or id of an image, caption); `of`: the split's name for messages; `advice`:
+    how a part is scored, for the message that images have no caption.
+    """
     found: dict[int, int] = {}  # place -> index of its first caption
     problems: list[tuple[str, str]] = []
     for index, (image, _) in enumerate(given):
@@ -42,7 +45,7 @@ def arrange(
         if place is None:
             problems.append((f"/{index}/image", f"{image!r:.100} is not an image of {of}"))
         elif place in found:
-            twice = f"{image!r:.100} has a caption at {found[place]} already"
+            twice = f"image {image!r:.100} has a caption already, in item {found[place] + 1}"
             problems.append((f"/{index}/image", twice))
         else:
             found[place] = index
@@ -51,8 +54,7 @@ def arrange(
         first = next(place for place in range(len(references)) if place not in found)
         absent = next(name for name, place in places.items() if place == first)
         detail = f"{missing} of {len(references)} images have no caption, the first is"
-        advice = "send `subset: true` to score a part"
-        problems.append(("", f"{detail} {absent!r:.100}; {advice}"))
+        problems.append(("", f"{detail} {absent!r:.100}{advice}"))
     if problems:
         return Arranged(problems=problems)
     order = sorted(found)

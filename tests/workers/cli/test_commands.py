@@ -68,7 +68,7 @@ def test_check_says_what_is_wrong_in_one_sentence(tmp_path):
     checkpoints.write(path, model("par", "lstm", tensors("par", "lstm")))
     path.write_bytes(path.read_bytes()[:-5])
     result = _here("check", path)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "invalid_checkpoint" in result.stderr
     assert "cut off" in result.stderr
     assert "Traceback" not in result.stderr

@@ -91,7 +91,7 @@ def test_judge(prescore, tmp_path):
 def test_check_and_convert(prescore, bundle, tmp_path):
     prescore("check", bundle)
     (tmp_path / "odd.safetensors").write_bytes(checkpoint(metadata={"encoder": ENCODER}))
-    refused = prescore("check", "odd.safetensors", code=1)
+    refused = prescore("check", "odd.safetensors", code=2)
     assert "encoder: expected no control characters" in refused.stderr
     sentences = [{"raw": text} for text in HOSTILE.values()]
     image = {"filename": NAMES[0], "split": SPLIT, "sentences": sentences}

@@ -179,8 +179,8 @@ def test_an_error_says_what_was_expected_and_its_code_which_kind(
     [
         ("{", "is not JSON"),
         ('{"0.jpg": ["a dog", "a cat"]}', "image '0.jpg': expected one caption, found 2"),
-        ('[{"image": "0.jpg"}]', 'item 0: expected "caption", a text, found nothing'),
-        ('[{"image": "x", "caption": "a"}]', "0/image 'x' is not an image of tiny.tar/test"),
+        ('[{"image": "0.jpg"}]', 'item 1: expected "caption", a text, found nothing'),
+        ('[{"image": "x", "caption": "a"}]', "item 1: 'x' is not an image of tiny.tar/test"),
         ('[{"image_id": 900, "caption": "a"}]', "59 of 60 images have no caption, the first is"),
     ],
 )

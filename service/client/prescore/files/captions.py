@@ -43,7 +43,7 @@ def looks_like_captions(path: Path) -> bool:
 
 
 def normalized(items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    return [_item(f"item {number}", item) for number, item in enumerate(items)]
+    return [_item(f"item {number}", item) for number, item in enumerate(items, start=1)]
 
 
 def _text(path: Path) -> tuple[str, foreign.Format | None]:

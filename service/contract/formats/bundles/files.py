@@ -1,7 +1,7 @@
 """All files of a bundle, whose names are read once."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO
@@ -24,7 +24,16 @@ def files(path: Path, at_most: float = math.inf) -> Iterator[tuple[set[str], Ope
 
         def opened(name: str) -> IO[bytes]:
             if name not in members:
-                raise InvalidBundle(f"expected a file {name!r:.200} in the bundle, found none")
+                raise InvalidBundle(_absent(name, members))
             return plain_tar.open_member(archive, members[name])
 
         yield set(members), opened
+
+
+def _absent(name: str, members: Collection[str]) -> str:
+    said = f"expected a file {name!r:.200} in the bundle, found none"
+    inner = next((each for each in members if each.endswith(f"/{name}")), None)
+    if inner is None:
+        return said
+    folder = inner.removesuffix(f"/{name}")
+    return f"{said} but one in the folder {folder!r:.200}: `tar -cf bundle.tar -C FOLDER .`"

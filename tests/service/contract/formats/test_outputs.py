@@ -24,7 +24,7 @@ def test_captions_come_in_the_splits_order_whatever_names_their_images():
         (
             [("a.jpg", "one"), ("b.jpg", "two"), ("7", "again"), ("y", "")],
             [
-                ("/2/image", "'7' has a caption at 0 already"),
+                ("/2/image", "image '7' has a caption already, in item 1"),
                 ("/3/image", "'y' is not an image of flickr@v1/test"),
             ],
         ),

@@ -1,0 +1,122 @@
+"""`prescore check` of captions, and of files that are nearly right."""
+
+import gzip
+import io
+import json
+import tarfile
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from service.contract.limits import CAPTION
+from workers.cli.check import check
+
+TWO = [{"image_id": "1.jpg", "caption": "a dog"}, {"image_id": "2.jpg", "caption": "a cat"}]
+PEOPLE = "".join(
+    json.dumps({"image": f"{n}.jpg", "split": "test", "references": ["a dog", "dogs"]}) + "\n"
+    for n in (1, 2)
+)
+
+
+@pytest.fixture
+def checked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "captions.jsonl").write_text(PEOPLE)
+    app = typer.Typer()
+    app.command()(check)
+
+    def run(*arguments, **files):
+        for content in files.values():
+            (tmp_path / arguments[0]).write_bytes(
+                content if isinstance(content, bytes) else content.encode()
+            )
+        return CliRunner().invoke(app, arguments, catch_exceptions=False)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("list.json", json.dumps(TWO)),
+        ("map.json", '{"1.jpg": ["a dog"], "2.jpg": [{"caption": "a cat"}]}'),
+        ("lines.jsonl", "\n".join(map(json.dumps, TWO))),
+        ("table.csv", "image,caption\n1.jpg,a dog\n2.jpg,a cat\n"),
+        ("table.tsv", "caption\timage_id\na dog\t1.jpg\na cat\t2.jpg\n"),
+    ],
+)
+def test_captions_of_each_format_are_counted_and_held_against_a_split(checked, name, content):
+    alone = checked(name, "--json", content=content)
+    assert json.loads(alone.stdout) == {"captions": 2, "first_image": "1.jpg"}
+    against = checked(name, "--dataset", "mine", "--json")
+    assert against.exit_code == 0, against.stderr
+    assert json.loads(against.stdout)["images"] == "2 of 2 of mine/test"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (json.dumps([*TWO, TWO[0]]), "item 3: image '1.jpg' has a caption already, in item 1"),
+        (json.dumps([*TWO, {"image": "3", "caption": ""}]), "item 3: '3' is not an image of mine"),
+        (
+            json.dumps(TWO[1:]),
+            "1 of 2 images have no caption, the first is '1.jpg'; add `--subset`",
+        ),
+        (json.dumps([{"image": "1.jpg", "caption": "x" * (CAPTION + 1)}]), "item 1: caption: "),
+        ("[]", "expected captions in a.json, found none"),
+        ("", "found an empty file"),
+        ('[{"image": "1.jpg"', "a.json, the file is not JSON"),
+    ],
+)
+def test_captions_that_a_service_would_not_take_are_refused_with_their_place(
+    checked, content, said
+):
+    done = checked("a.json", "--dataset", "mine", content=content)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_captions_of_a_part_are_right_if_a_part_is_meant(checked):
+    done = checked("a.json", "--dataset", "mine", "--subset", "--json", a=json.dumps(TWO[1:]))
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["images"] == "1 of 2 of mine/test"
+
+
+def test_a_broken_line_is_named(checked):
+    done = checked("a.jsonl", a=json.dumps(TWO[0]) + '\n{"image": "2.jpg"\n')
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "a.jsonl, line 2 is not JSON" in done.stderr
+
+
+def _tar(name):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(PEOPLE)
+        archive.addfile(member, io.BytesIO(PEOPLE.encode()))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.tgz", gzip.compress(_tar("captions.jsonl")), "packed by gzip: unpack it by `gunzip`"),
+        ("a.tar", _tar("shapes/captions.jsonl"), "in the folder 'shapes': `tar -cf bundle.tar -C"),
+        ("empty", "", "found an empty file"),
+        ("mine/captions.jsonl", PEOPLE, "has the references of a dataset bundle: check its folder"),
+        ("model.bin", "\0\1", "found a file of no known format"),
+    ],
+)
+def test_a_file_that_is_nearly_right_is_told_in_one_sentence(checked, name, content, said):
+    done = checked(name, content=content)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert said in done.stderr
+
+
+def test_a_bundle_at_the_top_of_a_tar_is_right_and_takes_no_dataset(checked):
+    assert checked("a.tar", content=_tar("./captions.jsonl")).exit_code == 0
+    done = checked("a.tar", "--dataset", "mine")
+    assert (done.exit_code, "for captions alone" in done.stderr) == (2, True)
