@@ -22,7 +22,7 @@ class Health:
     images. Both are also given as shares of the metric's range, if that is finite.
     `constant_of_human`: the constant's share of people's score, against the same reference sets.
     `rare_of_human`: the share of people's score that is lost when rare words become unknown; if it
-    is near 0, the metric is blind to them.
+    is near 0, the metric is blind to them; None if the references have no rare words.
     """
 
     human: float | None
@@ -41,7 +41,7 @@ def health(rows: Iterable[Row]) -> dict[str, Health]:
         for key in (("human", PEOPLE), ("single", CONSTANT), ("single", CONSTANT_AS_PEOPLE))
     )
     rare = by_name.get(("rare", threshold(_RARE)))
-    lost = rare.drop if rare else {}
+    lost = rare.drop if rare and rare.share != 0 else {}  # none was replaced: nothing is known
     names = dict.fromkeys(name for row in by_name.values() for name in row.scores)
     return {name: _health(name, human, constant, as_people, lost) for name in names}
 

@@ -43,3 +43,11 @@ def test_a_range_without_end_and_a_distance_have_no_shares():
         "bertscore": Health(0.5, None, 0.2, None, pytest.approx(0.2), None),
         "wmd_distance": Health(1.0, None, 2.0, None, None, None),
     }
+
+
+def test_references_without_rare_words_do_not_say_what_is_lost_with_them():
+    said = {"scores": {"bleu_4": 0.21}, "drop": {"bleu_4": 0.0}}
+    human = Row("human", "RvR", scores={"bleu_4": 0.2})
+    for share, lost in ((0.0, None), (0.01, 0.0)):
+        found = health([human, Row("rare", "T = 30", share=share, **said)])
+        assert found["bleu_4"].rare_of_human == lost
