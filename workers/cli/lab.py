@@ -87,8 +87,9 @@ def train(
 
 
 def _epoch_line(epoch: "Epoch", path: Path) -> str:
+    loss = f"{epoch.loss:.3f}" if epoch.number else "-"  # of the untrained model there is none
     return (
-        f"epoch {epoch.number:3}  loss {epoch.loss:.3f}  "
+        f"epoch {epoch.number:3}  loss {loss}  "
         f"validation perplexity {epoch.validation_perplexity:.2f}  "
         f"{epoch.seconds:.0f} s  {path}"
     )

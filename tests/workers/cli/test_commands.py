@@ -115,6 +115,8 @@ def test_training_writes_a_checkpoint_an_epoch(bundle, tmp_path):
     assert result.returncode == 0, result.stderr
     written = sorted((tmp_path / "run").iterdir())
     assert written[0].name == "epoch-00.safetensors"
+    assert "epoch   0  loss -  " in result.stderr
+    assert "nan" not in result.stderr
     assert checkpoints.read(written[-1]).description.architecture == "merge"
 
 
