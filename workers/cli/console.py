@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -151,10 +151,12 @@ def progress(what: str) -> Iterator[tuple[Bar, Any]]:
 @contextmanager
 def progresses() -> Iterator[Callable[[str], Progress]]:
     """Progress of several works in turn: call it with a name to get its Progress. A bar on a
-    terminal; elsewhere, as in a CI's log, a line for each work and one every `EVERY_SECONDS`.
+    terminal; elsewhere, as in a CI's log, a line at the end of each work, with its time, and one
+    every `EVERY_SECONDS`.
     """
     if not sys.stderr.isatty():
-        yield _lines
+        with ExitStack() as last:
+            yield lambda what: _lines(what, last)
         return
     with _bar() as bar:
         task = bar.add_task("", total=None)
@@ -166,9 +168,11 @@ def progresses() -> Iterator[Callable[[str], Progress]]:
         yield begin
 
 
-def _lines(what: str) -> Progress:
-    say(what)
-    told = time.monotonic()
+def _lines(what: str, last: ExitStack) -> Progress:
+    """Progress of a work that begins now, so the `last` one has ended."""
+    last.close()
+    began = told = time.monotonic()
+    last.callback(lambda: say(f"{what}: {time.monotonic() - began:.1f} s"))
 
     def tell(done: int, total: int) -> None:
         nonlocal told

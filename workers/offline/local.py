@@ -50,7 +50,7 @@ def run(
     bench = _LocalRunner(blobs, toolbox, keep, folder)
     for name, work in plan.named.items():
         for step in work.everything():
-            bench.do(step, told(name if step.kind == work.kind else step.kind))
+            bench.do(step, name if step.kind == work.kind else step.kind, told)
     return {name: bench.outcomes[work.key] for name, work in plan.named.items()}
 
 
@@ -64,8 +64,8 @@ class _LocalRunner:
         self._folder = folder
         self.outcomes: dict[str, Outcome] = {}
 
-    def do(self, work: Work, progress: Progress) -> None:
-        """Run a work once; the works that it needs must have run."""
+    def do(self, work: Work, name: str, told: Told) -> None:
+        """Run a work once; the works that it needs must have run. What is there is not told."""
         if work.key in self.outcomes:
             return
         path = (self._keep if _of_dataset_alone(work) else self._folder) / work.key
@@ -74,7 +74,7 @@ class _LocalRunner:
         if path.is_file():
             self.outcomes[work.key] = Outcome(path)
         else:
-            self.outcomes[work.key] = failed or self._tried(work, path, progress)
+            self.outcomes[work.key] = failed or self._tried(work, path, told(name))
 
     def _tried(self, work: Work, path: Path, progress: Progress) -> Outcome:
         request = self._request(work)

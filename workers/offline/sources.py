@@ -91,8 +91,9 @@ def _fetched(
                 folder.mkdir(parents=True, exist_ok=True)
                 client.fetch_captions(pinned, folder / bundles.CAPTIONS)
     except prescore.PrescoreClientError as error:
+        said = " ".join(str(error).split("\n"))
         raise RequestRefused(
-            f"found no bundle at {name}, and the service gave an error: {error}"
+            f"found no bundle at {name}, and the service gave an error: {said}"
         ) from None
     try:
         return _source(pinned, folder, split)

@@ -6,6 +6,7 @@ The service is in this process: what is compared with it is its answers.
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -88,7 +89,9 @@ def test_it_says_what_a_service_says(service, home, folder, monkeypatch):
         home, folder, "--dataset", "tiny@v1/test", *asked, PRESCORE_URL=service.url
     )
     assert as_people_do.returncode == 0, as_people_do.stderr
-    assert "bleu\n" in as_people_do.stderr  # progress, where there is no terminal
+    told = [line.partition(":")[0] for line in as_people_do.stderr.splitlines()]
+    assert sorted(told) == sorted({*told})  # where there is no terminal: each work once, its time
+    assert re.search(r"^bleu: \d+\.\d s$", as_people_do.stderr, re.MULTILINE)
     fetched = json.loads(as_people_do.stdout)
     assert fetched == json.loads((folder / "own.json").read_text())
     assert fetched["dataset"]["name"] == "tiny@v1"
@@ -107,6 +110,7 @@ def test_it_says_what_a_service_says(service, home, folder, monkeypatch):
     again = _invoke(home, folder, monkeypatch, "--dataset", "tiny@v1/test")
     assert again.exit_code == 1
     assert "no bundle at tiny@v1" in again.stderr
+    assert "\\n" not in again.stderr
 
 
 @pytest.fixture(scope="module")
