@@ -94,6 +94,12 @@ def test_a_url_that_cannot_be_one_is_refused_at_once(url):
     assert SECRET not in str(error.value)
 
 
+@pytest.mark.parametrize("url", ["http://evaluator:8000/v1", "https://evaluator/prescore/v1/"])
+def test_a_url_with_the_version_in_it_is_told_to_leave_it_off(url):
+    with pytest.raises(prescore.InvalidArgument, match="leave off /v1"):
+        prescore.Client(url)
+
+
 def test_where_nobody_listens_the_error_says_where_and_what_to_look_at(nowhere):
     with (
         prescore.Client(nowhere, SECRET, patience=0) as client,

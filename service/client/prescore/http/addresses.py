@@ -107,6 +107,8 @@ def _plain_url(text: str) -> str:
         raise InvalidArgument(f"{expected}, found one with a query or a fragment")
     if url.scheme not in ("http", "https") or not url.host or (url.port or 1) > 65535:
         raise InvalidArgument(f"{expected}, found {text!r:.200}")
+    if url.path.rstrip("/").endswith("/v1"):
+        raise InvalidArgument(f"{expected}, found {text!r:.200}: leave off /v1")
     return str(url).rstrip("/")
 
 
