@@ -1,5 +1,6 @@
 import json
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -266,3 +267,21 @@ def test_a_file_that_holds_no_captions_is_told(tmp_path, content, message):
     with pytest.raises(prescore.InvalidArgument, match=message) as error:
         captions.read(path)
     assert "results.json" in str(error.value)
+
+
+@pytest.mark.parametrize("given", ["runs/x.safetensors", Path("runs/x")])
+def test_a_checkpoints_file_is_uploaded_first(service, client, given):
+    with pytest.raises(prescore.InvalidArgument, match="upload it first"):
+        client.submit("shapes/test", checkpoint=given)
+    assert service.requests == []
+
+
+@pytest.mark.parametrize("form", ["a list", "by image", "a path", "a text"])
+def test_captions_are_a_list_or_by_image_or_a_file(service, client, shapes, tmp_path, form):
+    items = [{"image": "a.jpg", "caption": "a square"}]
+    path = tmp_path / "captions.json"
+    path.write_text(json.dumps(items))
+    forms = {"a list": items, "by image": {"a.jpg": "a square"}, "a path": path}
+    client.submit("shapes/test", captions=forms.get(form, str(path)))
+    ((request, _),) = service.submissions.values()
+    assert request["captions"] == items

@@ -103,7 +103,8 @@ class Client(Analyses):
             client.submit("flickr8k/test", checkpoint=digest, labels={"run": "7"})
             client.submit("flickr8k/test", captions=captions, postgen=["cider_d", "spice"])
 
-        Each of `captions` is {"image" or "image_id", "caption"}. Also: `pregen` ("all" or names),
+        Each of `captions` is {"image" or "image_id", "caption"}; or they are {image: caption}, or a
+        file's path. Also: `pregen` ("all" or names),
         `postgen`, `precision`, `tokens`, `tokenizer`, `decoding`, `subset`, `idf`, `bertscore`,
         `gates`, `baseline`, `until`, `trust`, `labels`, `deadline`; None means the service's
         default. With `wait`, the service answers when the first scores exist, or after so many

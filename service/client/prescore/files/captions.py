@@ -42,7 +42,14 @@ def looks_like_captions(path: Path) -> bool:
     return (found is not None and found.is_text) or path.suffix.lower() in SUFFIXES
 
 
-def normalized(items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+def normalized(
+    items: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]],
+) -> list[dict[str, str]]:
+    """Captions as a list, by image, or in a file."""
+    if isinstance(items, str | Path):
+        return read(Path(items))
+    if isinstance(items, Mapping):
+        items = _dictionary(items)
     return [_item(f"item {number}", item) for number, item in enumerate(items, start=1)]
 
 

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -79,7 +80,9 @@ def labelled(labels: Mapping[str, str] | None) -> dict[str, str]:
     return {f"label.{name}": value for name, value in (labels or {}).items()}
 
 
-def listed(items: Iterable[Mapping[str, Any]] | None) -> list[dict[str, str]] | None:
+def listed(
+    items: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None,
+) -> list[dict[str, str]] | None:
     """Captions in the form that the service takes."""
     return None if items is None else captions.normalized(items)
 

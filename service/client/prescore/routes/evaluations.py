@@ -1,6 +1,7 @@
 """Requests for evaluations: begin one, and read what it has."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from prescore.errors import InvalidArgument
@@ -34,7 +35,7 @@ class Submission(Asked, total=False):
     """Arguments of `submit`: either `checkpoint` (a digest) or `captions`, and how it is scored."""
 
     checkpoint: str | None
-    captions: Iterable[Mapping[str, Any]] | None
+    captions: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None
     subset: bool | None
     labels: Mapping[str, str] | None
     wait: int | None
@@ -48,6 +49,7 @@ def begun(address: Address, dataset: str, asked: Submission) -> Steps[Evaluation
     check_known("argument", asked, Submission.__annotations__)
     fields: dict[str, Any] = {"dataset": dataset, **asked}
     wait, key = fields.pop("wait", None), fields.pop("idempotency_key", None)
+    _check_checkpoint(fields.get("checkpoint"))
     fields["captions"] = asking.listed(fields.get("captions"))
     for name in _LISTS:
         fields[name] = asking.names(name, fields.get(name))
@@ -55,6 +57,14 @@ def begun(address: Address, dataset: str, asked: Submission) -> Steps[Evaluation
         raise InvalidArgument("expected a checkpoint or captions, one of the two")
     place = Evaluation.PLACE
     return asking.submitted(address, Evaluation, place, fields, wait=wait or 0, key=key)
+
+
+def _check_checkpoint(given: object) -> None:
+    if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".safetensors")):
+        raise InvalidArgument(
+            f"checkpoint: expected a digest, sha256:..., found the file {str(given)!r:.200}: "
+            "upload it first: client.upload_checkpoint(...)"
+        )
 
 
 def pregen(address: Address, id_: str) -> Steps[PregenScores]:
