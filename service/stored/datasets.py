@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from service.contract.api.captions import CaptionIn
 from service.contract.api.data import DatasetOut, FeaturesOut, SplitOut
-from service.contract.api.requests import CaptionIn
 from service.contract.api.runs import DatasetPinned
 from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidRequest, NotFound

@@ -1,8 +1,47 @@
-"""Captions with their own scores; references with the model's probability of each word."""
+"""Captions as they are sent and as they are answered, and references word by word."""
 
-from pydantic import BaseModel, Field
+from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from service.contract import limits
 from service.contract.api.answers import Page
+from service.contract.api.strict import Caption, Strict, whole
+
+
+def _either(schema: dict[str, Any]) -> None:
+    """Complete the schema: exactly one of `image` and `image_id`."""
+    schema["properties"]["image_id"] = {
+        "anyOf": [{"type": "string", "maxLength": limits.IMAGE}, {"type": "integer"}],
+        "title": "Image Id",
+        "description": "An image of the split, as COCO's results format names it.",
+    }
+    schema["required"] = ["caption"]
+    schema["oneOf"] = [{"required": ["image"]}, {"required": ["image_id"]}]
+
+
+class CaptionIn(Strict):
+    """A captioner's caption of one image, named by `image` or, as in COCO's results, `image_id`."""
+
+    model_config = ConfigDict(json_schema_extra=_either)
+
+    image: str = Field(
+        max_length=limits.IMAGE, description="An image of the split, by its name or its id."
+    )
+    caption: Caption
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_once(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "image_id" not in given:
+            return given
+        if "image" in given:
+            raise ValueError("expected `image` or `image_id`, found both")
+        fields = dict(given)
+        name = whole(fields.pop("image_id"))
+        if type(name) in (int, str):
+            return {**fields, "image": str(name)}
+        raise ValueError(f"expected a text or a whole number as image_id, found {name!r:.40}")
 
 
 class CaptionOut(BaseModel):

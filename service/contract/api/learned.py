@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from service.contract import limits
 from service.contract.api.answers import RunProblem
-from service.contract.api.requests import CaptionIn
+from service.contract.api.captions import CaptionIn
 from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
 from service.contract.api.strict import Caption, Many, Strict, Whole
 from service.contract.api.texts import (

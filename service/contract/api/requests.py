@@ -11,7 +11,8 @@ from pydantic import (
 )
 
 from service.contract import limits
-from service.contract.api.strict import Caption, Many, Pair, Strict, Whole, Word, unless
+from service.contract.api.captions import CaptionIn
+from service.contract.api.strict import Many, Pair, Strict, Whole, Word, unless
 from service.contract.api.texts import (
     AnyTokenizerName,
     Baseline,
@@ -26,15 +27,6 @@ from service.contract.api.texts import (
     TokenizerName,
 )
 from service.contract.metrics import families, tokenizers
-
-
-class CaptionIn(Strict):
-    """A captioner's caption of one image."""
-
-    image: str = Field(
-        max_length=limits.IMAGE, description="An image of the split, by its name or its id."
-    )
-    caption: Caption
 
 
 class Decoding(Strict):

@@ -19,12 +19,12 @@ from service.contract import limits
 from service.contract.formats import words
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """3.0 as 3: JavaScript and JSON do not tell the two apart."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+Whole = Annotated[int, BeforeValidator(whole)]
 
 
 def _let_others_run(value: Any) -> Any:

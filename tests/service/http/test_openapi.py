@@ -120,6 +120,10 @@ CAPTIONS = [{"image": "1.jpg", "caption": "a child"}]
 REQUESTS = [
     (_request(checkpoint=DIGEST), True),
     (_request(captions=CAPTIONS), True),
+    (_request(captions=[{"image_id": 7, "caption": "a child"}]), True),
+    (_request(captions=[{"image_id": "7", "caption": "a child"}]), True),
+    (_request(captions=[{"image_id": 7, **CAPTIONS[0]}]), False),
+    (_request(captions=[{"caption": "a child"}]), False),
     (_request(captions=CAPTIONS, checkpoint=None, pregen=[]), True),
     (_request(checkpoint=DIGEST, captions=None, pregen="all"), True),
     (_request(), False),

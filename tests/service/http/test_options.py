@@ -201,6 +201,22 @@ def test_captions_are_searched_as_the_length_power_says(service, client, tmp_pat
 
 
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w2 w3"} for at in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("place", "works"), [("/v1/evaluations", {"postgen": ["bleu"]}), ("/v1/probes", {})]
+)
+def test_captions_in_cocos_results_format_are_the_same_captions(client, place, works):
+    """The bundle's ids are 900 and so on."""
+    by_id = [{"image_id": 900 + at, "caption": "w2 w3"} for at in range(20)]
+    by_name = [{"image": f"{at}.jpg", "caption": "w2 w3"} for at in range(20)]
+    for captions in (by_name, by_id):
+        asked = {"captions": captions, "dataset": "tiny/test", "tokenizer": "none", **works}
+        answer = client.post(place, json=asked)
+        assert answer.status_code in (201, 202), answer.text
+    assert all(work["cached"] for work in answer.json()["works"])
+
+
 REFUSED = [
     ({"precision": "fp16"}, "/precision"),
     ({"tokens": {"top": 0}}, "/tokens/top"),

@@ -4,9 +4,10 @@ import importlib
 import pkgutil
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from service.contract import api
+from service.contract import api, limits
+from service.contract.api.captions import CaptionIn
 from service.contract.api.requests import Decoding, EvaluationIn
 from service.contract.api.strict import Strict
 from service.contract.results import EvaluationKept
@@ -93,3 +94,29 @@ def test_scores_compare_where_they_were_computed_alike(other, alike):
     kept = _evaluation().model_dump()
     ours, theirs = (EvaluationKept.model_validate(each) for each in (kept, {**kept, **other}))
     assert ours.is_computed_as(theirs) is alike
+
+
+@pytest.mark.parametrize("name", ["391895", 391895, 391895.0])
+def test_a_caption_names_its_image_as_cocos_results_do(name):
+    """The same request, whichever name it has, so that its hash is the same."""
+    found = CaptionIn.model_validate({"image_id": name, "caption": "a dog"})
+    assert found.model_dump() == {"image": "391895", "caption": "a dog"}
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {},
+        {"image": "1", "image_id": 1},
+        {"image": 1},
+        {"image_id": None},
+        {"image_id": True},
+        {"image_id": 1.5},
+        {"image_id": [1]},
+        {"image_id": "1" * (limits.IMAGE + 1)},
+        {"image_id": 10**limits.IMAGE},
+    ],
+)
+def test_a_caption_names_one_image_once(named):
+    with pytest.raises(ValidationError):
+        CaptionIn.model_validate({**named, "caption": "a dog"})
