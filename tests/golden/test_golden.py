@@ -26,6 +26,7 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "dataset*": tuple(
         f"/body/{place}{name}" for place in ("", "items/*/") for name in ("content", "captions")
     ),
+    "image-twice": ("/body/detail", "/body/errors/*/detail"),  # items are counted from 1
     **dict.fromkeys(  # what is not of the same captions is told by its version
         ("compare-others", "probe-elsewhere", "train-on-others"),
         ("/body/detail", "/body/errors/*/detail"),

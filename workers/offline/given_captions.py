@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from prescore import InvalidArgument
 from prescore.files import captions
 from service.contract import limits
-from service.contract.api.requests import CaptionIn
+from service.contract.api.captions import CaptionIn
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles
 from workers.offline.fitting import fitted
