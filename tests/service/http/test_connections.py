@@ -147,6 +147,7 @@ def test_a_body_that_is_too_slow_is_refused(connect):
     assert b" 408 " in _sent_slowly(connect(POST), itertools.repeat(b"a"))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("patient")
 def test_a_body_that_is_fast_enough_is_read(connect):
     faster = [b"x" * ENOUGH] * 60
@@ -154,6 +155,7 @@ def test_a_body_that_is_fast_enough_is_read(connect):
     assert b" 200 " in _sent_slowly(connect(started), faster)
 
 
+@pytest.mark.long
 def test_who_waits_for_the_service_is_not_closed(connect):
     """The service reads late, or answers late: and with `Expect`, the client waits before it
     sends.
@@ -172,12 +174,14 @@ def test_who_waits_for_the_service_is_not_closed(connect):
         answered.recv(1)
 
 
+@pytest.mark.long
 def test_who_takes_no_answer_is_closed(connect):
     connection = connect(POST.replace(b"/read", b"/much") + b"x" * 100_000)
     threading.Event().wait(3 * PATIENCE)
     assert len(_until_closed(connection)) < 50_000_000
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("patient")
 def test_who_takes_an_answer_slowly_gets_it(connect):
     connection = connect(POST.replace(b"/read", b"/much") + b"x" * 100_000)

@@ -135,6 +135,7 @@ def _health(client, request):
     )
 
 
+@pytest.mark.long
 def test_a_metric_that_prefers_one_sentence_to_people_does_not_gate(service):
     """People who all say something else, and one sentence that shares a word with each."""
     sayings = ("a big dog", "a sits man", "people runs a", "woman a on", "grass a a")

@@ -26,6 +26,7 @@ def test_the_published_interface_is_the_apps():
     assert json.loads(PUBLISHED.read_text(encoding="utf-8")) == app.describe()
 
 
+@pytest.mark.long
 def test_the_interface_is_openapi_3_1():
     assert DOCUMENT["openapi"].startswith("3.1")
     OpenAPIV31SpecValidator(DOCUMENT).validate()

@@ -204,7 +204,8 @@ CAPTIONS = [{"image": f"{at}.jpg", "caption": "w2 w3"} for at in range(20)]
 
 
 @pytest.mark.parametrize(
-    ("place", "works"), [("/v1/evaluations", {"postgen": ["bleu"]}), ("/v1/probes", {})]
+    ("place", "works"),
+    [("/v1/evaluations", {"postgen": ["bleu"]}), ("/v1/probes", {"metrics": ["bleu_4"]})],
 )
 def test_captions_in_cocos_results_format_are_the_same_captions(client, place, works):
     """The bundle's ids are 900 and so on."""

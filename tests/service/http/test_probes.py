@@ -49,6 +49,7 @@ def _evaluate(client):
     return until_ended(client, identity, 60)
 
 
+@pytest.mark.long
 def test_a_dataset_is_probed_and_its_evaluations_show_what_metrics_are_worth(service):
     with service.client() as client:
         before = _evaluate(client)

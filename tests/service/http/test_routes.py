@@ -86,6 +86,7 @@ def test_the_same_bytes_are_the_same_version_of_a_dataset(client):
     assert first.json()["splits"] == {"test": {"images": 3, "references": 9}}
 
 
+@pytest.mark.long
 def test_a_model_that_sees_no_images_is_warned_of(client, tmp_path):
     path = tmp_path / "blind.safetensors"
     arrays = tensors("merge", "gru")

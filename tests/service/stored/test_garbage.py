@@ -51,6 +51,7 @@ def test_more_than_a_batch_is_collected(records, blobs, monkeypatch):
     assert garbage.collect(records, blobs, OLD) == 8
 
 
+@pytest.mark.long
 def test_a_collection_never_takes_what_is_being_recorded(records, tmp_path):
     """Trial 16: the same objects put and named again and again beside a collector."""
     from service.works.blobs import open_blobs

@@ -66,6 +66,7 @@ def test_every_run_is_found_by_its_kind_and_its_datasets_own_columns(before):
         assert row == then[identity]
 
 
+@pytest.mark.long
 def test_there_and_back_is_where_it_was(before):
     tables = sa.inspect(before).get_table_names()
     then = {name: _rows(before, name) for name in tables}

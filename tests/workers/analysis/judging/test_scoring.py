@@ -159,6 +159,7 @@ def test_of_a_distance_less_is_better(java):
     assert found["wmd"]["HM"]["accuracy"] == 1
 
 
+@pytest.mark.long
 def test_bertscore_takes_captions_as_they_are(java, tmp_path):
     model = encoder.read(encoders.make(tmp_path), 2)
     given, scored = _scored(java, ["bertscore", "bleu_1"], bring=_for("bertscore", encoder=model))
