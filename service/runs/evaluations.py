@@ -68,8 +68,7 @@ def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
 
 def pinned_of(parts: Parts, evaluation: EvaluationOut) -> Pinned:
     """The split that an evaluation is on."""
-    dataset = evaluation.dataset
-    return datasets.pin(parts.records, f"{dataset.name}@{dataset.version}/{dataset.split}")
+    return datasets.pin(parts.records, str(evaluation.dataset))
 
 
 def captions_of(parts: Parts, identity: str) -> str | None:

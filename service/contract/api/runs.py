@@ -14,6 +14,9 @@ class DatasetPinned(BaseModel):
     digest: str
     split: str
 
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}/{self.split}"
+
 
 class ProgressOut(BaseModel):
     done: int

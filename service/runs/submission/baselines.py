@@ -24,6 +24,13 @@ from service.works.verdicts import NOT_FINITE
 
 _BEST = "best"
 _LOOKED_AT = 20  # at most so many evaluations are searched for one with the metric
+_ON: sa.Select[Any] = sa.select(  # a run and the split that it is on
+    runs.c.id,
+    runs.c.dataset_name,
+    runs.c.dataset_version,
+    runs.c.dataset_digest,
+    runs.c.split,
+)
 
 
 @dataclass(frozen=True)
@@ -97,15 +104,14 @@ class _Search:
         """The latest evaluation, with its version, that would be found if other versions had the
         captions of this one.
         """
-        columns = (runs.c[name] for name in ("id", "dataset_name", "dataset_version", "split"))
         if self._label is None:
             others = sa.select(boards.c.id).where(self._on_others(boards))
             latest = self._latest(others, metric)
             if latest is None:
                 return None
-            query = sa.select(*columns).where(runs.c.id == latest[0])
+            query = _ON.where(runs.c.id == latest[0])
         else:
-            query = self._with_label(sa.select(*columns), self._on_others(runs))
+            query = self._with_label(_ON, self._on_others(runs))
         return self.connection.execute(query.limit(1)).first()
 
     def _on_others(self, table: sa.Table) -> sa.ColumnElement[bool]:
@@ -203,7 +209,7 @@ class _Search:
         """Why an evaluation cannot be the baseline of a metric; None if it can."""
         ours, theirs = self.sought.dataset, past.dataset
         if (past.captions, theirs.split) != (ours.captions, ours.split):
-            return f"is of {_named(theirs)}, and not of {ours}"
+            return f"is of {theirs}, and not of {ours}"
         score = past.scores.get(catalogue.metric(metric).name)
         if score is None:
             return f"has no {metric}"
@@ -227,15 +233,10 @@ def answered(blobs: Blobs, captions: str | None, dataset: Pinned) -> frozenset[i
 
 
 def _told(elsewhere: Row[Any]) -> str:
-    version = f"{elsewhere.dataset_name}@v{elsewhere.dataset_version}/{elsewhere.split}"
     return (
-        f"{version}, which has other captions, has {elsewhere.id}: name that version to compare "
-        "with it, or score a baseline on this one"
+        f"{base.pinned_out(elsewhere)}, which has other captions, has {elsewhere.id}: name that "
+        "version to compare with it, or score a baseline on this one"
     )
-
-
-def _named(dataset: DatasetPinned) -> str:
-    return f"{dataset.name}@{dataset.version}/{dataset.split}"
 
 
 def _entry(found: _Found, metric: str, label: str | None) -> Past:
@@ -243,7 +244,7 @@ def _entry(found: _Found, metric: str, label: str | None) -> Past:
     results = {row["name"]: row["result"] for row in found.rows}
     return Past(
         evaluation=found.id,
-        scored_on=_named(found.dataset),
+        scored_on=str(found.dataset),
         label=label,
         value=score.value,
         interval=score.interval,

@@ -22,12 +22,16 @@ from service.works.records import Records
 
 
 def begin(parts: Parts, request: EvaluationIn) -> Run:
-    pinned = _pinned(parts.records, request)
+    pinned = datasets.pin(parts.records, request.dataset)
+    model = None
+    if request.checkpoint is not None:
+        model = checkpoints.describe(parts.records, request.checkpoint)
+        pinned = _with_features(parts.records, request, pinned, model)
     _check_decoding(request.decoding)
     request = gating.completed(parts, request)
     names, models = _with_models(parts, request.postgen)
     request = request.model_copy(update={"postgen": names})
-    sizes = _sizes(parts, request, pinned)
+    sizes = _sizes(pinned, model)
     plan, warnings = _plan(parts, request, pinned, models, sizes)
     _check_search(request.decoding, plan, sizes)
     plan, past = gating.with_past(parts, request, pinned, plan)
@@ -50,20 +54,17 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
     )
 
 
-def _pinned(records: Records, request: EvaluationIn) -> Pinned:
-    """The split; where no version is named, of the latest one with the checkpoint's features, among
-    those that have the latest one's captions.
+def _with_features(
+    records: Records, request: EvaluationIn, pinned: Pinned, model: Mapping[str, Any]
+) -> Pinned:
+    """The split that has the features of the checkpoint: where no version is named, of the latest
+    one with them, among those that have the latest one's captions. Raises where there is none.
     """
-    pinned = datasets.pin(records, request.dataset)
-    if request.checkpoint is None or "@" in request.dataset.partition("/")[0]:
-        return pinned
-    return datasets.pin_with(records, pinned, _features_of(records, request.checkpoint))
-
-
-def _features_of(records: Records, checkpoint: str) -> Mapping[str, Any]:
-    """The features that a checkpoint needs, as datasets describe theirs."""
-    description = checkpoints.describe(records, checkpoint)
-    return {"encoder": description["encoder"], "size": description["config"]["feature_size"]}
+    needed = {"encoder": model["encoder"], "size": model["config"]["feature_size"]}
+    if "@" not in request.dataset.partition("/")[0]:
+        pinned = datasets.pin_with(records, pinned, needed)
+    _check_match(needed, pinned)
+    return pinned
 
 
 def _with_looks(parts: Parts, request: EvaluationIn, plan: Plan, past: Mapping[str, Past]) -> Plan:
@@ -84,11 +85,10 @@ def _check_decoding(decoding: Decoding) -> None:
         )
 
 
-def _sizes(parts: Parts, request: EvaluationIn, pinned: Pinned) -> Sizes:
+def _sizes(pinned: Pinned, model: Mapping[str, Any] | None) -> Sizes:
     """By which the works are priced: the split's, and the model's."""
-    if request.checkpoint is None:
+    if model is None:
         return pinned.sizes
-    model = checkpoints.describe(parts.records, request.checkpoint)
     found = {"size": model["config"]["size"], "vocabulary": model["vocabulary_size"]}
     return replace(pinned.sizes, **found)
 
@@ -150,7 +150,6 @@ def _plan(
         )
         return planning.plan_captions(digest, pinned.captions, *split, wanted), warnings
     assert request.checkpoint is not None
-    _check_match(_features_of(parts.records, request.checkpoint), pinned)
     plan = planning.plan_checkpoint(
         request.checkpoint,
         pinned.digest,

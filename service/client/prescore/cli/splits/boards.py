@@ -95,7 +95,7 @@ def _beside(
 
 def _health(client: Client, head: BoardHead) -> MetricHealth | None:
     """The health of the board's metric on its split."""
-    found = client.health(f"{head.dataset.name}@{head.dataset.version}/{head.dataset.split}")
+    found = client.health(str(head.dataset))
     return (found or {}).get(head.metric)
 
 
