@@ -24,6 +24,7 @@ from prescore.routes import analyses, asking, splits
 from prescore.routes.analyses import ProbesAsked, TrainingAsked
 
 R = TypeVar("R", bound=Run)
+S = TypeVar("S", bound=Scored)
 T = TypeVar("T")
 
 
@@ -44,10 +45,7 @@ class Analyses:
     ) -> Board[Standing]:
         """A dataset's evaluations, the best first, fetched page by page during the iteration."""
         wanted: dict[str, Any] = {"metric": metric, "split": split, "labels": labels}
-        steps = splits.board(
-            self._address, Standing, dataset, "leaderboard", page_size=page_size, **wanted
-        )
-        return Board(self._transport, f"{metric} on {dataset}", steps)
+        return self._board(Standing, "leaderboard", dataset, page_size=page_size, **wanted)
 
     def history(
         self,
@@ -60,10 +58,7 @@ class Analyses:
     ) -> Board[Scored]:
         """A dataset's evaluations with a metric's score, the latest first."""
         wanted: dict[str, Any] = {"metric": metric, "split": split, "labels": labels}
-        steps = splits.board(
-            self._address, Scored, dataset, "history", page_size=page_size, **wanted
-        )
-        return Board(self._transport, f"{metric} on {dataset}", steps)
+        return self._board(Scored, "history", dataset, page_size=page_size, **wanted)
 
     # Comparisons
 
@@ -195,6 +190,10 @@ class Analyses:
 
     def _gotten(self, model: type[R], id_: str) -> R:
         return self._run(asking.gotten(self._address, model, asking.of(model, id_)))
+
+    def _board(self, model: type[S], kind: str, dataset: str, **wanted: Any) -> Board[S]:
+        steps = splits.board(self._address, model, dataset, kind, **wanted)
+        return Board(self._transport, f"{wanted['metric']} on {dataset}", steps)
 
     def _listed(
         self, model: type[R], name: str, dataset: str | None, status: str | None

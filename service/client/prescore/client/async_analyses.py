@@ -24,6 +24,7 @@ from prescore.routes import analyses, asking, splits
 from prescore.routes.analyses import ProbesAsked, TrainingAsked
 
 R = TypeVar("R", bound=Run)
+S = TypeVar("S", bound=Scored)
 T = TypeVar("T")
 
 
@@ -43,10 +44,7 @@ class AsyncAnalyses:
         page_size: int | None = None,
     ) -> AsyncBoard[Standing]:
         wanted: dict[str, Any] = {"metric": metric, "split": split, "labels": labels}
-        steps = splits.board(
-            self._address, Standing, dataset, "leaderboard", page_size=page_size, **wanted
-        )
-        return AsyncBoard(self._transport, f"{metric} on {dataset}", steps)
+        return self._board(Standing, "leaderboard", dataset, page_size=page_size, **wanted)
 
     def history(
         self,
@@ -58,10 +56,7 @@ class AsyncAnalyses:
         page_size: int | None = None,
     ) -> AsyncBoard[Scored]:
         wanted: dict[str, Any] = {"metric": metric, "split": split, "labels": labels}
-        steps = splits.board(
-            self._address, Scored, dataset, "history", page_size=page_size, **wanted
-        )
-        return AsyncBoard(self._transport, f"{metric} on {dataset}", steps)
+        return self._board(Scored, "history", dataset, page_size=page_size, **wanted)
 
     # Comparisons
 
@@ -167,6 +162,10 @@ class AsyncAnalyses:
 
     async def _gotten(self, model: type[R], id_: str) -> R:
         return await self._run(asking.gotten(self._address, model, asking.of(model, id_)))
+
+    def _board(self, model: type[S], kind: str, dataset: str, **wanted: Any) -> AsyncBoard[S]:
+        steps = splits.board(self._address, model, dataset, kind, **wanted)
+        return AsyncBoard(self._transport, f"{wanted['metric']} on {dataset}", steps)
 
     def _listed(
         self, model: type[R], name: str, dataset: str | None, status: str | None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import console, options, text
+from prescore.cli import console, options, targets, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
 from prescore.files import captions
@@ -131,7 +131,7 @@ def _captioner(given: str) -> dict[str, Any]:
     name, equals, target = given.partition("=")
     if not (name and equals and target):
         raise typer.BadParameter(f"--outputs: expected NAME=FILE or NAME=EV, found {given!r:.100}")
-    if target.startswith("ev_") and not Path(target).exists():
+    if targets.is_run(target):
         return {"name": name, "evaluation": target}
     return {"name": name, "captions": captions.read(Path(target))}
 
