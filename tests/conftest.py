@@ -1,3 +1,4 @@
+import copy
 import gc
 import os
 import signal
@@ -123,12 +124,12 @@ def parser(spice_jars):
 
 
 @pytest.fixture(scope="session")
-def remembering(spice_jars, tmp_path_factory):
-    """A parser with a store of its own."""
+def remembering(parser, tmp_path_factory):
+    """The same with a store of its own."""
     path = tmp_path_factory.mktemp("store") / "tuples.sqlite"
-    parser = tuples.Parser(spice_jars, TupleStore(path, tuples.PARSER))
-    yield parser
-    parser.close()
+    with_store = copy.copy(parser)
+    with_store._store = TupleStore(path, tuples.PARSER)
+    return with_store
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -37,6 +37,7 @@ if [ "$(cat .venv/installed-dev 2>/dev/null || true)" != "$wanted" ]; then
 fi
 PATH="$PWD/.venv/bin:$PATH"
 unset PYTHONDONTWRITEBYTECODE # every process of every test would compile our modules anew
+export OMP_NUM_THREADS=1 # the tests share the cores: threads of one process wait for another's
 
 case "$mode" in
     --bench) PYTHONPATH=. exec python tests/benchmarks/run.py "$@" ;;

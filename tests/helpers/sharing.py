@@ -14,6 +14,8 @@ GROUPS = {
     "tests/trials/test_client.py": JAVA,
     "tests/trials/": FLEETS,
     "tests/parity/": JAVA,
+    "tests/workers/analysis/estimate/test_estimation.py": JAVA,
+    "tests/workers/metrics/scenes/": JAVA,
     "tests/workers/metrics/test_": JAVA,
     "tests/workers/metrics/java/": JAVA,
     "tests/workers/metrics/learned/": JAVA,

@@ -58,7 +58,7 @@ def _processes(fleet):
 
 
 @pytest.mark.parametrize(
-    ("warm", "works"), [(60, 60), pytest.param(1000, 2000, marks=pytest.mark.slow)]
+    ("warm", "works"), [(30, 30), pytest.param(1000, 2000, marks=pytest.mark.slow)]
 )
 def test_thousands_of_tiny_works_leave_nothing_behind(fleet, client, warm, works):
     client.put("/v1/datasets/three", content=bundle(IMAGES))

@@ -9,10 +9,11 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
-from fleet import Fleet, bundle, checkpoint, until, upload
+from fleet import Fleet, bundle, checkpoint, until, until_ended, upload
 from service.works.tables import runs, work_rows
 
 VICTIMS = ("api", "worker", "workers.runtime.child", "janitor", "redis-server")
+SECONDS, RUNS = 60, 60  # of a storm
 
 
 def _post(fleet, checkpoint_, number):
@@ -44,22 +45,38 @@ def _victim(fleet, rng):
     return rng.choice(named) if named else None
 
 
-@pytest.mark.parametrize(
-    ("seconds", "count"), [(5, 6), pytest.param(60, 60, marks=pytest.mark.slow)]
-)
-def test_a_storm_of_kills_loses_nothing(tmp_path, serve_here, seconds, count):
-    rng = random.Random(seconds)
+def test_each_process_is_killed_once_and_nothing_is_lost(fleet, serve_here, tmp_path):
+    identities = []
+    with fleet.client() as client:
+        identities = [upload(client, checkpoint(seed=at)) for at in range(len(VICTIMS))]
+    golden = _golden(serve_here, tmp_path, identities)
+    submitted = []
+    for number, (word, identity) in enumerate(zip(VICTIMS, identities, strict=True)):
+        submitted.append(_post(fleet, identity, number))
+        fleet.find(word).kill()
+    until(lambda: _answers(fleet), 20, "the API")
+    with fleet.client() as client:
+        for number, identity in enumerate(submitted):
+            found = until_ended(client, identity, 40)
+            assert found["status"] == "succeeded", found
+            assert found["scores"] == golden[number]
+    until(lambda: not fleet.leftovers(), 20, "the janitor, which sweeps what the dead have left")
+
+
+@pytest.mark.slow
+def test_a_storm_of_kills_loses_nothing(tmp_path, serve_here):
+    rng = random.Random(SECONDS)
     fleet = Fleet(tmp_path / "home").start()
     try:
         with fleet.client() as client:
             client.put("/v1/datasets/tiny", content=bundle(40))
-            identities = [upload(client, checkpoint(seed=at)) for at in range(count)]
+            identities = [upload(client, checkpoint(seed=at)) for at in range(RUNS)]
         golden = _golden(serve_here, tmp_path, identities)
         submitted = {}
-        ends = time.monotonic() + seconds
+        ends = time.monotonic() + SECONDS
         next_kill = time.monotonic() + 1
-        while time.monotonic() < ends or len(submitted) < count:
-            if len(submitted) < count:
+        while time.monotonic() < ends or len(submitted) < RUNS:
+            if len(submitted) < RUNS:
                 number = len(submitted)
                 submitted[number] = _post(fleet, identities[number], number)
             if time.monotonic() > next_kill and time.monotonic() < ends:
@@ -69,7 +86,7 @@ def test_a_storm_of_kills_loses_nothing(tmp_path, serve_here, seconds, count):
                     with contextlib.suppress(psutil.Error):
                         victim.kill()
             time.sleep(0.05)
-        _all_ended(fleet, count)
+        _all_ended(fleet, RUNS)
         until(lambda: _answers(fleet), 20, "the API, which may have been the last to be killed")
         with fleet.client() as client:
             for number, identity in submitted.items():

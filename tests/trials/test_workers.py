@@ -85,6 +85,7 @@ def test_a_child_that_is_killed_is_replaced_and_its_work_done_again(fleet):
         assert until_ended(client, identity, 40)["status"] == "canceled"
 
 
+@pytest.mark.slow  # four children import torch; the rule alone: tests/service/works/test_records.py
 def test_a_work_that_kills_two_children_is_quarantined(fleet):
     """T28: its child dies each time; others wait less than twice as long as behind a sound one."""
     with fleet.client() as client:
@@ -405,6 +406,7 @@ def test_a_paused_worker_comes_back_too_late(fleet, seconds):
         assert _outcomes(fleet, identity, "captions") == ["worker_lost", "done"]
 
 
+@pytest.mark.slow  # a service of its own; one child alone: tests/workers/test_memory_limit.py
 def test_a_work_that_outgrows_its_memory_fails_and_the_next_one_runs(tmp_path):
     """T30: with a limit that torch alone exceeds."""
     fleet = Fleet(tmp_path / "home", PRESCORE_WORK_MEMORY_MB="120").start()
@@ -420,10 +422,8 @@ def test_a_work_that_outgrows_its_memory_fails_and_the_next_one_runs(tmp_path):
         fleet.stop()
 
 
-def test_ctrl_c_ends_every_process_and_a_new_start_goes_on(tmp_path):
-    fleet = Fleet(tmp_path / "home").start()
+def test_ctrl_c_ends_every_process_and_a_new_start_goes_on(fleet):
     with fleet.client() as client:
-        client.put("/v1/datasets/tiny", content=bundle(40))
         identity = _long(client)
         _until_running(client, identity)
         quick = _post(client)
@@ -431,10 +431,7 @@ def test_ctrl_c_ends_every_process_and_a_new_start_goes_on(tmp_path):
     assert fleet.stop() < 10
     assert all(map(_dead, family))
     fleet.start()
-    try:
-        with fleet.client() as client:
-            until(lambda: _work(client, identity, "captions")["attempts"] == 2, 20, "it goes on")
-            _cancel(client, identity)
-            assert until_ended(client, quick, 40)["status"] == "succeeded"
-    finally:
-        fleet.stop()
+    with fleet.client() as client:
+        until(lambda: _work(client, identity, "captions")["attempts"] == 2, 20, "it goes on")
+        _cancel(client, identity)
+        assert until_ended(client, quick, 40)["status"] == "succeeded"

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 import outside
 from fleet import Fleet, free_port, until
+from redis_server import Server
 from service.contract import findings
 from service.contract.findings import Finding
 from service.contract.metrics import catalogue
@@ -45,11 +46,19 @@ def _rows(result):
     return {row["name"]: row for row in json.loads(result.stdout)["findings"]}
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    fleet = Fleet(tmp_path_factory.mktemp("doctor")).start()
+@pytest.fixture
+def fleet(tmp_path):
+    fleet = Fleet(tmp_path / "home").start()
     yield fleet
     fleet.stop()
+
+
+@pytest.fixture
+def server(tmp_path):
+    server = Server(tmp_path)
+    server.start()
+    yield server
+    server.kill()
 
 
 @pytest.fixture
@@ -70,6 +79,7 @@ NO_TORCH = "raise ImportError('libtorch_cpu.so: cannot open shared object file')
 NO_JAVA = "from pathlib import Path\nJAVA_HOME = Path('/nowhere/java')\nJAVA_VERSION = (25, 0, 2)\n"
 
 
+@pytest.mark.slow  # it computes every metric; METEOR's table alone takes ten seconds of a core
 def test_where_all_is_well_everything_is_found(fleet):
     result = _doctor("--json", "--home", fleet.home, "--url", fleet.url, PRESCORE_ASSETS="")
     assert result.returncode == 0, result.stdout + result.stderr
@@ -160,18 +170,13 @@ def test_a_redis_that_nobody_answers_for_is_told_without_its_password(tmp_path):
     assert SECRET not in str(found)
 
 
-def test_a_redis_that_may_forget_is_unavailable(fleet):
-    url = f"unix://tests@{fleet.home / 'redis' / 'socket'}"
-    (found,) = _probe("Redis", fleet.home, redis_url=url)
+def test_a_redis_that_may_forget_is_unavailable(server, tmp_path):
+    (found,) = _probe("Redis", tmp_path, redis_url=server.url)
     assert found.status == "ok"
     assert "version 6" in found.found
-    connection = redis.Redis.from_url(url)
-    connection.config_set("maxmemory-policy", "allkeys-lru")
-    try:
-        (found,) = _probe("Redis", fleet.home, redis_url=url)
-    finally:
-        connection.config_set("maxmemory-policy", "noeviction")
-        connection.close()
+    with redis.Redis.from_url(server.url) as connection:
+        connection.config_set("maxmemory-policy", "allkeys-lru")
+    (found,) = _probe("Redis", tmp_path, redis_url=server.url)
     assert (found.status, found.needed) == ("unavailable", True)
     assert "allkeys-lru, expected noeviction" in found.found
 

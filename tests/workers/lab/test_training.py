@@ -32,7 +32,7 @@ def _examples(images, seed):
 
 @pytest.mark.long
 @pytest.mark.parametrize("architecture", list(training.PAPER))
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("cell", ["gru", pytest.param("lstm", marks=pytest.mark.slow)])
 def test_every_captioner_learns_to_say_what_it_sees(architecture, cell):
     examples, _ = _examples(60, 0)
     test, captions = _examples(12, 1)

@@ -1,0 +1,45 @@
+"""T30 without a fleet: a real child, whose every work takes more memory than it may."""
+
+import functools
+
+import pytest
+
+from fleet import bundle
+from workers.runtime.resident import WarmChild
+from workers.runtime.runner import Limits, Runner
+
+LIMIT = 10_000_000  # bytes: less than Python takes
+CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(3)]
+
+
+@pytest.fixture
+def service(serve_here, tmp_path, monkeypatch):
+    children = []
+
+    def child(_toolbox):
+        settings = {"PRESCORE_HOME": str(tmp_path), "PRESCORE_DEVICE": "cpu"}
+        children.append(WarmChild("metrics", {**settings, "PRESCORE_WORK_MEMORY": str(LIMIT)}))
+        return children[-1]
+
+    limited = functools.partial(Runner, limits=Limits(LIMIT))
+    monkeypatch.setattr("workers.runtime.in_process.Runner", limited)
+    monkeypatch.setattr("workers.runtime.in_process.InProcess", child)
+    with serve_here(tmp_path) as service:
+        yield service
+    for each in children:
+        each.close()
+
+
+@pytest.mark.long
+def test_a_work_that_outgrows_its_memory_fails_and_the_next_one_runs(service):
+    asked = {"dataset": "tiny/test", "tokenizer": "none", "postgen": ["rouge_l"]}
+    with service.client() as client:
+        client.put("/v1/datasets/tiny", content=bundle(len(CAPTIONS)))
+        for word in ("dog", "cat"):
+            captions = [{**one, "caption": word} for one in CAPTIONS]
+            request = {**asked, "captions": captions}
+            answer = client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=60"})
+            ended = answer.json()
+            assert ended["status"] == "failed"
+            assert ended["error"]["code"] == "out_of_memory"
+            assert "the limit is 10 MB" in ended["error"]["detail"]
