@@ -55,5 +55,5 @@ def shapes(service, client, bundle):
 @pytest.fixture
 def checkpoint(tmp_path):
     path = tmp_path / "epoch-08.safetensors"
-    path.write_bytes(b"weights" * 1000)
+    path.write_bytes(b"weight\0" * 1000)
     return path

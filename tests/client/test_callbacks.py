@@ -27,7 +27,7 @@ class Canonical:
 
     def __call__(self, model, path):
         self.paths.append(path)
-        self.written.append(b"canonical %r" % model.weight.tolist())
+        self.written.append(b"canonical\0 %r" % model.weight.tolist())
         path.write_bytes(self.written[-1])
         self.most_files = max(self.most_files, len(list(path.parent.iterdir())))
 

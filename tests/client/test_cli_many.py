@@ -25,7 +25,7 @@ def runs(tmp_path):
     folder = tmp_path / "runs"
     folder.mkdir()
     for name in STEPS:
-        (folder / f"{name}.safetensors").write_bytes(name.encode())
+        (folder / f"{name}.safetensors").write_bytes(f"\0{name}".encode())
     (folder / "notes.txt").write_text("beside them")
     return folder
 
@@ -73,7 +73,7 @@ def test_all_are_waited_for_and_the_worst_is_the_exit_code(service, prescore, ru
     ("name", "content", "message"),
     [
         ("epoch-3.safetensors", b"\x80\x04\x95\x00", "found a pickle"),
-        ("last.safetensors", b"weights", "expected a number in the name"),
+        ("last.safetensors", b"weights\0", "expected a number in the name"),
         ("out-1.csv", b"nothing", "line 1: expected one column"),
     ],
 )

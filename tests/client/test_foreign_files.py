@@ -48,6 +48,23 @@ def test_a_dataset_and_captions_too(service, client, tmp_path, pt):
     assert service.requests == []
 
 
+@pytest.mark.parametrize("name", ["train.py", "epoch-08.safetensors"])
+def test_a_text_is_not_sent_as_a_checkpoint(service, client, tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"Error 503: try again later\n")
+    with pytest.raises(prescore.InvalidArgument, match=r"a checkpoint .*found a text file: "):
+        client.upload_checkpoint(path)
+    assert service.requests == []
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_captions_in_a_table_are_read_still(service, client, shapes, tmp_path, suffix):
+    path = tmp_path / f"results{suffix}"
+    path.write_text("image,caption\na.jpg,a square\n".replace(",", ",\t"[suffix == ".tsv"]))
+    client.submit("shapes/test", captions=path)
+    assert service.seen("POST", "evaluations")
+
+
 def test_captions_are_known_under_any_name(service, shapes, monkeypatch, tmp_path):
     monkeypatch.setenv("PRESCORE_URL", service.url)
     path = tmp_path / "results.txt"

@@ -45,7 +45,7 @@ def test_progress_goes_from_nothing_to_all_in_small_steps(service, client, tmp_p
 
 def test_an_interrupted_upload_starts_again_and_arrives_whole(service, client, tmp_path):
     path = tmp_path / "big.safetensors"
-    content = b"0123456789abcdef" * 400_000
+    content = b"0123456789abcde\0" * 400_000
     path.write_bytes(content)
     service.fault("PUT", "/v1/checkpoints", cut_upload=1_000_000)
     service.fault("PUT", "/v1/checkpoints", cut_upload=5_000_000)

@@ -39,7 +39,7 @@ def watch(service, shapes):
 def saved(tmp_path):
     def save(step):
         path = tmp_path / f"step-{step}.safetensors"
-        path.write_bytes(b"weights of step %d" % step)
+        path.write_bytes(b"weights\0of step %d" % step)
         return path
 
     return save
@@ -106,8 +106,8 @@ def test_checkpoints_are_scored_as_they_are_saved(service, watch, saved, silence
     assert {sent["dataset"] for sent, _ in service.submissions.values()} == {"shapes/val"}
     assert all(sent["postgen"] == ["cider_d"] for sent, _ in service.submissions.values())
     assert sorted(service.checkpoints.values()) == [
-        b"weights of step 10",
-        b"weights of step 20",
+        b"weights\0of step 10",
+        b"weights\0of step 20",
     ]
     assert silenced() == []
 
@@ -255,7 +255,7 @@ def test_a_file_that_was_written_to_again_is_not_scored_as_another_step(
             path = saved(1)
             run.checkpoint(path, step=1)
             service.wait_until(lambda: service.seen("HEAD"))
-            path.write_bytes(b"weights of another step")
+            path.write_bytes(b"weights\0of another step")
         _until(lambda: run.results()[0].problem)
     assert service.evaluations == {}
     assert "1.safetensors" in silenced()[-1]

@@ -39,7 +39,8 @@ def read(path: Path) -> list[dict[str, str]]:
 def looks_like_captions(path: Path) -> bool:
     with readable(path):
         found = foreign.of_path(path)
-    return (found is not None and found.is_text) or path.suffix.lower() in SUFFIXES
+    is_json = found is not None and found.is_text and found is not foreign.TEXT
+    return is_json or path.suffix.lower() in SUFFIXES
 
 
 def normalized(
@@ -67,7 +68,7 @@ def _text(path: Path) -> tuple[str, foreign.Format | None]:
 
 
 def _items(path: Path, text: str, found: foreign.Format | None) -> Iterable[Mapping[str, Any]]:
-    if found is None and path.suffix.lower() in (".csv", ".tsv"):
+    if found in (None, foreign.TEXT) and path.suffix.lower() in (".csv", ".tsv"):
         return _table(text, "\t" if path.suffix.lower() == ".tsv" else ",")
     if path.suffix.lower() in (".jsonl", ".ndjson") or _has_lines(text):
         return _lines(text)

@@ -6,6 +6,7 @@ holds them equal.
 """
 
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ CONVERT = (
 )
 _NO_PICKLE = f"Prescore opens no pickle, since that would run code in it; {CONVERT}"
 _UNPACK = "unpack it first"
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _FEATURES = "a bundle's features are a safetensors file (deploy/guide/files.md)"
 
 
@@ -38,6 +40,11 @@ class Format:
     is_text: bool = False
 
 
+TEXT = Format(
+    "a text file",
+    "a model's captions are JSON or a .csv or .tsv; deploy/guide/files.md has all formats",
+    is_text=True,
+)
 Told = Callable[[bytes, bytes], bool]  # from the first and the last bytes of a file
 
 
@@ -59,6 +66,19 @@ def _is_safetensors(head: bytes, _: bytes) -> bool:
 def _is_onnx(head: bytes, _: bytes) -> bool:
     """A protobuf message: the version of its format, then its producer, domain or graph."""
     return bool(re.match(rb"\x08[\x01-\x20][\x12\x1a\x22\x28\x32\x3a\x42]", head))
+
+
+def _is_text(head: bytes, _: bytes) -> bool:
+    """Text in UTF-8, which the last bytes may cut, or in another code that is ASCII for the most
+    part.
+    """
+    if not head or _CONTROL.search(head):
+        return False
+    try:
+        getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return sum(byte < 0x80 for byte in head) > len(head) / 2
+    return True
 
 
 def _matches(pattern: bytes) -> Told:
@@ -135,6 +155,7 @@ _FILES: tuple[tuple[Told, Format], ...] = (
         ),
     ),
     (_is_onnx, Format("an ONNX model", CONVERT)),
+    (_is_text, TEXT),
 )
 _FOLDERS: tuple[tuple[Callable[[Collection[str]], bool], Format], ...] = (
     (

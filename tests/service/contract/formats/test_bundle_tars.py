@@ -129,7 +129,7 @@ def test_a_header_that_claims_what_is_not_there_or_says_it_oddly_is_refused(memb
             gzip.compress(tar(CAPTIONS), mtime=0),
             ("expected a dataset bundle: a tar", "found a compressed file: unpack it first"),
         ),
-        (b"x" * 300, ("expected an uncompressed, complete tar", "truncated header", "byte 0")),
+        (b"\1" * 300, ("expected an uncompressed, complete tar", "truncated header", "byte 0")),
         (CAPTIONS, ("expected an uncompressed, complete tar", "empty header at byte 1024")),
         (
             CAPTIONS + bytes(511),

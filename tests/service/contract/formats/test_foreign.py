@@ -66,6 +66,7 @@ FILES = {
     "a JSON list": b' [\n{"image_id": 1, "caption": "a"}]',
     "JSON Lines": b'{"image": "a.jpg"}\n{"image": "b.jpg"}\n',
     "a JSON object": b'{"images": []}',
+    "a text file": b"import torch\n\nclass Captioner(torch.nn.Module):\n",
 }
 FOLDERS = {
     "a folder of a Hugging Face model": ("config.json", "pytorch_model.bin"),
@@ -113,14 +114,36 @@ def test_a_folder_is_told_by_its_files(tmp_path, what):
 
 
 def test_what_is_right_and_what_is_not_known_is_read_on(tmp_path):
-    right = {"checkpoint": checkpoint(), "unknown": b"weights" * 100, "empty": b""}
+    right = {"checkpoint": checkpoint(), "unknown": b"weights\1" * 100, "empty": b""}
     for name, content in right.items():
         (tmp_path / name).write_bytes(content)
         assert foreign.refusal(foreign.of_path(tmp_path / name), foreign.CHECKPOINT) is None
     checkpoint_header.read(tmp_path / "checkpoint")
     assert foreign.of_path(tmp_path / "absent") is None
-    every = [bytes([at]) for at in range(256) if at != ord("[")]
-    assert all(foreign.of_file(io.BytesIO(one * 9), 9) is None for one in every)
+    for at in (*range(9), *range(14, 27), *range(28, 32), *range(127, 256)):
+        assert foreign.of_file(io.BytesIO(bytes([at]) * 9), 9) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "#!/bin/sh\nexit 1\n",
+        "epoch,loss\n1,2.5\n",
+        "un café",
+        "一只狗在跑" * 2000,
+        "\x1b[1mred\x1b[0m",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "."])
+def test_a_text_is_told_wherever_its_beginning_is_cut(content, before):
+    """The 4096 bytes that are looked at end within a sign of three bytes."""
+    data = (before + content).encode()
+    assert foreign.of_file(io.BytesIO(data), len(data)) is foreign.TEXT
+
+
+def test_a_text_in_another_code_is_told():
+    data = "le chien est très énervé".encode("latin-1")
+    assert foreign.of_file(io.BytesIO(data), len(data)) is foreign.TEXT
 
 
 def test_safetensors_of_others_say_what_is_missing_and_what_to_do(tmp_path):
