@@ -146,8 +146,9 @@ def test_waiting_prints_news_on_stderr_and_the_scores_at_the_end(
     with _end(service, status="succeeded", **done):
         result = prescore("submit", captions, "--dataset", "shapes/test", "--wait")
     assert result.exit_code == 0
-    for line in ("submitted ev_1", "ev_1  running", "cider_d  done", "cider_d  0.4100"):
+    for line in ("submitted ev_1", "ev_1  running", "ev_1  succeeded"):
         assert line in result.stderr
+    assert "0.4100" not in result.stderr
     assert result.stdout.splitlines() == [
         "ev_1  succeeded  shapes@v1/test",
         "works",
@@ -384,6 +385,7 @@ def test_watching_prints_each_piece_of_news_once(service, prescore):
             service.change("ev_1", works=[work("columns", "running", number * 100, 1000)])
         service.wait_until(lambda: len(service.seen("GET", "ev_1")) >= 4)
         service.change("ev_1", works=[work("columns", "done", 1000, 1000, seconds=2.1)])
+        service.wait_until(lambda: len(service.seen("GET", "ev_1")) >= 5)
         service.change("ev_1", scores={"cider_d": score(0.41)}, status="succeeded")
 
     with _meanwhile(go_on):
@@ -391,9 +393,38 @@ def test_watching_prints_each_piece_of_news_once(service, prescore):
     assert result.exit_code == 0
     lines = result.stderr.splitlines()
     assert lines[:2] == ["columns  running  0.5 s", "ev_1  running"]
-    assert lines[-3:] == ["columns  done  2.1 s", "cider_d  0.4100", "ev_1  succeeded"]
-    assert len(lines) == 5
+    assert lines[2:] == ["columns  done  2.1 s", "ev_1  succeeded"]
     assert "cider_d  0.4100" in result.stdout
+
+
+def test_what_was_computed_before_is_shown_once(service, prescore):
+    gates = [{"gate": "cider_d > 0.4", "verdict": "passed", "detail": "0.4100", "scores": {}}]
+    _start(service, status="succeeded", works=[work("cider_d", cached=True)], gates=gates)
+    result = prescore("watch", "ev_1")
+    assert result.stderr == "ev_1  succeeded\n"
+    assert [result.stdout.count(word) for word in ("12.35", "cached", "[0.3800")] == [1, 1, 1]
+
+
+SPICE = work("spice", "unavailable", error={"detail": "CoreNLP 3.6.0 is not here"})
+
+
+@pytest.mark.parametrize("command", ["status", "watch", "scores"])
+def test_a_run_that_gave_no_score_exits_3(service, prescore, command):
+    _start(service, status="succeeded", works=[SPICE], scores={})
+    result = prescore(command, "ev_1")
+    assert result.exit_code == 3
+    assert "ev_1 has no score: spice unavailable\n" in result.stderr
+    service.change("ev_1", scores={"cider_d": score(0.41)})
+    assert prescore(command, "ev_1").exit_code == 0
+    service.change("ev_1", scores={}, works=[work("captions")])  # no score was asked for
+    assert prescore(command, "ev_1").exit_code == 0
+
+
+def test_waiting_for_a_run_that_gives_no_score_exits_3(service, shapes, prescore, captions):
+    with _end(service, status="succeeded", works=[SPICE], scores={}):
+        result = prescore("submit", captions, "--dataset", "shapes/test", "--wait")
+    assert result.exit_code == 3
+    assert "CoreNLP 3.6.0 is not here" in result.stdout
 
 
 @pytest.mark.parametrize("status", ["failed", "canceled"])

@@ -57,8 +57,7 @@ def compare(
     else:
         console.show(_lines(found, images))
     if found.status != "succeeded":
-        console.say(f"{found.id} {found.status}{_why(found)}")
-        raise typer.Exit(console.FAILED)
+        console.fail(f"{found.id} {found.status}{_why(found)}")
 
 
 def _why(found: Comparison) -> str:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import typer
 from rich import filesize
@@ -31,11 +32,11 @@ from prescore.errors import (
 )
 from prescore.files import reading
 from prescore.http import uploads
-from prescore.models import Answer
+from prescore.models import Answer, Evaluation, Run
 
 REFUSED = 1
 USAGE = 2
-FAILED = 3  # the run failed, was canceled or has not ended in time
+FAILED = 3  # the run failed, was canceled, has not ended in time or gave nothing
 UNREACHABLE = 4
 INTERRUPTED = 130
 
@@ -105,6 +106,27 @@ def show_json(*answers: Answer, many: bool = False) -> None:
 
 def print_json(found: object) -> None:
     typer.echo(plain_text.json_line(json.dumps(found)))
+
+
+def fail(why: str) -> NoReturn:
+    """Say on stderr why there is no result, and end the command with `FAILED`."""
+    say(why)
+    raise typer.Exit(FAILED)
+
+
+def exit_as(run: Run) -> None:
+    """End the command with `FAILED` for a run that failed, was canceled or gave nothing."""
+    if run.ended and run.status != "succeeded":
+        raise typer.Exit(FAILED)
+    if isinstance(run, Evaluation) and (unavailable := _unavailable(run)):
+        fail(f"{run.id} has no score: {', '.join(unavailable)} unavailable")
+
+
+def _unavailable(run: Evaluation) -> list[str]:
+    """The works that kept a run which has ended from giving any score."""
+    if run.scores or not run.ended:
+        return []
+    return [work.name for work in run.works if work.status == "unavailable"]
 
 
 def names(given: str | None) -> list[str] | None:

@@ -16,7 +16,7 @@ from prescore.cli import console, text
 from prescore.client import Client
 from prescore.errors import TimedOut
 from prescore.http.polling import OnChange
-from prescore.models import Evaluation, Run
+from prescore.models import Evaluation, Run, Work
 from prescore.plain_text import quoted
 
 R = TypeVar("R", bound=Run)
@@ -63,7 +63,7 @@ def computed(compute: Callable[..., R]) -> R:
 
     def tell(run: R) -> None:
         known[:] = [run.id]
-        lines.works(run)
+        lines.works(run.works)
 
     try:
         return compute(on_change=tell)
@@ -83,25 +83,21 @@ def _display() -> Iterator[OnChange]:
 
 
 class _Lines:
-    """Prints each state and score once; not the progress of works, which would fill a CI's log."""
+    """Prints each state once; not the progress of works, which would fill a CI's log, and not what
+    the command prints at the end.
+    """
 
     def __init__(self) -> None:
         self._told: set[int] = set()  # hashes, since a service may say much
 
-    def works(self, run: Run) -> None:
-        for work in run.works:
+    def works(self, works: Iterable[Work]) -> None:
+        for work in works:
             name, status, _, seconds, remarks = text.work_row(work)
             self._tell((name, status), (seconds, remarks))
 
     def __call__(self, evaluation: Evaluation) -> None:
-        self.works(evaluation)
-        for name, value, interval, _ in text.score_rows(evaluation.scores):
-            self._tell((name, value), (interval,))
-        for row in text.expected_rows(evaluation.forecast or {}):
-            self._tell(("forecast", *row), ())
-        for gate in evaluation.gates:
-            if gate.verdict is not None:
-                self._tell((gate.gate, gate.verdict), (gate.detail or "",))
+        if not evaluation.ended:
+            self.works(work for work in evaluation.works if not work.cached)
         self._tell((evaluation.id, evaluation.status), ())
 
     def _tell(self, news: tuple[str, ...], more: tuple[str, ...]) -> None:

@@ -29,7 +29,8 @@ def status(
         prescore status ev_2f9c
         prescore status ev_2f9c --json | jq .scores.cider_d.value
 
-    Exit 0: it is queued, running or has succeeded. 3: it failed or was canceled.
+    Exit 0: it is queued, running or has succeeded. 3: it failed, was canceled or gave
+    no score.
     """
     with console.connected(connection) as client:
         _end_with(client.evaluation(id_), as_json=as_json)
@@ -61,7 +62,8 @@ def watch(
         prescore watch ev_2f9c ev_81d0 --json
         prescore watch runs/ --dataset coco/val --label run=7 --step-from-name
 
-    Exit 0: all have succeeded. 3: one failed or was canceled. 130: Ctrl-C.
+    Exit 0: all have succeeded. 3: one failed, was canceled or gave no score.
+    130: Ctrl-C.
     """
     with console.connected(connection, Meant(dataset or "")) as client:
         found = targets.expanded(target)
@@ -79,7 +81,7 @@ def watch(
     for evaluation in () if as_json else ended:
         console.show(text.summary(evaluation))
     for evaluation in ended:
-        _exit_as(evaluation)
+        console.exit_as(evaluation)
 
 
 def _begun(client: Client, target: str, fields: Mapping[str, Any]) -> str:
@@ -126,6 +128,7 @@ def scores(
         prescore scores ev_2f9c --pregen --csv pregen.csv
 
     Exit 0: printed. 3: the run failed or was canceled; the scores so far are printed.
+    Or it gave no score.
     """
     with console.connected(connection) as client:
         evaluation = client.evaluation(id_)
@@ -139,7 +142,7 @@ def scores(
         console.show_json(PregenScores(scores=found))
     else:
         console.show(text.aligned(text.score_rows(found)))
-    _exit_as(evaluation)
+    console.exit_as(evaluation)
 
 
 def _end_with(evaluation: Evaluation, *, as_json: bool) -> None:
@@ -147,12 +150,7 @@ def _end_with(evaluation: Evaluation, *, as_json: bool) -> None:
         console.show_json(evaluation)
     else:
         console.show(text.summary(evaluation))
-    _exit_as(evaluation)
-
-
-def _exit_as(evaluation: Evaluation) -> None:
-    if evaluation.ended and evaluation.status != "succeeded":
-        raise typer.Exit(console.FAILED)
+    console.exit_as(evaluation)
 
 
 def _csv_row(name: str, score: Score) -> tuple[object, ...]:

@@ -60,7 +60,8 @@ def submit(
     pre-gen ones for a checkpoint.
 
     Exit 0: submitted, or succeeded. 1: refused. 2: usage. 3: with --wait, the run
-    failed, was canceled or has not ended in time. 4: no answer from the service.
+    failed, was canceled, gave no score or has not ended in time. 4: no answer from the
+    service.
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout goes with --wait")
@@ -75,8 +76,10 @@ def submit(
         if wait:
             begun = follow_all(client, [one.id for one in begun], timeout)
         _show(begun, wait=wait, as_json=as_json, many=found != target or len(found) > 1)
-    if wait and any(one.status != "succeeded" for one in begun):
-        raise typer.Exit(console.FAILED)
+    for one in begun if wait else ():
+        if not one.ended:
+            raise typer.Exit(console.FAILED)
+        console.exit_as(one)
 
 
 def _begun(client: Client, target: str, fields: Mapping[str, Any]) -> Evaluation:

@@ -78,6 +78,11 @@ def _scored_row(each: Scored) -> tuple[str, ...]:
     return place.rjust(4), number(each.value), bounds(each.interval), *facts
 
 
+def not_yet(split: str, done: str, command: str) -> str:
+    """What to do about a split that has not been `done`."""
+    return f"{split} has not been {done}: prescore {command} {split} --compute"
+
+
 def moment(when: datetime | None) -> str:
     return "" if when is None else f"{when:%Y-%m-%d %H:%M}"
 

@@ -64,8 +64,7 @@ def correlations(
     elif study is not None:
         console.show(_lines(found, study))
     if study is None:
-        console.say(_why(found, split))
-        raise typer.Exit(console.FAILED)
+        console.fail(_why(found, split))
 
 
 def _compute(
@@ -74,8 +73,7 @@ def _compute(
     run = computed(partial(client.compute_study, split, idf=idf, limit=limit, timeout=timeout))
     if run.status != "succeeded":
         why = "" if run.error is None else f": {run.error.detail or run.error.title}"
-        console.say(f"{run.id} {run.status}{why}")
-        raise typer.Exit(console.FAILED)
+        console.fail(f"{run.id} {run.status}{why}")
 
 
 def _only(study: Study, metrics: list[str] | None) -> Study:
@@ -94,7 +92,7 @@ def _why(found: Correlations, split: str) -> str:
         return f"no study of {split}: {found.none_because}"
     under_way = found.under_way
     if under_way is None:
-        return f"{split} has not been studied: prescore correlations {split} --compute"
+        return text.not_yet(split, "studied", "correlations")
     why = under_way.error
     said = f": {why.detail or why.title}" if why is not None else ""
     return f"no study of {split} yet; one is {under_way.status}{said}"

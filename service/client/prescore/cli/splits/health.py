@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-import typer
-
 from prescore.cli import console, options, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
@@ -44,8 +42,7 @@ def health(
         if found is not None and csv_file is not None:
             console.write_csv(csv_file, ("metric", *_COLUMNS), _csv_rows(found.health or {}))
     if found is None:
-        console.say(f"{split} has not been probed: prescore health {split} --compute")
-        raise typer.Exit(console.FAILED)
+        console.fail(text.not_yet(split, "probed", "health"))
     if as_json:
         told = found.health or {}
         console.print_json({name: one.model_dump() for name, one in told.items()})

@@ -141,8 +141,7 @@ def _end(found: Learned, *, as_json: bool) -> None:
         console.show_json(found)
     else:
         console.show(_lines(found))
-    if found.ended and found.status != "succeeded":
-        raise typer.Exit(console.FAILED)
+    console.exit_as(found)
 
 
 def _row(found: Learned) -> tuple[str, ...]:

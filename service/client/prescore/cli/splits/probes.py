@@ -97,14 +97,12 @@ def _latest(client: Client, target: str) -> Probes | None:
 
 def _end(found: Probes | None, target: str, *, as_json: bool) -> None:
     if found is None:
-        console.say(f"{target} has not been probed: prescore probes {target} --compute")
-        raise typer.Exit(console.FAILED)
+        console.fail(text.not_yet(target, "probed", "probes"))
     if as_json:
         console.show_json(found)
     else:
         console.show(_lines(found))
-    if found.ended and found.status != "succeeded":
-        raise typer.Exit(console.FAILED)
+    console.exit_as(found)
 
 
 def _lines(found: Probes) -> list[str]:
