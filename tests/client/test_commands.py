@@ -1,6 +1,7 @@
 import inspect
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from prescore import commands
+from prescore import absent, commands
 from prescore.cli import options
+
+ROOT = Path(__file__).parents[2]
 
 
 def _with(monkeypatch, *entries):
@@ -58,6 +61,41 @@ def test_a_command_whose_packages_are_missing_says_how_to_install_them(monkeypat
     result = CliRunner().invoke(app, ["score"])
     assert result.exit_code == 2
     assert "pip install" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *((name,) for name in absent.COMMANDS),
+        ("score", "results.json", "--dataset", "coco/val", "--metrics", "cider_d"),
+        ("score", "--help"),
+        ("lab", "train", "shapes/", "runs/"),
+        ("learned", "train", "coco/train", "--epochs", "9"),
+    ],
+)
+def test_the_client_alone_says_how_to_install_the_other_commands(monkeypatch, arguments):
+    _, runner = _with(monkeypatch)
+    result = runner.invoke(commands.build(), list(arguments))
+    assert result.exit_code == 2
+    name = " ".join(arguments[:2] if arguments[0] == "learned" else arguments[:1])
+    assert result.stderr.startswith(f"prescore {name} needs packages that are not installed.\n")
+    assert "pip install" in result.stderr
+
+
+def test_the_clients_help_shows_its_own_commands_alone(monkeypatch):
+    shown, _ = _with(monkeypatch)
+    assert "submit" in shown.stdout
+    assert "janitor" not in shown.stdout
+
+
+def test_the_client_knows_the_commands_of_the_other_distribution():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    others = project["entry-points"][commands.GROUP]
+    assert {*absent.COMMANDS, *absent.OF_GROUPS} == set(others)
+    for group, names in absent.OF_GROUPS.items():
+        theirs = EntryPoint(group, others[group], commands.GROUP).load()
+        found = [one.name or one.callback.__name__ for one in theirs.registered_commands]
+        assert found == list(names)
 
 
 def test_the_version_is_the_distributions():

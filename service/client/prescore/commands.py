@@ -1,11 +1,11 @@
 """The `prescore` command. Other distributions add commands by entry points of one group."""
 
-from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
 
 import typer
 
+from prescore import absent
 from prescore.cli.comparing import compare
 from prescore.cli.datasets import datasets
 from prescore.cli.gating import gate
@@ -45,8 +45,12 @@ def build() -> typer.Typer:
     entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     for entry in entries:
         _add(app, entry)
-    for name in GROUPS.keys() - {entry.name for entry in entries}:
-        app.add_typer(GROUPS[name], name=name)
+    there = {entry.name for entry in entries}
+    for name in absent.COMMANDS:
+        if name not in there:
+            absent.add(app, name)
+    for name in GROUPS.keys() - there:
+        app.add_typer(_alone(name), name=name)
     return app
 
 
@@ -76,14 +80,24 @@ def _add(app: typer.Typer, entry: EntryPoint) -> None:
         command: Any = entry.load()
     except ImportError as error:
         if entry.name in GROUPS:
-            app.add_typer(GROUPS[entry.name], name=entry.name)
-            return
-        app.command(entry.name, help=f"Not installed: {error}.")(_unavailable(entry.name, error))
+            app.add_typer(_alone(entry.name), name=entry.name)
+        else:
+            absent.add(app, entry.name, str(error))
         return
     if isinstance(command, typer.Typer):
         app.add_typer(_joined(entry.name, command), name=entry.name)
     else:
         app.command(entry.name)(command)
+
+
+def _alone(name: str) -> typer.Typer:
+    """A group of the client's own commands, with those that are not installed."""
+    own = GROUPS[name]
+    group = typer.Typer(help=own.info.help, no_args_is_help=True)
+    group.registered_commands = [*own.registered_commands]
+    for command in absent.OF_GROUPS[name]:
+        absent.add(group, command, group=name)
+    return group
 
 
 def _joined(name: str, theirs: typer.Typer) -> typer.Typer:
@@ -94,16 +108,3 @@ def _joined(name: str, theirs: typer.Typer) -> typer.Typer:
     joined = typer.Typer(help=own.info.help, no_args_is_help=True)
     joined.registered_commands = [*own.registered_commands, *theirs.registered_commands]
     return joined
-
-
-def _unavailable(name: str, error: ImportError) -> Callable[[], None]:
-    def stub() -> None:
-        typer.echo(
-            f"prescore {name} needs packages that are not installed ({error}).\n"
-            "Install them from a clone of Prescore: "
-            "pip install -c deploy/constraints.txt ./service/client '.[service,workers]'",
-            err=True,
-        )
-        raise typer.Exit(2)
-
-    return stub
