@@ -224,7 +224,7 @@ def test_a_tokeniser_from_outside_is_published_and_taken_by_commands(monkeypatch
 def test_a_tokeniser_that_has_no_row_is_refused_with_those_that_have_one(ask):
     problem = ask("POST", "evaluations", 422, json=_asked(SAID, tokenizer="letters"))
     assert problem["errors"] == [
-        {"pointer": "/tokenizer", "detail": "Input should be 'ptb' or 'none'"}
+        {"pointer": "/tokenizer", "detail": "expected 'ptb' or 'none', found 'letters'"}
     ]
 
 

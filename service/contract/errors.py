@@ -118,7 +118,13 @@ class InvalidBundle(RequestRefused):
 
 
 class UnknownMetric(RequestRefused):
+    """`name`: the metric's, as it was asked for; by it, its place in the request is found."""
+
     code = "unknown_metric"
+
+    def __init__(self, detail: str, *, pointer: str | None = None, name: str = "") -> None:
+        super().__init__(detail, pointer=pointer)
+        self.name = name
 
 
 class AssetRefused(RequestRefused):

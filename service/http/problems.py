@@ -2,7 +2,7 @@
 
 import errno
 import uuid
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from http import HTTPMethod, HTTPStatus
 from typing import Any
 
@@ -11,10 +11,11 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from service.contract import errors, limits
+from service.contract import errors, limits, wording
 from service.contract.api.answers import FieldProblem, Problem
 from service.contract.formats import strict_json
 
@@ -125,7 +126,7 @@ def _disk_full(request: Request, error: Exception) -> Response:
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     places = [
-        (_place(found, error.body), str(found["msg"]).removeprefix("Value error, "))
+        (_place(found, error.body), wording.told(found, _siblings(request, found)))
         for found in error.errors()[: limits.PROBLEMS]
     ]
     detail = "; ".join(f"{pointer or 'the body'}: {text}" for pointer, text in places[:3])
@@ -144,6 +145,21 @@ def _place(found: Mapping[str, Any], body: Any) -> str:
             parts.append(part)
             body = body[part] if part in _keys(body) else None
     return strict_json.pointer(parts)
+
+
+def _siblings(request: Request, found: Mapping[str, Any]) -> Collection[str]:
+    """The fields that the object has in which a field was found that it has not."""
+    body = getattr(request.scope.get("route"), "body_field", None)
+    model = None if body is None else body.field_info.annotation
+    _, *path = found["loc"]
+    for part in path[:-1]:
+        model = _fields(model)[part].annotation if part in _fields(model) else None
+    return [*_fields(model)]
+
+
+def _fields(model: Any) -> Mapping[str, Any]:
+    is_model = isinstance(model, type) and issubclass(model, BaseModel)
+    return model.model_fields if is_model else {}
 
 
 def _keys(value: Any) -> Container[Any]:

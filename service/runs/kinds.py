@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 from service.contract.api.learned import LearnedIn
 from service.contract.api.requests import ComparisonIn, EvaluationIn, ProbesIn
 from service.contract.api.studies import StudyIn
-from service.contract.errors import Conflict, InvalidRequest
+from service.contract.errors import Conflict, InvalidRequest, UnknownMetric
 from service.runs import base, comparisons, evaluations, probes, studies, training
 from service.runs.base import AnyKind, Run
 from service.runs.submission import evaluation
@@ -62,7 +62,11 @@ def submit(
         found = _replay(parts.records, caller, key, digest)
         if found is not None:
             return found
-    run = offered.begin(parts, request)
+    try:
+        run = offered.begin(parts, request)
+    except UnknownMetric as error:
+        error.pointer = error.pointer or _place_of(error.name, request)
+        raise
     with base.starting(parts) as connection:
         if key is not None:
             claimed = _claim(connection, parts.records, caller, key, digest, run.id)
@@ -70,6 +74,15 @@ def submit(
                 return claimed
         base.insert(connection, parts.records, run, address)
     return run.id
+
+
+def _place_of(metric: str, request: BaseModel) -> str | None:
+    """The pointer of a metric in the lists of a request."""
+    for field in type(request).model_fields:
+        names = getattr(request, field)
+        if isinstance(names, list) and metric in names:
+            return f"/{field}/{names.index(metric)}"
+    return None
 
 
 def _replay(records: Records, caller: str, key: str, digest: str) -> str | None:

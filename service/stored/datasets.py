@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
+from service.contract import near
 from service.contract.api.captions import CaptionIn
 from service.contract.api.data import DatasetOut, FeaturesOut, SplitOut
 from service.contract.api.runs import DatasetPinned
@@ -111,7 +113,7 @@ def _pinned(row: Any, split: str) -> Pinned:
     if split not in splits:
         raise NotFound(
             f"dataset {row.name}@v{row.version} has no split {split!r:.100}; "
-            f"it has {', '.join(sorted(splits))}"
+            f"it has {', '.join(sorted(splits))}{near.question(split, splits)}"
         )
     features = json.loads(row.features) if row.features else None
     counts = splits[split]["images"], features, splits[split]["references"]
@@ -178,7 +180,11 @@ def store_captions(
     references = References(split.items)
     pairs = [(each.image, each.caption) for each in given]
     with split.places() as places:
-        found = outputs.arrange(pairs, places, references, str(pinned), subset=subset)
+        found = outputs.arrange(
+            *(pairs, places, references, str(pinned)),
+            subset=subset,
+            named_by=lambda index: given[index].named_by,
+        )
     if found.problems:
         problems = [(f"{field}{pointer}", detail) for pointer, detail in found.problems]
         raise InvalidRequest(f"captions do not fit {pinned}: {problems[0][1]}", problems)
@@ -195,10 +201,20 @@ def _row(records: Records, name: str, version: str) -> Any:
         query = query.where(datasets.c.version == int(version[1:]))
     with records.reading() as connection:
         found = connection.execute(query.order_by(datasets.c.version.desc()).limit(1)).first()
-    if found is None:
-        wanted = f"{name}@{version}" if version else name
-        raise NotFound(f"no dataset {wanted!r:.120}: add it with PUT /v1/datasets/{{name}}")
+        if found is None:
+            raise NotFound(_missing(connection, name, version))
     return found
+
+
+def _missing(connection: Connection, name: str, version: str) -> str:
+    """What there is in place of a dataset, or of a version of it."""
+    columns = datasets.c
+    latest = sa.select(sa.func.max(columns.version)).where(columns.name == name)
+    if there := connection.execute(latest).scalar():
+        return f"dataset {name} has no version {version}; the latest is v{there}"
+    names = sa.select(columns.name).distinct().order_by(columns.name).limit(near.COMPARED)
+    question = near.question(name, connection.execute(names).scalars())
+    return f"no dataset {name!r:.120}: add it with PUT /v1/datasets/{{name}}{question}"
 
 
 def out(row: Any) -> DatasetOut:

@@ -603,3 +603,11 @@ def test_help_teaches_by_examples_that_fit_a_terminal(prescore, monkeypatch, com
     narrow, wide = examples("80"), examples("200")
     assert wide
     assert narrow == wide
+
+
+def test_a_near_name_that_the_service_told_is_not_told_again(service, shapes, prescore, captions):
+    told = "no metric is called 'cidr_d'; did you mean cider_d?"
+    service.fault("POST", "/v1/evaluations", status=422, body={"title": "Refused", "detail": told})
+    options = ("--dataset", "shapes/test", "--postgen", "cidr_d")
+    result = prescore("submit", captions, *options)
+    assert result.stderr == f"422 Refused: {told}\n"

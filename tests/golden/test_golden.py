@@ -27,6 +27,15 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
         f"/body/{place}{name}" for place in ("", "items/*/") for name in ("content", "captions")
     ),
     "image-twice": ("/body/detail", "/body/errors/*/detail"),  # items are counted from 1
+    **dict.fromkeys(  # what was expected and found is told in other words, or was not told
+        (
+            *("no-checkpoint", "unknown-field", "unknown-metric", "unknown-version"),
+            *("unknown-dataset", "probe-nothing", "correlations refused", "no route"),
+            *("captions of pregen", "tokens of captions", "dataset unknown"),
+            *("limit of none", "wrong-types", "probe-oddly", "train-on-two", "train-by-rouge"),
+        ),
+        ("/body/detail", "/body/errors"),
+    ),
     **dict.fromkeys(  # what is not of the same captions is told by its version
         ("compare-others", "probe-elsewhere", "train-on-others"),
         ("/body/detail", "/body/errors/*/detail"),

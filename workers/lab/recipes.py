@@ -11,6 +11,7 @@ from service.contract.errors import InvalidSetting, UnusableDataset
 from service.contract.formats import bundles
 from service.contract.formats.checkpoint_header import ARCHITECTURES, Config, Description
 from service.contract.formats.words import Tokenizer
+from service.contract.wording import told
 from workers.inference import checkpoints, devices, features, vocabulary
 from workers.lab import training
 from workers.lab.training import Epoch, Examples
@@ -69,7 +70,7 @@ def prepare(
         config = Config.model_validate({"cell": cell, "size": size, "feature_size": header.size})
     except ValidationError as error:
         first = error.errors()[0]
-        raise InvalidSetting(f"--{first['loc'][0]}: {first['msg']}") from None
+        raise InvalidSetting(f"--{first['loc'][0]}: {told(first)}") from None
     items = {split: bundles.read_split(bundle, split) for split in splits}
     captions = (caption for item in items[splits[0]] for caption in item.references)
     words = vocabulary.build(captions, TOKENIZER, at_least)

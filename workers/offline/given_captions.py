@@ -11,6 +11,7 @@ from service.contract import limits
 from service.contract.api.captions import CaptionIn
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles
+from service.contract.wording import told
 from workers.offline.fitting import fitted
 from workers.offline.sources import Source
 
@@ -63,4 +64,4 @@ def _check(number: int, one: dict[str, str]) -> None:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise RequestRefused(f"item {number}: {field}: {first['msg']}") from None
+        raise RequestRefused(f"item {number}: {field}: {told(first)}") from None

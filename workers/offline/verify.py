@@ -14,6 +14,7 @@ from torch import Tensor
 from service.contract.errors import RequestRefused
 from service.contract.formats import strict_json
 from service.contract.formats.checkpoint_header import EDGE, UNK, Config, Description
+from service.contract.wording import told
 from workers.inference import features, scoring
 from workers.inference.captioners import ARCHITECTURES, Recurrent
 from workers.inference.captioners.cells import Tensors
@@ -60,7 +61,7 @@ def examples(path: Path, bundle: Path | None) -> list[Example]:
         raise RequestRefused(f"{path}: expected a JSON list of examples ({error})") from None
     except ValidationError as error:
         first = error.errors()[0]
-        raise RequestRefused(f"{path}{strict_json.pointer(first['loc'])}: {first['msg']}") from None
+        raise RequestRefused(f"{path}{strict_json.pointer(first['loc'])}: {told(first)}") from None
     if not 1 <= len(found) <= MAX_EXAMPLES:
         raise RequestRefused(f"{path}: expected 1 to {MAX_EXAMPLES} examples, found {len(found)}")
     for index, example in enumerate(found):

@@ -29,6 +29,12 @@ class CaptionIn(Strict):
         max_length=limits.IMAGE, description="An image of the split, by its name or its id."
     )
     caption: Caption
+    image_id: Any = Field(default=None, exclude=True)  # as it was given; `image` is its text
+
+    @property
+    def named_by(self) -> str:
+        """The field that names the image."""
+        return "image" if self.image_id is None else "image_id"
 
     @model_validator(mode="before")
     @classmethod
@@ -37,10 +43,9 @@ class CaptionIn(Strict):
             return given
         if "image" in given:
             raise ValueError("expected `image` or `image_id`, found both")
-        fields = dict(given)
-        name = whole(fields.pop("image_id"))
+        name = whole(given["image_id"])
         if type(name) in (int, str):
-            return {**fields, "image": str(name)}
+            return {**given, "image": str(name)}
         raise ValueError(f"expected a text or a whole number as image_id, found {name!r:.40}")
 
 

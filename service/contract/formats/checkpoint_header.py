@@ -26,6 +26,7 @@ from service.contract.formats import foreign, safetensors_header, strict_json
 from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.words import TOKENIZERS, Tokenizer
 from service.contract.plain_text import is_plain
+from service.contract.wording import told
 
 FORMAT = "1"
 EDGE, UNK = 0, 1  # ids: START and END share one token; UNK stands for unknown words
@@ -216,9 +217,8 @@ def _model(model: type[Model], metadata: Mapping[str, str], name: str) -> Model:
     except ValidationError as error:
         first = error.errors()[0]
         where = "".join(f"/{part}" for part in first["loc"])[:100]
-        found = "" if first["type"] == "missing" else f", found {first['input']!r:.60}"
         raise ConfigInvalid(
-            f"{name}{where}: {first['msg']}{found}", pointer=pointer + where
+            f"{name}{where}: {told(first, model.model_fields)}", pointer=pointer + where
         ) from None
 
 

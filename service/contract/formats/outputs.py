@@ -1,7 +1,7 @@
 """A captioner's outputs: errors are refused, odd captions get warnings."""
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,19 +34,23 @@ def arrange(
     *,
     subset: bool,
     advice: str = "; send `subset: true` to score a part",
+    named_by: Callable[[int], str] = lambda _: "image",
 ) -> Arranged:
     """`given`: (name or id of an image, caption); `of`: the split's name for messages; `advice`:
-    how a part is scored, for the message that images have no caption.
+    how a part is scored, for the message that images have no caption; `named_by`: the field that
+    names the image of an item, for pointers.
     """
     found: dict[int, int] = {}  # place -> index of its first caption
     problems: list[tuple[str, str]] = []
     for index, (image, _) in enumerate(given):
         place = places.get(image)
         if place is None:
-            problems.append((f"/{index}/image", f"{image!r:.100} is not an image of {of}"))
+            problems.append(
+                (f"/{index}/{named_by(index)}", f"{image!r:.100} is not an image of {of}")
+            )
         elif place in found:
             twice = f"image {image!r:.100} has a caption already, in item {found[place] + 1}"
-            problems.append((f"/{index}/image", twice))
+            problems.append((f"/{index}/{named_by(index)}", twice))
         else:
             found[place] = index
     missing = len(references) - len(found)

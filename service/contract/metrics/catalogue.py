@@ -1,12 +1,12 @@
 """One row for every metric that Prescore knows: name, direction, range, definition, needs."""
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
+from service.contract import near
 from service.contract.errors import UnknownMetric
 from service.contract.metrics.families import FAMILIES, INFINITY, Family, Metric, kind_of
 from service.contract.metrics.views import View
@@ -62,9 +62,8 @@ def metric(name: str) -> MetricSpec:
     try:
         return METRICS[ALIASES.get(name, name)]
     except KeyError:
-        near = difflib.get_close_matches(name[:100], [*METRICS, *ALIASES, *GROUPS], n=3, cutoff=0.6)
-        advice = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise UnknownMetric(f"no metric is called {name!r:.100}{advice}") from None
+        question = near.question(name, [*METRICS, *ALIASES, *GROUPS])
+        raise UnknownMetric(f"no metric is called {name!r:.100}{question}", name=name) from None
 
 
 def model_of(name: str) -> str | None:
@@ -77,7 +76,8 @@ def model_of(name: str) -> str | None:
     if found is None:
         raise UnknownMetric(
             f"expected {LEARNED}@ and the first 12 or more hex digits of a model's SHA-256, found "
-            f"{name!r:.100}"
+            f"{name!r:.100}",
+            name=name,
         )
     return found[1]
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from service.contract.api.leaderboard import Leaderboard, ScoreHistory
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
+from service.contract.metrics import catalogue
 from service.http import csv_answers, openapi
 from service.http.dependencies import Service
 from service.http.routers.datasets import Reference
@@ -38,8 +39,17 @@ def _asked(
         ),
     ] = None,
 ) -> Asked:
+    _check_known(metric)
     wanted = search.wanted_labels(request.query_params.multi_items(), _PARAMETERS)
     return Asked(name, split, metric, signature, wanted)
+
+
+def _check_known(metric: str) -> None:
+    try:
+        catalogue.metric(metric)
+    except UnknownMetric as error:
+        error.pointer = "/query/metric"
+        raise
 
 
 _Wanted = Annotated[Asked, Depends(_asked)]

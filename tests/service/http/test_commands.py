@@ -189,9 +189,9 @@ def test_trainings_are_listed_and_files_are_looked_at_first(prescore, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (("leaderboard", "tinny/test"), "tinny: did you mean tiny?"),
-        (("leaderboard", "tiny/tst"), "tst: did you mean test?"),
-        (("leaderboard", "tiny/test", "--metric", "cidr_d"), "cidr_d: did you mean cider_d"),
+        (("leaderboard", "tinny/test"), "; did you mean tiny?"),
+        (("leaderboard", "tiny/tst"), "; did you mean test?"),
+        (("leaderboard", "tiny/test", "--metric", "cidr_d"), "; did you mean cider_d"),
         (
             ("gate", "sha256:" + "0" * 64, "--dataset", "tinny/test", "--gate", "b > 0"),
             "mean tiny?",

@@ -227,7 +227,7 @@ def test_a_part_of_a_split_has_no_comparison_with_the_whole(service):
         ({"gates": ["perplexity < 9"]}, 422, "invalid_request", "/gates/0", "a checkpoint"),
         ({"gates": [""]}, 422, "invalid_request", "/gates/0", "character"),
         ({"gates": ["cider_d > 0"] * 51}, 422, "invalid_request", "/gates", "50"),
-        ({"gates": [7]}, 422, "invalid_request", "/gates/0", "string"),
+        ({"gates": [7]}, 422, "invalid_request", "/gates/0", "a text"),
         ({"baseline": "main"}, 422, "invalid_request", "/baseline", "branch=main"),
         ({"baseline": "a\0=b"}, 422, "invalid_request", "/baseline", "branch=main"),
         ({"baseline": "ev_x", "gates": ["cider_d > 0"]}, 404, "not_found", None, "ev_x"),

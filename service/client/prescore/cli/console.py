@@ -66,7 +66,8 @@ def suggesting(client: Client, meant: Meant | None) -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        for sentence in nearly.hints(client, meant) if meant is not None else ():
+        named = "did you mean" in str(error)
+        for sentence in () if meant is None or named else nearly.hints(client, meant):
             error.add_note(sentence)
         raise
 

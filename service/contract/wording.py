@@ -1,0 +1,95 @@
+"""What is wrong with a field, in plain English, from pydantic's error: expected, and found."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from service.contract import near
+
+_LONGEST = 60  # characters of what was found
+_KINDS: Mapping[str, str] = {
+    **dict.fromkeys(("string_type", "string_sub_type", "string_unicode"), "a text"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    "int_parsing_size": "a whole number of usual size",
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    "finite_number": "a finite number",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("list_type", "tuple_type", "set_type", "iterable_type"), "a list"),
+    **dict.fromkeys(("dict_type", "model_type", "mapping_type"), "an object"),
+    **dict.fromkeys(("model_attributes_type", "dataclass_type"), "an object"),
+    "none_required": "null",
+}
+Told = Callable[[Mapping[str, Any], Any], str]  # from pydantic's context and what was found
+
+
+def _bound(words: str, name: str) -> Told:
+    return lambda context, value: f"expected {words} {context[name]}, found {_found(value)}"
+
+
+def _length(words: str, name: str, of: str) -> Told:
+    def tell(context: Mapping[str, Any], value: Any) -> str:
+        bound, length = context[name], context.get("actual_length")
+        many = of if bound == 1 else f"{of}s"
+        return f"expected {words} {bound} {many}, found {len(value) if length is None else length}"
+
+    return tell
+
+
+def _one_of(context: Mapping[str, Any], value: Any) -> str:
+    expected = str(context["expected"])
+    question = near.question(value, re.findall("'([^']*)'", expected)) if _is_text(value) else ""
+    return f"expected {expected}, found {_found(value)}{question}"
+
+
+_OTHERS: Mapping[str, Told] = {
+    "missing": lambda *_: "expected a value, found none",
+    "literal_error": _one_of,
+    "enum": _one_of,
+    "greater_than_equal": _bound("at least", "ge"),
+    "less_than_equal": _bound("at most", "le"),
+    "greater_than": _bound("more than", "gt"),
+    "less_than": _bound("less than", "lt"),
+    "string_too_short": _length("at least", "min_length", "character"),
+    "string_too_long": _length("at most", "max_length", "character"),
+    "too_short": _length("at least", "min_length", "item"),
+    "too_long": _length("at most", "max_length", "item"),
+    "string_pattern_mismatch": lambda context, value: (
+        f"expected a text like {context['pattern']}, found {_found(value)}"
+    ),
+}
+
+
+def told(error: Mapping[str, Any], known: Collection[str] = ()) -> str:
+    """One sentence; pydantic's own where the type of the error has none here. `known`: the fields
+    of the object, if they are known, in which an unknown one was found.
+    """
+    kind, value = error["type"], error["input"]
+    if kind == "extra_forbidden":
+        return _unknown_field(str(error["loc"][-1]), known)
+    if kind in _KINDS:
+        return f"expected {_KINDS[kind]}, found {_found(value)}"
+    if kind in _OTHERS:
+        return _OTHERS[kind](error.get("ctx", {}), value)
+    return str(error["msg"]).removeprefix("Value error, ")
+
+
+def _unknown_field(name: str, known: Collection[str]) -> str:
+    expected = f"; expected one of {', '.join(known)}" if known else ""
+    return f"unknown field{near.question(name, known) or expected}"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _found(value: Any) -> str:
+    """A value in JSON's terms; of a large one only what it is."""
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return repr(value[:_LONGEST])
+    return f"{value!r:.{_LONGEST}}"

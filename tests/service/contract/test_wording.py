@@ -1,0 +1,69 @@
+"""What is wrong with a field is said in plain English, with what was found."""
+
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from service.contract import near, wording
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    beam: int
+
+
+def _told(type_, value):
+    with pytest.raises(ValidationError) as error:
+        TypeAdapter(type_, config=None).validate_python(value, strict=True)
+    (first,) = error.value.errors()
+    return wording.told(first, Inner.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "told"),
+    [
+        (Inner, {}, "expected a value, found none"),
+        (Inner, {"beam": 1, "beams": 2}, "unknown field; did you mean beam?"),
+        (Inner, {"beam": 1, "x": 2}, "unknown field; expected one of beam"),
+        (Inner, [1], "expected an object, found a list"),
+        (str, 5, "expected a text, found 5"),
+        (int, "5", "expected a whole number, found '5'"),
+        (int, 1.5, "expected a whole number, found 1.5"),
+        (int, True, "expected a whole number, found true"),
+        (float, None, "expected a number, found null"),
+        (bool, 1, "expected true or false, found 1"),
+        (list[int], {"a": 1}, "expected a list, found an object"),
+        (dict[str, int], "a", "expected an object, found 'a'"),
+        (Literal["ptb", "none"], "pbt", "expected 'ptb' or 'none', found 'pbt'; did you mean ptb?"),
+        (Literal["ptb", "none"], 1, "expected 'ptb' or 'none', found 1"),
+        (Annotated[int, Field(ge=1)], 0, "expected at least 1, found 0"),
+        (Annotated[int, Field(le=9)], 10, "expected at most 9, found 10"),
+        (Annotated[float, Field(lt=1)], 1.0, "expected less than 1.0, found 1.0"),
+        (Annotated[float, Field(gt=1)], 1.0, "expected more than 1.0, found 1.0"),
+        (Annotated[str, Field(min_length=1)], "", "expected at least 1 character, found 0"),
+        (Annotated[str, Field(max_length=2)], "abc", "expected at most 2 characters, found 3"),
+        (Annotated[list[int], Field(min_length=1)], [], "expected at least 1 item, found 0"),
+        (Annotated[list[int], Field(max_length=2)], [1] * 3, "expected at most 2 items, found 3"),
+        (Annotated[str, Field(pattern="^a$")], "b", "expected a text like ^a$, found 'b'"),
+    ],
+)
+def test_it_says_what_was_expected_and_what_was_found(type_, value, told):
+    assert _told(type_, value) == told
+
+
+def test_of_a_large_value_only_the_beginning_is_shown():
+    assert _told(int, "x" * 10_000_000) == f"expected a whole number, found '{'x' * 60}'"
+    assert len(_told(int, {str(at): at for at in range(100_000)})) < 60
+
+
+def test_what_was_found_makes_no_line_of_its_own():
+    assert _told(int, "\x1b[2J\nok") == r"expected a whole number, found '\x1b[2J\nok'"
+
+
+def test_no_near_name_is_looked_for_beyond_a_bound():
+    """A search of all would take minutes."""
+    known = (f"{at:09}" for at in range(10**9))
+    assert near.question("9" * 10**6, known) == ""
+    assert next(known) == f"{near.COMPARED:09}"
