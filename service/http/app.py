@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
+from starlette.routing import Route
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from service.contract.settings import load
@@ -14,6 +15,7 @@ from service.http import openapi, problems
 from service.http.dependencies import Running
 from service.http.entrance.access_log import AccessLog
 from service.http.entrance.origins import OwnOrigins
+from service.http.queries import only_known
 from service.http.reference import Reference
 from service.http.routers import (
     checkpoints,
@@ -92,11 +94,17 @@ def _routes() -> FastAPI:
         openapi_url=None,  # with its pages, whose scripts are of other sites: `Reference` has ours
     )
     Reference(app)
-    for offered in KINDS.values():
-        app.include_router(router_of(offered))
-    resources = (details, learned, checkpoints, datasets, leaderboard, correlations)
-    for module in (*resources, metrics, limits, health):
-        app.include_router(module.router)
+    resources = details, learned, checkpoints, datasets, leaderboard, correlations, metrics, limits
+    kinds = [router_of(offered) for offered in KINDS.values()]
+    routers = [*kinds, *(module.router for module in resources)]
+    for router in routers:
+        app.include_router(router, dependencies=[Depends(only_known)])
+    app.include_router(health.router)  # those who ask for health may send what they like
+    every = [
+        *app.routes,
+        *(route for router in (*routers, health.router) for route in router.routes),
+    ]
+    app.state.paths = {route.path for route in every if isinstance(route, Route)}
     return app
 
 

@@ -15,6 +15,7 @@ from service.contract.api.runs import EndEvent, WorkEvent
 from service.contract.api.scores import ScoresEvent
 from service.contract.errors import (
     ForeignOrigin,
+    InvalidRequest,
     LongHeader,
     PrescoreError,
     SlowRequest,
@@ -24,6 +25,7 @@ from service.contract.errors import (
 from service.http import problems
 from service.http.entrance.origins import SAFE
 
+HEALTH = "health"
 TAGS = [
     {"name": "evaluations", "description": "Submit, poll, listen, page through, cancel."},
     {"name": "comparisons", "description": "Two evaluations, image by image."},
@@ -40,7 +42,7 @@ TAGS = [
         "description": "The metrics, their definitions, and whether they can be computed here.",
     },
     {"name": "limits", "description": "How much requests, files and connections may hold."},
-    {"name": "health", "description": "For load balancers and Prometheus."},
+    {"name": HEALTH, "description": "For load balancers and Prometheus."},
 ]
 
 HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
@@ -179,6 +181,9 @@ def _complete(method: str, operation: Mapping[str, Any]) -> None:
     responses = operation["responses"]
     if "HTTPValidationError" in str(responses.get("422")):
         del responses["422"]
+    if HEALTH not in operation["tags"]:
+        wrong = InvalidRequest  # whose query has unknown parameters
+        responses.setdefault("422", _refusal(problems.status_of(wrong), [wrong.code]))
     always: list[type[PrescoreError]] = [SlowRequest, UnknownHost, LongHeader]
     if method.upper() not in SAFE:
         always.append(ForeignOrigin)

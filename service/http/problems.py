@@ -18,6 +18,7 @@ from starlette.routing import Match
 from service.contract import errors, limits, wording
 from service.contract.api.answers import FieldProblem, Problem
 from service.contract.formats import strict_json
+from service.http import paths
 
 log = structlog.get_logger()
 
@@ -175,7 +176,18 @@ def _http(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(_methods(request))
-    return problem(request, status, status.name.lower(), str(error.detail), headers=headers)
+    return problem(request, status, status.name.lower(), _unrouted(request, error), headers=headers)
+
+
+def _unrouted(request: Request, error: HTTPException) -> str:
+    match error.status_code:
+        case HTTPStatus.NOT_FOUND:
+            return paths.advice(request.url.path, request.app.state.paths)
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            allowed = ", ".join(_methods(request))
+            return f"{request.url.path!r:.100} takes {allowed}, found {request.method!r:.20}"
+        case _:
+            return str(error.detail)
 
 
 def _methods(request: Request) -> list[str]:

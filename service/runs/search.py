@@ -22,7 +22,6 @@ from service.runs.base import AnyKind
 from service.works.parts import Parts
 from service.works.tables import labels, runs
 
-PARAMETERS = ("dataset", "status", "limit", "cursor")
 _CHECK_BYTES = 6
 _COUNTED = 1000
 
@@ -113,23 +112,18 @@ def _number(connection: Connection, name: str, value: str) -> int:
     return connection.execute(counted).scalar_one()
 
 
-def wanted_labels(
-    query: Iterable[tuple[str, str]],
-    parameters: Sequence[str] = PARAMETERS,
-    *,
-    labelled: bool = True,
-) -> dict[str, str]:
-    """The query's `label.NAME` parameters; unknown parameters are refused, not ignored."""
+def wanted_labels(query: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The query's `label.NAME` parameters."""
     found = {}
-    known = [*parameters, *(["label.NAME"] if labelled else [])]
     for name, value in query:
-        if labelled and name.startswith("label.") and "\0" not in name + value:
-            found[name.removeprefix("label.")] = value
-        elif name not in parameters:
+        if not name.startswith("label."):
+            continue
+        if "\0" in name + value:
             raise InvalidRequest(
-                f"expected {', '.join(known[:-1])} or {known[-1]}, found {name!r:.100}",
-                [(strict_json.pointer(["query", name]), "unknown, or with a NUL in it")],
+                f"expected a label without NUL, found {name!r:.100}",
+                [(strict_json.pointer(["query", name]), "with a NUL in it")],
             )
+        found[name.removeprefix("label.")] = value
     if len(found) > limits.LABELS:
         raise InvalidRequest(f"expected at most {limits.LABELS} labels, found {len(found)}")
     return found

@@ -30,7 +30,7 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(  # what was expected and found is told in other words, or was not told
         (
             *("no-checkpoint", "unknown-field", "unknown-metric", "unknown-version"),
-            *("unknown-dataset", "probe-nothing", "correlations refused", "no route"),
+            *("unknown-dataset", "probe-nothing", "correlations refused", "no route", "no method"),
             *("captions of pregen", "tokens of captions", "dataset unknown"),
             *("limit of none", "wrong-types", "probe-oddly", "train-on-two", "train-by-rouge"),
         ),

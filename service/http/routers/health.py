@@ -11,7 +11,7 @@ from service.contract.errors import Unavailable
 from service.http import openapi
 from service.http.dependencies import Service
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=[openapi.HEALTH])
 
 
 @router.get("/livez", operation_id="livez", summary="Check whether the API runs")

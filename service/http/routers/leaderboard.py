@@ -15,7 +15,6 @@ from service.runs import leaderboard, search
 from service.runs.leaderboard import Asked
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
-_PARAMETERS = ("metric", "split", "signature", "limit", "cursor")
 _RESPONSES: openapi.Responses = {
     200: {"content": {csv_answers.TYPE: {"schema": {"type": "string"}}}},
     **openapi.refusals(NotFound, InvalidCursor, InvalidRequest, UnknownMetric),
@@ -40,7 +39,7 @@ def _asked(
     ] = None,
 ) -> Asked:
     _check_known(metric)
-    wanted = search.wanted_labels(request.query_params.multi_items(), _PARAMETERS)
+    wanted = search.wanted_labels(request.query_params.multi_items())
     return Asked(name, split, metric, signature, wanted)
 
 

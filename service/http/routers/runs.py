@@ -109,7 +109,7 @@ def _listing(offered: Offered) -> Answering:
         limit: _Limit = 50,
         cursor: Cursor = None,
     ) -> Response:
-        wanted = search.wanted_labels(request.query_params.multi_items(), labelled=offered.labelled)
+        wanted = search.wanted_labels(request.query_params.multi_items())
         asked = Asked(dataset, status, wanted, limit, cursor)
         identities, following = search.page(service, offered.kind, asked)
         items = service.listed_answers.get(

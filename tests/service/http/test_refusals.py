@@ -1,8 +1,19 @@
 """What a refusal says to somebody who made a small mistake: the place, and the near name."""
 
+import re
+
 import pytest
 
+import interface
 from fleet import bundle
+
+
+@pytest.fixture(scope="module")
+def evaluation(service):
+    with service.client() as client:
+        asked = {"dataset": "tiny/test", "captions": SAID, "postgen": ["bleu"], "tokenizer": "none"}
+        return client.post("/v1/evaluations", json=asked).json()["id"]
+
 
 SAID = [{"image": f"{at}.jpg", "caption": "w2"} for at in range(40)]
 
@@ -91,3 +102,78 @@ def test_captions_by_image_id_are_pointed_at_by_that_field(client):
     problem = _refused(client, 422, captions=captions)
     pointers = [error["pointer"] for error in problem["errors"]]
     assert pointers == ["/captions/1/image_id", "/captions/2/image", "/captions/3/image_id"]
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/evaluation", ["/v1/evaluations"]),
+        ("/evaluations/ev_1", ["/v1/evaluations/ev_1"]),
+        ("/v1/evaluations/", ["/v1/evaluations"]),
+        ("/v1/dataset/tiny/leaderbord", ["/v1/datasets/tiny/leaderboard"]),
+        ("/v1/evaluations/ev_1/captoins", ["/v1/evaluations/ev_1/captions"]),
+        ("/livz", ["/livez"]),
+        ("/v1/nothing/of/the/kind", []),
+        ("/v1/evaluations/%1B[2J/caption", [r"/v1/evaluations/\x1b[2J/captions"]),
+        ("/" + "v1/" * 20_000, []),
+        ("/" + "a" * 60_000, []),
+    ],
+)
+def test_a_path_that_is_not_there_is_told_with_the_near_one(client, path, meant):
+    answer = client.get(path)
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    said = answer.json()["detail"]
+    assert re.findall("'([^']*)'", said.partition(";")[2].partition("?")[0]) == meant
+    assert said.endswith("The interface is under /v1; /docs describes it")
+    assert len(said) < 400
+    for one in meant:
+        assert client.get(one).json().get("detail", "") != said
+
+
+def test_a_method_that_a_path_does_not_take_is_told_with_those_it_takes(client):
+    answer = client.patch("/v1/evaluations")
+    assert answer.status_code == 405
+    assert answer.json()["detail"] == "'/v1/evaluations' takes GET, POST, found 'PATCH'"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "said"),
+    [
+        ("GET", "/v1/evaluations/{id}?wait=5", "expected no parameters in the query, found 'wait'"),
+        ("GET", "/v1/evaluations/{id}/pregen?limit=2", "expected no parameters in the query"),
+        (
+            *("GET", "/v1/evaluations/{id}/captions?limt=2"),
+            "expected format, limit or cursor, found 'limt'; did you mean limit?",
+        ),
+        ("GET", "/v1/evaluations/{id}/captions?label.a=b", "found 'label.a'"),
+        ("POST", "/v1/evaluations/{id}/cancel?force=1", "found 'force'"),
+        ("GET", "/v1/evaluations?datset=tiny", "did you mean dataset?"),
+        ("GET", "/v1/comparisons?label.a=b", "found 'label.a'"),
+        (
+            *("GET", "/v1/datasets/tiny/leaderboard?metrik=cider_d"),
+            "split, signature, limit, cursor or label.NAME, found 'metrik'; did you mean metric?",
+        ),
+        ("GET", "/v1/datasets/tiny?split=test", "expected no parameters in the query"),
+        ("GET", "/v1/metrics?name=bleu", "expected no parameters in the query"),
+    ],
+)
+def test_a_parameter_that_a_route_has_not_is_refused(client, evaluation, method, path, said):
+    answer = client.request(method, path.format(id=evaluation))
+    assert answer.status_code == 422
+    problem = answer.json()
+    assert said in problem["detail"]
+    assert problem["errors"][0]["pointer"].startswith("/query/")
+
+
+def test_every_parameter_that_is_documented_is_taken(client, evaluation):
+    for method, path, operation in interface.operations():
+        names = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+        if method == "GET" and names:
+            given = {"label.x" if name == "labels" else name: "\0" for name in names}
+            answer = client.get(path.format(id=evaluation, name="tiny"), params=given)
+            told = [error["detail"] for error in answer.json()["errors"]]
+            assert "unknown" not in told, path
+
+
+def test_health_may_be_asked_for_with_anything(client):
+    assert client.get("/livez?from=a-load-balancer").status_code == 200

@@ -1,0 +1,49 @@
+"""Query parameters that a route does not have are refused, not ignored: a misspelt filter would
+answer with everything.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+
+from service.contract import near
+from service.contract.errors import InvalidRequest
+from service.contract.formats import strict_json
+from service.http import openapi
+
+_LABEL = "label."
+
+
+async def only_known(request: Request) -> None:
+    """A dependency of every router. Async, since FastAPI would start a thread for a plain one."""
+    if not request.scope["query_string"]:
+        return
+    known, labelled = _parameters(request.scope["route"])
+    for name in request.query_params:
+        if name not in known and not (labelled and name.startswith(_LABEL)):
+            raise InvalidRequest(
+                f"{_expected([*known, *(['label.NAME'] if labelled else [])])}, "
+                f"found {name!r:.100}{near.question(name, known)}",
+                [(strict_json.pointer(["query", name]), "unknown")],
+            )
+
+
+def _parameters(route: APIRoute) -> tuple[tuple[str, ...], bool]:
+    """The names of a route's query parameters, and whether it takes labels too."""
+    described = (route.openapi_extra or {}).get("parameters", ())
+    return tuple(_names(route.dependant)), openapi.LABELS in described
+
+
+def _names(dependant: Any) -> Iterator[str]:
+    for inner in dependant.dependencies:
+        yield from _names(inner)
+    yield from (field.alias for field in dependant.query_params)
+
+
+def _expected(known: list[str]) -> str:
+    if not known:
+        return "expected no parameters in the query"
+    *others, last = known
+    return f"expected {', '.join(others)} or {last}" if others else f"expected {last}"
