@@ -11,7 +11,7 @@ from service.contract.api.evaluations import EvaluationOut
 from service.contract.errors import NotFound
 from service.contract.formats.strict_json import finite
 from service.contract.metrics.families import FAMILIES
-from service.runs import base, evaluations, pairs
+from service.runs import base, evaluations, lacking, pairs
 from service.runs.pairs import Pair
 from service.runs.tensor_files import TensorFile
 from service.stored import datasets
@@ -114,5 +114,6 @@ def path_of(parts: Parts, identity: str) -> Path:
     """The file of an evaluation's captions."""
     digest = evaluations.captions_of(parts, identity)
     if digest is None:
-        raise NotFound(f"evaluation {identity} has no captions (yet)")
+        found = evaluations.get(parts, identity)
+        raise NotFound(lacking.told(found, "captions", work="captions"))
     return parts.blobs.path(digest, check=False)

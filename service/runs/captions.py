@@ -16,7 +16,7 @@ from service.contract.errors import InvalidCursor, NotFound
 from service.contract.formats import checkpoint_header
 from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
-from service.runs import answered, base, evaluations, pairs, search, tensor_files
+from service.runs import answered, base, evaluations, lacking, pairs, search, tensor_files
 from service.runs.tensor_files import TensorFile
 from service.stored import datasets
 from service.works.parts import Parts
@@ -95,8 +95,10 @@ def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
     evaluation = evaluations.get(parts, identity)
     found = (base.result_of(parts.records, identity, name) for name in ("tokens", "columns"))
     result = next(filter(None, found), None)
-    if result is None or evaluation.checkpoint is None:
-        raise NotFound(f"evaluation {identity} has no columns (yet)")
+    if evaluation.checkpoint is None:
+        raise NotFound(f"{identity} has no columns: its captions were sent, without a checkpoint")
+    if result is None:
+        raise NotFound(lacking.told(evaluation, "columns", work="columns"))
     pinned = evaluations.pinned_of(parts, evaluation)
     images = datasets.split_of(parts.blobs, pinned)
     with images.places() as places:

@@ -21,7 +21,7 @@ from service.contract.plan import planning
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import Blob, Work
 from service.contract.results import Compared, ComparisonKept
-from service.runs import answered, base, evaluations, pairs
+from service.runs import answered, base, evaluations, lacking, pairs
 from service.runs.base import Kind, Looked, Run
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
@@ -92,10 +92,18 @@ def _names(request: ComparisonIn, sides: Sequence[_Side]) -> list[str]:
     names = [name for name in a if name in b and catalogue.is_summed(name)]
     if not names:
         raise InvalidRequest(
-            f"{request.a} and {request.b} have no score in common (yet)",
+            f"{request.a} and {request.b} have no score in common{_so_far(sides)}",
             [("", "expected two evaluations that both show a metric")],
         )
     return names
+
+
+def _so_far(sides: Sequence[_Side]) -> str:
+    return "" if all(base.is_over(side.evaluation) for side in sides) else " yet"
+
+
+def _work_of(metric: str) -> str:
+    return _COLUMNS if catalogue.metric(metric).family == "pregen" else catalogue.work_of(metric)
 
 
 def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
@@ -108,7 +116,7 @@ def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
     for side in sides:
         if full not in side.scores:
             raise InvalidRequest(
-                f"{side.evaluation.id} has no score {name} (yet)",
+                lacking.told(side.evaluation, f"score {name}", work=_work_of(full)),
                 [(pointer or f"/{side.name}", "expected a metric that both have")],
             )
     differs = signatures.difference(*(side.scores[full].signature for side in sides))
@@ -147,7 +155,7 @@ def _plan(parts: Parts, names: Sequence[str], sides: Sequence[_Side]) -> Plan:
 def _blob_of(digest: str | None, family: str, side: _Side) -> Blob:
     if digest is None:
         raise InvalidRequest(
-            f"{side.evaluation.id} has no {family} (yet)",
+            lacking.told(side.evaluation, family, work=family),
             [(f"/{side.name}", f"expected an evaluation whose {family} are done")],
         )
     return Blob(digest)

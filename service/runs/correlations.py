@@ -57,7 +57,7 @@ def sheet(parts: Parts, asked: Asked) -> Iterator[Sequence[object]]:
     with parts.records.reading() as connection:
         finished = _latest(connection, pinned, asked.idf, status="succeeded")
     if finished is None:
-        raise NotFound(f"no study of {pinned} has finished (yet)")
+        raise NotFound(f"no study of {pinned} has finished: begin one with POST /v1/studies")
     yield _COLUMNS
     for postgen, found in _last(parts, finished, len(catalogue.PREGEN)).metrics.items():
         for each in found.correlations:

@@ -15,7 +15,7 @@ from service.contract.formats import outputs
 from service.contract.metrics import catalogue
 from service.contract.plan import works
 from service.contract.results import Decoded, EvaluationKept, Forecasts, Row
-from service.runs import base
+from service.runs import base, lacking
 from service.runs.base import Kind, Looked
 from service.stored import datasets
 from service.stored.datasets import Pinned
@@ -51,7 +51,8 @@ def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
 
     `field` is the pointer of the request's field that names the evaluation.
     """
-    theirs = pinned_of(parts, get(parts, identity))
+    evaluation = get(parts, identity)
+    theirs = pinned_of(parts, evaluation)
     found = captions_of(parts, identity)
     if not theirs.has_references_of(pinned):
         raise InvalidRequest(
@@ -60,7 +61,7 @@ def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
         )
     if found is None:
         raise InvalidRequest(
-            f"evaluation {identity} has no captions yet",
+            lacking.told(evaluation, "captions", work="captions"),
             [(field, "expected one that has captions")],
         )
     return found

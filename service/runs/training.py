@@ -15,7 +15,7 @@ from service.contract.plan import assets, planning
 from service.contract.plan.assets import Places
 from service.contract.plan.planning import Captioner
 from service.contract.plan.works import Blob
-from service.runs import base, evaluations
+from service.runs import base, evaluations, lacking
 from service.runs.base import Kind, Looked, Run
 from service.stored import datasets
 from service.stored.datasets import Pinned
@@ -53,10 +53,10 @@ def _answer(parts: Parts, looked: Looked) -> LearnedOut:  # noqa: ARG001  the si
 
 def model(parts: Parts, identity: str) -> Path:
     """The path of a training's model; NotFound if there is none yet."""
-    base.state(parts.records, identity, KIND)  # raises if there is no such run
+    training, _ = KIND.look(parts, identity)
     digest = base.result_of(parts.records, identity, "model")
     if digest is None:
-        raise NotFound(f"training {identity} has no model (yet)")
+        raise NotFound(lacking.told(training, "model", work="model"))
     return parts.blobs.path(digest)
 
 

@@ -31,7 +31,7 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
         (
             *("no-checkpoint", "unknown-field", "unknown-metric", "unknown-version"),
             *("unknown-dataset", "probe-nothing", "correlations refused", "no route", "no method"),
-            *("captions of pregen", "tokens of captions", "dataset unknown"),
+            *("captions of pregen", "tokens of captions", "model of none", "dataset unknown"),
             *("limit of none", "wrong-types", "probe-oddly", "train-on-two", "train-by-rouge"),
         ),
         ("/body/detail", "/body/errors"),
