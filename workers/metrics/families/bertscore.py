@@ -23,6 +23,7 @@ from workers.files import tensor_files
 from workers.metrics.family import Floats, Measured, Statistics, Task
 from workers.metrics.references import counted
 from workers.metrics.vectors.encoder import Embedded, Encoder
+from workers.metrics.vectors.reference_sets import collect, distinct, join_offsets, join_places
 from workers.progress import Progress, silent
 
 _FORMAT = "1"
@@ -56,17 +57,8 @@ def prepare(
     progress: Progress = silent,
 ) -> Prepared:
     """Embed the references. Raises MetricFailed if an image has no reference."""
-    for image, captions in enumerate(references):
-        if not captions:
-            raise MetricFailed(f"image {image}: expected at least one reference, found none")
-    flat = [caption for captions in references for caption in captions]
-    place_of, sentences = _distinct(flat)
-    return Prepared(
-        model=_model(encoder),
-        embedded=encoder.embed(place_of, progress=progress),
-        sentences=sentences,
-        images=np.array([0, *accumulate(map(len, references))], np.int64),
-    )
+    texts, sentences, images = collect(references)
+    return Prepared(encoder.name, encoder.embed(texts, progress=progress), sentences, images)
 
 
 def measure(
@@ -86,16 +78,16 @@ def measure(
     Statistics: precision and recall (each the best of all references, without baseline), and
     `cut`, which is 1 if a caption was too long for the model and only its beginning was scored.
     """
-    if references.model != _model(encoder):
+    if references.model != encoder.name:
         raise MetricFailed("expected references embedded by the same layer of the same model")
-    distinct, places = _distinct(captions)
-    embedded = encoder.embed(distinct, progress=progress)
+    texts, places = distinct(captions)
+    embedded = encoder.embed(texts, progress=progress)
     weights = _weights(references, encoder, idf=idf)
     mine, theirs = _Side.of(embedded, weights), _Side.of(references.embedded, weights)
     found = np.empty((len(captions), 3))
     for index, row in enumerate(rows):
         if index % _BLOCK == 0:
-            progress(len(distinct), len(distinct))
+            progress(len(texts), len(texts))
         people = references.sentences[references.images[row] : references.images[row + 1]]
         found[index] = _best(mine, places[index], theirs, people.tolist())
     scores = found[:, 2] if baseline is None else (found[:, 2] - baseline) / (1 - baseline)
@@ -165,23 +157,19 @@ def join(parts: Sequence[Prepared]) -> Prepared:
     parts is there twice, which does no harm.
     """
     embedded = [part.embedded for part in parts]
-    before = np.cumsum([0, *(len(each.cut) for each in embedded)])
-    sentences = [part.sentences + at for part, at in zip(parts, before[:-1], strict=True)]
     return Prepared(
         model=parts[0].model,
         embedded=Embedded(
             vectors=np.concatenate([each.vectors for each in embedded]),
             tokens=np.concatenate([each.tokens for each in embedded]),
-            offsets=_joined([each.offsets for each in embedded]),
+            offsets=join_offsets([each.offsets for each in embedded]),
             cut=np.concatenate([each.cut for each in embedded]),
         ),
-        sentences=np.concatenate(sentences),
-        images=_joined([part.images for part in parts]),
+        sentences=join_places(
+            [part.sentences for part in parts], [len(each.cut) for each in embedded]
+        ),
+        images=join_offsets([part.images for part in parts]),
     )
-
-
-def _joined(offsets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.append(0, np.cumsum(np.concatenate([np.diff(each) for each in offsets])))
 
 
 def write(path: Path, prepared: Prepared) -> None:
@@ -260,13 +248,3 @@ def _weights(references: Prepared, encoder: Encoder, *, idf: bool) -> Floats:
         weights = np.log((total + 1) / (found + 1))
     weights[list(encoder.special)] = 0
     return weights
-
-
-def _distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-    """Every different text once, and the place of each text among them."""
-    place_of = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    return list(place_of), np.array([place_of[text] for text in texts], np.int64)
-
-
-def _model(encoder: Encoder) -> str:
-    return f"{encoder.digest}/{encoder.layer}"

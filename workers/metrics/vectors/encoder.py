@@ -8,9 +8,8 @@
 Nothing else in the folder is opened, and no network is used.
 """
 
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -21,18 +20,18 @@ from numpy.typing import NDArray
 from service.contract.errors import MetricFailed
 from service.contract.formats import strict_json
 from service.contract.plan.assets import digest_of_files
+from workers.metrics.vectors import weights
 from workers.progress import Progress, silent
 
 if TYPE_CHECKING:
     import torch
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
 # Kinds whose layers follow one another, so that the first k alone give layer k's output.
 KINDS = ("bert", "roberta", "xlm-roberta", "deberta", "deberta-v2", "electra", "mpnet")
 _COUNT_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "mpnet"})  # positions begin there
 _BLANK_FIRST = frozenset({"roberta"})  # a blank first: the first word is like later ones
 _ASKS_FOR_CODE = ("auto_map", "quantization_config")
-_UNUSED = "pooler."  # weights that no layer's output depends on
 _MAX_LAYERS = 200
 _MAX_JSON_BYTES = 64_000_000
 _BATCH_TOKENS = 8192
@@ -63,20 +62,21 @@ class Encoder:
     blank_first: bool
     size: int  # numbers in a token's vector
 
+    @property
+    def name(self) -> str:
+        """What the files of this encoder's vectors are marked with."""
+        return f"{self.digest}/{self.layer}"
+
     def embed(self, sentences: Sequence[str], *, progress: Progress = silent) -> Embedded:
-        """Embed sentences. Those of equal length are computed together, so nothing is padded."""
-        encodings = self.tokenizer.encode_batch([self._plain(text) for text in sentences])
-        lengths = np.array([len(encoding.ids) for encoding in encodings], np.int64)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        """Embed sentences, token by token."""
+        encodings = self.encode(sentences)
         ids = [np.array(encoding.ids, np.uint32) for encoding in encodings]
+        offsets = np.cumsum([0, *map(len, ids)], dtype=np.int64)
         vectors = np.empty((offsets[-1], self.size), np.float32)
-        done = 0
-        for batch in _batches(lengths):
-            found = self._forward(np.stack([ids[place] for place in batch]))
-            for place, rows in zip(batch, found, strict=True):
+        for batch, states in self.states(ids, progress=progress):
+            unit = (states / states.norm(dim=-1, keepdim=True)).cpu().numpy()
+            for place, rows in zip(batch, unit, strict=True):
                 vectors[offsets[place] : offsets[place + 1]] = rows
-            done += len(batch)
-            progress(done, len(sentences))
         return Embedded(
             vectors,
             np.concatenate(ids) if ids else np.empty(0, np.uint32),
@@ -84,19 +84,32 @@ class Encoder:
             np.array([bool(encoding.overflowing) for encoding in encodings], np.uint16),
         )
 
+    def encode(self, sentences: Sequence[str]) -> "list[Encoding]":
+        return self.tokenizer.encode_batch([self._plain(text) for text in sentences])
+
+    def states(
+        self, ids: Sequence[NDArray[np.uint32]], *, progress: Progress = silent
+    ) -> "Iterator[tuple[list[int], torch.Tensor]]":
+        """The states of sentences' tokens (sentences, tokens, H), batch by batch, with the
+        sentences' places. Those of equal length are computed together, so nothing is padded.
+        """
+        done = 0
+        for batch in _batches(np.array([len(tokens) for tokens in ids], np.int64)):
+            yield batch, self._forward(np.stack([ids[place] for place in batch]))
+            done += len(batch)
+            progress(done, len(ids))
+
     def _plain(self, text: str) -> str:
         whole = text.encode("utf-8", "replace").decode("utf-8").strip()
         return f" {whole}" if self.blank_first and whole else whole
 
-    def _forward(self, ids: NDArray[np.uint32]) -> NDArray[np.float32]:
+    def _forward(self, ids: NDArray[np.uint32]) -> "torch.Tensor":
         import torch
 
         device = next(self.model.parameters()).device
         with torch.inference_mode():
             inputs = torch.from_numpy(ids.astype(np.int64)).to(device)
-            states = self.model(input_ids=inputs).last_hidden_state
-            unit = states / states.norm(dim=-1, keepdim=True)
-        found: NDArray[np.float32] = unit.cpu().numpy()
+            found: torch.Tensor = self.model(input_ids=inputs).last_hidden_state
         return found
 
 
@@ -111,8 +124,8 @@ def read(folder: Path, layer: int | None = None, device: "str | torch.device" = 
     chosen = cast("int", layers if layer is None else layer)
     if type(layers) is not int or not 1 <= chosen <= layers <= _MAX_LAYERS:
         raise MetricFailed(f"expected a layer from 1 to {layers!r:.20}, found {chosen!r:.20}")
-    weights = [path for name, path in files.items() if name.endswith(".safetensors")]
-    model = _model(kind, {**config, "num_hidden_layers": chosen}, weights)
+    tensors = [path for name, path in files.items() if name.endswith(".safetensors")]
+    model = weights.load(kind, {**config, "num_hidden_layers": chosen}, tensors)
     described: Any = model.config
     tokenizer = _tokenizer(files["tokenizer.json"])
     tokenizer.enable_truncation(_longest(kind, described, files.get("tokenizer_config.json")))
@@ -146,8 +159,8 @@ def _files(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         raise MetricFailed(f"expected a model's folder, found none at {folder.name}")
     there = {path.name: path for path in folder.iterdir() if path.is_file()}
-    weights = [name for name in there if name == "model.safetensors"] or _shards(there)
-    if not weights:
+    saved = [name for name in there if name == "model.safetensors"] or _shards(there)
+    if not saved:
         pickled = [name for name in sorted(there) if name.endswith((".bin", ".pt", ".ckpt"))]
         found = (
             f"found {pickled[0]}, which runs code when it is loaded" if pickled else "found none"
@@ -159,7 +172,7 @@ def _files(folder: Path) -> dict[str, Path]:
                 f"expected {name} in the model's folder; both it and the weights are written by "
                 "save_pretrained of the model and of its (fast) tokeniser"
             )
-    names = ("config.json", "tokenizer.json", "tokenizer_config.json", *weights)
+    names = ("config.json", "tokenizer.json", "tokenizer_config.json", *saved)
     return {name: there[name] for name in names if name in there}
 
 
@@ -192,80 +205,6 @@ def _kind(config: Mapping[str, Any]) -> str:
     if kind not in KINDS:
         raise MetricFailed(f"expected a model_type of {', '.join(KINDS)}, found {kind!r:.60}")
     return str(kind)
-
-
-def _model(kind: str, config: Mapping[str, Any], weights: Sequence[Path]) -> "torch.nn.Module":
-    """The model in float32, without dropout. Missing weights are refused, because the library would
-    draw them at random.
-    """
-    os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported
-    import torch
-    import transformers
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        tensors = {name: tensor for path in weights for name, tensor in load_file(path).items()}
-        described = transformers.AutoConfig.for_model(kind, **_plain(kind, config))
-        class_: Any = transformers.MODEL_MAPPING[type(described)]
-        _check_size(class_, described, tensors)
-        model, report = class_.from_pretrained(
-            None,
-            config=described,
-            state_dict=tensors,
-            dtype=torch.float32,
-            attn_implementation="eager",
-            trust_remote_code=False,
-            local_files_only=True,
-            output_loading_info=True,
-        )
-    except SafetensorError as error:
-        raise MetricFailed(f"the weights are no safetensors: {error}") from None
-    except MetricFailed:
-        raise
-    except Exception as error:  # noqa: BLE001  config.json may hold anything, so any error may come
-        raise MetricFailed(f"config.json and the weights make no {kind}: {error!r:.300}") from None
-    missing = sorted(name for name in report["missing_keys"] if not name.startswith(_UNUSED))
-    if missing:
-        raise MetricFailed(f"{len(missing)} weights are missing, the first is {missing[0]:.100}")
-    wrong = [name for name, values in model.named_parameters() if not values.isfinite().all()]
-    if wrong:
-        raise MetricFailed(f"{len(wrong)} weights are not finite, the first is {wrong[0]:.100}")
-    found: torch.nn.Module = model.eval()
-    return found
-
-
-def _plain(kind: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that describe this kind of model, without the library's own notes."""
-    import transformers
-
-    known = transformers.AutoConfig.for_model(kind).to_dict()
-    notes = ("architectures", "dtype", "model_type", "transformers_version")
-    return {
-        name: value
-        for name, value in config.items()
-        if name in known and name not in notes and not name.startswith("_")
-    }
-
-
-def _check_size(class_: Any, described: Any, tensors: "Mapping[str, torch.Tensor]") -> None:
-    """Refuse a config.json that describes more weights than the files hold: a small file must not
-    make us ask for a terabyte. The weights are counted on a device without memory.
-    """
-    import torch
-
-    with torch.device("meta"):
-        needed = _numbers(class_(described).named_parameters())
-    given = _numbers(tensors.items())
-    if needed > given:
-        raise MetricFailed(f"config.json describes {needed} weights, the files hold {given}")
-
-
-def _numbers(tensors: "Iterable[tuple[str, torch.Tensor]]") -> int:
-    return sum(tensor.numel() for name, tensor in tensors if _UNUSED not in name)
 
 
 def _tokenizer(path: Path) -> "Tokenizer":
