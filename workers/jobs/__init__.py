@@ -34,6 +34,7 @@ OTHERS: dict[str, Job] = {  # kinds of works that are not families of metrics
     "references": postgen.prepare_references,
     "tuples": postgen.parse_tuples,
     "embedded_references": postgen.embed_references,
+    "reference_sentences": postgen.embed_sentences,
     "training": postgen.keep_training,
     "learned": learned.train,
     "probe": probes.probe,

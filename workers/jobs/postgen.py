@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from service.contract.formats.bundles import stored
@@ -96,6 +97,7 @@ def _task(family: str, request: Request, toolbox: Toolbox, progress: Progress) -
 def _tools(family: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
     """A family's tools: from the request's inputs if it has them, else from this machine."""
     from workers.metrics.families import bertscore, variety
+    from workers.metrics.vectors import sentences
 
     inputs, asked = request.inputs, request.parameters
     tools: dict[str, Any] = {}
@@ -103,9 +105,10 @@ def _tools(family: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
         match need:
             case "tuples":
                 tools["parse"] = _parsed(request)
-            case "encoder":
+            case "embedded":
                 tools["embedded"] = bertscore.read(inputs["embedded_references"])
-                tools |= toolbox.need(need, asked)
+            case "sentences":
+                tools["sentences"] = sentences.read(inputs["reference_sentences"])
             case "model" if "model" in inputs:
                 model = toolbox.trained(request.digests["model"], inputs["model"])
                 tools |= {"model": model, "name": model.name}
@@ -127,16 +130,28 @@ def _parsed(request: Request) -> "Parse":
 
 
 def embed_references(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    """Embed references for BERTScore, which uses them as they were written."""
+    """Embed the tokens of references, which are taken as they were written."""
     from workers.metrics.families import bertscore
 
+    return _embedded(bertscore, request, toolbox, progress)
+
+
+def embed_sentences(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+    """Embed references as sentences, as they were written."""
+    from workers.metrics.vectors import sentences
+
+    return _embedded(sentences, request, toolbox, progress)
+
+
+def _embedded(form: ModuleType, request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+    """References embedded by the functions of a module: prepare, join, read, write."""
     if request.parts:
-        joined = bertscore.join([bertscore.read(path) for path in request.parts])
-        return Result(lambda path: bertscore.write(path, joined))
+        joined = form.join([form.read(path) for path in request.parts])
+        return Result(lambda path: form.write(path, joined))
     asked = request.parameters
     encoder = toolbox.encoder(asked["encoder"], asked["layer"])
-    found = bertscore.prepare(_people(request), encoder, progress=progress)
-    return Result(lambda path: bertscore.write(path, found))
+    found = form.prepare(_people(request), encoder, progress=progress)
+    return Result(lambda path: form.write(path, found))
 
 
 def keep_training(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001

@@ -177,7 +177,7 @@ class Toolbox:
         return self._learned[1]
 
     def encoder(self, sha256: str | None, layer: int | None) -> "Encoder":
-        """The model for BERTScore. Raises MetricUnavailable if another one is registered."""
+        """The language model. Raises MetricUnavailable if another one is registered."""
         from workers.inference import devices
         from workers.metrics.vectors import encoder
 

@@ -16,10 +16,14 @@ INFINITY = float("inf")
 #   references  people's captions of the same images, as tokens
 #   tuples      the scene graphs that a parser finds in captions and references
 #   vectors     word vectors, which users register
-#   encoder     a language model, and references embedded by it
+#   encoder     a language model
+#   embedded    the vectors of the references' tokens in that model
+#   sentences   the vectors of the references' sentences in that model
 #   model       a trained metric, with all that its features need
 #   training    the captions of the training split, where the dataset has one
-Need = Literal["references", "tuples", "vectors", "encoder", "model", "training"]
+Need = Literal[
+    "references", "tuples", "vectors", "encoder", "embedded", "sentences", "model", "training"
+]
 
 
 @dataclass(frozen=True)
@@ -212,7 +216,24 @@ FAMILIES: dict[str, Family] = {
         ),
         version=1,
         caption=0.005,
-        needs=("encoder",),
+        needs=("encoder", "embedded"),
+        reads="texts",
+        queue="parsing",
+        seconds=3600,
+    ),
+    "refscore": Family(
+        (
+            Metric(
+                "refscore",
+                "The mean over captions of the highest cosine of a caption's sentence vector with "
+                "those of its references; a sentence vector is the mean of the vectors that a "
+                "language model gives to a sentence's tokens. Pictures are not looked at.",
+                lowest=-1.0,
+            ),
+        ),
+        version=1,
+        caption=0.005,
+        needs=("encoder", "sentences"),
         reads="texts",
         queue="parsing",
         seconds=3600,

@@ -61,7 +61,7 @@ def wanted(
     """The works to plan with this machine's assets; `bertscore`: parameters of such families."""
     own = _parameters(works, places)
     for work in own:
-        if "encoder" in families.needs(work):
+        if "embedded" in families.needs(work):
             own[work] |= bertscore
     training = planning.training_split(splits, split)
     return Wanted(works, tokenizer, idf=idf, own=own, training=training, models=models or {})

@@ -85,7 +85,7 @@ ASSETS: Mapping[str, Asset] = {
         ),
         Asset(
             "minilm",
-            "all-MiniLM-L6-v2, a small model for BERTScore",
+            "all-MiniLM-L6-v2, a small model for BERTScore and RefScore",
             need="encoder",
             licence="MIT",
             names=("all-minilm-l6-v2",),
@@ -103,7 +103,7 @@ ASSETS: Mapping[str, Asset] = {
         ),
         Asset(
             "encoder",
-            "model for BERTScore, a folder of your own",
+            "model for BERTScore and RefScore, a folder of your own",
             need="encoder",
             licence="its own",
         ),
@@ -176,7 +176,7 @@ def locate(name: str, places: Places) -> Found:
 
 
 def encoder(places: Places) -> Found:
-    """The model for BERTScore: the user's own if registered, else the small one."""
+    """The encoder: the user's own if registered, else the small one."""
     return locate("encoder" if "encoder" in registered(places) else "minilm", places)
 
 

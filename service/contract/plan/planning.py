@@ -275,8 +275,10 @@ class _Postgen:
                 return {"references": Work("references", {"dataset": self.dataset}, asked)}
             case "tuples":
                 return self._parsed()
-            case "encoder":
-                return {"embedded_references": self._embedded(family)}
+            case "embedded":
+                return {"embedded_references": self._embedded("embedded_references", family)}
+            case "sentences":
+                return {"reference_sentences": self._embedded("reference_sentences", family)}
             case "training" if self.wanted.training is not None:
                 asked = self._tokens(self.wanted.training)
                 return {"training": Work("training", {"dataset": self.dataset}, asked)}
@@ -294,11 +296,11 @@ class _Postgen:
             "tuples": _sharded("tuples", {"captions": self.captions}, tokenizer, *of_captions),
         }
 
-    def _embedded(self, family: str) -> Work:
+    def _embedded(self, kind: str, family: str) -> Work:
         own = self.wanted.own.get(family, {})
         asked = {"split": self.split, **{name: own.get(name) for name in ("encoder", "layer")}}
         sizes = self.images, 1, EMBEDDED_IMAGES
-        return _sharded("embedded_references", {"dataset": self.dataset}, asked, *sizes)
+        return _sharded(kind, {"dataset": self.dataset}, asked, *sizes)
 
 
 def _sharded(

@@ -19,6 +19,8 @@ _STEP = 1.5e-3  # a word of a block's images
 _WORDS = 12  # of a reference, with its end
 _PREFIX = 3  # words of an image
 _JOINED = 0.05  # whatever is read, joined and written
+# Works on an image's references; tuples may be those of captions.
+_OF_REFERENCES = frozenset({"references", "tuples", "embedded_references", "reference_sentences"})
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def _image(work: Work, sizes: Sizes) -> float:
             return sizes.columns
         case "prefix":
             return _PREFIX * sizes.word
-        case "tuples" | "embedded_references" | "references" if "captions" not in work.inputs:
+        case kind if kind in _OF_REFERENCES and "captions" not in work.inputs:
             return sizes.references * OTHERS[work.kind].caption
     row = OTHERS.get(work.kind) or FAMILIES[work.kind]
     return row.caption

@@ -56,6 +56,7 @@ OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
         Kind("references", "metrics", version=2, seconds=900, caption=5e-5),
         Kind("tuples", "parsing", version=1, seconds=3600, caption=0.03),
         Kind("embedded_references", "parsing", version=1, seconds=3600, caption=0.005),
+        Kind("reference_sentences", "parsing", version=1, seconds=3600, caption=0.005),
         Kind("training", "metrics", version=1, seconds=900, caption=5e-5),
         Kind("learned", "parsing", version=1, seconds=7200, caption=0.05),
         Kind("probe", "parsing", version=1, seconds=7200, caption=0.02),

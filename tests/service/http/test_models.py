@@ -17,6 +17,7 @@ from gensim.models import KeyedVectors
 import encoders
 from builders import captions_with_references
 from fleet import bundle, bundle_of, checkpoint, until_ended, upload
+from oracles import sentences as oracle
 from service.contract.plan.assets import Places
 from workers.metrics import postgen, references
 from workers.metrics.families import bertscore
@@ -29,7 +30,7 @@ from workers.metrics.vectors.stop_words import ENGLISH
 from workers.offline import assets
 
 IMAGES = 250
-METRICS = ["wmd", "wmd_distance", "wmd_unit", "bertscore", "variety"]
+METRICS = ["wmd", "wmd_distance", "wmd_unit", "bertscore", "refscore", "variety"]
 WORDS = encoders.WORDS
 _, PEOPLE = captions_with_references(WORDS, IMAGES, 0)
 
@@ -117,10 +118,12 @@ def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(ba
     assert set(found["scores"]) >= {"caption_length", "words_used", "distinct_1", "entropy_2"}
     assert "wmd" not in found["scores"]
     for name, asset in (("wmd", "word-vectors"), ("wmd_unit", "word-vectors"),
-                        ("embedded_references", "minilm"), ("bertscore", "minilm")):  # fmt: skip
+                        ("embedded_references", "minilm"), ("bertscore", "minilm"),
+                        ("reference_sentences", "minilm"), ("refscore", "minilm")):  # fmt: skip
         assert works[name]["status"] == "unavailable"
         assert f"`prescore assets add {asset}" in works[name]["error"]["detail"]
-    assert metrics["wmd"]["status"] == metrics["bertscore"]["status"] == "unavailable"
+    for name in ("wmd", "bertscore", "refscore"):
+        assert metrics[name]["status"] == "unavailable"
     assert metrics["words_used"]["status"] == "available"
 
 
@@ -151,7 +154,7 @@ def _holds_all(content, rows, scores):
     assert json.loads(header["images"]) == [row["image"] for row in rows]
     assert json.loads(header["captions"]) == [row["caption"] for row in rows]
     signatures = json.loads(header["signatures"])
-    for name in ("wmd", "wmd_unit", "bertscore"):
+    for name in ("wmd", "wmd_unit", "bertscore", "refscore"):
         assert signatures[name] == scores[name]["signature"]
         assert arrays[f"captions/{name}"].tolist() == [row["scores"][name] for row in rows]
         own = {
@@ -190,6 +193,12 @@ def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(ser
     direct = bertscore.measure(captions, range(IMAGES), embedded, reader)
     got = [row["scores"]["bertscore"] for row in rows]
     np.testing.assert_allclose(got, direct.captions["bertscore"], atol=1e-6)
+    reference = oracle.Model(service.home / "a model", 2)
+    pairs = list(zip(captions, PEOPLE, strict=True))[:20]
+    expected = [oracle.score(reference, caption, people) for caption, people in pairs]
+    got = [row["scores"]["refscore"] for row in rows[:20]]
+    np.testing.assert_allclose(got, expected, atol=2e-6)
+    assert later["reference_sentences"]["cached"] is True
     assert later["embedded_references"]["cached"] is True
     assert later["bertscore"]["cached"] is False
     assert again["scores"]["bertscore"]["value"] != found["scores"]["bertscore"]["value"]
@@ -203,7 +212,7 @@ def test_other_vectors_or_another_layer_are_another_score(service, tmp_path):
         assets.add("word-vectors", _vectors(tmp_path / "vectors.txt", seed=5)[1], places)
         assets.add("encoder", service.home / "a model", places, layer=1)
         after, works = _evaluate(client, tokenizer="none")
-    for name in ("wmd", "bertscore"):
+    for name in ("wmd", "bertscore", "refscore"):
         assert works[name]["cached"] is False
         assert after["scores"][name]["value"] != before["scores"][name]["value"]
         assert after["scores"][name]["signature"] != before["scores"][name]["signature"]
@@ -212,14 +221,15 @@ def test_other_vectors_or_another_layer_are_another_score(service, tmp_path):
 
 def test_weights_and_baseline_are_as_asked_and_signed(service):
     with service.client() as client:
-        plain, _ = _evaluate(client, postgen=["bertscore"])
+        plain, _ = _evaluate(client, postgen=["bertscore", "refscore"])
         asked = {"idf": True, "baseline": 0.25}
-        other, works = _evaluate(client, postgen=["bertscore"], bertscore=asked)
+        other, works = _evaluate(client, postgen=["bertscore", "refscore"], bertscore=asked)
         refused = client.post(
             "/v1/evaluations",
             json={"captions": [], "dataset": "tiny/test", "bertscore": {"baseline": 1}},
         )
     assert works["embedded_references"]["cached"] is True
+    assert works["refscore"]["cached"] is True
     assert "idf:no|baseline:no" in plain["scores"]["bertscore"]["signature"]
     assert "|baseline:0.25|" in other["scores"]["bertscore"]["signature"]
     assert "|idf:refs(n=" in other["scores"]["bertscore"]["signature"]

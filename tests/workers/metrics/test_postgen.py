@@ -294,6 +294,7 @@ def test_the_catalogue_and_the_families_name_the_same_metrics(prepared, jvm):
     computed = {name: family for family, scores in found.items() for name in scores.corpus}
     others = (
         "bertscore",
+        "refscore",
         "nneval",
         *catalogue.GROUPS["variety"],
     )  # not scored from tokens and references

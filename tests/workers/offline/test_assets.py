@@ -153,7 +153,8 @@ def test_a_model_stays_where_it_lies_and_must_stay_as_it_is(places, tmp_path):
     found = assets.add("encoder", folder, places, layer=2)["encoder"]
     assert (found.path, found.layer) == (folder, 2)
     assert found == registry.encoder(places)
-    assert registry.parameters("bertscore", places) == {"encoder": found.sha256, "layer": 2}
+    for family in ("bertscore", "refscore"):
+        assert registry.parameters(family, places) == {"encoder": found.sha256, "layer": 2}
     config = folder / "config.json"
     text = config.read_text()
     config.write_text(text)  # another time, the same content

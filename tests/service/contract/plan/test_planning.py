@@ -236,6 +236,17 @@ def test_references_are_embedded_once_whatever_is_asked_of_their_embeddings():
     assert len(plain["embedded_references"].parts) == 5
 
 
+def test_references_are_embedded_as_sentences_beside_those_embedded_by_tokens():
+    own = {name: {"encoder": "a", "layer": 2} for name in ("bertscore", "refscore")}
+    plan = _parsed(900, "refscore", "bertscore", own=own)
+    assert list(plan) == ["reference_sentences", "refscore", "embedded_references", "bertscore"]
+    assert {name: work.kind for name, work in plan.items()} == {name: name for name in plan}
+    assert plan["reference_sentences"].parameters == plan["embedded_references"].parameters
+    assert len(plan["reference_sentences"].parts) == 5
+    assert plan["refscore"].inputs["reference_sentences"] is plan["reference_sentences"]
+    assert set(plan["bertscore"].inputs) == {"captions", "embedded_references"}
+
+
 def test_variety_looks_at_the_training_captions_where_there_are_some():
     assert list(_parsed(9, "variety")) == ["variety"]
     known = _parsed(9, "variety", training="train")

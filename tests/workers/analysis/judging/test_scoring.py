@@ -12,6 +12,7 @@ from pycocoevalcap.rouge.rouge import Rouge
 import encoders
 import ending
 import learned_models
+from oracles import sentences
 from service.contract.errors import Canceled, MetricUnavailable, UnknownMetric
 from workers.analysis.judging import scoring
 from workers.analysis.judging.verdict import verdict
@@ -168,6 +169,16 @@ def test_bertscore_takes_captions_as_they_are(java, tmp_path):
     found = scored.values["bertscore"][given.rated]
     np.testing.assert_allclose(found, expected.captions["bertscore"], atol=1e-6)
     assert scored.signatures["bertscore"].startswith("bertscore|refs:2-4|tok:model|model:")
+
+
+@pytest.mark.long
+def test_refscore_takes_captions_as_they_are(java, tmp_path):
+    model = encoder.read(encoders.make(tmp_path), 2)
+    given, scored = _scored(java, ["refscore", "bleu_1"], bring=_for("refscore", encoder=model))
+    reference = sentences.Model(tmp_path, 2)
+    expected = [sentences.score(reference, text, people) for text, people in LINES]
+    np.testing.assert_allclose(scored.values["refscore"][given.rated], expected, atol=2e-6)
+    assert scored.signatures["refscore"].startswith("refscore|refs:2-4|tok:model|model:")
 
 
 CORPUS = [CATS, DOGS, ("a cat", "a park"), ("the bird in the tree", "a dog"), ("on a mat",)]

@@ -7,7 +7,6 @@ import encoders
 import ending
 from builders import captions_with_references
 from oracles import bertscore as oracle
-from outside import Absent
 from service.contract.errors import Canceled, MetricFailed
 from workers.metrics.families import bertscore
 from workers.metrics.vectors import encoder
@@ -69,25 +68,6 @@ def test_every_kind_of_encoder_gives_its_layers_output(kind, tmp_path):
     _agrees(found, captions, people, reference, idf=False)
 
 
-CAPTIONS = [
-    "A brown dog is running through the snow.",
-    "Two men play football",
-    "a woman in a red coat",
-    "A Dog!",
-]
-PEOPLE = [
-    [
-        "A dog runs through deep snow.",
-        "The brown dog plays in the snow",
-        "Snow flies as a dog races by",
-    ],
-    ["Football players on a field.", "Two men are playing American football in the rain"],
-    ["A lady wearing a red jacket waits for a bus.", "A woman in a red coat"],
-    [
-        "A small child climbs a wall.",
-        "Four people hike up a mountain at sunset, carrying heavy backpacks.",
-    ],
-]
 PACKAGE = {  # (layer, idf): precision, recall, F1 of the four captions
     (4, False): [
         [0.837465, 0.95164, 1.0, 0.409097],
@@ -113,12 +93,8 @@ PACKAGE = {  # (layer, idf): precision, recall, F1 of the four captions
 
 
 @pytest.fixture(scope="session")
-def real(request):
-    try:
-        folder = encoders.minilm(request.config.cache.mkdir("minilm"))
-    except Absent as reason:
-        pytest.skip(str(reason))
-    return {layer: encoder.read(folder, layer) for layer in (4, 6)}
+def real(minilm):
+    return {layer: encoder.read(minilm, layer) for layer in (4, 6)}
 
 
 @pytest.mark.long
@@ -132,14 +108,14 @@ def test_scores_of_a_real_model_are_the_published_packages(real, layer, idf):
     token match the padding of a batch at 0. With batch_size=1 it pads nothing: within 2e-7.
     An empty caption ends it with AttributeError (build_inputs_with_special_tokens).
     """
-    found = _measure(real[layer], CAPTIONS, PEOPLE, idf=idf)
+    found = _measure(real[layer], encoders.SAID, encoders.PEOPLE, idf=idf)
     got = [found.statistics[name] for name in PARTS]
     np.testing.assert_allclose(got, PACKAGE[layer, idf], rtol=0, atol=1.5e-6)
 
 
 def test_a_baseline_is_where_scores_begin(real):
     """The package's F1 with a baseline that it brings (roberta-large's, layer 4), to 4 digits."""
-    found = _measure(real[4], CAPTIONS, PEOPLE, baseline=0.69710517)
+    found = _measure(real[4], encoders.SAID, encoders.PEOPLE, baseline=0.69710517)
     expected = [0.5519, 0.3600, 1.0, -0.9631]
     np.testing.assert_allclose(found.captions["bertscore"], expected, atol=6e-5)
     assert found.statistics["precision"].min() > 0

@@ -1,0 +1,76 @@
+"""RefScore without pictures: how close in meaning a caption is to the closest of its references.
+
+The score of a caption is the highest cosine of its sentence vector with those of the references. A
+text without words has the cosine 0 with every other. Captions and references are taken as people
+wrote them, because models know sentences, not tokens.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from service.contract.errors import MetricFailed, MetricUnavailable
+from workers.metrics.family import Measured, Statistics, Task
+from workers.metrics.references import counted
+from workers.metrics.vectors import sentences
+from workers.metrics.vectors.encoder import Encoder
+from workers.metrics.vectors.reference_sets import distinct
+from workers.metrics.vectors.sentences import Prepared
+
+_BLOCK = 500  # captions between two reports of progress
+
+
+def completed(task: Task) -> Task:
+    """The task with the vectors of the references, if no work has computed them before: as `people`
+    wrote them, or, if the task has a tokenizer, of tokens joined by blanks.
+    """
+    encoder = _encoder(task)
+    if "sentences" in task.tools:
+        return task
+    people = task.references.captions if task.tokenizer else task.tools["people"]
+    prepared = sentences.prepare(people, encoder, progress=task.progress)
+    return replace(task, tools={**task.tools, "sentences": prepared})
+
+
+def measure(task: Task) -> Measured:
+    """The highest cosine of each caption, in float64 of vectors in float32."""
+    encoder, references = _encoder(task), _prepared(task)
+    if references.model != encoder.name:
+        raise MetricFailed("expected references embedded by the same layer of the same model")
+    texts, places = distinct(task.captions)
+    vectors = sentences.pool(texts, encoder, progress=task.progress).astype(np.float64)
+    scores = np.empty(len(task.captions))
+    for index, row in enumerate(task.rows.tolist()):
+        if index % _BLOCK == 0:
+            task.progress(len(texts), len(texts))
+        people = references.sentences[references.images[row] : references.images[row + 1]]
+        scores[index] = (references.vectors[people] @ vectors[places[index]]).max()
+    return Measured({"refscore": scores}, {"refscore": scores})
+
+
+def corpus(statistics: Statistics) -> dict[str, float]:
+    return {"refscore": float(np.mean(statistics["refscore"]))}
+
+
+def against(task: Task) -> str:
+    """The part of a signature that says how many references there are, and what a token is."""
+    if task.tokenizer:
+        return task.references.signature
+    return f"{counted(_prepared(task).images)}|tok:model"
+
+
+def recipe(task: Task) -> str:
+    digest, layer = _prepared(task).model.split("/")
+    return f"model:{digest[:12]}|layer:{layer}|pool:mean"
+
+
+def _encoder(task: Task) -> Encoder:
+    encoder: Encoder | None = task.tools.get("encoder")
+    if encoder is None:
+        raise MetricUnavailable("RefScore needs a model, and was given none")
+    return encoder
+
+
+def _prepared(task: Task) -> Prepared:
+    found: Prepared = task.tools["sentences"]
+    return found
