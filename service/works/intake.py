@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.plan import works
+from service.contract.plan.prices import SHORT_SECONDS
 from service.contract.plan.works import Work, WorkStatus
 from service.works import graph
 from service.works.records import Records
@@ -76,6 +77,7 @@ def _add(
         "summary_id": None,
         "deadline": deadline,
         "turn": turn,
+        "short": work.price <= SHORT_SECONDS,
         **graph.FRESH,
     }
     added = records.add_new(

@@ -41,6 +41,7 @@ class Lease:
     parts: tuple[str, ...]  # digests of the shards, in order
     parameters: Mapping[str, Any]
     deadline: float
+    short: bool
 
 
 def take(records: Records, key: str, worker: str) -> Lease | None:
@@ -49,17 +50,22 @@ def take(records: Records, key: str, worker: str) -> Lease | None:
         return _take(records, connection, key, worker)
 
 
-def take_first(records: Records, queue: str, worker: str) -> Lease | None:
-    """Begin an attempt at the ready work of a queue whose turn it is; None if none is ready."""
+def take_first(records: Records, queue: str, worker: str, *, short: bool = False) -> Lease | None:
+    """Begin an attempt at the ready work of a queue whose turn it is; None if none is ready.
+
+    `short`: of the short works alone, which passes those before it and does not move the clock.
+    """
     with records.transaction() as connection:
-        while (key := turns.first(connection, queue)) is not None:
-            lease = _take(records, connection, key, worker)
+        while (key := turns.first(connection, queue, short=short)) is not None:
+            lease = _take(records, connection, key, worker, passes=short)
             if lease is not None:
                 return lease
         return None
 
 
-def _take(records: Records, connection: Connection, key: str, worker: str) -> Lease | None:
+def _take(
+    records: Records, connection: Connection, key: str, worker: str, *, passes: bool = False
+) -> Lease | None:
     ready = sa.select(work_rows).where(work_rows.c.key == key, work_rows.c.status == "ready")
     row = connection.execute(ready).first()
     if row is None or graph.waits_again(records, connection, key):
@@ -72,7 +78,8 @@ def _take(records: Records, connection: Connection, key: str, worker: str) -> Le
     current |= {"lease_until": now + LEASE_SECONDS, "started_at": now, "done": 0, "total": 0}
     own = work_rows.update().where(work_rows.c.key == key)
     connection.execute(own.values(status="running", **current))
-    turns.move_clock(connection, row.queue, row.turn)
+    if not passes:
+        turns.move_clock(connection, row.queue, row.turn)
     history.update_runs(connection, [key])
     return lease
 
@@ -88,6 +95,7 @@ def _lease(connection: Connection, row: Row[Any], identity: int, now: float) -> 
         parts=tuple(_digest(connection, f"work:{part}") for part in json.loads(row.parts)),
         parameters=json.loads(row.parameters),
         deadline=min(row.deadline, now + works.KINDS[row.kind].seconds),
+        short=row.short,
     )
 
 
@@ -247,9 +255,19 @@ def make_unavailable(records: Records, lease: Lease, reason: Mapping[str, Any]) 
 
 def hand_back(records: Records, lease: Lease) -> None:
     """Make a work ready again because its worker stops."""
+    _hand_back(records, lease, "handed back")
+
+
+def hand_back_as_long(records: Records, lease: Lease) -> None:
+    """Make a work ready again that has taken more than a short one may."""
+    _hand_back(records, lease, "not short", short=False)
+
+
+def _hand_back(records: Records, lease: Lease, outcome: str, **values: Any) -> None:
     with records.transaction() as connection:
-        _end_attempt(connection, lease.id, "handed back", time.time())
-        if _current(connection, lease.key, lease.id, status="ready", lease_until=None):
+        _end_attempt(connection, lease.id, outcome, time.time())
+        values |= {"status": "ready", "lease_until": None}
+        if _current(connection, lease.key, lease.id, **values):
             queue = works.KINDS[lease.kind].queue
             graph.wake(connection, lease.key, queue)
             history.update_runs(connection, [lease.key])

@@ -7,6 +7,7 @@ and routes.
 """
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -31,6 +32,8 @@ _AWAY_SECONDS = 1.0  # how long nobody asks a Redis that did not answer
 _BATCH = 500
 _RUNG_AT_ONCE = 2000  # each time; a second
 _FOREIGN = "prescore:foreign"
+_AT_MOST = 0.01  # seconds that one waits for a wake-up that should be there
+_KEY = re.compile(rb"[0-9a-f]{64}")
 
 
 class Queue(Protocol):
@@ -199,13 +202,26 @@ class RedisQueue:
         """The number of wake-ups in each queue."""
         return {name: queue.count for name, queue in sorted(self._queues.items())}
 
-    def forget(self, entry: bytes) -> None:
-        """Delete the data of a job that was taken from a queue, if there is any."""
+    def is_wake_up(self, entry: bytes) -> bool:
+        """Whether what was taken from a queue is a wake-up; other entries are counted. The data of
+        its job, if there is any, is deleted.
+        """
         with contextlib.suppress(redis.RedisError, OSError):
             self.connection.delete(Job.redis_job_namespace_prefix.encode() + entry)
+        if _KEY.fullmatch(entry):
+            return True
+        self._note_foreign()
+        return False
 
-    def note_foreign(self) -> None:
-        """Count an entry in the queues that is not from Prescore."""
+    def take_wake_up(self, queue: str) -> None:
+        """Take one from a queue, if there is any: a work of it is begun without."""
+        with contextlib.suppress(redis.RedisError, OSError):
+            # As a worker takes them, which its rights in Redis allow.
+            found: Any = self.connection.blpop([self._queues[queue].key], timeout=_AT_MOST)
+            if found is not None:
+                self.is_wake_up(found[1])
+
+    def _note_foreign(self) -> None:
         with contextlib.suppress(redis.RedisError, OSError):
             self.connection.incr(_FOREIGN)
 
@@ -217,7 +233,7 @@ class RedisQueue:
             except redis.ResponseError as error:
                 if str(error).startswith("WRONGTYPE"):
                     self.connection.delete(queue.key)
-                    self.note_foreign()
+                    self._note_foreign()
 
     def workers(self) -> dict[str, int]:
         """Redis knows their connections by name: those of a dead one are gone. Asked over a new

@@ -40,7 +40,8 @@ datasets = sa.Table(
 # Attempts that count: `failures` (an error of the work), `deaths` (it killed its child), `losses`
 # (the attempt was ended from outside; `lost_at`: how far it was). `lease` is the current attempt's
 # `id` in `attempts`. `rung_at`: when a ready work's wake-up was sent. `turn`: of the ready works of
-# a queue, that with the smallest one is leased first (`waiting/turns.py`).
+# a queue, that with the smallest one is leased first (`waiting/turns.py`). `short`: may be
+# performed beside another one.
 work_rows = sa.Table(
     "works",
     metadata,
@@ -72,7 +73,8 @@ work_rows = sa.Table(
     sa.Column("rung_at", sa.Float, nullable=False, server_default="0"),
     sa.Column("summary_id", sa.Integer),
     sa.Column("turn", sa.Float, nullable=False, server_default="0"),
-    sa.Index("ix_works_turn", "queue", "status", "turn", "created_at"),
+    sa.Column("short", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Index("ix_works_turn", "queue", "status", "turn", "created_at", "short"),
     sa.Index(None, "status", "lease_until"),
     sa.Index(None, "status", "rung_at"),
     sa.Index(None, "result"),

@@ -291,7 +291,8 @@ def test_a_worker_has_the_rights_to_announce_itself_and_to_forget_dead_ones(limi
     """And the janitor those to look for wake-ups that are lost."""
     connection = queueing.connect(limited.url)
     queues = RedisQueue(connection)
-    worker = QueueWorker(SimpleNamespace(name="metrics@here"), queues, "metrics", connection)
+    runner = SimpleNamespace(name="metrics@here")
+    worker = QueueWorker(runner, queues, "metrics", connection, beside=None)
     tester = limited.tester
     tester.sadd("rq:workers:metrics", "rq:worker:gone")
     worker.announce()
@@ -303,7 +304,7 @@ def test_a_worker_has_the_rights_to_announce_itself_and_to_forget_dead_ones(limi
     queues.wake_all([("a" * 64, "metrics")])
     queues.ring_again(Records(engine), before=time.time())
     assert queues.waiting()["metrics"] == 1
-    queues.forget(b"a" * 64)
+    queues.is_wake_up(b"a" * 64)
     assert limited.refused() == []
 
 

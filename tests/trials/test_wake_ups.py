@@ -62,8 +62,9 @@ def listen(connection, monkeypatch):
 
     def listen(last):
         performing = Performing(last)
-        QueueWorker(performing, RedisQueue(connection), "metrics", connection).listen()
-        assert performing.asked == 1
+        queues = RedisQueue(connection)
+        QueueWorker(performing, queues, "metrics", connection, beside=performing).listen()
+        assert performing.asked == 2
         return performing.queues
 
     yield listen
@@ -103,7 +104,8 @@ def test_what_lies_in_the_place_of_a_queue_is_dropped(connection, listen):
 
 
 def test_a_worker_is_known_again_to_a_redis_that_has_forgotten_it(connection, listen):
-    worker = QueueWorker(Performing(None), RedisQueue(connection), "metrics", connection)
+    performing = Performing(None)
+    worker = QueueWorker(performing, RedisQueue(connection), "metrics", connection, performing)
     worker.announce()
     connection.flushall()
     connection.sadd("rq:workers:metrics", "rq:worker:gone")

@@ -4,6 +4,7 @@ import itertools
 import json
 import signal
 import time
+from types import MappingProxyType
 
 import obstore
 import psutil
@@ -17,10 +18,11 @@ from fleet import LONG, Fleet, bundle, checkpoint, until, until_ended, upload
 from service.works.tables import attempts, run_works, work_rows
 
 SEEDS = itertools.count(500)
+LARGE = {"words": 20_000, "size": 128}  # for it, one image's search is not short
 
 
-def _post(client, **more):
-    identity = upload(client, checkpoint(seed=next(SEEDS)))
+def _post(client, sizes=MappingProxyType({}), **more):
+    identity = upload(client, checkpoint(seed=next(SEEDS), **sizes))
     request = {"checkpoint": identity, "dataset": "tiny/test", "postgen": [], **more}
     return client.post("/v1/evaluations", json=request).json()["id"]
 
@@ -90,10 +92,11 @@ def test_a_work_that_kills_two_children_is_quarantined(fleet):
     """T28: its child dies each time; others wait less than twice as long as behind a sound one."""
     with fleet.client() as client:
         client.put("/v1/datasets/one", content=bundle(1))
-        sound = _long(client, dataset="one/test")  # one shard
+        sound = _long(client, dataset="one/test", sizes=LARGE)  # one shard
         _until_running(client, sound)
         behind_a_sound_one = _seconds_until_scored(client)
-        identity = _long(client, dataset="one/test")
+        until_ended(client, sound, 60)
+        identity = _long(client, dataset="one/test", sizes=LARGE)
         for attempt in (1, 2):
             until(
                 lambda attempt=attempt: _work(client, identity, "captions")["attempts"] == attempt,

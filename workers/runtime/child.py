@@ -1,4 +1,4 @@
-"""`python -m workers.runtime.child ROLE`: the warm child of a worker.
+"""`python -m workers.runtime.child PURPOSE`: the warm child of a worker.
 
 It reads requests and answers them, and keeps models and JVMs in memory between works.
 """

@@ -87,12 +87,14 @@ class Warm(Protocol):
 
 
 class WarmChild:
-    """A process `python -m workers.runtime.child`, in its own process group."""
+    """A process `python -m workers.runtime.child`, in its own process group. `purpose` is its role,
+    for those who look at processes.
+    """
 
-    def __init__(self, role: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, purpose: str, settings: Mapping[str, str]) -> None:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environment = {**_SHARED_CORES, **kept, **settings, "PRESCORE_PARENT": str(os.getpid())}
-        command = [sys.executable, "-m", "workers.runtime.child", role]
+        command = [sys.executable, "-m", "workers.runtime.child", purpose]
         self._child = Child(command, environment, _LAST_OUTPUT)
         self.peak_bytes = 0
         self._killed_before = out_of_memory_kills()

@@ -21,6 +21,7 @@ from service.contract.errors import (
     TimedOut,
     WorkerLost,
 )
+from service.contract.plan.prices import SHORT_SECONDS
 from service.works import leases, telling
 from service.works.leases import Lease
 from service.works.queueing import Queue
@@ -44,6 +45,10 @@ class Limits:
     memory_bytes: int | None = None
 
 
+def _nothing() -> None:
+    """What a runner does meanwhile, unless it is told."""
+
+
 class Runner:
     def __init__(
         self,
@@ -53,15 +58,19 @@ class Runner:
         name: str,
         child: Callable[[], Warm],
         limits: Limits = Limits(),
+        meanwhile: Callable[[], None] = _nothing,
     ) -> None:
+        """`meanwhile` is called each second of a work that is not short, or takes longer."""
         self.name = name
         self._records = records
         self._queue = queue
         self._workplace = workplace
         self._new_child = child
         self._limits = limits
+        self._meanwhile = meanwhile
         self._child: Warm | None = None
         self._done = 0
+        self._begun = 0.0
         self._stop_asked: float | None = None
 
     def warm_up(self) -> None:
@@ -76,15 +85,19 @@ class Runner:
         if lease is not None:
             self._perform(lease)
 
-    def run_first(self, queue: str) -> None:
-        """Perform the work of a queue whose turn it is, if any is ready."""
-        lease = leases.take_first(self._records, queue, self.name)
+    def run_first(self, queue: str, *, short: bool = False) -> bool:
+        """Perform the work of a queue whose turn it is, if any is ready; returns whether it was.
+        `short`: of the short ones alone.
+        """
+        lease = leases.take_first(self._records, queue, self.name, short=short)
         if lease is not None:
             self._perform(lease)
+        return lease is not None
 
     def _perform(self, lease: Lease) -> None:
         log.info("begin", kind=lease.kind, key=lease.key, attempt=lease.attempt)
         self.warm_up()
+        self._begun = time.monotonic()
         assert self._child is not None
         try:
             self._attempt(lease, self._child)
@@ -142,6 +155,8 @@ class Runner:
         """Extend the lease; False if the work was canceled, or another worker has it."""
         ours = leases.beat(self._records, lease, progress.done, progress.total)
         telling.tell_others(self._records, most=1)
+        if not lease.short or time.monotonic() - self._begun > SHORT_SECONDS:
+            self._meanwhile()
         return ours
 
     def is_over(self, lease: Lease, child: Warm) -> bool:

@@ -8,7 +8,6 @@ only a signal does.
 """
 
 import contextlib
-import re
 import signal
 import time
 from types import FrameType
@@ -27,13 +26,14 @@ from service.works import database, endings, presence, queueing
 from service.works.blobs import open_blobs
 from service.works.queueing import RedisQueue
 from service.works.records import Records
+from workers.runtime import beside
+from workers.runtime.beside import Beside, ShortRunner
 from workers.runtime.resident import WarmChild
 from workers.runtime.runner import Limits, Runner
 from workers.runtime.workplace import Workplace
 
 log = structlog.get_logger()
 
-_KEY = re.compile(r"[0-9a-f]{64}")
 WAIT_SECONDS = 5.0  # for a wake-up; then the worker tells Redis again that it lives
 _ANSWER_SECONDS = 5.0  # more, and the connection counts as cut
 _PAUSE_SECONDS = 1.0  # after a failure
@@ -50,13 +50,19 @@ class QueueWorker(BaseWorker):
     """
 
     def __init__(
-        self, runner: Runner, ours: RedisQueue, role: str, connection: redis.Redis
+        self,
+        runner: Runner,
+        ours: RedisQueue,
+        role: str,
+        connection: redis.Redis,
+        beside: Beside,
     ) -> None:
         queues = [
             Queue(name, connection=connection, serializer=JSONSerializer) for name in QUEUES[role]
         ]
         super().__init__(queues, name=runner.name, connection=connection, serializer=JSONSerializer)
         self._runner = runner
+        self._beside = beside
         self._ours = ours
         self._busy = False
         self._asked: float | None = None  # when a signal has asked to stop
@@ -95,6 +101,7 @@ class QueueWorker(BaseWorker):
             time.sleep(_PAUSE_SECONDS)
             return
         if found is None:
+            self._beside.rest()
             return
         self._busy = True  # from here on, a signal asks to stop and does not interrupt
         try:
@@ -121,17 +128,15 @@ class QueueWorker(BaseWorker):
 
     def _perform(self, entry: bytes, queue: str) -> None:
         """Perform a work of this queue, if this is a wake-up of ours."""
-        identity = entry.decode(errors="replace")
-        self._ours.forget(entry)
-        if _KEY.fullmatch(identity):
+        if self._ours.is_wake_up(entry):
             self._runner.run_first(queue)
         else:
-            self._ours.note_foreign()
-            log.warning("not ours", queue=queue, job=identity[:100])
+            log.warning("not ours", queue=queue, job=entry.decode(errors="replace")[:100])
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         now = time.monotonic()
         self._runner.ask_to_stop()
+        self._beside.ask_to_stop()
         if self._asked is None:
             self._asked = now
             if not self._busy:
@@ -151,22 +156,24 @@ def serve(role: str, settings: Settings) -> None:
     workplace = Workplace(open_blobs(settings.blob_url, settings.home), settings.home / "attempts")
     workplace.sweep()
     records, ours = Records(engine), RedisQueue(queueing.connect(settings.redis))
-    runner = Runner(
-        records,
-        ours,
-        workplace,
-        name,
-        lambda: WarmChild(role, _child_settings(settings)),
-        Limits(settings.work_memory),
-    )
+    having = records, ours, workplace, name
+
+    def child(purpose: str) -> WarmChild:
+        return WarmChild(purpose, _child_settings(settings))
+
+    some = Limits(settings.work_memory // beside.SHARE)
+    short = ShortRunner(*having, lambda: child(f"{role}-short"), some)
+    second = Beside(short, records, ours, QUEUES[role])
+    runner = Runner(*having, lambda: child(role), Limits(settings.work_memory), second.look)
     runner.warm_up()
     try:
         with presence.present(settings.home, name):
             # What the one before this had begun comes before what has not been begun.
             endings.end_leases_of_dead_workers(records, settings.home)
             ours.flush(records)
-            QueueWorker(runner, ours, role, connection).listen()
+            QueueWorker(runner, ours, role, connection, second).listen()
     finally:
+        second.close()
         runner.close()
 
 

@@ -13,6 +13,7 @@ from service.contract.metrics.families import FAMILIES
 from service.contract.plan.works import OTHERS, Work
 
 PART_SECONDS = 20.0  # parts are cut so that none takes longer, where blocks allow it
+SHORT_SECONDS = 4.0  # what takes no longer is performed beside what does
 _ROW = 25e-6  # a word of a hypothesis, besides its products
 _RATE = 9e10  # operations a second of products
 _STEP = 1.5e-3  # a word of a block's images

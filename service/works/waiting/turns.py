@@ -32,12 +32,12 @@ def given(connection: Connection, works: Iterable[Work], caller: str) -> Mapping
     return found
 
 
-def first(connection: Connection, queue: str) -> str | None:
-    """The key of the ready work whose turn it is; None if none is ready."""
+def first(connection: Connection, queue: str, *, short: bool = False) -> str | None:
+    """The key of the ready work whose turn it is, of all or of the short ones; None if none is."""
     ready = work_rows.c.queue == queue, work_rows.c.status == "ready"
     order = work_rows.c.turn, work_rows.c.created_at
     query = sa.select(work_rows.c.key).where(*ready).order_by(*order).limit(1)
-    return connection.execute(query).scalar()
+    return connection.execute(query.where(work_rows.c.short) if short else query).scalar()
 
 
 def move_clock(connection: Connection, queue: str, turn: float) -> None:

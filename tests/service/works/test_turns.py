@@ -58,6 +58,19 @@ def test_cheap_works_come_before_dear_ones(records):
     assert _all(records) == ["cheap", "other", "b0", "b1", "b2", "dear"]
 
 
+def test_short_works_that_pass_long_ones_are_in_turn_and_move_no_clock(records):
+    """T66: the long ones of who comes later are not behind all of who came first."""
+    _add(records, "a", _work("short", 0.5), *(_work(f"a{number}", 9.0) for number in range(3)))
+    assert _leased(records) == "short"
+    assert _leased(records) == "a0"
+    _add(records, "a", _work("late", 3.9))
+    _add(records, "b", _work("first", 0.5))
+    passing = [leases.take_first(records, "metrics", "w", short=True) for _ in range(3)]
+    assert [lease and lease.inputs["captions"] for lease in passing] == ["first", "late", None]
+    _add(records, "b", _work("b0", 9.0))
+    assert _all(records) == ["a1", "b0", "a2"]
+
+
 def test_who_was_idle_has_saved_nothing(records):
     """The clock goes on: what one does not use, one has not before others later."""
     _add(records, "a", *(_work(f"a{number}") for number in range(4)))

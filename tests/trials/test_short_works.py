@@ -1,0 +1,158 @@
+"""Short works beside long ones, which nothing cuts: the first scores of others do not wait."""
+
+import json
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from fleet import CERTIFICATES, checkpoint, until, upload
+from service.contract.plan.works import Work
+from service.works import intake, queueing
+from service.works.blobs import open_blobs
+from service.works.queueing import RedisQueue
+from service.works.records import Records
+from service.works.tables import work_rows
+from workers.runtime import beside
+from workers.runtime.beside import Beside, ShortRunner
+from workers.runtime.resident import Answer, Cause, Ended
+from workers.runtime.runner import Limits
+from workers.runtime.workplace import Workplace
+
+MOST = {"beam": 80, "min_words": 900, "max_words": 1000}  # 15 s an image: what is accepted
+
+
+class Warm:
+    """A child that answers at once, or never, and holds so many bytes."""
+
+    peak_bytes = 0
+    last_output = ""
+
+    def __init__(self, *, answers: bool, held: int) -> None:
+        self._answers = answers
+        self._held = held
+
+    def send(self, request):
+        Path(request["result"]).write_text("scores")
+
+    def receive(self, seconds):  # noqa: ARG002
+        return Answer({"summary": {}}) if self._answers else None
+
+    def memory(self):
+        return self._held
+
+    def end(self):
+        return Ended("", Cause.OWN)
+
+    def close(self):
+        """Nothing to close."""
+
+
+@pytest.fixture
+def records(engine):
+    return Records(engine)
+
+
+@pytest.fixture
+def queue(server):
+    connection = queueing.connect(server.url)
+    connection.flushall()
+    return RedisQueue(connection)
+
+
+@pytest.fixture
+def standing_by(records, queue, tmp_path):
+    """Makes what a worker of metrics has for short works."""
+
+    def make(*, answers=True, held=0):
+        workplace = Workplace(open_blobs(None, tmp_path), tmp_path / "attempts")
+        having = records, queue, workplace, "metrics@here:1-0"
+        runner = ShortRunner(*having, lambda: Warm(answers=answers, held=held), Limits(1000))
+        return Beside(runner, records, queue, ["metrics", "parsing"])
+
+    return make
+
+
+def _add(records, queue, **prices):
+    works = [Work("study", {}, {"name": name}, price=price) for name, price in prices.items()]
+    with records.transaction() as connection:
+        intake.add_works(records, connection, works, time.time() + 100)
+    queue.flush(records)
+
+
+def _states(records):
+    """Name, status, whether it is short, and failures of each work."""
+    columns = (work_rows.c[name] for name in ("parameters", "status", "short", "failures"))
+    with records.reading() as connection:
+        rows = connection.execute(sa.select(*columns).order_by(work_rows.c.turn)).all()
+    return [(json.loads(row.parameters)["name"], *row[1:]) for row in rows]
+
+
+def test_short_works_are_performed_beside_and_take_as_many_wake_ups(records, queue, standing_by):
+    """T66: the long one is left to the worker, with one wake-up for it."""
+    _add(records, queue, short=0.5, other=3.9, long=9.0)
+    standing = standing_by()
+    standing.look()
+    left = [("short", "done", True, 0), ("other", "done", True, 0), ("long", "ready", False, 0)]
+    until(lambda: _states(records) == left, 10, "the short works' ends")
+    until(lambda: queue.waiting()["metrics"] == 1, 5, "their wake-ups to be taken")
+    standing.close()
+
+
+@pytest.mark.parametrize(("seconds", "held"), [(0.2, 0), (60, 2000)])
+def test_what_takes_more_than_a_short_work_may_is_left_to_the_worker(
+    records, queue, standing_by, monkeypatch, seconds, held
+):
+    """T66: too much time or memory is no failure, and is not tried in this way again."""
+    monkeypatch.setattr(beside, "MOST_SECONDS", seconds)
+    _add(records, queue, wrong=0.5)
+    standing = standing_by(answers=False, held=held)
+    standing.look()
+    until(lambda: _states(records) == [("wrong", "ready", False, 0)], 10, "it to be handed back")
+    standing.look()
+    standing.close()
+    assert _states(records) == [("wrong", "ready", False, 0)]
+
+
+def _client(fleet, address):
+    transport = httpx.HTTPTransport(local_address=address, verify=CERTIFICATES)
+    return httpx.Client(base_url=fleet.url, timeout=60, transport=transport)
+
+
+def _submit(client, identity, **more):
+    request = {"checkpoint": identity, "dataset": "tiny/test", "postgen": [], **more}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code == 202, answer.text
+    return answer.json()["id"]
+
+
+def _work(client, identity, name):
+    works = client.get(f"/v1/evaluations/{identity}").json()["works"]
+    return next(work for work in works if work["name"] == name)
+
+
+def _decoded(client, identity):
+    return _work(client, identity, "captions")["progress"]["done"]
+
+
+@pytest.mark.slow
+def test_prefix_scores_come_while_one_image_of_a_long_search_is_decoded(fleet):
+    """T66: of the longest searches that are accepted, on one worker. They came after 15 s, or 60
+    where others used the cores, and come after 3.
+    """
+    with _client(fleet, "127.0.0.1") as one, _client(fleet, "127.0.0.2") as other:
+        large = upload(one, checkpoint(seed=900, size=512, words=10_000))
+        small = upload(other, checkpoint(seed=901))
+        searches = [
+            _submit(one, large, pregen=[], postgen=["rouge_l"], decoding={**MOST, "beam": beam})
+            for beam in (80, 79, 78)
+        ]
+        begun = until(lambda: _decoded(one, searches[0]), 120, "the search's first image")
+        began = time.monotonic()
+        quick = _submit(other, small)
+        until(lambda: _work(other, quick, "prefix")["status"] == "done", 20, "prefix scores")
+        print(f"prefix scores after {time.monotonic() - began:.1f} s")
+        assert _decoded(one, searches[0]) == begun
+        assert _work(one, searches[0], "captions")["attempts"] == 1

@@ -1,0 +1,103 @@
+"""Short works that a worker performs beside a long one, in a second child.
+
+Nothing cuts a block of a long search, or METEOR of 100,000 captions; without a second child, the
+first scores of others wait until they end. It is started where a short work is ready while another
+has been running for a second, and ends when the worker has nothing to do.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import structlog
+
+from service.works import leases
+from service.works.leases import Lease
+from service.works.queueing import RedisQueue
+from service.works.records import Records
+from service.works.waiting import turns
+from workers.runtime.resident import Warm
+from workers.runtime.runner import BEAT_SECONDS, Runner
+from workers.runtime.workplace import in_background
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+log = structlog.get_logger()
+
+SHARE = 3  # the second child may take a third of a work's memory
+MOST_SECONDS = 20.0  # that a work may take which should take at most four
+_CLOSING_SECONDS = 10.0  # for what runs to be handed back
+
+
+class ShortRunner(Runner):
+    """Hands back a work that takes more time or memory than a short one may; that work is then
+    performed as the long ones are.
+    """
+
+    def is_over(self, lease: Lease, child: Warm) -> bool:
+        memory = self._limits.memory_bytes
+        too_large = memory is not None and child.memory() > memory
+        if too_large or time.monotonic() - self._begun > MOST_SECONDS:
+            log.warning("not short", kind=lease.kind, key=lease.key, bytes=child.peak_bytes)
+            self.kill()
+            leases.hand_back_as_long(self._records, lease)
+            return True
+        return super().is_over(lease, child)
+
+
+class Beside:
+    def __init__(
+        self, runner: ShortRunner, records: Records, ours: RedisQueue, queues: Sequence[str]
+    ) -> None:
+        self._runner = runner
+        self._records = records
+        self._ours = ours
+        self._queues = queues
+        self._running: Future[None] | None = None
+        self._until = 0.0
+
+    def look(self) -> None:
+        """Begin the short works that are ready, unless some are being performed. To be called each
+        second of a long work.
+        """
+        self._until = time.monotonic() + 2 * BEAT_SECONDS
+        if not self._is_running() and self._is_one_ready():
+            self._running = in_background(self._perform)
+
+    def rest(self) -> None:
+        """End the second child, unless it is at work."""
+        if not self._is_running():
+            self._runner.close()
+
+    def ask_to_stop(self) -> None:
+        self._until = 0.0
+        self._runner.ask_to_stop()
+
+    def close(self) -> None:
+        """Wait for what runs, which is handed back, and end the second child."""
+        self.ask_to_stop()
+        if self._running is not None:
+            self._running.exception(_CLOSING_SECONDS)
+        self._runner.close()
+
+    def _is_running(self) -> bool:
+        return self._running is not None and not self._running.done()
+
+    def _is_one_ready(self) -> bool:
+        with self._records.reading() as connection:
+            return any(turns.first(connection, queue, short=True) for queue in self._queues)
+
+    def _perform(self) -> None:
+        """Perform short works, as long as any is ready and a long one runs."""
+        try:
+            while time.monotonic() < self._until and any(map(self._perform_one, self._queues)):
+                pass
+        except Exception:
+            log.exception("a short work could not be begun or ended")
+
+    def _perform_one(self, queue: str) -> bool:
+        found = self._runner.run_first(queue, short=True)
+        if found:
+            self._ours.take_wake_up(queue)
+        return found
