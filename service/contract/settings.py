@@ -77,6 +77,13 @@ class Settings(BaseModel):
         description="How many evaluations and other runs may be unfinished at once; one address "
         "may have half of what others leave. More are refused with 503.",
     )
+    inference_speed: float = Field(
+        default=1.0,
+        ge=0.01,
+        le=10_000,
+        description="How many times faster than a usual core the workers compute models, as GPUs "
+        "do. By it the API decides which searches take too long, and how works are cut.",
+    )
     hosts: str = Field(
         default="",
         max_length=10_000,

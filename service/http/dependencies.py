@@ -28,7 +28,8 @@ class Running(Parts):
     def on(cls, parts: Parts, most_runs: int = MOST_RUNS) -> "Running":
         watcher, telemetry = Watcher(parts.records), Telemetry(parts.records, parts.queue)
         own = watcher, telemetry, most_runs
-        return cls(parts.records, parts.blobs, parts.queue, parts.places, *own)
+        given = parts.records, parts.blobs, parts.queue, parts.places
+        return cls(*given, *own, speed=parts.speed)
 
 
 async def _running(request: Request) -> Running:

@@ -1,6 +1,6 @@
 """`Parts`: database, blobs, queue and assets as one argument."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from service.contract.plan.assets import Places
 from service.contract.settings import Settings
@@ -16,6 +16,7 @@ class Parts:
     blobs: Blobs
     queue: Queue
     places: Places  # of assets
+    speed: float = field(default=1.0, kw_only=True)  # of the workers' models, as settings say
 
 
 def connect(settings: Settings, *, hurried: bool = False) -> Parts:
@@ -31,4 +32,5 @@ def connect(settings: Settings, *, hurried: bool = False) -> Parts:
         open_blobs(settings.blob_url, settings.home, hurried=hurried),
         RedisQueue(connection),
         Places.of(settings),
+        speed=settings.inference_speed,
     )

@@ -99,6 +99,7 @@ def service_here(
     blob_url: str | None = None,
     assets: Path | None = None,
     most_runs: int = MOST_RUNS,
+    speed: float = 1.0,
 ) -> Iterator[ServiceHere]:
     """A service on SQLite and files in `home`, or on the URLs. The caller closes `jvm`."""
     home.mkdir(parents=True, exist_ok=True)
@@ -107,7 +108,7 @@ def service_here(
     records, blobs = Records(engine), open_blobs(blob_url, home)
     toolbox = Toolbox("cpu", Places(home, assets), _jvm=jvm)
     turns = Turns(in_process.queue(records, blobs, home / "attempts", toolbox))
-    running = Running.on(Parts(records, blobs, turns, toolbox.places), most_runs)
+    running = Running.on(Parts(records, blobs, turns, toolbox.places, speed=speed), most_runs)
     try:
         with _logged(home / LOG), _served(running) as port:
             yield ServiceHere(home, running, turns, port)

@@ -26,18 +26,21 @@ _OF_REFERENCES = frozenset({"references", "tuples", "embedded_references", "refe
 
 @dataclass(frozen=True)
 class Sizes:
-    """What works are about; a model of this size and vocabulary, if there is one."""
+    """What works are about; a model of this size and vocabulary, if there is one, on workers that
+    compute models `speed` times faster than a core.
+    """
 
     images: int = 1000
     references: float = 5.0  # of an image
     size: int = 512
     vocabulary: int = 10_000
+    speed: float = 1.0
 
     @property
     def word(self) -> float:
         """A word of one caption, by the model."""
         own = self.size * (8 * self.size + self.vocabulary)
-        return _ROW + 2 * own / _RATE
+        return (_ROW + 2 * own / _RATE) / self.speed
 
     @property
     def columns(self) -> float:
@@ -51,7 +54,7 @@ USUAL = Sizes()
 def search(sizes: Sizes, images: int, block: int, beam: int, max_words: int) -> float:
     """Captions of so many images, which are decoded in blocks, if none ends early."""
     steps = math.ceil(images / block) * max_words
-    return steps * _STEP + images * beam * max_words * sizes.word
+    return steps * _STEP / sizes.speed + images * beam * max_words * sizes.word
 
 
 def few_enough(wanted: int, block: int, seconds: float) -> int:

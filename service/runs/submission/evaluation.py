@@ -11,6 +11,7 @@ from service.contract.metrics import catalogue
 from service.contract.plan import asked, estimates, planning, prices
 from service.contract.plan.planning import Plan
 from service.contract.plan.prices import Sizes
+from service.contract.plan.works import KINDS
 from service.contract.results import EvaluationKept, Past
 from service.runs import base, evaluations, probes, training
 from service.runs.base import Run
@@ -19,6 +20,13 @@ from service.stored import checkpoints, datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 from service.works.records import Records
+
+# Works on people's references: name, kind, and the field of a request that asks for it.
+_OF_REFERENCES = (
+    ("prefix", "prefix", "pregen"),
+    ("columns", "columns", "pregen"),
+    ("tokens", "columns", "tokens"),
+)
 
 
 def begin(parts: Parts, request: EvaluationIn) -> Run:
@@ -31,8 +39,9 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
     request = gating.completed(parts, request)
     names, models = _with_models(parts, request.postgen)
     request = request.model_copy(update={"postgen": names})
-    sizes = _sizes(pinned, model)
+    sizes = _sizes(pinned, model, parts.speed)
     plan, warnings = _plan(parts, request, pinned, models, sizes)
+    _check_parts(plan, sizes)
     _check_search(request.decoding, plan, sizes)
     plan, past = gating.with_past(parts, request, pinned, plan)
     plan, forecast = forecasts.add(parts, request, pinned, plan)
@@ -85,12 +94,29 @@ def _check_decoding(decoding: Decoding) -> None:
         )
 
 
-def _sizes(pinned: Pinned, model: Mapping[str, Any] | None) -> Sizes:
-    """By which the works are priced: the split's, and the model's."""
+def _sizes(pinned: Pinned, model: Mapping[str, Any] | None, speed: float) -> Sizes:
+    """By which the works are priced: the split's, the model's, and the workers'."""
     if model is None:
         return pinned.sizes
     found = {"size": model["config"]["size"], "vocabulary": model["vocabulary_size"]}
-    return replace(pinned.sizes, **found)
+    return replace(pinned.sizes, **found, speed=speed)
+
+
+def _check_parts(plan: Plan, sizes: Sizes) -> None:
+    """Raise if a part of the references' work would not end within the time of an attempt."""
+    for name, kind, place in _OF_REFERENCES:
+        work = plan.named.get(name)
+        if work is None:
+            continue
+        seconds, most = prices.of((work.parts or (work,))[0], sizes), KINDS[kind].seconds
+        if seconds > most:
+            raise InvalidRequest(
+                f"of {sizes.images:,} images with {sizes.references:.0f} references each, a "
+                f"vocabulary of {sizes.vocabulary:,} and size {sizes.size:,}, each of "
+                f"{max(1, len(work.parts))} parts of {name} would take about {seconds:,.0f} s; "
+                f"expected at most {most}: take a smaller split, or leave {place} out",
+                [(f"/{place}", "expected less work")],
+            )
 
 
 def _check_search(decoding: Decoding, plan: Plan, sizes: Sizes) -> None:

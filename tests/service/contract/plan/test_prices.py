@@ -85,6 +85,17 @@ def test_every_kind_has_a_price_and_what_takes_long_has_a_higher_one():
     assert families.FAMILIES.keys() < found.keys()
 
 
+def test_faster_workers_make_models_cheaper_and_metrics_not():
+    usual, fast = Sizes(5000, size=2048), Sizes(5000, size=2048, speed=20)
+    asked = planning.BLOCK_IMAGES, planning.BLOCK_IMAGES, 3, 50
+    assert prices.search(fast, *asked) == pytest.approx(prices.search(usual, *asked) / 20)
+    for kind in ("prefix", "columns"):
+        of = [prices.of(Work(kind, {}, {}), sizes) - 0.05 for sizes in (usual, fast)]
+        assert of[1] == pytest.approx(of[0] / 20)
+    assert prices.of(Work("meteor", {}, {}), fast) == prices.of(Work("meteor", {}, {}), usual)
+    assert len(_plan(fast).named["columns"].parts) < len(_plan(usual).named["columns"].parts)
+
+
 def test_a_price_is_of_the_images_of_a_part_and_what_joins_them_costs_little():
     sizes = Sizes(5000)
     priced = {work.key: work for work in prices.priced(_plan(sizes).everything(), sizes)}
