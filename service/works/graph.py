@@ -25,14 +25,14 @@ _UNFINISHED = ("waiting", "ready", "running")
 _AT_ONCE = 10_000  # keys in a statement; SQLite takes 32,766
 
 
-def wake(connection: Connection, key: str, queue: str, *, first: bool = True) -> None:
-    """Queue a ready work; `first`: at the queue's front, so that begun runs end before new ones."""
-    connection.execute(outbox.insert().values(work_key=key, queue=queue, first=first))
+def wake(connection: Connection, key: str, queue: str) -> None:
+    """Queue a ready work."""
+    connection.execute(outbox.insert().values(work_key=key, queue=queue))
     rung = work_rows.update().where(work_rows.c.key == key).values(rung_at=time.time())
     connection.execute(rung)
 
 
-def release_dependents(connection: Connection, key: str, kind: str) -> None:
+def release_dependents(connection: Connection, key: str) -> None:
     """Make works ready that waited for this one, if all else that they need is done too.
 
     `waiting_for` spares looking at all needs each time. It may be too low, since a need may be made
@@ -59,11 +59,8 @@ def release_dependents(connection: Connection, key: str, kind: str) -> None:
     if rows:
         released = work_rows.update().where(free).values(status="ready", rung_at=time.time())
         connection.execute(released)
-        first = not works.KINDS[kind].opens
-        connection.execute(
-            outbox.insert(),
-            [{"work_key": row.key, "queue": row.queue, "first": first} for row in rows],
-        )
+        woken = [{"work_key": row.key, "queue": row.queue} for row in rows]
+        connection.execute(outbox.insert(), woken)
 
 
 def count_needs(connection: Connection, key: str) -> int:

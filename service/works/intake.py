@@ -106,7 +106,7 @@ def _add(
     for need in _distinct(work.needs):
         connection.execute(needs.insert().values(work_key=key, needs_key=need.key))
     if status == "ready":
-        graph.wake(connection, key, works.KINDS[work.kind].queue, first=False)
+        graph.wake(connection, key, works.KINDS[work.kind].queue)
 
 
 def _distinct(found: Iterable[Work]) -> list[Work]:

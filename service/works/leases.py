@@ -146,7 +146,7 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
             kept = summaries.put(connection, summary)
             own = work_rows.c.key == lease.key
             connection.execute(work_rows.update().where(own).values(**kept))
-            graph.release_dependents(connection, lease.key, lease.kind)
+            graph.release_dependents(connection, lease.key)
             graph.forget_needs(connection, lease.key)
             verdicts.update_runs(connection, [lease.key])
         return accepted

@@ -2,8 +2,8 @@
 
 `RedisQueue` uses RQ, which may lose entries: the janitor sends again as many as are missing. For
 each, a worker leases the ready work of that queue whose turn it is; so one wake-up is as good as
-another, and one too many is harmless. `AtOnce` performs works in this process, for tests of rules
-and routes.
+another, and one too many is harmless. `AtOnce` does so in this process, for tests of rules and
+routes.
 """
 
 import contextlib
@@ -18,7 +18,6 @@ import rq
 import sqlalchemy as sa
 from rq.job import Job
 from rq.serializers import JSONSerializer
-from sqlalchemy.engine import Row
 
 from service.contract.errors import InvalidSetting
 from service.contract.plan.works import KINDS, QUEUES
@@ -59,7 +58,9 @@ class Queue(Protocol):
 
 
 class AtOnce:
-    """Performs each work at once, in the process that sends its wake-up."""
+    """Performs works at once, in the process that sends their wake-ups. `perform` is called with a
+    queue's name for each wake-up of it.
+    """
 
     def __init__(self, perform: Callable[[str], None]) -> None:
         self._perform = perform
@@ -76,8 +77,8 @@ class AtOnce:
             self._performing = False
 
     def _sent(self, records: Records) -> Iterator[int]:
-        while (row := _taken(records)) is not None:
-            self._perform(row.work_key)
+        while (queue := _taken(records)) is not None:
+            self._perform(queue)
             yield 1
 
     def ring_again(self, records: Records, before: float) -> int:  # noqa: ARG002
@@ -93,17 +94,17 @@ class AtOnce:
         return dict.fromkeys(QUEUES, 1)
 
 
-def _taken(records: Records) -> Row[Any] | None:
-    """Take the next entry from the outbox: metrics before inference, since in a fleet metrics do
-    not wait for inference; then those with `first`.
+def _taken(records: Records) -> str | None:
+    """Take the next wake-up from the outbox; the name of its queue. Metrics come before inference,
+    since in a fleet metrics do not wait for it.
     """
-    inferred = outbox.c.queue.startswith("inference")
-    order = inferred, outbox.c.first.desc(), outbox.c.id
+    order = outbox.c.queue.startswith("inference"), outbox.c.id
     with records.transaction() as connection:
         row = connection.execute(sa.select(outbox).order_by(*order).limit(1)).first()
-        if row is not None:
-            connection.execute(outbox.delete().where(outbox.c.id == row.id))
-    return row
+        if row is None:
+            return None
+        connection.execute(outbox.delete().where(outbox.c.id == row.id))
+    return str(row.queue)
 
 
 # Ready works whose wake-ups have left the outbox.

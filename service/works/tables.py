@@ -144,7 +144,6 @@ outbox = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("work_key", sa.String(64), nullable=False),
     sa.Column("queue", sa.String(40), nullable=False),
-    sa.Column("first", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 # Runs that have not been told yet of a change of their work `name`.

@@ -48,8 +48,8 @@ class InProcess:
 def queue(records: Records, blobs: Blobs, folder: Path, toolbox: Toolbox) -> AtOnce:
     """A queue that performs works itself."""
 
-    def perform(key: str) -> None:
-        runner.run(key)
+    def perform(queue: str) -> None:
+        runner.run_first(queue)
 
     at_once = AtOnce(perform)
     workplace = Workplace(blobs, folder)

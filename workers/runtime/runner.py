@@ -79,12 +79,6 @@ class Runner:
             self._child = self._new_child()
             self._done = 0
 
-    def run(self, key: str) -> None:
-        """Perform this work, if it is ready."""
-        lease = leases.take(self._records, key, self.name)
-        if lease is not None:
-            self._perform(lease)
-
     def run_first(self, queue: str, *, short: bool = False) -> bool:
         """Perform the work of a queue whose turn it is, if any is ready; returns whether it was.
         `short`: of the short ones alone.

@@ -31,15 +31,12 @@ ENDED: frozenset[RunStatus] = frozenset({"succeeded", "failed", "canceled"})
 
 @dataclass(frozen=True)
 class Kind:
-    """`version` counts the changes of code that change results; it is part of every key. Works that
-    waited for a kind with `opens` queue as new works, not first in line.
-    """
+    """`version` counts the changes of code that change results; it is part of every key."""
 
     name: str
     queue: Queue
     version: int
     seconds: int  # the longest that one attempt may take
-    opens: bool = False
     caption: float = 1e-4  # seconds that one takes, roughly
 
 
@@ -50,7 +47,7 @@ OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
         Kind("columns", "inference-now", version=1, seconds=900),
         Kind("pregen", "inference-now", version=1, seconds=300),
         Kind("forecast", "inference-now", version=1, seconds=300),
-        Kind("order", "inference-now", version=1, seconds=300, opens=True),
+        Kind("order", "inference-now", version=1, seconds=300),
         Kind("captions", "inference", version=2, seconds=1800),
         Kind("look", "metrics", version=1, seconds=900),
         Kind("references", "metrics", version=2, seconds=900, caption=5e-5),

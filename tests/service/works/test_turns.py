@@ -8,6 +8,7 @@ import sqlalchemy as sa
 import statements
 from service.contract.plan.works import Blob, Work
 from service.works import intake, leases
+from service.works.queueing import AtOnce
 from service.works.records import Records
 from service.works.tables import turns as kept
 from service.works.waiting import turns
@@ -69,6 +70,14 @@ def test_short_works_that_pass_long_ones_are_in_turn_and_move_no_clock(records):
     assert [lease and lease.inputs["captions"] for lease in passing] == ["first", "late", None]
     _add(records, "b", _work("b0", 9.0))
     assert _all(records) == ["a1", "b0", "a2"]
+
+
+def test_works_are_performed_at_once_in_their_turns_too(records):
+    _add(records, "a", _work("dear", 5.0), _work("cheap", 0.5))
+    _add(records, "b", _work("first", 0.1))
+    performed = []
+    AtOnce(lambda queue: performed.append(_leased(records, queue))).flush(records)
+    assert performed == ["first", "cheap", "dear"]
 
 
 def test_who_was_idle_has_saved_nothing(records):
