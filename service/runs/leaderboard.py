@@ -20,12 +20,12 @@ from service.runs import base, search
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
+from service.works.records import in_batches
 from service.works.tables import boards, labels, runs, score_rows
 
 _BOARD, _HISTORY = "leaderboard", "history"
 _SHOWN = ("run_id", "value", "low", "high", "place", "created_at")
 _ORDER = ("place", "created_at", "run_id")
-_AT_ONCE = 1000  # ids in one query
 _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
 
 
@@ -269,8 +269,7 @@ def _facts(connection: Connection, rows: Iterable[Row[Any]]) -> _Facts:
     identities = [row.run_id for row in rows]
     checkpoints: dict[str, str | None] = {}
     marked: dict[str, dict[str, str]] = {identity: {} for identity in identities}
-    for start in range(0, len(identities), _AT_ONCE):
-        these = identities[start : start + _AT_ONCE]
+    for these in in_batches(identities):
         own = sa.select(runs.c.id, runs.c.checkpoint).where(runs.c.id.in_(these))
         checkpoints |= {row.id: row.checkpoint for row in connection.execute(own)}
         for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))):

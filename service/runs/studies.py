@@ -36,6 +36,7 @@ from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.kept import summaries
 from service.works.parts import Parts
+from service.works.records import in_batches
 from service.works.tables import run_works, runs, work_rows
 
 FEWEST = 3  # models; rank agreement needs so many
@@ -270,12 +271,11 @@ def _studied(each: _Finished) -> Studied:
 
 def _failed(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
     """The errors of failed works, by key."""
-    query = sa.select(work_rows.c.key, work_rows.c.error).where(
-        work_rows.c.key.in_(keys), work_rows.c.status == "failed"
-    )
+    query = sa.select(work_rows.c.key, work_rows.c.error).where(work_rows.c.status == "failed")
     return {
         row.key: json.loads(row.error)["detail"] if row.error else "no reason is stored"
-        for row in connection.execute(query)
+        for batch in in_batches(keys)
+        for row in connection.execute(query.where(work_rows.c.key.in_(batch)))
     }
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from service.contract.errors import TimedOut, WorkerLost
 from service.works import graph, history, leases, presence
-from service.works.records import Records
+from service.works.records import Records, in_batches
 from service.works.tables import runs, work_rows
 
 _LOST = {"code": WorkerLost.code}
@@ -57,10 +57,10 @@ def expire_deadlines(records: Records) -> int:
         with records.transaction() as connection:
             unfinished = work_rows.c.status.in_(("waiting", "ready", "running"))
             mine = graph.with_needs(connection, [identity])
-            for part in graph.in_parts(mine):
+            for batch in in_batches(mine):
                 connection.execute(
                     work_rows.update()
-                    .where(work_rows.c.key.in_(part), unfinished)
+                    .where(work_rows.c.key.in_(batch), unfinished)
                     .where(work_rows.c.deadline < time.time())
                     .values(status="failed", error=error, finished_at=time.time(), lease_until=None)
                 )

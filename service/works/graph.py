@@ -3,8 +3,7 @@
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +12,7 @@ from sqlalchemy.engine import Connection
 from service.contract.plan import works
 from service.contract.plan.works import WorkStatus
 from service.works import history
-from service.works.records import Records
+from service.works.records import Records, in_batches
 from service.works.tables import needs, outbox, run_works, runs, work_rows
 
 FRESH: Mapping[str, Any] = {  # what is forgotten when a work begins anew; attempts keep their ids
@@ -22,7 +21,6 @@ FRESH: Mapping[str, Any] = {  # what is forgotten when a work begins anew; attem
 }
 
 _UNFINISHED = ("waiting", "ready", "running")
-_AT_ONCE = 10_000  # keys in a statement; SQLite takes 32,766
 
 
 def wake(connection: Connection, key: str, queue: str) -> None:
@@ -106,31 +104,44 @@ def end_dependents(
     kind = sa.select(work_rows.c.kind).where(work_rows.c.key == key).scalar_subquery()
     touched, frontier = [], [key]
     while frontier:
-        dependents = sa.select(needs.c.work_key).where(needs.c.needs_key.in_(frontier))
-        waiting = sa.and_(work_rows.c.key.in_(dependents), work_rows.c.status == "waiting")
-        frontier = list(connection.execute(sa.select(work_rows.c.key).where(waiting)).scalars())
+        dependents = _waiting_for(connection, frontier)
         shown = sa.case(
             (work_rows.c.kind == kind, json.dumps(dict(error))), else_=json.dumps(dict(reason))
         )
-        connection.execute(
-            work_rows.update()
-            .where(work_rows.c.key.in_(frontier))
-            .values(status=status, error=shown, finished_at=time.time())
-        )
-        touched += frontier
+        ended = {"status": status, "error": shown, "finished_at": time.time()}
+        for batch in in_batches(dependents):
+            these = work_rows.update().where(work_rows.c.key.in_(batch))
+            connection.execute(these.values(**ended))
+        touched += dependents
+        frontier = dependents
     _cancel_shards(connection, touched)
     return touched
 
 
+def _waiting_for(connection: Connection, keys: Sequence[str]) -> list[str]:
+    """The works that wait for any of these."""
+    found: dict[str, None] = {}
+    for batch in in_batches(keys):
+        dependents = sa.select(needs.c.work_key).where(needs.c.needs_key.in_(batch))
+        waiting = sa.and_(work_rows.c.key.in_(dependents), work_rows.c.status == "waiting")
+        found |= dict.fromkeys(
+            connection.execute(sa.select(work_rows.c.key).where(waiting)).scalars()
+        )
+    return list(found)
+
+
 def _cancel_shards(connection: Connection, failed: Sequence[str]) -> None:
     """Cancel the other shards of works that have failed."""
-    query = sa.select(work_rows.c.parts).where(work_rows.c.key.in_(failed))
-    parts = [key for text in connection.execute(query).scalars() for key in json.loads(text)]
-    connection.execute(
-        work_rows.update()
-        .where(work_rows.c.key.in_(parts), work_rows.c.status.in_(("waiting", "ready")))
-        .values(status="canceled", finished_at=time.time())
-    )
+    parts: list[str] = []
+    for batch in in_batches(failed):
+        query = sa.select(work_rows.c.parts).where(work_rows.c.key.in_(batch))
+        parts += [key for text in connection.execute(query).scalars() for key in json.loads(text)]
+    for batch in in_batches(parts):
+        connection.execute(
+            work_rows.update()
+            .where(work_rows.c.key.in_(batch), work_rows.c.status.in_(("waiting", "ready")))
+            .values(status="canceled", finished_at=time.time())
+        )
 
 
 def make_again(records: Records, connection: Connection, reader: str, damaged: str) -> bool:
@@ -226,19 +237,12 @@ def _below(connection: Connection, keys: set[str]) -> set[str]:
     found, frontier = set(keys), keys
     while frontier:
         below: set[str] = set()
-        for part in in_parts(frontier):
-            query = sa.select(needs.c.needs_key).where(needs.c.work_key.in_(part))
+        for batch in in_batches(frontier):
+            query = sa.select(needs.c.needs_key).where(needs.c.work_key.in_(batch))
             below |= set(connection.execute(query).scalars())
         frontier = below - found
         found |= frontier
     return found
-
-
-def in_parts(keys: Iterable[str]) -> Iterator[list[str]]:
-    """As many at once as a statement may have."""
-    remaining = iter(keys)
-    while part := list(islice(remaining, _AT_ONCE)):
-        yield part
 
 
 def cancel_works(connection: Connection, identity: str) -> set[str]:
@@ -247,10 +251,10 @@ def cancel_works(connection: Connection, identity: str) -> set[str]:
     """
     own = with_needs(connection, [identity])
     alone = own - _below(connection, _needed_by_others(connection, identity, own))
-    for part in in_parts(alone):
+    for batch in in_batches(alone):
         connection.execute(
             work_rows.update()
-            .where(work_rows.c.key.in_(part), work_rows.c.status.in_(_UNFINISHED))
+            .where(work_rows.c.key.in_(batch), work_rows.c.status.in_(_UNFINISHED))
             .values(status="canceled", finished_at=time.time(), lease_until=None)
         )
     return alone
@@ -261,21 +265,21 @@ def _needed_by_others(connection: Connection, identity: str, own: set[str]) -> s
     there are does not matter.
     """
     found, above = set(), defaultdict(set)
-    for part in in_parts(own):
+    for batch in in_batches(own):
         asked = (
             sa.select(run_works.c.work_key)
             .join(runs, runs.c.id == run_works.c.run_id)
-            .where(run_works.c.work_key.in_(part), runs.c.id != identity)
+            .where(run_works.c.work_key.in_(batch), runs.c.id != identity)
             .where(runs.c.finished_at.is_(None))
         )
         found |= set(connection.execute(asked).scalars())
-        query = sa.select(needs.c.work_key, needs.c.needs_key).where(needs.c.needs_key.in_(part))
+        query = sa.select(needs.c.work_key, needs.c.needs_key).where(needs.c.needs_key.in_(batch))
         for row in connection.execute(query):
             above[row.work_key].add(row.needs_key)
     others = above.keys() - own
-    for part in in_parts(others):
+    for batch in in_batches(others):
         statuses = sa.select(work_rows.c.key, work_rows.c.status)
-        for row in connection.execute(statuses.where(work_rows.c.key.in_(part))):
+        for row in connection.execute(statuses.where(work_rows.c.key.in_(batch))):
             if row.status in _UNFINISHED:
                 found |= above[row.key]
     return found

@@ -16,6 +16,7 @@ from service.contract.plan import works
 from service.contract.plan.works import RunStatus
 from service.contract.results import Scored
 from service.works.kept import boards, summaries
+from service.works.records import in_batches
 from service.works.tables import events, needs, run_works, runs, untold, work_rows
 
 TOLD_AT_ONCE = 20  # runs in one transaction: all others wait for it, and the lease is 12 s
@@ -39,12 +40,17 @@ def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
     """
     changed = [*keys]
     changed += _wholes(connection, changed)
-    concerned = connection.execute(
+    query = (
         sa.select(run_works.c.run_id, run_works.c.name)
         .join(runs, runs.c.id == run_works.c.run_id)
-        .where(run_works.c.work_key.in_(changed), runs.c.finished_at.is_(None))
+        .where(runs.c.finished_at.is_(None))
         .order_by(run_works.c.position)
-    ).all()
+    )
+    concerned = [
+        row
+        for batch in in_batches(changed)
+        for row in connection.execute(query.where(run_works.c.work_key.in_(batch)))
+    ]
     names: dict[str, set[str]] = {}
     for row in concerned:
         names.setdefault(row.run_id, set()).add(row.name)
@@ -80,9 +86,13 @@ def _wholes(connection: Connection, keys: Sequence[str]) -> list[str]:
         sa.select(needs.c.work_key)
         .join(part, part.c.key == needs.c.needs_key)
         .join(work_rows, work_rows.c.key == needs.c.work_key)
-        .where(needs.c.needs_key.in_(keys), part.c.kind == work_rows.c.kind)
+        .where(part.c.kind == work_rows.c.kind)
     )
-    return list(connection.execute(query).scalars())
+    return [
+        key
+        for batch in in_batches(keys)
+        for key in connection.execute(query.where(needs.c.needs_key.in_(batch))).scalars()
+    ]
 
 
 def _work_event(row: Mapping[str, Any]) -> WorkEvent:
@@ -203,12 +213,12 @@ def works_of(connection: Connection, identities: Sequence[str]) -> dict[str, lis
 
 
 def _parts(connection: Connection, keys: Iterable[str]) -> dict[str, Row[Any]]:
-    wanted = list(keys)
-    if not wanted:
-        return {}
     query = sa.select(*(work_rows.c[name] for name in _OF_PARTS))
-    rows = connection.execute(query.where(work_rows.c.key.in_(wanted))).all()
-    return {row.key: row for row in rows}
+    return {
+        row.key: row
+        for batch in in_batches(keys)
+        for row in connection.execute(query.where(work_rows.c.key.in_(batch)))
+    }
 
 
 def _add_up(row: dict[str, Any], parts: Sequence[Row[Any]]) -> None:

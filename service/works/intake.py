@@ -11,7 +11,7 @@ from service.contract.plan import works
 from service.contract.plan.prices import SHORT_SECONDS
 from service.contract.plan.works import Work, WorkStatus
 from service.works import graph
-from service.works.records import Records
+from service.works.records import Records, in_batches
 from service.works.tables import needs, work_rows
 from service.works.waiting import turns
 
@@ -54,8 +54,13 @@ def done_of(connection: Connection, keys: Collection[str]) -> set[str]:
     """Which of these works are done. The status is no condition of the query: its index would lead
     to all works that are done.
     """
-    query = sa.select(work_rows.c.key, work_rows.c.status).where(work_rows.c.key.in_(keys))
-    return {row.key for row in connection.execute(query) if row.status == "done"}
+    query = sa.select(work_rows.c.key, work_rows.c.status)
+    return {
+        row.key
+        for batch in in_batches(keys)
+        for row in connection.execute(query.where(work_rows.c.key.in_(batch)))
+        if row.status == "done"
+    }
 
 
 def _add(

@@ -4,9 +4,10 @@
 that depend on a changed work, `history` the runs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -14,6 +15,8 @@ from sqlalchemy.engine import Connection, Engine
 
 from service.works.tables import runs
 
+_Value = TypeVar("_Value")
+_AT_ONCE = 10_000  # values in a statement; SQLite takes 32,766 and PostgreSQL 65,535
 _WRITER = 0x70726573  # PostgreSQL: the advisory lock of writers
 
 
@@ -60,3 +63,10 @@ class Records:
         statement = insert(table).values(**values).on_conflict_do_nothing()
         inserted = statement.returning(*table.primary_key)  # not every driver gives a row count
         return connection.execute(inserted).first() is not None
+
+
+def in_batches(values: Iterable[_Value]) -> Iterator[list[_Value]]:
+    """As many at once as a statement may name; none if there are no values."""
+    remaining = iter(values)
+    while batch := list(islice(remaining, _AT_ONCE)):
+        yield batch

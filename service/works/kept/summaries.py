@@ -20,12 +20,12 @@ from sqlalchemy.engine import Connection
 from service.contract import results
 from service.contract.api.scores import ScoresEvent
 from service.contract.results import Scored
+from service.works.records import in_batches
 from service.works.tables import shapes, summary_rows
 
 SHORT = 500  # characters; storing shorter ones apart saves little
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?|-?Infinity|NaN")
 _MARK = "\x01"  # stands for a number; JSON has no such character
-_AT_ONCE = 500  # ids in one query
 
 # What is written down of an ended run's works.
 _KEPT = (
@@ -118,10 +118,9 @@ def fill(connection: Connection, rows: Iterable[MutableMapping[str, Any]]) -> No
 
 def texts_of(connection: Connection, wanted: Iterable[int]) -> dict[int, str]:
     """Long summaries by id."""
-    ids = list(dict.fromkeys(wanted))
     found: dict[int, str] = {}
-    for start in range(0, len(ids), _AT_ONCE):
-        these = summary_rows.c.id.in_(ids[start : start + _AT_ONCE])
+    for batch in in_batches(dict.fromkeys(wanted)):
+        these = summary_rows.c.id.in_(batch)
         rows = connection.execute(sa.select(summary_rows).where(these)).all()
         known = shapes.c.id.in_({row.shape_id for row in rows})
         of = {row.id: row.text for row in connection.execute(sa.select(shapes).where(known))}
