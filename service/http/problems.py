@@ -56,6 +56,7 @@ RETRY_LATER = {"Retry-After": "5"}
 def install(app: FastAPI) -> None:
     app.add_exception_handler(errors.PrescoreError, refused)
     app.add_exception_handler(sa.exc.OperationalError, _database_unavailable)
+    app.add_exception_handler(sa.exc.TimeoutError, _database_busy)
     app.add_exception_handler(OSError, _disk_full)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -115,6 +116,12 @@ def refused(request: Request, error: Exception) -> Response:
 def _database_unavailable(request: Request, error: Exception) -> Response:
     log.error("the record is away", error=str(error))
     return refused(request, errors.Unavailable("the database does not answer; try again"))
+
+
+def _database_busy(request: Request, error: Exception) -> Response:
+    """No connection to the database became free in time."""
+    log.error("the record's connections are all in use", error=str(error))
+    return refused(request, errors.Unavailable("the database is busy; try again"))
 
 
 def _disk_full(request: Request, error: Exception) -> Response:

@@ -59,6 +59,16 @@ def test_a_record_that_is_away_is_503_and_a_time_to_come_back(tmp_path, path):
     assert answer.headers["Retry-After"] == "5"
 
 
+def test_a_record_whose_connections_are_all_in_use_is_503_and_a_time_to_come_back(tmp_path):
+    url = empty_record.at(tmp_path).url
+    engine = sa.create_engine(url, pool_size=1, max_overflow=0, pool_timeout=0.05)
+    with engine.connect():
+        answer = _get(engine, tmp_path, "/v1/evaluations")
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert answer.json()["detail"] == "the database is busy; try again"
+    assert answer.headers["Retry-After"] == "5"
+
+
 @pytest.mark.parametrize("path", ["/livez", "/metrics"])
 def test_what_needs_no_record_is_answered_without_it(tmp_path, path):
     assert _get(_away(), tmp_path, path).status_code == 200
