@@ -102,6 +102,12 @@ def headers(*names: str) -> dict[str, Any]:
     return {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names}}
 
 
+def links(field: str, *operations: str) -> dict[str, Any]:
+    """Links to operations on what an answer is about: its `field` is their parameter."""
+    parameters = {field: f"$response.body#/{field}"}
+    return {"links": {name: {"operationId": name, "parameters": parameters} for name in operations}}
+
+
 def refusals(*kinds: type[PrescoreError]) -> Responses:
     """The answers of a route that may raise these errors; Unavailable is always added."""
     every: list[type[PrescoreError]] = [*kinds, Unavailable]

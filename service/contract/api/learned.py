@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from service.contract import limits
 from service.contract.api.answers import RunProblem
 from service.contract.api.captions import CaptionIn
 from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
-from service.contract.api.strict import Caption, Many, Strict, Whole
+from service.contract.api.strict import Caption, Many, Strict, Whole, absent
 from service.contract.api.texts import (
     DatasetReference,
     FeatureName,
@@ -25,6 +25,12 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 class CaptionerIn(Strict):
     """A captioner whose captions the metric learns to tell from people's."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [absent("evaluation"), absent("captions")],
+        }
+    )
 
     name: PlainName = Field(min_length=1, max_length=100)
     evaluation: str | None = Field(

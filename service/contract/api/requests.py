@@ -12,7 +12,7 @@ from pydantic import (
 
 from service.contract import limits
 from service.contract.api.captions import CaptionIn
-from service.contract.api.strict import Many, Pair, Strict, Whole, Word, unless
+from service.contract.api.strict import Many, Pair, Strict, Whole, Word, absent, unless
 from service.contract.api.texts import (
     AnyTokenizerName,
     Baseline,
@@ -22,8 +22,10 @@ from service.contract.api.texts import (
     Labels,
     PostgenName,
     PregenName,
+    ProbedName,
     ScoreName,
     SearchedName,
+    SummedName,
     TokenizerName,
 )
 from service.contract.metrics import families, tokenizers
@@ -111,13 +113,17 @@ class ProbeOptions(Strict):
 class ProbesIn(Strict):
     """Probe metrics with the references of a split."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [absent("evaluation"), absent("captions")]}
+    )
+
     dataset: DatasetReference
     probes: Many[ProbeName] = Field(
         default=["human", "frequent", "rare", "swap", "random", "single"],
         min_length=1,
         max_length=limits.METRICS,
     )
-    metrics: Many[PostgenName] = Field(
+    metrics: Many[ProbedName] = Field(
         default=families.usual(), min_length=1, max_length=limits.METRICS
     )
     tokenizer: AnyTokenizerName = Field(
@@ -151,7 +157,7 @@ class ComparisonIn(Strict):
 
     a: str = Field(max_length=40, description="An evaluation; the difference is a - b.")
     b: str = Field(max_length=40, description="An evaluation of the same images.")
-    metrics: Many[PostgenName | PregenName] | None = Field(
+    metrics: Many[PostgenName | SummedName] | None = Field(
         default=None,
         min_length=1,
         max_length=limits.METRICS,
@@ -177,6 +183,10 @@ class EvaluationIn(Strict):
                     "tokens": {"type": "null"},
                 },
             },
+            "anyOf": [
+                {"properties": {"until": {"const": "done"}}},
+                {"required": ["gates"], "properties": {"gates": {"minItems": 1}}},
+            ],
         }
     )
 

@@ -69,6 +69,11 @@ def unless(usual: Any) -> Callable[[Any], bool]:
     return lambda value: bool(value == usual)
 
 
+def absent(name: str) -> dict[str, Any]:
+    """The JSON schema of objects whose field `name` is null or missing."""
+    return {"properties": {name: {"type": "null"}}}
+
+
 class Strict(BaseModel):
     """Base of all requests: unknown fields are refused, and a text is never read as a number."""
 

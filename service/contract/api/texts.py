@@ -1,7 +1,7 @@
 """Names, ids and times in requests and answers, each with its pattern."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -144,21 +144,18 @@ def rfc3339(seconds: float) -> str:
     )
 
 
+def _pregen(*tiers: Iterable[str]) -> str:
+    """The pattern of aliases, and of names that have a part of each tier."""
+    parts = "_".join(f"({'|'.join(tier)})" for tier in tiers)
+    return f"^({'|'.join(catalogue.ALIASES)}|{parts})$"
+
+
 # The catalogue refuses unknown names of metrics and suggests the nearest ones.
-_TIERS = (
-    catalogue.AGGREGATES,
-    (*catalogue.AGGREGATES, catalogue.JOIN),
-    catalogue.CAPTION_SCORES,
-    catalogue.FILTERS,
-)
-_PREGEN = "_".join(f"({'|'.join(options)})" for options in _TIERS)
-PregenName = Annotated[
-    str,
-    Field(
-        json_schema_extra={"pattern": f"^({'|'.join(catalogue.ALIASES)}|{_PREGEN})$"},
-        examples=[catalogue.HEADLINE[0]],
-    ),
-]
+_OF_IMAGES = (*catalogue.AGGREGATES, catalogue.JOIN)
+_OF_CAPTIONS = catalogue.CAPTION_SCORES, catalogue.FILTERS
+_ANY_PREGEN = _pregen(catalogue.AGGREGATES, _OF_IMAGES, *_OF_CAPTIONS)
+_SUMMED_PREGEN = _pregen(catalogue.SUMMED, _OF_IMAGES, *_OF_CAPTIONS)
+_OF_MODEL = {"pattern": f"^{catalogue.MODEL}$"}
 
 
 def _postgen() -> dict[str, Any]:
@@ -166,7 +163,26 @@ def _postgen() -> dict[str, Any]:
 
 
 def _score() -> dict[str, Any]:
-    return {"anyOf": [_postgen(), {"pattern": f"^{catalogue.MODEL}$"}]}
+    return {"anyOf": [_postgen(), _OF_MODEL]}
+
+
+def _probed() -> dict[str, Any]:
+    probed = {name: row for name, row in families.FAMILIES.items() if row.is_probed}
+    groups = (name for name, row in probed.items() if row.is_group)
+    return {"enum": [*groups, *(name for row in probed.values() for name in row.names)]}
+
+
+def _single() -> dict[str, Any]:
+    return {"anyOf": [{"enum": list(catalogue.POSTGEN)}, {"pattern": _ANY_PREGEN}, _OF_MODEL]}
+
+
+def _ranked() -> dict[str, Any]:
+    """Of a pre-gen metric, the captions' scores and their filter say whether it has a direction."""
+    names = [name for name, row in catalogue.METRICS.items() if row.higher_is_better is not None]
+    endings = {name.split("_", 2)[2]: None for name in names if name in catalogue.PREGEN}
+    pregen = _pregen(catalogue.AGGREGATES, _OF_IMAGES, endings)
+    postgen = [name for name in names if name in catalogue.POSTGEN]
+    return {"anyOf": [{"enum": postgen}, {"pattern": pregen}, _OF_MODEL]}
 
 
 def _schema(more: Callable[[], dict[str, Any]]) -> Any:
@@ -174,8 +190,16 @@ def _schema(more: Callable[[], dict[str, Any]]) -> Any:
     return Field(json_schema_extra=lambda schema: schema.update(more()))
 
 
+PregenName = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": _ANY_PREGEN}, examples=[catalogue.HEADLINE[0]]),
+]
+SummedName = Annotated[str, Field(json_schema_extra={"pattern": _SUMMED_PREGEN})]
 PostgenName = Annotated[str, _schema(_postgen)]
+ProbedName = Annotated[str, _schema(_probed)]
 ScoreName = Annotated[str, _schema(_score)]
+MetricName = Annotated[str, _schema(_single)]
+RankedName = Annotated[str, _schema(_ranked)]
 
 
 @dataclass(frozen=True)

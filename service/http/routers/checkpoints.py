@@ -24,6 +24,7 @@ from service.http.entrance.uploads import Early, receive
 from service.stored import checkpoints
 
 router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"])
+_LINKED = openapi.links("digest", "get_checkpoint", "has_checkpoint")
 _HEADER = Early("checkpoint", safetensors_header.needed)
 
 
@@ -48,7 +49,8 @@ def head(digest: Digest, service: Service) -> Response:
     response_model=CheckpointOut,
     response_description="It was stored already; the body was not read.",
     responses={
-        201: {"model": CheckpointOut, "description": "Stored."},
+        200: _LINKED,
+        201: {"model": CheckpointOut, "description": "Stored.", **_LINKED},
         **openapi.refusals(
             TooLarge,
             DigestMismatch,

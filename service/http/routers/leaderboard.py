@@ -1,10 +1,12 @@
 """/v1/datasets/{name}/leaderboard and …/history: one metric of a split's evaluations."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from service.contract.api.leaderboard import Leaderboard, ScoreHistory
+from service.contract.api.texts import MetricName, RankedName
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
 from service.contract.metrics import catalogue
 from service.http import csv_answers, openapi
@@ -19,13 +21,13 @@ _RESPONSES: openapi.Responses = {
     200: {"content": {csv_answers.TYPE: {"schema": {"type": "string"}}}},
     **openapi.refusals(NotFound, InvalidCursor, InvalidRequest, UnknownMetric),
 }
+_USUAL = "cider_d"
 _PAGE = "A page; with `Accept: text/csv` the whole list as CSV."
 
 
-def _asked(
+def _narrowed(
     name: Reference,
     request: Request,
-    metric: Annotated[str, Query(max_length=200, description="The metric's name.")] = "cider_d",
     split: Annotated[
         str | None,
         Query(max_length=100, description="By default the only split, or `test`."),
@@ -38,20 +40,24 @@ def _asked(
         ),
     ] = None,
 ) -> Asked:
-    _check_known(metric)
     wanted = search.wanted_labels(request.query_params.multi_items())
-    return Asked(name, split, metric, signature, wanted)
+    return Asked(name, split, _USUAL, signature, wanted)
 
 
-def _check_known(metric: str) -> None:
+def _known(metric: str) -> str:
     try:
         catalogue.metric(metric)
     except UnknownMetric as error:
         error.pointer = "/query/metric"
         raise
+    return metric
 
 
-_Wanted = Annotated[Asked, Depends(_asked)]
+_Narrowed = Annotated[Asked, Depends(_narrowed)]
+_Metric = Annotated[MetricName, Query(max_length=200, description="The metric's name.")]
+_Ranked = Annotated[
+    RankedName, Query(max_length=200, description="The name of a metric that has a direction.")
+]
 _Limit = Annotated[int, Query(ge=1, le=1000), Digits]
 _Accept = Annotated[str | None, Header(include_in_schema=False)]
 
@@ -66,15 +72,17 @@ _Accept = Annotated[str | None, Header(include_in_schema=False)]
     openapi_extra={"parameters": [openapi.LABELS]},
 )
 def get_leaderboard(
-    asked: _Wanted,
+    narrowed: _Narrowed,
     service: Service,
     accept: _Accept = None,
+    metric: _Ranked = _USUAL,
     limit: _Limit = 50,
     cursor: Cursor = None,
 ) -> Response | Leaderboard:
     """The best first. Evaluations whose intervals overlap are shown as ties; equal scores of the
     same checkpoint are listed once. Evaluations of a part of the split are left out.
     """
+    asked = replace(narrowed, metric=_known(metric))
     if csv_answers.is_wanted(accept):
         return csv_answers.answer(leaderboard.sheet(leaderboard.ranked(service, asked)))
     return leaderboard.ranked(service, asked, limit, cursor)
@@ -90,13 +98,15 @@ def get_leaderboard(
     openapi_extra={"parameters": [openapi.LABELS]},
 )
 def history(
-    asked: _Wanted,
+    narrowed: _Narrowed,
     service: Service,
     accept: _Accept = None,
+    metric: _Metric = _USUAL,
     limit: _Limit = 50,
     cursor: Cursor = None,
 ) -> Response | ScoreHistory:
     """The scores of a metric, the latest first."""
+    asked = replace(narrowed, metric=_known(metric))
     if csv_answers.is_wanted(accept):
         return csv_answers.answer(leaderboard.sheet(leaderboard.history(service, asked)))
     return leaderboard.history(service, asked, limit, cursor)

@@ -49,15 +49,19 @@ CANCELED: openapi.Responses = {
 }
 
 
-def submission(model: type[RunOut], ended: str) -> openapi.Responses:
-    """The answers to a submission; `ended` is a sentence: what `Prefer: wait` has waited for."""
+def submission(model: type[RunOut], ended: str, *following: str) -> openapi.Responses:
+    """The answers to a submission; `ended` is a sentence: what `Prefer: wait` has waited for;
+    `following` are the operations on the run.
+    """
+    linked = openapi.links("id", *following)
     return {
         201: {
             "model": model,
             "description": f"`Prefer: wait=N` was sent, and {ended}.",
             **openapi.headers(*_MADE),
+            **linked,
         },
-        202: openapi.headers(*_MADE, "Retry-After"),
+        202: {**openapi.headers(*_MADE, "Retry-After"), **linked},
         **openapi.refusals(*_REFUSED),
     }
 

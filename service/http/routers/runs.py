@@ -52,7 +52,9 @@ def router_of(offered: Offered) -> APIRouter:
         status_code=202,
         response_model=kind.out,
         response_description=words.submitted,
-        responses=polling.submission(kind.out, words.ended),
+        responses=polling.submission(
+            kind.out, words.ended, f"get_{words.one}", f"cancel_{words.one}"
+        ),
     )(_submitting(offered))
     router.get(
         "",

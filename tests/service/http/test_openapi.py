@@ -1,5 +1,6 @@
 """The published interface: the app's own, valid, and as OpenAPI 3.1 and RFC 9457 want it."""
 
+import contextlib
 import json
 import re
 from itertools import pairwise
@@ -11,8 +12,9 @@ from pydantic import ValidationError
 
 from interface import DOCUMENT, PUBLISHED, operations
 from service.contract import errors
-from service.contract.api.requests import EvaluationIn
-from service.contract.metrics import catalogue
+from service.contract.api.learned import CaptionerIn
+from service.contract.api.requests import EvaluationIn, ProbesIn
+from service.contract.metrics import catalogue, families
 from service.http import app, problems
 from service.http.preferences import idempotency_key
 
@@ -151,7 +153,11 @@ REQUESTS = [
     (_request(captions=CAPTIONS, precision="fp32", tokens=None), True),
     (_request(captions=CAPTIONS, precision="bf16"), False),
     (_request(captions=CAPTIONS, tokens={}), False),
+    (_request(checkpoint=DIGEST, until="verdict", gates=["cider_d > 1"]), True),
+    (_request(checkpoint=DIGEST, until="verdict", gates=[]), False),
+    (_request(checkpoint=DIGEST, until="verdict"), False),
 ]
+JUDGED_LATER = {"pregen", "until"}  # with all metrics' names, with the gates
 
 
 @pytest.mark.parametrize(("request_", "is_right"), REQUESTS)
@@ -163,7 +169,34 @@ def test_the_schema_of_requests_and_the_service_agree(request_, is_right):
     except ValidationError:
         assert not is_right
     else:
-        assert is_right or request_.get("pregen")  # which is judged later, with all metrics' names
+        assert is_right or JUDGED_LATER & request_.keys()
+
+
+SOURCES = [
+    ({}, False),
+    ({"evaluation": "ev_1"}, True),
+    ({"captions": CAPTIONS}, True),
+    ({"evaluation": "ev_1", "captions": None}, True),
+    ({"evaluation": None, "captions": None}, False),
+    ({"evaluation": "ev_1", "captions": CAPTIONS}, False),
+]
+
+
+@pytest.mark.parametrize(("source", "is_right"), SOURCES)
+def test_the_schema_and_the_service_agree_on_where_captions_come_from(source, is_right):
+    """Of a captioner from one place, of probes from one at most."""
+    _check_agreed(CaptionerIn, {"name": "a", **source}, is_right=is_right)
+    _check_agreed(ProbesIn, _request(**source), is_right=is_right or not any(source.values()))
+
+
+def _check_agreed(model, request, *, is_right):
+    schema = {
+        "$ref": f"#/components/schemas/{model.__name__}",
+        "components": DOCUMENT["components"],
+    }
+    assert Draft202012Validator(schema).is_valid(request) is is_right
+    with contextlib.nullcontext() if is_right else pytest.raises(ValidationError):
+        model.model_validate(request)
 
 
 def test_the_names_of_metrics_in_the_schema_are_the_catalogues():
@@ -174,9 +207,48 @@ def test_the_names_of_metrics_in_the_schema_are_the_catalogues():
     assert not any(re.search(pattern, name) for name in (*catalogue.POSTGEN, "mean_max", "x_y_z"))
     plain, of_models = properties["postgen"]["items"]["anyOf"]
     assert set(catalogue.expand(plain["enum"])) == set(catalogue.POSTGEN)
-    assert plain["enum"] == SCHEMAS["ProbesIn"]["properties"]["metrics"]["items"]["enum"]
     for digits, is_right in (("0" * 12, True), (f"sha256:{'f' * 64}", True), ("0" * 11, False)):
         assert bool(re.search(of_models["pattern"], f"nneval@{digits}")) is is_right
+
+
+def test_the_metrics_that_can_be_probed_are_in_the_schema():
+    names = SCHEMAS["ProbesIn"]["properties"]["metrics"]["items"]["enum"]
+    found = catalogue.works_of(catalogue.expand(names))
+    assert found == [name for name, row in families.FAMILIES.items() if row.is_probed]
+    assert "bleu" in names
+
+
+def test_the_metrics_that_can_be_compared_are_in_the_schema():
+    every = SCHEMAS["ComparisonIn"]["properties"]["metrics"]["anyOf"][0]["items"]
+    for name in (*catalogue.METRICS, *catalogue.ALIASES):
+        assert Draft202012Validator(every).is_valid(name) is catalogue.is_summed(name), name
+
+
+@pytest.mark.parametrize("place", ["leaderboard", "history"])
+def test_the_metrics_that_can_be_listed_are_in_the_schema(place):
+    """All in a history; in a leaderboard those that have a direction."""
+    parameters = DOCUMENT["paths"][f"/v1/datasets/{{name}}/{place}"]["get"]["parameters"]
+    schema = next(one["schema"] for one in parameters if one["name"] == "metric")
+    has = Draft202012Validator(schema).is_valid
+    for name in (*catalogue.METRICS, *catalogue.ALIASES, f"nneval@{'0' * 12}"):
+        is_directed = catalogue.metric(name).higher_is_better is not None
+        assert has(name) is (is_directed or place == "history"), name
+    assert not any(map(has, ("bleu", "cider_e", "nneval@0", "mean_max_normcount", "")))
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
+def test_links_lead_to_operations_with_such_parameters(method, path, operation):
+    known = {
+        operation["operationId"]: {parameter["name"] for parameter in operation["parameters"]}
+        for _, _, operation in operations()
+        if "parameters" in operation
+    }
+    is_made = operation["operationId"].startswith("submit_")
+    for status, response in operation["responses"].items():
+        links = response.get("links", {})
+        assert bool(links) or not (is_made and status in ("201", "202"))
+        for link in links.values():
+            assert link["parameters"].keys() <= known[link["operationId"]]
 
 
 KEYS = [
