@@ -168,11 +168,12 @@ def store_captions(
     given: Sequence[CaptionIn],
     pinned: Pinned,
     *,
-    subset: bool,
+    subset: bool | None,
     field: str = "/captions",
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
     """Store captions as a blob of [place, caption] pairs in the split's order.
 
+    `subset`: whether some images may lack a caption; None: they may not, and nobody can ask for it.
     Returns its digest and warnings. InvalidRequest where the captions do not fit the split, with
     pointers into `field` of the request.
     """
@@ -182,7 +183,8 @@ def store_captions(
     with split.places() as places:
         found = outputs.arrange(
             *(pairs, places, references, str(pinned)),
-            subset=subset,
+            subset=bool(subset),
+            advice="" if subset is None else outputs.SEND_SUBSET,
             named_by=lambda index: given[index].named_by,
         )
     if found.problems:

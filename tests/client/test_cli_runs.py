@@ -611,3 +611,14 @@ def test_a_near_name_that_the_service_told_is_not_told_again(service, shapes, pr
     options = ("--dataset", "shapes/test", "--postgen", "cidr_d")
     result = prescore("submit", captions, *options)
     assert result.stderr == f"422 Refused: {told}\n"
+
+
+@pytest.mark.parametrize("command", [("submit",), ("gate", "--gate", "cider_d > 0")])
+def test_what_the_service_tells_programs_to_send_is_an_option(
+    service, shapes, prescore, captions, command
+):
+    told = "39 of 40 images have no caption; send `subset: true` to score a part"
+    service.fault("POST", "/v1/evaluations", status=422, body={"title": "Refused", "detail": told})
+    name, *options = command
+    result = prescore(name, captions, "--dataset", "shapes/test", *options)
+    assert "no caption; add `--subset` to score a part\n" in result.stderr

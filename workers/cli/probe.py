@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prescore.files import captions
+from prescore.models.probes import legend
 from service.contract import plain_text, settings
 from service.contract.metrics import tokenizers
 from service.contract.plan.assets import Places
@@ -143,6 +144,7 @@ def _show(found: "Probed") -> None:
         show(name)
         for row in rows:
             show(f"  {_line(row)}")
+    show(*filter(None, [legend(row.name for rows in found.rows.values() for row in rows)]))
     show("health")
     for metric, health in found.health.items():
         known = [

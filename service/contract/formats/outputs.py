@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+SEND_SUBSET = "; send `subset: true` to score a part"
 MAX_WARNINGS = 1000  # of one file
 LONGEST_PARSED = 80  # words: a parser needs cubic time, 2 minutes for 200 words
 _SEPARATORS = frozenset("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
@@ -33,7 +34,7 @@ def arrange(
     of: str,
     *,
     subset: bool,
-    advice: str = "; send `subset: true` to score a part",
+    advice: str = SEND_SUBSET,
     named_by: Callable[[int], str] = lambda _: "image",
 ) -> Arranged:
     """`given`: (name or id of an image, caption); `of`: the split's name for messages; `advice`:

@@ -110,6 +110,7 @@ def test_health_and_probes_are_computed_when_asked_and_shown_in_the_board(presco
     table = prescore("probes", "tiny/test", "--compute", *some)
     assert "human  done" in table.stderr
     assert re.search(r"RvR .* 0\.[0-9]{4}", table.stdout)
+    assert table.stdout.count("RvR: people's captions against other people's; ") == 1
     identity = table.stdout.split()[0]
     assert json.loads(prescore("probes", identity, "--json").stdout)["id"] == identity
     assert prescore("probes", "tiny/test").stdout == table.stdout

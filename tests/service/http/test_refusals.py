@@ -96,6 +96,15 @@ def test_a_wrong_number_in_a_query_is_told_in_plain_english(client):
     assert problem["detail"] == "/query/limit: expected at least 1, found '0'"
 
 
+@pytest.mark.parametrize(
+    ("place", "advice"), [("evaluations", "; send `subset: true` to score a part"), ("probes", "")]
+)
+def test_a_part_of_a_split_is_told_with_what_to_send(client, place, advice):
+    problem = _refused(client, 422, place, captions=SAID[:39])
+    said = "1 of 40 images have no caption, the first is '39.jpg'"
+    assert problem["detail"] == f"captions do not fit tiny@v1/test: {said}{advice}"
+
+
 def test_captions_by_image_id_are_pointed_at_by_that_field(client):
     captions = [{"image_id": 900, "caption": "w2"}, {"image_id": 7, "caption": "w2"}]
     captions += [{"image": "x.jpg", "caption": "w2"}, {"image_id": "900", "caption": "w2"}]

@@ -88,6 +88,7 @@ def test_without_training_captions_a_table_says_so(home, folder, monkeypatch):
     assert done.exit_code == 0
     assert "no training captions" in done.stdout
     assert "RvR: bleu_4 0." in done.stdout
+    assert "RvR: people's captions against other people's; " in done.stdout
 
 
 def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):

@@ -7,6 +7,7 @@ What others wrote is plain text in all of it, and makes no line of its own.
 import io
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ USAGE = 2
 FAILED = 3  # the run failed, was canceled, has not ended in time or gave nothing
 UNREACHABLE = 4
 INTERRUPTED = 130
+_FIELD = re.compile("send `([a-z_]+): true`")  # as the service advises programs
 
 
 @contextmanager
@@ -73,8 +75,9 @@ def suggesting(client: Client, meant: Meant | None) -> Iterator[None]:
 
 
 def told(error: PrescoreClientError) -> str:
-    """An error's lines, with what was probably meant."""
-    return "\n".join([str(error), *getattr(error, "__notes__", ())])
+    """An error's lines, with what was probably meant, and with options in place of fields."""
+    text = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    return _FIELD.sub(lambda found: f"add `--{found[1].replace('_', '-')}`", text)
 
 
 def suggest_label(client: Client, dataset: str, wanted: Mapping[str, str]) -> None:

@@ -1,11 +1,25 @@
 """Probes: how far metrics can be trusted on a split."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from pydantic import Field
 
 from prescore.models.base import Answer
 from prescore.models.runs import Oddity, Run
+
+MEANINGS = {  # of rows' names
+    "RvR": "people's captions against other people's",
+    "SvR": "the captioner's against the same",
+    "R1 unchanged": "people's first captions against their others, as they are",
+    "single sentence": "one caption for all images",
+}
+
+
+def legend(names: Iterable[str]) -> str:
+    """What rows' names mean that do not say it themselves, in one line; empty where all do."""
+    said = [f"{name}: {MEANINGS[name]}" for name in dict.fromkeys(names) if name in MEANINGS]
+    return "; ".join([*said, "in brackets: the difference from the first row"]) if said else ""
 
 
 class ProbeRow(Answer):

@@ -13,6 +13,7 @@ from prescore.cli.nearly import Meant
 from prescore.client import Client
 from prescore.files import captions
 from prescore.models import ProbeRow, Probes, Tokenizer
+from prescore.models.probes import legend
 
 _COLUMNS = ("probe", "name", "share", "metric", "score", "drop", "sd", "text", "note", "reason")
 
@@ -115,7 +116,8 @@ def _lines(found: Probes) -> list[str]:
         heading = ("", "share", *metrics, "")
         shown = [_row(row, metrics) for row in rows]
         lines += [*text.aligned([(name,)]), *text.aligned([heading, *shown], indent="  ")]
-    return lines
+    said = legend(row.name for rows in found.probes.values() for row in rows)
+    return [*lines, *filter(None, [said])]
 
 
 def _row(row: ProbeRow, metrics: list[str]) -> tuple[str, ...]:
