@@ -6,6 +6,7 @@ The page has no script and needs no other file: it is made of the description al
 import json
 import re
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from hashlib import sha256
@@ -25,6 +26,8 @@ td { border-top: 1px solid #ddd; padding: .3em 1em .3em 0; vertical-align: top }
 """
 _DIGEST = b64encode(sha256(_STYLE.encode()).digest()).decode()
 _POLICY = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; frame-ancestors 'none'"
+_REFUSALS = "refusals"
+_PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
 
 
@@ -57,18 +60,41 @@ def page(document: Mapping[str, Any]) -> Iterator[str]:
     yield f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
     yield f"<style>{_STYLE}</style><h1>{title}</h1>{_text(info['description'])}"
     yield '<p>For programs: <a href="/openapi.json">openapi.json</a>.</p>'
+    usual = _usual_refusals(document)
+    yield from _refusals(usual)
     for tag in document["tags"]:
         yield f"<h2>{escape(tag['name'])}</h2>{_text(tag['description'])}"
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
                 if tag["name"] in operation["tags"]:
-                    yield from _operation(method, path, operation)
+                    yield from _operation(method, path, operation, usual)
     yield "<h2>objects</h2>"
     for name, schema in document["components"]["schemas"].items():
         yield from _object(name, schema)
 
 
-def _operation(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
+def _usual_refusals(document: Mapping[str, Any]) -> Mapping[str, str]:
+    """The refusals, by status, with which many operations answer in the same words."""
+    operations = [one for methods in document["paths"].values() for one in methods.values()]
+    found = [
+        (status, answer["description"])
+        for operation in operations
+        for status, answer in operation["responses"].items()
+        if status >= "4"
+    ]
+    many = [(one, count) for one, count in Counter(found).items() if count > len(operations) / 4]
+    return dict(sorted(one for one, _ in many))
+
+
+def _refusals(usual: Mapping[str, str]) -> Iterator[str]:
+    yield f'<h2 id="{_REFUSALS}">refusals</h2>'
+    yield f"<p>Many requests may be answered with these; each is a {_kind(_PROBLEM)}.</p>"
+    yield _table((status, "", _text(said)) for status, said in usual.items())
+
+
+def _operation(
+    method: str, path: str, operation: Mapping[str, Any], usual: Mapping[str, str]
+) -> Iterator[str]:
     title = f"<code>{method.upper()} {escape(path)}</code> {escape(operation['summary'])}"
     yield f"<details><summary>{title}</summary>{_text(operation.get('description', ''))}"
     yield _table(
@@ -77,12 +103,15 @@ def _operation(method: str, path: str, operation: Mapping[str, Any]) -> Iterator
     )
     for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
         yield f"<p>Body: {escape(media_type)}, {_kind(content.get('schema', {}))}</p>"
+    answers = operation["responses"]
+    own = {at: one for at, one in answers.items() if usual.get(at) != one["description"]}
     yield "<p>Answers:</p>"
     yield _table(
         (status, _contents(answer.get("content", {})), _text(answer["description"]))
-        for status, answer in operation["responses"].items()
+        for status, answer in own.items()
     )
-    yield "</details>"
+    others = ", ".join(sorted(answers.keys() - own.keys()))
+    yield f'<p>Usual <a href="#{_REFUSALS}">refusals</a>: {others}.</p></details>'
 
 
 def _object(name: str, schema: Mapping[str, Any]) -> Iterator[str]:

@@ -70,6 +70,10 @@ def demo(
         Path | None,
         typer.Option(help="The folder of the demo's data. Default: a temporary folder."),
     ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Port to listen at. Default: 8000, or a free one."),
+    ] = None,
 ) -> None:
     """Show Prescore: train a captioner, and score its checkpoints while it trains.
 
@@ -81,8 +85,10 @@ def demo(
     from service.operate import demo as the_demo
 
     with _errors():
+        if port is not None:
+            _check_port(the_demo.HOST, port)
         folder = home or Path(tempfile.mkdtemp(prefix="prescore-demo-"))
-        the_demo.run(folder, once=once or not sys.stdin.isatty())
+        the_demo.run(folder, once=once or not sys.stdin.isatty(), port=port)
 
 
 def migrate() -> None:

@@ -19,6 +19,7 @@ from rich.table import Table
 import prescore
 
 EPOCHS = 7
+HOST = "127.0.0.1"
 PREFIX, PERPLEXITY, CIDER = "mean_max_normcount_prefix0", "perplexity", "cider_d"
 _WORKERS = (sys.executable, "-m", "workers")
 
@@ -33,11 +34,11 @@ class _Row:
     status: str = "queued"
 
 
-def run(home: Path, *, once: bool) -> None:
+def run(home: Path, *, once: bool, port: int | None = None) -> None:
     console = Console()
     home.mkdir(parents=True, exist_ok=True)
     console.print("Starting a service on this machine …")
-    with _service(home) as url, prescore.Client(url) as client:
+    with _service(home, port or _free_port()) as url, prescore.Client(url) as client:
         rows = _score_a_run(console, client, home)
         _conclude(console, rows, home / "demo.svg")
         if once:
@@ -189,8 +190,7 @@ def _svg(points: Sequence[tuple[float, float]]) -> str:
 
 
 @contextmanager
-def _service(home: Path) -> Iterator[str]:
-    port = _free_port()
+def _service(home: Path, port: int) -> Iterator[str]:
     command = [sys.executable, "-m", "service", "serve", "--home", str(home), "--port", str(port)]
     with (home / "serve.log").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603  our own program
@@ -200,7 +200,7 @@ def _service(home: Path) -> Iterator[str]:
     try:
         if not process.stdout.readline():
             raise RuntimeError(f"the service did not start; see {home / 'serve.log'}")
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://{HOST}:{port}"
     finally:
         process.send_signal(signal.SIGINT)
         process.wait()
@@ -211,6 +211,6 @@ def _free_port() -> int:
     """8000 if it is free, since the commands use it by default; else another port."""
     for port in (8000, 0):
         with socket.socket() as listener, contextlib.suppress(OSError):
-            listener.bind(("127.0.0.1", port))
+            listener.bind((HOST, port))
             return int(listener.getsockname()[1])
     raise RuntimeError("no port is free")

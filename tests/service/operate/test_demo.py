@@ -1,11 +1,15 @@
 """The demo as a stranger sees it, and the arithmetic at its end."""
 
+import socket
 import subprocess
 import sys
 
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
+from fleet import free_port
+from prescore.commands import build
 from service.operate import demo
 
 
@@ -20,10 +24,25 @@ def test_what_is_constant_correlates_with_nothing():
     assert demo.spearman([1, 1, 1], [1, 2, 3]) == 0
 
 
+def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        result = CliRunner().invoke(
+            build(), ["demo", "--port", port, "--home", str(tmp_path / "h")]
+        )
+    assert result.exit_code == 2
+    assert f"--port {port}: port {port} cannot be used" in result.stderr
+    assert not (tmp_path / "h").exists()
+
+
 @pytest.mark.slow
 def test_the_demo_ends_by_itself_and_leaves_no_process(tmp_path):
+    port = str(free_port())
+    command = [sys.executable, "-m", "service", "demo", "--once", "--port", port]
     result = subprocess.run(
-        [sys.executable, "-m", "service", "demo", "--once", "--home", str(tmp_path / "home")],
+        [*command, "--home", str(tmp_path / "home")],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -32,6 +51,7 @@ def test_the_demo_ends_by_itself_and_leaves_no_process(tmp_path):
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "rank correlation with CIDEr-D" in result.stdout
+    assert f"The service was at http://127.0.0.1:{port};" in result.stdout
     assert f"prescore serve --home {tmp_path / 'home'}" in result.stdout
     assert (tmp_path / "home" / "demo.svg").read_text().startswith("<svg")
     left = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, check=False)
