@@ -22,6 +22,9 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "tokens *": tuple(f"/body/captions/*/tokens/*/{name}" for name in ("tops", "entropy")),
     "ready": ("/body/workers",),
     "*": ("/body/gates/*/no_baseline", "/body/items/*/gates/*/no_baseline"),
+    **dict.fromkeys(  # metrics beside the one that is asked for
+        ("leaderboard*", "history*"), ("/body/beside", "/body/items/*/scores")
+    ),
     "captions in pages *": ("/body/next",),  # opaque; those of then are still taken
     "dataset*": tuple(
         f"/body/{place}{name}" for place in ("", "items/*/") for name in ("content", "captions")

@@ -7,6 +7,16 @@ from service.contract.api.runs import DatasetPinned
 from service.contract.api.texts import Digest, EvaluationId, Timestamp
 
 
+class ScoreBeside(BaseModel):
+    """Another metric of an evaluation on a board."""
+
+    evaluation: EvaluationId = Field(
+        description="The evaluation itself, or another one of the same checkpoint."
+    )
+    value: float
+    interval: tuple[float, float] | None
+
+
 class Scored(BaseModel):
     """One metric of one evaluation."""
 
@@ -15,6 +25,9 @@ class Scored(BaseModel):
     value: float
     interval: tuple[float, float] | None
     labels: dict[str, str]
+    scores: dict[str, ScoreBeside] = Field(
+        description="Those of the other `metrics` that it has; empty where none were asked for."
+    )
     created_at: Timestamp
 
 
@@ -37,6 +50,10 @@ class ScoreList(Page[Item]):
     )
     others: dict[str, int] = Field(
         description="How many evaluations are left out, by their signature."
+    )
+    beside: dict[str, str | None] = Field(
+        description="The other `metrics` that were asked for, each with the signature of its "
+        "scores; null where there are none."
     )
 
 

@@ -150,6 +150,8 @@ def _pregen(*tiers: Iterable[str]) -> str:
     return f"^({'|'.join(catalogue.ALIASES)}|{parts})$"
 
 
+MOST_METRICS = 20  # of a board
+
 # The catalogue refuses unknown names of metrics and suggests the nearest ones.
 _OF_IMAGES = (*catalogue.AGGREGATES, catalogue.JOIN)
 _OF_CAPTIONS = catalogue.CAPTION_SCORES, catalogue.FILTERS
@@ -170,6 +172,13 @@ def _probed() -> dict[str, Any]:
     probed = {name: row for name, row in families.FAMILIES.items() if row.is_probed}
     groups = (name for name, row in probed.items() if row.is_group)
     return {"enum": [*groups, *(name for row in probed.values() for name in row.names)]}
+
+
+def _several() -> dict[str, Any]:
+    """A text of names that are separated by commas."""
+    bare = [pattern.strip("^$") for pattern in (_ANY_PREGEN, _OF_MODEL["pattern"])]
+    one = "|".join([*catalogue.POSTGEN, *bare])
+    return {"pattern": f"^({one})(,({one})){{0,{MOST_METRICS - 1}}}$"}
 
 
 def _single() -> dict[str, Any]:
@@ -200,6 +209,7 @@ ProbedName = Annotated[str, _schema(_probed)]
 ScoreName = Annotated[str, _schema(_score)]
 MetricName = Annotated[str, _schema(_single)]
 RankedName = Annotated[str, _schema(_ranked)]
+MetricNames = Annotated[str, _schema(_several)]
 
 
 @dataclass(frozen=True)

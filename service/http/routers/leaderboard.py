@@ -1,20 +1,22 @@
 """/v1/datasets/{name}/leaderboard and …/history: one metric of a split's evaluations."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from service.contract.api.leaderboard import Leaderboard, ScoreHistory
-from service.contract.api.texts import MetricName, RankedName
+from service.contract.api.texts import MOST_METRICS, MetricName, MetricNames, RankedName
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
 from service.contract.metrics import catalogue
 from service.http import csv_answers, openapi
 from service.http.dependencies import Service
 from service.http.routers.datasets import Reference
 from service.http.routers.parameters import Cursor, Digits
-from service.runs import leaderboard, search
-from service.runs.leaderboard import Asked
+from service.runs import search
+from service.runs.boards import leaderboard
+from service.runs.boards.finding import Asked
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
 _RESPONSES: openapi.Responses = {
@@ -28,6 +30,14 @@ _PAGE = "A page; with `Accept: text/csv` the whole list as CSV."
 def _narrowed(
     name: Reference,
     request: Request,
+    metrics: Annotated[
+        MetricNames | None,
+        Query(
+            max_length=2000,
+            description="Names, separated by commas: metrics that are shown beside it.",
+            examples=["cider_d,meteor,spice"],
+        ),
+    ] = None,
     split: Annotated[
         str | None,
         Query(max_length=100, description="By default the only split, or `test`."),
@@ -40,23 +50,45 @@ def _narrowed(
         ),
     ] = None,
 ) -> Asked:
+    others = _names(metrics)
+    _check_known(others, "metrics")
     wanted = search.wanted_labels(request.query_params.multi_items())
-    return Asked(name, split, _USUAL, signature, wanted)
+    return Asked(name, split, _USUAL, signature, wanted, others)
 
 
-def _known(metric: str) -> str:
+def _by(narrowed: Asked, metric: str | None) -> Asked:
+    by = metric or next(iter(narrowed.beside), _USUAL)
+    _check_known([by], "metric")
+    return replace(narrowed, metric=by, beside=[one for one in narrowed.beside if one != by])
+
+
+def _names(given: str | None) -> list[str]:
+    found = list(dict.fromkeys(filter(None, map(str.strip, (given or "").split(",")))))
+    if len(found) > MOST_METRICS:
+        raise InvalidRequest(
+            f"expected at most {MOST_METRICS} metrics, found {len(found)}",
+            [("/query/metrics", "too many")],
+        )
+    return found
+
+
+def _check_known(names: Iterable[str], parameter: str) -> None:
     try:
-        catalogue.metric(metric)
+        for name in names:
+            catalogue.metric(name)
     except UnknownMetric as error:
-        error.pointer = "/query/metric"
+        error.pointer = f"/query/{parameter}"
         raise
-    return metric
 
 
 _Narrowed = Annotated[Asked, Depends(_narrowed)]
-_Metric = Annotated[MetricName, Query(max_length=200, description="The metric's name.")]
+_BY_DEFAULT = "By default the first of `metrics`, or `cider_d`."
+_Metric = Annotated[
+    MetricName | None, Query(max_length=200, description=f"The metric's name. {_BY_DEFAULT}")
+]
 _Ranked = Annotated[
-    RankedName, Query(max_length=200, description="The name of a metric that has a direction.")
+    RankedName | None,
+    Query(max_length=200, description=f"A metric that has a direction. {_BY_DEFAULT}"),
 ]
 _Limit = Annotated[int, Query(ge=1, le=1000), Digits]
 _Accept = Annotated[str | None, Header(include_in_schema=False)]
@@ -75,14 +107,14 @@ def get_leaderboard(
     narrowed: _Narrowed,
     service: Service,
     accept: _Accept = None,
-    metric: _Ranked = _USUAL,
+    metric: _Ranked = None,
     limit: _Limit = 50,
     cursor: Cursor = None,
 ) -> Response | Leaderboard:
     """The best first. Evaluations whose intervals overlap are shown as ties; equal scores of the
     same checkpoint are listed once. Evaluations of a part of the split are left out.
     """
-    asked = replace(narrowed, metric=_known(metric))
+    asked = _by(narrowed, metric)
     if csv_answers.is_wanted(accept):
         return csv_answers.answer(leaderboard.sheet(leaderboard.ranked(service, asked)))
     return leaderboard.ranked(service, asked, limit, cursor)
@@ -101,12 +133,12 @@ def history(
     narrowed: _Narrowed,
     service: Service,
     accept: _Accept = None,
-    metric: _Metric = _USUAL,
+    metric: _Metric = None,
     limit: _Limit = 50,
     cursor: Cursor = None,
 ) -> Response | ScoreHistory:
     """The scores of a metric, the latest first."""
-    asked = replace(narrowed, metric=_known(metric))
+    asked = _by(narrowed, metric)
     if csv_answers.is_wanted(accept):
         return csv_answers.answer(leaderboard.sheet(leaderboard.history(service, asked)))
     return leaderboard.history(service, asked, limit, cursor)

@@ -39,12 +39,18 @@ class Analyses:
         dataset: str,
         *,
         metric: str = "cider_d",
+        metrics: Sequence[str] = (),
         split: str | None = None,
         labels: Mapping[str, str] | None = None,
         page_size: int | None = None,
     ) -> Board[Standing]:
         """A dataset's evaluations, the best first, fetched page by page during the iteration."""
-        wanted: dict[str, Any] = {"metric": metric, "split": split, "labels": labels}
+        wanted: dict[str, Any] = {
+            "metric": metric,
+            "metrics": metrics,
+            "split": split,
+            "labels": labels,
+        }
         return self._board(Standing, "leaderboard", dataset, page_size=page_size, **wanted)
 
     def history(
@@ -52,12 +58,18 @@ class Analyses:
         dataset: str,
         *,
         metric: str = "cider_d",
+        metrics: Sequence[str] = (),
         split: str | None = None,
         labels: Mapping[str, str] | None = None,
         page_size: int | None = None,
     ) -> Board[Scored]:
         """A dataset's evaluations with a metric's score, the latest first."""
-        wanted: dict[str, Any] = {"metric": metric, "split": split, "labels": labels}
+        wanted: dict[str, Any] = {
+            "metric": metric,
+            "metrics": metrics,
+            "split": split,
+            "labels": labels,
+        }
         return self._board(Scored, "history", dataset, page_size=page_size, **wanted)
 
     # Comparisons

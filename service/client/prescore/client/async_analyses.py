@@ -39,11 +39,17 @@ class AsyncAnalyses:
         dataset: str,
         *,
         metric: str = "cider_d",
+        metrics: Sequence[str] = (),
         split: str | None = None,
         labels: Mapping[str, str] | None = None,
         page_size: int | None = None,
     ) -> AsyncBoard[Standing]:
-        wanted: dict[str, Any] = {"metric": metric, "split": split, "labels": labels}
+        wanted: dict[str, Any] = {
+            "metric": metric,
+            "metrics": metrics,
+            "split": split,
+            "labels": labels,
+        }
         return self._board(Standing, "leaderboard", dataset, page_size=page_size, **wanted)
 
     def history(
@@ -51,11 +57,17 @@ class AsyncAnalyses:
         dataset: str,
         *,
         metric: str = "cider_d",
+        metrics: Sequence[str] = (),
         split: str | None = None,
         labels: Mapping[str, str] | None = None,
         page_size: int | None = None,
     ) -> AsyncBoard[Scored]:
-        wanted: dict[str, Any] = {"metric": metric, "split": split, "labels": labels}
+        wanted: dict[str, Any] = {
+            "metric": metric,
+            "metrics": metrics,
+            "split": split,
+            "labels": labels,
+        }
         return self._board(Scored, "history", dataset, page_size=page_size, **wanted)
 
     # Comparisons

@@ -25,6 +25,14 @@ class Metric(Brief):
         return self.name, self.status
 
 
+class ScoreBeside(Answer):
+    """Another metric of an evaluation, or of `evaluation`, which has the same checkpoint."""
+
+    evaluation: str
+    value: float
+    interval: tuple[float, float] | None = None
+
+
 class Scored(Brief):
     """One metric of one evaluation."""
 
@@ -33,6 +41,7 @@ class Scored(Brief):
     value: float
     interval: tuple[float, float] | None = None
     labels: dict[str, str] = Field(default_factory=dict)
+    scores: dict[str, ScoreBeside] = Field(default_factory=dict)  # of other metrics
     created_at: datetime | None = None
 
     def facts(self) -> tuple[object, ...]:

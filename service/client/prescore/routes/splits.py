@@ -1,6 +1,6 @@
 """Requests for what is known of a split: leaderboards, histories, correlations, health."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from prescore.http import paging
 from prescore.http.addresses import Address
@@ -20,13 +20,19 @@ def board(
     of: str,
     *,
     metric: str,
+    metrics: Sequence[str] = (),
     split: str | None,
     labels: Mapping[str, str] | None,
     page_size: int | None = None,
 ) -> Steps[None]:
-    """Pages of a leaderboard or a history; `dataset` may name the split too."""
+    """Pages of a leaderboard or a history; `dataset` may name the split too. `metrics`: others that
+    are shown beside it.
+    """
     name, _, named = dataset.partition("/")
-    params = asking.given(metric=metric, split=split or named or None, limit=page_size)
+    beside = ",".join(metrics) or None
+    params = asking.given(
+        metric=metric, metrics=beside, split=split or named or None, limit=page_size
+    )
     place = f"/v1/datasets/{segment(name)}/{of}"
     return paging.pages(address, model, place, params | asking.labelled(labels))
 

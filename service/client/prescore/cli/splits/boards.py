@@ -1,7 +1,7 @@
 """prescore leaderboard"""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, Any
 
@@ -12,9 +12,10 @@ from prescore.cli.nearly import Meant
 from prescore.cli.splits.health import sentence
 from prescore.client import Client
 from prescore.models import BoardHead, MetricHealth, Scored, Standing
+from prescore.models.boards import ScoreBeside
 
 _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
-MOST = 1000  # rows that are looked through for another metric
+MOST = 1000  # rows of a page
 
 
 @options.spread
@@ -60,37 +61,22 @@ def leaderboard(
     wanted: dict[str, Any] = {"labels": console.labels(label or [])}
     with console.connected(connection, Meant(dataset, metrics)) as client:
         listing: Any = (client.history if over_time else client.leaderboard)(
-            dataset, metric=metrics[0], page_size=min(limit, MOST), **wanted
+            dataset, metric=metrics[0], metrics=metrics[1:], page_size=min(limit, MOST), **wanted
         )
         head: BoardHead = listing.head
         rows: list[Scored] = list(islice(listing, limit))
-        more = {name: _beside(client, dataset, name, rows, wanted) for name in metrics[1:]}
         health = None if as_json else _health(client, head)
         if not rows:
             console.say(f"no evaluation of {dataset} has a {metrics[0]} yet")
             console.suggest_label(client, dataset, wanted["labels"])
         if csv_file is not None:
             ranked = () if over_time else ("rank", "tied")
-            heading = (*ranked, *_COLUMNS, *more)
-            console.write_csv(csv_file, heading, (_csv_row(each, more) for each in rows))
+            heading = (*ranked, *_COLUMNS, *metrics[1:])
+            console.write_csv(csv_file, heading, (_csv_row(each, metrics[1:]) for each in rows))
     if as_json:
-        console.print_json([_json(each, more) for each in rows])
+        console.print_json([_json(each, metrics[1:]) for each in rows])
     elif rows:
-        console.show([*_heading(head, health), *_table(rows, metrics[0], more)])
-
-
-def _beside(
-    client: Client, dataset: str, metric: str, rows: Sequence[Scored], wanted: Mapping[str, Any]
-) -> dict[str, Scored]:
-    """Another metric of the runs in these rows: of the run, or of another of its checkpoint."""
-    found = list(islice(client.leaderboard(dataset, metric=metric, page_size=MOST, **wanted), MOST))
-    by_run = {one.evaluation: one for one in found}
-    by_checkpoint = {one.checkpoint or "": one for one in found if one.checkpoint}
-    known = {
-        row.evaluation: by_run.get(row.evaluation, by_checkpoint.get(row.checkpoint or ""))
-        for row in rows
-    }
-    return {name: one for name, one in known.items() if one is not None}
+        console.show([*_heading(head, health), *_table(rows, *metrics)])
 
 
 def _health(client: Client, head: BoardHead) -> MetricHealth | None:
@@ -112,37 +98,35 @@ def _heading(head: BoardHead, health: MetricHealth | None) -> list[str]:
     return [*text.aligned([fact for fact in facts if fact[1]]), ""]
 
 
-def _table(
-    rows: Sequence[Scored], metric: str, more: Mapping[str, Mapping[str, Scored]]
-) -> list[str]:
+def _table(rows: Sequence[Scored], metric: str, *more: str) -> list[str]:
     heading = ("rank", metric, "95 %", "run", "begun", "labels", *more)
     shown = [
-        (*row, *(_value(found.get(each.evaluation)) for found in more.values()))
+        (*row, *(_value(each.scores.get(name)) for name in more))
         for row, each in zip(text.scored_rows(rows), rows, strict=True)
     ]
     return text.aligned([heading, *shown])
 
 
-def _value(found: Scored | None) -> str:
+def _value(found: ScoreBeside | None) -> str:
     return "" if found is None else text.number(found.value)
 
 
-def _json(each: Scored, more: Mapping[str, Mapping[str, Scored]]) -> dict[str, Any]:
+def _json(each: Scored, more: Sequence[str]) -> dict[str, Any]:
     """A row as the service tells it; with other metrics in `scores`, by name."""
-    fields = each.model_dump(mode="json")
+    fields = each.model_dump(mode="json", exclude={"scores"})
     if not more:
         return fields
-    beside = {name: found.get(each.evaluation) for name, found in more.items()}
+    beside = {name: each.scores.get(name) for name in more}
     return {
         **fields,
         "scores": {n: None if one is None else one.value for n, one in beside.items()},
     }
 
 
-def _csv_row(each: Scored, more: Mapping[str, Mapping[str, Scored]]) -> tuple[object, ...]:
+def _csv_row(each: Scored, more: Sequence[str]) -> tuple[object, ...]:
     low, high = each.interval or (None, None)
     labels = json.dumps(each.labels, ensure_ascii=False)
     place = (each.rank, each.tied) if isinstance(each, Standing) else ()
     facts = each.evaluation, each.checkpoint, each.value, low, high, each.created_at, labels
-    beside = (found.get(each.evaluation) for found in more.values())
+    beside = (each.scores.get(name) for name in more)
     return *place, *facts, *(None if one is None else one.value for one in beside)

@@ -16,38 +16,19 @@ from service.contract.api.leaderboard import Leaderboard, Scored, ScoreHistory, 
 from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
-from service.runs import base, search
+from service.runs import search
+from service.runs.boards import beside
+from service.runs.boards.beside import Beside
+from service.runs.boards.finding import Asked, Found, find
 from service.stored import datasets
-from service.stored.datasets import Pinned
 from service.works.parts import Parts
 from service.works.records import in_batches
-from service.works.tables import boards, labels, runs, score_rows
+from service.works.tables import labels, runs, score_rows
 
 _BOARD, _HISTORY = "leaderboard", "history"
 _SHOWN = ("run_id", "value", "low", "high", "place", "created_at")
 _ORDER = ("place", "created_at", "run_id")
 _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A request; `signature` None: that of the latest evaluation."""
-
-    dataset: str
-    split: str | None
-    metric: str
-    signature: str | None
-    labels: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class _Found:
-    """The board of the asked signature, if there is one; `others`: counts of the other ones."""
-
-    pinned: Pinned
-    board: int | None
-    signature: str | None
-    others: Mapping[str, int]
 
 
 def ranked(
@@ -59,18 +40,18 @@ def ranked(
     _check_direction(asked.metric)
     pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
-        found = _find(connection, pinned, asked)
+        found = find(connection, pinned, asked)
         last = _last(connection, found, asked, _BOARD, cursor)
         above = [] if last is None else _above(connection, found, asked, last)
         rows = _best(connection, found, asked, limit, last)
         shown = rows[:limit]
-        facts = _facts(connection, shown)
+        facts = _facts(connection, found, asked, shown)
     ranks = _ranks([*above, *rows])[len(above) :]
     items = [
         Standing(**place, **_scored(row, facts)) for row, place in zip(shown, ranks, strict=False)
     ]
     following = search.write_cursor(_BOARD, shown[-1].run_id) if len(rows) > len(shown) else None
-    return Leaderboard(**_described(found, asked), items=items, next=following)
+    return Leaderboard(**_described(found, asked, facts), items=items, next=following)
 
 
 def history(
@@ -79,26 +60,27 @@ def history(
     """The scores of all evaluations, the latest first."""
     pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
-        found = _find(connection, pinned, asked)
+        found = find(connection, pinned, asked)
         last = _last(connection, found, asked, _HISTORY, cursor)
         rows = _latest(connection, found, asked, limit, last)
         shown = rows[:limit]
-        facts = _facts(connection, shown)
+        facts = _facts(connection, found, asked, shown)
     following = search.write_cursor(_HISTORY, shown[-1].run_id) if len(rows) > len(shown) else None
     items = [Scored(**_scored(row, facts)) for row in shown]
-    return ScoreHistory(**_described(found, asked), items=items, next=following)
+    return ScoreHistory(**_described(found, asked, facts), items=items, next=following)
 
 
 def sheet(page: Leaderboard | ScoreHistory) -> Iterator[Sequence[object]]:
     """The page as rows of a table, with the columns' names first; labels are JSON."""
     ranked = isinstance(page, Leaderboard)
-    yield ("rank", "tied", *_COLUMNS) if ranked else _COLUMNS
+    yield (*(("rank", "tied") if ranked else ()), *_COLUMNS, *page.beside)
     for item in page.items:
         low, high = item.interval or (None, None)
         text = json.dumps(item.labels, ensure_ascii=False)
         place = (item.rank, item.tied) if isinstance(item, Standing) else ()
         facts = item.evaluation, item.checkpoint, item.value, low, high, item.created_at, text
-        yield (*place, *facts)
+        beside_it = (item.scores.get(name) for name in page.beside)
+        yield (*place, *facts, *(None if one is None else one.value for one in beside_it))
 
 
 def _check_direction(metric: str) -> None:
@@ -109,51 +91,7 @@ def _check_direction(metric: str) -> None:
         )
 
 
-def _find(connection: Connection, pinned: Pinned, asked: Asked) -> _Found:
-    metric = catalogue.metric(asked.metric).name
-    these = base.on_split(pinned, boards), boards.c.metric == metric
-    query = _counts(connection, asked) if asked.labels else _COUNTS
-    rows = connection.execute(query.where(*these)).all()
-    latest = sorted((row for row in rows if row.many), key=lambda row: row.latest, reverse=True)
-    signature = asked.signature or (latest[0].signature if latest else None)
-    board = next((row.id for row in latest if row.signature == signature), None)
-    others = {row.signature: row.many for row in latest if row.signature != signature}
-    return _Found(pinned, board, signature, others)
-
-
-_COUNTS = sa.select(
-    boards.c.id,
-    boards.c.signature,
-    boards.c.listed.label("many"),
-    sa.select(sa.func.max(score_rows.c.created_at))
-    .where(score_rows.c.board_id == boards.c.id, score_rows.c.listed)
-    .scalar_subquery()
-    .label("latest"),
-)
-
-
-def _counts(connection: Connection, asked: Asked) -> sa.Select[Any]:
-    """As _COUNTS, of the scores with these labels."""
-    return (
-        sa.select(
-            boards.c.id,
-            boards.c.signature,
-            sa.func.count().label("many"),
-            sa.func.max(score_rows.c.created_at).label("latest"),
-        )
-        .select_from(labels)
-        .join(score_rows, score_rows.c.run_id == labels.c.run_id)
-        .join(boards, boards.c.id == score_rows.c.board_id)
-        .where(
-            score_rows.c.metric.in_(catalogue.names_of(asked.metric)),
-            score_rows.c.listed,
-            *search.marked(connection, asked.labels),
-        )
-        .group_by(boards.c.id, boards.c.signature)
-    )
-
-
-def _listed(connection: Connection, found: _Found, asked: Asked) -> sa.Select[Any]:
+def _listed(connection: Connection, found: Found, asked: Asked) -> sa.Select[Any]:
     """The board's scores that are listed."""
     query = sa.select(*(score_rows.c[name] for name in _SHOWN))
     query = query.where(score_rows.c.board_id == found.board, score_rows.c.listed)
@@ -165,7 +103,7 @@ def _listed(connection: Connection, found: _Found, asked: Asked) -> sa.Select[An
     )
 
 
-def _firsts(connection: Connection, found: _Found, asked: Asked) -> tuple[sa.Select[Any], Any]:
+def _firsts(connection: Connection, found: Found, asked: Asked) -> tuple[sa.Select[Any], Any]:
     """The rows of a leaderboard, of equal scores of a checkpoint only the first; its columns."""
     if not asked.labels:
         columns = score_rows.c
@@ -178,7 +116,7 @@ def _firsts(connection: Connection, found: _Found, asked: Asked) -> tuple[sa.Sel
 
 
 def _best(
-    connection: Connection, found: _Found, asked: Asked, limit: int | None, after: Row[Any] | None
+    connection: Connection, found: Found, asked: Asked, limit: int | None, after: Row[Any] | None
 ) -> Sequence[Row[Any]]:
     """A page's rows, and one more if there is one."""
     if found.board is None:
@@ -191,7 +129,7 @@ def _best(
 
 
 def _above(
-    connection: Connection, found: _Found, asked: Asked, last: Row[Any]
+    connection: Connection, found: Found, asked: Asked, last: Row[Any]
 ) -> Sequence[Row[Any]]:
     """What ranks are made of, of all rows up to this one: an index has it."""
     query, columns = _firsts(connection, found, asked)
@@ -206,7 +144,7 @@ def _position(row: Row[Any], names: Iterable[str]) -> list[Any]:
 
 
 def _latest(
-    connection: Connection, found: _Found, asked: Asked, limit: int | None, after: Row[Any] | None
+    connection: Connection, found: Found, asked: Asked, limit: int | None, after: Row[Any] | None
 ) -> Sequence[Row[Any]]:
     if found.board is None:
         return []
@@ -225,7 +163,7 @@ def _limited(query: sa.Select[Any], limit: int | None) -> sa.Select[Any]:
 
 
 def _last(
-    connection: Connection, found: _Found, asked: Asked, of: str, cursor: str | None
+    connection: Connection, found: Found, asked: Asked, of: str, cursor: str | None
 ) -> Row[Any] | None:
     """The row in a cursor, after which a page begins."""
     if cursor is None:
@@ -263,9 +201,10 @@ class _Facts:
 
     checkpoints: Mapping[str, str | None]
     labels: Mapping[str, Mapping[str, str]]
+    others: Sequence[Beside]  # metrics
 
 
-def _facts(connection: Connection, rows: Iterable[Row[Any]]) -> _Facts:
+def _facts(connection: Connection, found: Found, asked: Asked, rows: Iterable[Row[Any]]) -> _Facts:
     identities = [row.run_id for row in rows]
     checkpoints: dict[str, str | None] = {}
     marked: dict[str, dict[str, str]] = {identity: {} for identity in identities}
@@ -274,7 +213,10 @@ def _facts(connection: Connection, rows: Iterable[Row[Any]]) -> _Facts:
         checkpoints |= {row.id: row.checkpoint for row in connection.execute(own)}
         for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))):
             marked[each.run_id][each.name] = each.value
-    return _Facts(checkpoints, marked)
+    others = [
+        beside.of(connection, found.pinned, asked, name, checkpoints) for name in asked.beside
+    ]
+    return _Facts(checkpoints, marked, others)
 
 
 def _scored(row: Row[Any], facts: _Facts) -> dict[str, Any]:
@@ -284,15 +226,21 @@ def _scored(row: Row[Any], facts: _Facts) -> dict[str, Any]:
         "value": row.value,
         "interval": None if row.low is None else (row.low, row.high),
         "labels": facts.labels[row.run_id],
+        "scores": {
+            each.metric: each.scores[row.run_id]
+            for each in facts.others
+            if row.run_id in each.scores
+        },
         "created_at": rfc3339(row.created_at),
     }
 
 
-def _described(found: _Found, asked: Asked) -> dict[str, Any]:
+def _described(found: Found, asked: Asked, facts: _Facts) -> dict[str, Any]:
     return {
         "dataset": found.pinned.out,
         "metric": asked.metric,
         "higher_is_better": catalogue.metric(asked.metric).higher_is_better,
         "signature": found.signature,
         "others": found.others,
+        "beside": {each.metric: each.signature for each in facts.others},
     }

@@ -9,8 +9,8 @@ import stored_versions
 from in_process import enter_scores, on_split, parts_on
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
 from service.http import csv_answers
-from service.runs import leaderboard
-from service.runs.leaderboard import Asked
+from service.runs.boards import leaderboard
+from service.runs.boards.finding import Asked
 from service.stored import datasets
 from service.works.records import Records
 from service.works.tables import labels, runs
