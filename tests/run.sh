@@ -5,7 +5,7 @@
 #   sh tests/run.sh            what CI runs, five minutes on two cores
 #   sh tests/run.sh --quick    a minute: without tests that start processes, or compute for long, and
 #                              without parity with published scores
-#   sh tests/run.sh --all      the slow tests too
+#   sh tests/run.sh --all      the slow tests too, with packages that only they need
 #   sh tests/run.sh --bench    the benchmarks of the workers: they print and record, and never fail
 #   sh tests/run.sh --bench-service    the benchmarks of the service
 #
@@ -34,6 +34,13 @@ if [ "$(cat .venv/installed-dev 2>/dev/null || true)" != "$wanted" ]; then
     .venv/bin/python -m pip install --quiet -c deploy/constraints.txt \
         -e ./service/client -e '.[service,workers,dev]'
     echo "$wanted" >.venv/installed-dev
+fi
+if [ "$mode" = --all ] && [ "$(cat .venv/installed-trials 2>/dev/null || true)" != "$wanted" ]; then
+    if .venv/bin/python -m pip install --quiet -c deploy/constraints.txt -e '.[trials]'; then
+        echo "$wanted" >.venv/installed-trials
+    else
+        echo "The packages of the extra 'trials' cannot be installed: what needs them is skipped." >&2
+    fi
 fi
 PATH="$PWD/.venv/bin:$PATH"
 unset PYTHONDONTWRITEBYTECODE # every process of every test would compile our modules anew

@@ -1,4 +1,4 @@
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -33,9 +33,9 @@ def server(tmp_path_factory):
     server.kill()
 
 
-@pytest.fixture(scope="session", params=STANDS_ON)
-def standing(request, tmp_path_factory):
-    """A service with one small dataset, for all trials that leave it as they found it."""
+@contextmanager
+def _started(request, tmp_path_factory):
+    """A service on the parts that the fixture's parameter names."""
     with ExitStack() as stack:
         environment = {}
         if request.param == "outside":
@@ -43,6 +43,20 @@ def standing(request, tmp_path_factory):
             environment = stack.enter_context(outside.or_skip(outside.parts(server)))
         fleet = Fleet(tmp_path_factory.mktemp("fleet"), **environment).start()
         stack.callback(fleet.stop)
+        yield fleet
+
+
+@pytest.fixture(params=STANDS_ON)
+def empty_fleet(request, tmp_path_factory):
+    """A service of the trial's own, with nothing in it."""
+    with _started(request, tmp_path_factory) as fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="session", params=STANDS_ON)
+def standing(request, tmp_path_factory):
+    """A service with one small dataset, for all trials that leave it as they found it."""
+    with _started(request, tmp_path_factory) as fleet:
         with fleet.client() as client:
             assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
         yield fleet

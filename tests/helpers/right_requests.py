@@ -1,0 +1,166 @@
+"""What schemathesis cannot read in `openapi.json`, so that what it sends as right is right.
+
+`openapi/schemathesis.toml` loads this file. It gives the service a dataset, checkpoints and
+evaluations, and completes the requests that are meant to be right: page tokens are those of
+answers, bytes are those of a file and have the digest in the path, captions are of the images of
+the split, and a new body has a new Idempotency-Key. Requests that are meant to be wrong stay as
+they are.
+"""
+
+import hashlib
+import io
+import itertools
+import json
+import tarfile
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import schemathesis
+from schemathesis import BaseSchema, Case, HookContext, Response
+
+import example_files
+from service.contract.formats import bundles
+from service.contract.metrics import catalogue, families
+
+with tempfile.TemporaryDirectory() as folder:
+    _FILES = example_files.make(Path(folder))
+BUNDLE = _FILES["studied.tar"]
+CHECKPOINTS = [content for name, content in _FILES.items() if name.endswith(".safetensors")]
+SPLIT = "right/test"
+STUDIED = "studied/test"  # with the evaluations that a study needs, and no others
+FEATURES = families.usual_features()
+
+
+def _images() -> list[str]:
+    with tarfile.open(fileobj=io.BytesIO(BUNDLE)) as archive:
+        lines = archive.extractfile(bundles.CAPTIONS).read().splitlines()
+    return [json.loads(line)["image"] for line in lines]
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+IMAGES = _images()
+DIGEST = _digest(CHECKPOINTS[0])
+evaluations: list[str] = []  # of the checkpoints
+following: dict[str, str] = {}  # by list: the token of the next page
+
+
+@schemathesis.hook
+def after_load_schema(_: HookContext, schema: BaseSchema) -> None:
+    with httpx.Client(base_url=schema.get_base_url(), timeout=90) as client:
+        for split in (SPLIT, STUDIED):
+            name = split.partition("/")[0]
+            client.put(f"/v1/datasets/{name}", content=BUNDLE).raise_for_status()
+        for data in CHECKPOINTS:
+            client.put(f"/v1/checkpoints/{_digest(data)}", content=data).raise_for_status()
+            body = {"checkpoint": _digest(data), "dataset": STUDIED, "postgen": ["cider_d"]}
+            begun = client.post("/v1/evaluations", json=body).raise_for_status()
+            ended = client.get(begun.headers["Location"], headers={"Prefer": "wait=60"})
+            evaluations.append(ended.json()["id"])
+            assert ended.json()["status"] == "succeeded", ended.text
+
+
+def _checkpoint(case: Case) -> None:
+    case.path_parameters["digest"] = DIGEST
+    case.body = CHECKPOINTS[0]
+
+
+def _dataset(case: Case) -> None:
+    case.body = BUNDLE
+
+
+def _study(case: Case) -> None:
+    case.body["dataset"] = STUDIED
+
+
+def _comparison(case: Case) -> None:
+    case.body.update(a=evaluations[0], b=evaluations[1])
+    if case.body.get("metrics"):
+        case.body["metrics"] = ["cider_d"]
+
+
+def _probes(case: Case) -> None:
+    body = case.body
+    body["dataset"] = SPLIT
+    _answer_the_images(body)
+    if body.get("evaluation") is not None:
+        body.update(dataset=STUDIED, evaluation=evaluations[0])
+
+
+def _training(case: Case) -> None:
+    body = case.body
+    for number, captioner in enumerate(body["captioners"]):
+        captioner["name"] = str(number)
+        captioner.pop("trained_on", None)
+        _answer_the_images(captioner)
+    body["dataset"] = SPLIT
+    body.pop("stopping", None)
+    body["features"] = FEATURES
+
+
+def _evaluation(case: Case) -> None:
+    body = case.body
+    body["dataset"] = SPLIT
+    _answer_the_images(body)
+    if body.get("checkpoint") is not None:
+        body["checkpoint"] = DIGEST
+    if body.get("gates"):
+        body["gates"] = ["cider_d >= 0.1"]
+    if "postgen" in body:
+        body["postgen"] = [name for name in body["postgen"] if catalogue.model_of(name) is None]
+    decoding = body.get("decoding", {})
+    if "min_words" in decoding:
+        decoding["max_words"] = max(decoding["min_words"], decoding.get("max_words", 50))
+
+
+def _answer_the_images(body: dict[str, Any]) -> None:
+    """Let the captions of `body`, if it has any, be one for each image of the split."""
+    if texts := [caption["caption"] for caption in body.get("captions") or ()]:
+        pairs = zip(IMAGES, itertools.cycle(texts), strict=False)
+        body["captions"] = [{"image": image, "caption": text} for image, text in pairs]
+
+
+COMPLETED: Mapping[str, Callable[[Case], None]] = {
+    "upload_checkpoint": _checkpoint,
+    "upload_dataset": _dataset,
+    "submit_comparison": _comparison,
+    "submit_evaluation": _evaluation,
+    "submit_probes": _probes,
+    "submit_study": _study,
+    "submit_training": _training,
+}
+
+
+@schemathesis.hook
+def before_call(_: HookContext, case: Case, __: dict[str, Any]) -> None:
+    if case.meta is None or not case.meta.generation.mode.is_positive:
+        return
+    complete = COMPLETED.get(case.operation.definition.raw["operationId"])
+    if complete is not None:
+        complete(case)
+    if case.query and case.query.get("cursor") is not None:
+        case.query["cursor"] = following.get(_list_of(case))
+    if case.headers and "Idempotency-Key" in case.headers:
+        text = json.dumps([case.path, case.body], sort_keys=True, default=str)
+        case.headers["Idempotency-Key"] = hashlib.sha256(text.encode()).hexdigest()
+    if case.headers and "wait" in case.headers.get("Prefer", ""):
+        case.headers["Prefer"] = "wait=1"
+
+
+@schemathesis.hook
+def after_call(_: HookContext, case: Case, response: Response) -> None:
+    if response.status_code == 200 and response.headers.get("content-type") == ["application/json"]:
+        answer = response.json()
+        if isinstance(answer, dict) and answer.get("next"):
+            following[_list_of(case)] = answer["next"]
+
+
+def _list_of(case: Case) -> str:
+    """What is listed: the address without the page."""
+    query = {k: v for k, v in (case.query or {}).items() if k not in ("cursor", "limit")}
+    return f"{case.formatted_path}?{json.dumps(query, sort_keys=True, default=str)}"

@@ -1,0 +1,53 @@
+"""T01: schemathesis, which makes requests from openapi.json by itself, finds no failure by any
+check in its examples, at the bounds of what is described, at random, and along links.
+
+SCHEMATHESIS_SECONDS=1200 python -m pytest tests/trials/test_schemathesis.py -s
+"""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from fleet import ROOT
+
+SECONDS = int(os.environ.get("SCHEMATHESIS_SECONDS", "150"))
+SEED = os.environ.get("SCHEMATHESIS_SEED", "1")
+BUSY = SECONDS + 200  # a request that has begun is waited for
+RUNS = ("evaluations", "comparisons", "probes", "learned", "studies")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    find_spec("schemathesis") is None,
+    reason="schemathesis is not installed; `sh tests/run.sh --all` installs it",
+)
+def test_schemathesis_finds_no_failure(empty_fleet):
+    paths = [ROOT, ROOT / "service" / "client", ROOT / "tests", ROOT / "tests" / "helpers"]
+    found = subprocess.run(
+        [
+            *(Path(sys.executable).with_name("schemathesis"), "--no-color"),
+            *("--config-file", "openapi/schemathesis.toml"),
+            *("run", "openapi/openapi.json", "--url", empty_fleet.url, "--checks", "all"),
+            *("--seed", SEED, "--max-time", str(SECONDS), "--continue-on-failure"),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
+        capture_output=True,
+        text=True,
+        timeout=BUSY,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout[-20_000:] + found.stderr[-5000:]
+    with empty_fleet.client() as client:
+        lists = {place: client.get(f"/v1/{place}?limit=200").json()["items"] for place in RUNS}
+    begun = {place: len(items) for place, items in lists.items()}
+    print(f"T01 {_summary(found.stdout)}; of the latest 200 runs of a kind: {begun}")
+    assert min(begun.values()) > 2, f"few requests were accepted: {begun}"
+
+
+def _summary(text):
+    return next(line.strip() for line in text.splitlines() if " generated" in line)
