@@ -21,7 +21,7 @@ def no_pandas(monkeypatch):
 
 @pytest.fixture
 def tables(monkeypatch):
-    """In place of pandas, which is not installed: what its DataFrame is made of."""
+    """In place of pandas, which need not be installed: what its DataFrame is made of."""
 
     class DataFrame(list):
         index = None
@@ -73,6 +73,17 @@ def test_a_list_becomes_rows_and_a_frame(service, client, tables):
     assert [each["scores.cider_d"] for each in captions] == [0, 0.1, 0.2, 0.3, 0.4]
     pregen = client.pregen("ev_1").to_frame()
     assert (pregen.index, pregen[0]["metric"], pregen[0]["value"]) == ("metric", "perplexity", 12.5)
+
+
+def test_pandas_itself_makes_frames(service, client):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed; a stand-in is tested")
+    service.start(scores={"cider_d": score(0.4, interval=[0.3, 0.5])})
+    evaluations = client.evaluations().to_frame()
+    assert isinstance(evaluations, pandas.DataFrame)
+    assert evaluations["scores.cider_d.low"].tolist() == [0.3]
+    captions = client.captions("ev_1").to_frame()
+    assert captions["scores.cider_d"].sum() == pytest.approx(1)
+    assert client.pregen("ev_1").to_frame().loc["perplexity", "value"] == 12.5
 
 
 def test_without_pandas_a_sentence_says_what_to_do(service, client, no_pandas):
