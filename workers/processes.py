@@ -6,7 +6,6 @@ code. The parent has a `Child`. The child calls `die_with` and `private_pipes`, 
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -20,10 +19,11 @@ from select import POLLIN, POLLOUT, poll
 from threading import Thread
 from typing import Any, BinaryIO
 
+from service.works import presence
+
 _LENGTH = struct.Struct(">I")
 _LARGEST_MESSAGE = 1 << 28
 _CHUNK = 1 << 16
-_PR_SET_PDEATHSIG = 1
 _STOP_SECONDS = 5.0
 _DEATH_SECONDS = 5.0  # for a child whose pipe is closed to end
 
@@ -33,11 +33,8 @@ class Gone(Exception):
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel end this process with its parent. A busy process would notice the end of a
-    pipe too late.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """End this process with its parent, even if that has ended before."""
+    presence.end_with_parent()
     if os.getppid() != parent:
         sys.exit("the parent has ended already")
 

@@ -6,7 +6,6 @@ killed.
 """
 
 import contextlib
-import ctypes
 import signal
 import subprocess
 import sys
@@ -21,13 +20,12 @@ from service.contract import settings
 from service.contract.settings import Settings
 from service.operate import home
 from service.operate.own_redis import OwnRedis
-from service.works import database
+from service.works import database, presence
 
 log = structlog.get_logger()
 
 _STOP_SECONDS = 7.0
 _REDIS_STOP_SECONDS = 2.0
-_PR_SET_PDEATHSIG = 1
 _RESTART_SECONDS = 1.0
 
 
@@ -119,16 +117,12 @@ def _start(member: _Member) -> "subprocess.Popen[bytes]":
         start_new_session=True,
         stdin=subprocess.PIPE,
         stdout=sys.stderr,
-        preexec_fn=_die_with_parent,  # noqa: PLW1509  one system call, no Python state
+        preexec_fn=lambda: presence.end_with_parent(signal.SIGTERM),  # noqa: PLW1509  one system call, no Python state
     )
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
         stdin.write(handed)
     return process
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _end(processes: Iterable["subprocess.Popen[bytes]"], seconds: float) -> None:

@@ -7,13 +7,11 @@ with the thread of the parent that started it, even while it is stopped.
 """
 
 import contextlib
-import ctypes
 import errno
 import json
 import math
 import os
 import resource
-import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -30,10 +28,10 @@ from service.contract.formats import bundles, checkpoint_header
 from service.contract.formats.bundles import judging, plain_tar, stored
 from service.contract.formats.bundles.content import content_of
 from service.stored import splits
+from service.works import presence
 
 Asked = Mapping[str, Any]
 _LARGE_BYTES = 200_000_000
-_PR_SET_PDEATHSIG = 1
 _POLITE = 5  # of `nice`: whoever asks for a status comes first
 
 
@@ -136,7 +134,7 @@ def answer(asked: Asked) -> dict[str, Any]:
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limits.JUDGING_BYTES, limits.JUDGING_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    presence.end_with_parent()
     os.nice(_POLITE)
     lines: SimpleQueue[str] = SimpleQueue()
     Thread(target=_listen, args=(lines,), daemon=True).start()

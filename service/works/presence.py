@@ -6,11 +6,16 @@ locks from one machine to another.
 """
 
 import contextlib
+import ctypes
 import fcntl
 import os
+import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
 
 
 @contextlib.contextmanager
@@ -50,6 +55,14 @@ def gone(home: Path) -> Iterator[str]:
 def name(role: str) -> str:
     """A name for a worker of this process, which begins with its role and machine."""
     return f"{role}@{socket.gethostname()}:{os.getpid()}-{os.urandom(4).hex()}"
+
+
+def end_with_parent(number: int = signal.SIGKILL) -> None:
+    """Have the kernel send this process a signal when the thread that started it ends. A busy
+    process would notice the end of a pipe too late.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def _folder(home: Path) -> Path:
