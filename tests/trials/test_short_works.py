@@ -5,10 +5,11 @@ import time
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from fleet import CERTIFICATES, checkpoint, until, upload
+from fleet import CERTIFICATES, bundle_of, checkpoint, until, upload
 from service.contract.plan.works import Work
 from service.works import intake, queueing
 from service.works.blobs import open_blobs
@@ -21,6 +22,7 @@ from workers.runtime.resident import Answer, Cause, Ended
 from workers.runtime.runner import Limits
 from workers.runtime.workplace import Workplace
 
+LARGE = 20_000  # images
 MOST = {"beam": 80, "min_words": 900, "max_words": 1000}  # 15 s an image: what is accepted
 
 
@@ -156,3 +158,38 @@ def test_prefix_scores_come_while_one_image_of_a_long_search_is_decoded(fleet):
         print(f"prefix scores after {time.monotonic() - began:.1f} s")
         assert _decoded(one, searches[0]) == begun
         assert _work(one, searches[0], "captions")["attempts"] == 1
+
+
+WORDS = [*"abcdefgh", "man", "woman", "dog", "cat", "sits", "runs", "table", "children", "street"]
+
+
+def _captions(seed, images):
+    """Sentences of words that METEOR knows, by image."""
+    words = np.random.default_rng(seed).choice(WORDS, (images, 11)).tolist()
+    return {f"{place}.jpg": [" ".join(row)] for place, row in enumerate(words)}
+
+
+def _score(client, dataset, metric):
+    """Submit captions that differ from the dataset's."""
+    images = {"large": LARGE, "small": 40}[dataset]
+    captions = [{"image": name, "caption": text} for name, (text,) in _captions(1, images).items()]
+    request = {"captions": captions, "dataset": f"{dataset}/test", "tokenizer": "none"}
+    answer = client.post("/v1/evaluations", json={**request, "postgen": [metric]})
+    assert answer.status_code == 202, answer.text
+    return answer.json()["id"]
+
+
+@pytest.mark.slow
+def test_bleu_comes_while_meteor_of_many_captions_is_computed(fleet):
+    """T66: on one worker. It came after 41 s, when METEOR had ended, and comes after 3 to 7."""
+    with _client(fleet, "127.0.0.1") as one, _client(fleet, "127.0.0.2") as other:
+        for name, images in (("large", LARGE), ("small", 40)):
+            data = bundle_of(_captions(0, images))
+            assert one.put(f"/v1/datasets/{name}", content=data).status_code in (200, 201)
+        many = _score(one, "large", "meteor")
+        until(lambda: _work(one, many, "meteor")["status"] == "running", 120, "METEOR")
+        began = time.monotonic()
+        few = _score(other, "small", "bleu")
+        until(lambda: _work(other, few, "bleu")["status"] == "done", 60, "BLEU")
+        print(f"BLEU after {time.monotonic() - began:.1f} s")
+        assert _work(one, many, "meteor")["status"] == "running"
