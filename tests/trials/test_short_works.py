@@ -118,6 +118,17 @@ def test_what_takes_more_than_a_short_work_may_is_left_to_the_worker(
     assert _states(records) == [("wrong", "ready", False, 0)]
 
 
+def test_a_worker_that_stops_hands_its_short_work_back(records, queue, standing_by, monkeypatch):
+    """T24: at once, and it stays short."""
+    monkeypatch.setattr("workers.runtime.runner.GRACE_SECONDS", 0.1)
+    _add(records, queue, never=0.5)
+    standing = standing_by(answers=False)
+    standing.look()
+    until(lambda: _states(records) == [("never", "running", True, 0)], 10, "it to be begun")
+    standing.close()
+    assert _states(records) == [("never", "ready", True, 0)]
+
+
 def _client(fleet, address):
     transport = httpx.HTTPTransport(local_address=address, verify=CERTIFICATES)
     return httpx.Client(base_url=fleet.url, timeout=60, transport=transport)

@@ -7,7 +7,7 @@ has been running for a second, and ends when the worker has nothing to do.
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from concurrent import futures
 
 import structlog
 
@@ -20,14 +20,11 @@ from workers.runtime.resident import Warm
 from workers.runtime.runner import BEAT_SECONDS, Runner
 from workers.runtime.workplace import in_background
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
 log = structlog.get_logger()
 
 SHARE = 3  # the second child may take a third of a work's memory
 MOST_SECONDS = 20.0  # that a work may take which should take at most four
-_CLOSING_SECONDS = 10.0  # for what runs to be handed back
+_CLOSING_SECONDS = 5.0  # for what runs to be handed back
 
 
 class ShortRunner(Runner):
@@ -54,7 +51,7 @@ class Beside:
         self._records = records
         self._ours = ours
         self._queues = queues
-        self._running: Future[None] | None = None
+        self._running: futures.Future[None] | None = None
         self._until = 0.0
 
     def look(self) -> None:
@@ -78,7 +75,7 @@ class Beside:
         """Wait for what runs, which is handed back, and end the second child."""
         self.ask_to_stop()
         if self._running is not None:
-            self._running.exception(_CLOSING_SECONDS)
+            futures.wait([self._running], _CLOSING_SECONDS)
         self._runner.close()
 
     def _is_running(self) -> bool:
