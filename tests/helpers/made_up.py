@@ -31,6 +31,15 @@ def statistics(family, images, seed=0):
         case "wmd" | "wmd_unit":
             measured = rng.random(images) < 0.9
             return {**shares, "measured": measured * 1.0}
+        case "chair":
+            mentions = rng.integers(0, 4, images)
+            wrong = rng.integers(0, mentions + 1)
+            return {
+                "mentions": mentions * 1.0,
+                "wrong": wrong * 1.0,
+                "with_wrong": (wrong > 0) * 1.0,
+                "captions": np.ones(images),
+            }
     return shares
 
 

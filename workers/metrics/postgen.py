@@ -19,6 +19,7 @@ from workers.files import tensor_files
 from workers.metrics.families import (
     bertscore,
     bleu,
+    chair,
     cider,
     meteor,
     refscore,
@@ -50,6 +51,7 @@ FAMILIES: dict[str, Family] = {
     "spider": Family(spider.measure, spider.corpus, spider.recipe, join=spider.joined),
     "wmd": wmd.family("wmd", unit=False),
     "wmd_unit": wmd.family("wmd_unit", unit=True),
+    "chair": Family(chair.measure, chair.corpus, chair.recipe),
     "bertscore": Family(
         bertscore.of_task,
         bertscore.corpus,

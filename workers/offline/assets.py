@@ -133,8 +133,19 @@ def _learned(path: Path, places: Places, _: int | None) -> Found:
     """Check a learned metric, and copy it, since it is small."""
     from workers.metrics.learned import model
 
-    digest = model.read(path).digest
-    kept = places.own / f"learned-{digest[:12]}.safetensors"
+    return _copied(path, places.own / f"learned-{model.read(path).digest[:12]}.safetensors")
+
+
+def _objects(path: Path, places: Places, _: int | None) -> Found:
+    """Check a list of objects, and copy it, since it is small."""
+    from workers.metrics.scenes import objects
+
+    if not path.is_file():
+        raise AssetRefused(f"expected a list of objects, found no file at {path}")
+    return _copied(path, places.own / f"objects-{objects.read(path).digest[:12]}.txt")
+
+
+def _copied(path: Path, kept: Path) -> Found:
     atomic.write(kept, lambda partial: shutil.copyfile(path, partial))
     found = measure(kept)
     assert found is not None
@@ -144,6 +155,7 @@ def _learned(path: Path, places: Places, _: int | None) -> Found:
 _BROUGHT: Mapping[str, Callable[[Path, Places, int | None], Found]] = {
     "word-vectors": _converted,
     "encoder": _encoder,
+    "objects": _objects,
     "learned": _learned,
 }
 

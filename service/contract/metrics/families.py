@@ -19,10 +19,19 @@ INFINITY = float("inf")
 #   encoder     a language model
 #   embedded    the vectors of the references' tokens in that model
 #   sentences   the vectors of the references' sentences in that model
+#   objects     a list of objects with their names, which users bring
 #   model       a trained metric, with all that its features need
 #   training    the captions of the training split, where the dataset has one
 Need = Literal[
-    "references", "tuples", "vectors", "encoder", "embedded", "sentences", "model", "training"
+    "references",
+    "tuples",
+    "vectors",
+    "encoder",
+    "embedded",
+    "sentences",
+    "objects",
+    "model",
+    "training",
 ]
 
 
@@ -105,6 +114,8 @@ def _described(name: str, definition: str, highest: float = 1.0) -> Metric:
     """A metric that describes captions, with no better direction."""
     return Metric(name, definition, highest, higher_is_better=None)
 
+
+_LISTED = "objects and their names are those of a list that a user brings"
 
 FAMILIES: dict[str, Family] = {
     "bleu": Family(
@@ -204,6 +215,26 @@ FAMILIES: dict[str, Family] = {
         version=1,
         caption=1e-3,
         needs=("references", "vectors"),
+    ),
+    "chair": Family(
+        (
+            Metric(
+                "chair_i",
+                "CHAIRi: of all mentions of objects in captions, the share of those whose object "
+                f"no reference of the image mentions; {_LISTED}.",
+                higher_is_better=False,
+            ),
+            Metric(
+                "chair_s",
+                "CHAIRs: the share of captions that mention an object which no reference of the "
+                f"image mentions; {_LISTED}.",
+                higher_is_better=False,
+            ),
+        ),
+        version=1,
+        needs=("references", "objects"),
+        is_group=True,
+        is_counted=True,
     ),
     "bertscore": Family(
         (

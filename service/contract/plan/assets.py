@@ -108,6 +108,12 @@ ASSETS: Mapping[str, Asset] = {
             licence="its own",
         ),
         Asset(
+            "objects",
+            "list of objects for CHAIR, with their names",
+            need="objects",
+            licence="its own",
+        ),
+        Asset(
             "learned",
             "model of NNEval, in place of the one that is shipped",
             need="model",
@@ -194,6 +200,9 @@ def parameters(family: str, places: Places) -> dict[str, Any]:
             found |= {"model": own and own.sha256, "vectors": _vectors(places) if own else None}
         elif need in ("model", "vectors"):
             found |= {"vectors": _vectors(places)}
+        elif need == "objects":
+            listed = here("objects", places)
+            found |= {"objects": listed and listed.sha256}
     return found
 
 

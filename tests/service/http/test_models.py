@@ -15,8 +15,10 @@ import safetensors
 from gensim.models import KeyedVectors
 
 import encoders
+import listed_objects
 from builders import captions_with_references
 from fleet import bundle, bundle_of, checkpoint, until_ended, upload
+from oracles import chair as oracle_of_objects
 from oracles import sentences as oracle
 from service.contract.plan.assets import Places
 from workers.metrics import postgen, references
@@ -202,6 +204,39 @@ def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(ser
     assert later["embedded_references"]["cached"] is True
     assert later["bertscore"]["cached"] is False
     assert again["scores"]["bertscore"]["value"] != found["scores"]["bertscore"]["value"]
+
+
+def _objects_in(caption):
+    return oracle_of_objects.mentions(caption, "cat\ndog\nman\ngrass", {})
+
+
+def test_objects_are_those_of_the_list_and_another_list_is_another_score(service, tmp_path):
+    places, path = Places(service.home), tmp_path / "objects.txt"
+    with service.client() as client:
+        bare, works = _evaluate(client, postgen=["chair"])
+        assert (works["chair"]["status"], bare["scores"]) == ("unavailable", {})
+        assert "`prescore assets add objects PATH`" in works["chair"]["error"]["detail"]
+        assets.add("objects", listed_objects.write(path, "cat\ndog\nman\ngrass\n"), places)
+        listed = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
+        assert {listed[name]["status"] for name in ("chair_i", "chair_s")} == {"available"}
+        found, _ = _evaluate(client, postgen=["chair"], tokenizer="none")
+        rows = client.get(f"/v1/evaluations/{found['id']}/captions").json()["items"]
+        asked = {"dataset": "tiny/test", "probes": ["human"], "metrics": ["chair"]}
+        begun = client.post("/v1/probes", json={**asked, "tokenizer": "none"}).json()
+        probed = client.get(f"/v1/probes/{begun['id']}", headers={"Prefer": "wait=30"}).json()
+        assets.add("objects", listed_objects.write(path, "cat\ndog\n"), places)
+        other, again = _evaluate(client, postgen=["chair"], tokenizer="none")
+    there = [{each for text in image for each in _objects_in(text)} for image in PEOPLE]
+    of_all, with_one, shares, _ = oracle_of_objects.chair(list(map(_objects_in, _said())), there)
+    scores = found["scores"]
+    assert scores["chair_i"]["value"] == pytest.approx(of_all, rel=1e-12)
+    assert scores["chair_s"]["value"] == pytest.approx(with_one, rel=1e-12)
+    assert [row["scores"]["chair_i"] for row in rows] == shares
+    assert scores["chair_i"]["higher_is_better"] is False
+    assert probed["status"] == "succeeded"
+    assert 0 < probed["probes"]["human"][0]["scores"]["chair_i"] < 1
+    assert again["chair"]["cached"] is False
+    assert other["scores"]["chair_i"]["signature"] != scores["chair_i"]["signature"]
 
 
 @pytest.mark.long

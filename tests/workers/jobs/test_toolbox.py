@@ -2,9 +2,14 @@
 
 import json
 
+import pytest
+
+import listed_objects
+from service.contract.errors import MetricUnavailable
 from service.contract.plan.assets import Places
 from workers.jobs.toolbox import Toolbox
 from workers.metrics import references
+from workers.offline import assets
 
 
 def test_references_and_tokens_are_read_once_for_all_metrics_of_an_evaluation(tmp_path):
@@ -33,3 +38,14 @@ def test_the_same_captions_by_another_tokeniser_are_other_tokens(tmp_path):
         assert toolbox.tokens("sha256:c", captions, "ptb") == ([0], ["a cat"])
     finally:
         toolbox.jvm().close()
+
+
+def test_a_list_of_objects_is_the_one_that_the_service_planned_with(tmp_path):
+    toolbox, places = Toolbox("cpu", Places(tmp_path)), Places(tmp_path)
+    given = listed_objects.write(tmp_path / "objects.txt", "dog\n")
+    planned = assets.add("objects", given, places)["objects"].sha256
+    found = toolbox.bring("chair", {"objects": planned})["objects"]
+    assert toolbox.bring("chair", {"objects": planned})["objects"] is found
+    assets.add("objects", listed_objects.write(given, "cat\n"), places)
+    with pytest.raises(MetricUnavailable, match=f"the service was given {planned[:12]}"):
+        toolbox.bring("chair", {"objects": planned})

@@ -10,6 +10,7 @@ from service.contract.errors import Canceled, MetricFailed, UnknownMetric
 from service.contract.metrics import catalogue, families
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
+from workers.metrics.scenes.objects import Objects
 from workers.metrics.tokens import tokenize
 from workers.metrics.vectors import word_vectors
 
@@ -19,6 +20,7 @@ VECTORS = word_vectors.collect(
     np.random.default_rng(0).normal(size=(len(WORDS), 8)).astype(np.float32),
     b"".join(word_vectors.key(word.encode()) for word in WORDS),
 )
+OBJECTS = Objects("0123456789abcdef", {("man",): 1, ("dog",): 2, ("big", "dog"): None}, 2)
 # Families that score tokens beside references, with nothing that was trained.
 SCORED = [
     name
@@ -50,7 +52,7 @@ def _words(captions):
 
 def _score(family, captions, refs, jvm, rows=None, **options):
     rows = np.arange(len(captions)) if rows is None else np.asarray(rows)
-    given = {"parse": _words, "vectors": VECTORS} | options
+    given = {"parse": _words, "vectors": VECTORS, "objects": OBJECTS} | options
     tokens = tokenize(captions, refs.tokenizer, jvm)
     return postgen.score_tokens(family, tokens, refs, rows, jvm, **given)
 
@@ -148,8 +150,9 @@ def test_a_caption_that_is_a_reference_scores_high_and_an_empty_one_0(prepared, 
     nothing = _score(family, [""] * 5, refs, jvm, range(5))
     for name, value in perfect.corpus.items():
         low, high = catalogue.metric(name).range
-        if name.endswith("_distance"):
-            assert (value, nothing.corpus[name]) == (0, high)
+        if catalogue.metric(name).higher_is_better is False:
+            of_nothing = high if name.endswith("_distance") else 0
+            assert (value, nothing.corpus[name]) == (0, of_nothing)
             continue
         assert value > {"cider_d": 2, "cider": 2, "spider": 1, "spice": 0.4}.get(name, 0.99 * high)
         assert low <= nothing.corpus[name] <= 1e-5
@@ -246,6 +249,10 @@ def test_a_signature_says_how_a_score_was_computed(prepared, jvm):
         **{name: f"{name}|{moved}|length:stored|{rest}" for name in ("wmd", "wmd_distance")},
         **{
             name: f"{name}|{moved}|length:unit|{rest}" for name in ("wmd_unit", "wmd_unit_distance")
+        },
+        **{
+            name: f"{name}|refs:2|tok:ptb3.4.1|objects:0123456789ab|in:references|v:1"
+            for name in ("chair_i", "chair_s")
         },
         "spider": (
             "spider|refs:2|tok:ptb3.4.1|df:corpus(n=60)|parser:spice1.0+corenlp3.6.0|words:80|v:1"

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import encoders
+import listed_objects
 from service.contract.errors import AssetRefused, InvalidSetting, MetricFailed, MetricUnavailable
 from service.contract.plan import assets as registry
 from service.contract.plan.assets import Asset, Places
@@ -48,7 +49,7 @@ def places(tmp_path, monkeypatch):
         _digest(b"grammar"), member=MEMBER, maven="org.nlp:parser:1.0:models",
         maven_sha256=_digest(models.read_bytes()),
     )  # fmt: skip
-    own = (registry.ASSETS[name] for name in ("word-vectors", "encoder"))
+    own = (registry.ASSETS[name] for name in ("word-vectors", "encoder", "objects"))
     rows = {asset.name: asset for asset in (code, grammar, *own)}
     for module in (registry, assets):
         monkeypatch.setattr(module, "ASSETS", rows)
@@ -148,6 +149,26 @@ def test_word_vectors_become_a_file_of_ours(places, tmp_path):
     assert _left(places) == ["registered.json", other.path.name]
 
 
+def test_a_list_of_objects_is_copied_and_known_by_its_content(places, tmp_path):
+    given = listed_objects.write(tmp_path / "synonyms.txt", ",")
+    with pytest.raises(MetricFailed, match=r"synonyms\.txt: expected an object in each line"):
+        assets.add("objects", given, places)
+    with pytest.raises(AssetRefused, match="expected a list of objects, found no file"):
+        assets.add("objects", tmp_path / "nowhere", places)
+    listed_objects.write(given)
+    found = assets.add("objects", given, places)["objects"]
+    assert found.path.parent == places.own
+    assert found.path.read_bytes() == given.read_bytes()
+    assert found.sha256 == _digest(given.read_bytes())
+    given.unlink()
+    assert registry.parameters("chair", places) == {"objects": found.sha256}
+    other = assets.add("objects", listed_objects.write(given, "dog\n"), places)["objects"]
+    assert other.sha256 != found.sha256
+    assert _left(places) == [other.path.name, "registered.json"]
+    other.path.unlink()
+    assert registry.parameters("chair", places) == {"objects": None}
+
+
 def test_a_model_stays_where_it_lies_and_must_stay_as_it_is(places, tmp_path):
     folder = encoders.make(tmp_path / "model")
     found = assets.add("encoder", folder, places, layer=2)["encoder"]
@@ -193,10 +214,10 @@ def test_the_commands_list_fetch_and_list_again(places, repository):
     """`prescore assets`, by its own application."""
     runner = CliRunner()
     before = json.loads(runner.invoke(command, ["list", "--json"]).stdout)
-    assert [row["status"] for row in before] == ["unavailable"] * 4
+    assert [row["status"] for row in before] == ["unavailable"] * 5
     assert runner.invoke(command, ["fetch"]).exit_code == 0
     after = json.loads(runner.invoke(command, ["list", "--json"]).stdout)
-    assert [row["status"] for row in after] == ["available"] * 2 + ["unavailable"] * 2
+    assert [row["status"] for row in after] == ["available"] * 2 + ["unavailable"] * 3
     text = runner.invoke(command, ["list"]).stdout
     assert "licence: GPL" in text
     assert _digest(JAR) in text

@@ -25,6 +25,7 @@ OWN = {
     "wmd": {"vectors": "v"},
     "wmd_unit": {"vectors": "v"},
     "bertscore": {"encoder": "e", "layer": 3, "idf": True, "baseline": 0.5},
+    "chair": {"objects": "o"},
     "refscore": {"encoder": "e", "layer": 3},
     "nneval": {"model": "m", "vectors": "v"},
     MODEL: {"vectors": "v"},

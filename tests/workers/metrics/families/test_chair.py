@@ -1,0 +1,119 @@
+"""Oracle: the definition in loops (tests/oracles)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ending
+import listed_objects
+from oracles import chair as oracle
+from service.contract.errors import Canceled, MetricUnavailable
+from workers.analysis.uncertainty import intervals
+from workers.metrics import postgen, references
+from workers.metrics.family import Task
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.scenes import objects
+
+JVM = Jvm()  # never asked
+SINGULAR = {
+    "men": "man", "dogs": "dog", "puppies": "puppy", "geese": "goose", "bears": "bear",
+    "trains": "train", "seats": "seat", "ties": "tie", "glasses": "glass", "tables": "table",
+}  # fmt: skip
+WORDS = [
+    "a", "the", "red", "runs", "on", "hot", "wine", "teddy", "home", "plate", "baby", "adult",
+    "passenger", "bow", "toilet", "seat", "dog", "bird", "bear", "man", "child", "train", "jet",
+    "tie", "glass", "bus", "phone", "table", "stool", "air", "plane", *SINGULAR,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory):
+    return objects.read(listed_objects.write(tmp_path_factory.mktemp("list") / "objects.txt"))
+
+
+def _task(listed, captions, people, rows=None, **options):
+    rows = np.arange(len(captions)) if rows is None else np.asarray(rows)
+    prepared = references.prepare(people, "none", JVM)
+    return Task(captions, rows, prepared, JVM, tools={"objects": listed}, **options)
+
+
+def _made_up(images, seed):
+    rng = np.random.default_rng(seed)
+
+    def sentence():
+        return " ".join(rng.choice(WORDS, rng.integers(0, 9)))
+
+    people = [[sentence() for _ in range(rng.integers(1, 6))] for _ in range(images)]
+    return [sentence() for _ in range(images)], people
+
+
+def _mentions(caption):
+    return oracle.mentions(caption, listed_objects.OBJECTS, SINGULAR)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_follow_from_the_definition(listed, seed):
+    captions, people = _made_up(300, seed)
+    found = postgen.score("chair", _task(listed, captions, people))
+    there = [{each for text in image for each in _mentions(text)} for image in people]
+    of_all, with_one, shares, each = oracle.chair(list(map(_mentions, captions)), there)
+    assert found.captions["chair_i"].tolist() == shares
+    assert found.captions["chair_s"].tolist() == each
+    assert found.corpus == pytest.approx({"chair_i": of_all, "chair_s": with_one}, rel=1e-12)
+    assert 0 < of_all < with_one < 1
+
+
+def test_every_mention_counts_and_a_share_is_of_all_mentions_together(listed):
+    captions = ["a bird , a dog and two birds", "a man", "a red thing"]
+    people = [["a puppy"], ["a dog"], ["a dog"]]
+    found = postgen.score("chair", _task(listed, captions, people))
+    assert found.captions["chair_i"].tolist() == [2 / 3, 1, 0]
+    assert found.captions["chair_s"].tolist() == [1, 1, 0]
+    assert found.corpus == {"chair_i": 3 / 4, "chair_s": 2 / 3}
+
+
+def test_where_no_caption_mentions_an_object_both_are_0(listed):
+    found = postgen.score("chair", _task(listed, ["", "red grass"], [["a dog"], ["a cat"]]))
+    assert found.corpus == {"chair_i": 0, "chair_s": 0}
+
+
+def test_a_part_is_scored_as_in_the_whole_and_parts_add_up(listed):
+    captions, people = _made_up(60, 5)
+    whole = postgen.score("chair", _task(listed, captions, people))
+    rows = [5, 3, 5, 59, 20, 21]
+    part = postgen.score("chair", _task(listed, [captions[row] for row in rows], people, rows))
+    for name, values in part.captions.items():
+        np.testing.assert_array_equal(values, whole.captions[name][rows])
+    taken = {name: values[rows] for name, values in whole.statistics.items()}
+    assert postgen.corpus_from_statistics("chair", taken) == part.corpus
+
+
+def test_intervals_are_of_the_share_of_all_mentions(listed):
+    captions, people = _made_up(200, 3)
+    found = postgen.score("chair", _task(listed, captions, people))
+    for name, (low, high) in intervals.of(found).items():
+        assert 0 < low < found.corpus[name] < high < 1
+    same = _task(listed, ["a dog and a man"] * 9, [["a dog"]] * 9)
+    assert intervals.of(postgen.score("chair", same)) == {"chair_i": (0.5, 0.5), "chair_s": (1, 1)}
+
+
+def test_a_signature_says_whose_list_it_was(listed):
+    found = postgen.score("chair", _task(listed, ["a dog"], [["a dog", "a cat"]]))
+    rest = f"refs:2|tok:none|objects:{listed.digest[:12]}|in:references|v:1"
+    assert found.signatures == {name: f"{name}|{rest}" for name in ("chair_i", "chair_s")}
+
+
+def test_without_a_list_it_is_unavailable():
+    with pytest.raises(MetricUnavailable, match="CHAIR needs a list of objects"):
+        postgen.score("chair", _task(None, ["a dog"], [["a dog"]]))
+
+
+def test_progress_is_told_and_may_end_it(listed):
+    captions, people = _made_up(9, 0)
+    told = []
+    task = _task(listed, captions, people, progress=lambda *at: told.append(at))
+    postgen.score("chair", task)
+    assert told == [(9, 9)]
+    with pytest.raises(Canceled):
+        postgen.score("chair", replace(task, progress=ending.ends))
