@@ -8,11 +8,14 @@ import itertools
 import resource
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx
 import pytest
 
 import meanwhile
+from service.contract import limits
 
 POST = b"POST /v1/evaluations HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 BODY = POST + b"Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"
@@ -25,6 +28,15 @@ SLOW = {
     "that take no answer": b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3,
 }
 LONG = 60_000_000  # bytes of a header
+SOME = b"a" * 1_000_000
+CHUNKED = POST + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+ENDLESS = {
+    "an address": b"GET /",
+    "a name": POST,
+    "a value": POST + b"X-Long: ",
+    "a chunk's extension": CHUNKED + b"2;a=",
+    "a trailer": CHUNKED + b"0\r\nA: ",
+}
 
 
 @contextlib.contextmanager
@@ -58,6 +70,14 @@ def test_hundreds_of_slow_clients_delay_nobody(fleet):
     assert meanwhile.p99(waited) < 1
 
 
+@pytest.mark.slow
+def test_whoever_is_closed_delays_nobody(fleet):
+    """T58: 400 clients, until the service's patience with them ends, and all are closed at once."""
+    firsts = itertools.islice(itertools.cycle(SLOW.values()), 400)
+    with meanwhile.served(fleet, "400 slow clients"), _slow(fleet, firsts):
+        _served(fleet, 2 * limits.PATIENCE + 5)
+
+
 @pytest.mark.parametrize("kind", ["that send nothing", "in the middle of a header"])
 def test_idle_connections_lock_nobody_out(fleet, kind):
     """Where the service may open few files, connections without a request make room for others."""
@@ -73,18 +93,39 @@ def test_idle_connections_lock_nobody_out(fleet, kind):
     assert max(waited) < 1
 
 
-def test_an_endless_header_is_refused_at_once(fleet):
+def _until_closed(fleet, beginning):
+    """After how many seconds the connection is closed, when `LONG` bytes more are sent."""
     address = ("127.0.0.1", httpx.URL(fleet.url).port)
+    began = time.monotonic()
+    with (
+        socket.create_connection(address, timeout=60) as connection,
+        contextlib.suppress(ConnectionError),
+    ):
+        connection.sendall(beginning)
+        for _ in range(LONG // len(SOME)):
+            connection.sendall(SOME)
+        while connection.recv(1 << 16):
+            pass
+    return time.monotonic() - began
+
+
+def test_an_endless_header_is_refused_at_once(fleet):
     with meanwhile.asked(f"{fleet.url}/v1/evaluations?limit=1", 0.02) as waited:
-        began = time.monotonic()
-        with (
-            socket.create_connection(address, timeout=60) as connection,
-            contextlib.suppress(ConnectionError),
-        ):
-            connection.sendall(POST + b"X-Long: " + b"a" * LONG)
-            while connection.recv(1 << 16):
-                pass
-        seconds = time.monotonic() - began
+        seconds = _until_closed(fleet, POST + b"X-Long: ")
     print(f"T58 a header of 60 MB: {seconds:.2f} s, others at most {max(waited):.2f} s")
     assert seconds < 5  # most of it is the sending, and other tests compute meanwhile
     assert max(waited) < 5  # a server that reads it all stands for 11 s and longer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_endless_headers_delay_nobody(fleet, kind):
+    """T58: wherever a header may be endless, by ten clients at once, again and again."""
+    longest = 0.0
+    with meanwhile.served(fleet, f"ten endless headers, {kind}"), ThreadPoolExecutor(10) as pool:
+        over = time.monotonic() + 10
+        while time.monotonic() < over:
+            beginnings = [ENDLESS[kind]] * 10
+            longest = max(longest, *pool.map(partial(_until_closed, fleet), beginnings))
+    print(f"T58 ten endless headers, {kind}: at most {longest:.2f} s")
+    assert longest < 5
