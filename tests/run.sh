@@ -10,20 +10,23 @@
 #   sh tests/run.sh --bench-service    the benchmarks of the service
 #
 # Anything else goes to pytest, after --quick or --all or alone: sh tests/run.sh -k prefix -x
-# Tests run in three processes, and in one where something goes to pytest: -n 3 is yours to ask for.
+# Tests run in three processes, the quick ones in two, and in one where something goes to pytest:
+# -n 3 is yours to ask for.
 # Three, on two cores: one of them waits most of the time for what its fleets recover from.
 set -eu
 cd "$(dirname "$0")/.."
 
 marks="not slow"
 parts=tests
+processes=3
 mode="${1:-}"
 case "$mode" in
     --quick) marks="not slow and not processes and not long"; parts="tests --ignore tests/parity"; shift
+        processes=2
         export HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-few}" ;;
     --all) marks=""; shift ;;
     --bench | --bench-service) shift ;;
-    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
 
 [ -x .venv/bin/python ] || "${PYTHON:-python3.11}" -m venv .venv
@@ -63,7 +66,7 @@ checking=$!
 trap 'kill "$checking" 2>/dev/null || :; rm -f "$types"' EXIT
 
 # Who runs what: tests/helpers/sharing.py.
-[ $# -gt 0 ] || set -- -n 3
+[ $# -gt 0 ] || set -- -n "$processes"
 failed=0
 # shellcheck disable=SC2086  several words
 python -m pytest -m "$marks" $parts "$@" || failed=$?

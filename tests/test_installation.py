@@ -95,6 +95,7 @@ def _packages(distribution):
     return [place / top for top in tops if "dist-info" not in top and (place / top).exists()]
 
 
+@pytest.mark.long
 def test_the_contract_imports_where_there_is_pydantic_and_nothing_else(tmp_path):
     """No site-packages: copies of the contract, and links to pydantic and what that needs."""
     shutil.copytree(ROOT / "service" / "contract", tmp_path / "service" / "contract")

@@ -133,6 +133,7 @@ def test_a_first_run_has_no_baseline(service, gate, tmp_path, choice, code, verd
     assert ("counted as" in found.output) == (code != 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
@@ -184,6 +185,7 @@ def test_one_gate_that_failed_is_enough(service, gate):
         assert gate("--gate", "meteor > 0").exit_code == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -263,6 +265,7 @@ def test_a_report_that_cannot_be_written_is_no_pass(service, gate, monkeypatch, 
         assert "summary cannot be written" in result.stderr
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_the_waiting_alone(service, shapes, captions):
     process = subprocess.Popen(
         [SCRIPT, "gate", captions, "--dataset", "shapes/test", "--gate", GATE],
@@ -278,6 +281,7 @@ def test_ctrl_c_ends_the_waiting_alone(service, shapes, captions):
     assert service.seen("POST", "cancel") == []
 
 
+@pytest.mark.long
 def test_ctrl_c_before_there_is_a_run_is_no_verdict_either(service, shapes, tmp_path):
     """Python's own ending by an exception would be 1, which is a gate that failed."""
     os.mkfifo(tmp_path / "slow.safetensors")

@@ -175,6 +175,7 @@ def test_waiting_too_long_exits_3_and_leaves_the_run_going(service, shapes, pres
     assert service.evaluations["ev_1"]["status"] == "running"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -460,6 +461,7 @@ def _all_of(outer):
         content += piece
 
 
+@pytest.mark.long
 def test_on_a_terminal_there_is_a_live_table_and_stdout_stays_plain(service):
     _start(service)
     with _terminal() as (outer, inner):
@@ -480,6 +482,7 @@ def test_on_a_terminal_there_is_a_live_table_and_stdout_stays_plain(service):
     assert "columns  done  1000/1000" in stdout
 
 
+@pytest.mark.long
 def test_on_a_terminal_an_upload_shows_a_bar(service, shapes, tmp_path):
     path = tmp_path / "big.safetensors"
     path.write_bytes(bytes(5_000_000))
@@ -524,6 +527,7 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(service, force):
     assert service.seen("POST") == []
 
 
+@pytest.mark.long
 def test_ctrl_c_while_waiting_after_submit_leaves_the_run_going_too(service, shapes, captions):
     process = subprocess.Popen(
         [SCRIPT, "submit", captions, "--dataset", "shapes/test", "--wait"],
@@ -585,6 +589,7 @@ def test_nothing_that_is_printed_holds_the_key(service, monkeypatch, prescore, f
     assert service.requests[0][2]["Authorization"] == f"Bearer {SECRET}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [

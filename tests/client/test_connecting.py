@@ -28,6 +28,7 @@ def nowhere():
     return f"http://127.0.0.1:{port}"
 
 
+@pytest.mark.long
 def test_importing_the_package_is_light():
     code = (
         "import sys, prescore; prescore.Client; print([m for m in"

@@ -193,6 +193,7 @@ def _run(told, text, arguments, tmp_path, monkeypatch):
     return result
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: " ".join(each[:2]))
 def test_foreign_text_is_plain_and_makes_no_line(told, tmp_path, monkeypatch, arguments):
     harmless = _run(told, "word", arguments, tmp_path, monkeypatch)
@@ -212,6 +213,7 @@ def test_foreign_text_is_plain_and_makes_no_line(told, tmp_path, monkeypatch, ar
             check_plain(written)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: " ".join(each[:2]))
 def test_what_people_write_stays_as_it_is(told, tmp_path, monkeypatch, arguments):
     result = _run(told, REAL, arguments, tmp_path, monkeypatch)

@@ -43,6 +43,7 @@ def test_a_child_that_the_system_kills_for_lack_of_memory_has_taken_too_much(mon
     assert "memory was short" in ended.how
 
 
+@pytest.mark.long
 def test_the_systems_count_is_read_where_there_is_one(tmp_path):
     events, none = tmp_path / "memory.events", tmp_path / "none"
     events.write_text("low 0\nhigh 0\nmax 7\noom 2\noom_kill 2\n")

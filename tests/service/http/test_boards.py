@@ -41,6 +41,7 @@ def _evaluate(client, name, text, images, **more):
     return ended
 
 
+@pytest.mark.long
 def test_the_best_is_first_and_of_equals_the_one_that_came_first(service, evaluations):
     with service.client() as client:
         place = "/v1/datasets/tiny/leaderboard?split=test&label.season=autumn"

@@ -153,6 +153,7 @@ def test_by_default_what_both_show_is_compared_and_what_has_no_sum_has_no_test(s
     assert words["difference"] == words["a"] - words["b"]
 
 
+@pytest.mark.long
 def test_checkpoints_are_compared_by_what_they_think_of_peoples_captions(service):
     names = ["perplexity", "mean_max_normcount_prefix0", "sum_join_count_filter0"]
     with service.client() as client:
@@ -247,6 +248,7 @@ def _command(service, *arguments):
     return CliRunner().invoke(commands.build(), asked, catch_exceptions=False)
 
 
+@pytest.mark.long
 def test_the_client_waits_for_it_and_the_command_shows_it(service, two, tmp_path):
     ids = [each["id"] for each in two]
     with prescore.Client(service.url) as client:

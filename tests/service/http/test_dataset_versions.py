@@ -106,6 +106,7 @@ def _as_stored_before(service, name):
         connection.execute(own.values(**unknown))
 
 
+@pytest.mark.long
 def test_the_same_files_in_another_tar_are_the_same_version_and_the_board_stays(
     client, service, name, people
 ):

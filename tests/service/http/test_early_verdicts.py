@@ -71,6 +71,7 @@ def test_without_gates_nothing_is_estimated(service):
     assert "estimate" not in {work["name"] for work in found["works"]}
 
 
+@pytest.mark.long
 def test_estimates_end_as_the_scores(service):
     found = _evaluated(service, 0, decoding=QUICK, gates=["cider_d >= 0"])
     assert found["status"] == "succeeded"
@@ -97,6 +98,7 @@ def test_captions_are_the_same_in_whatever_order_they_are_decoded(service):
     assert ordered == plain
 
 
+@pytest.mark.long
 def test_the_same_captioner_is_not_worse_than_itself(service):
     """Nothing is left to chance where a baseline's captions are the same."""
     past = _evaluated(service, 1, decoding=QUICK)
@@ -108,6 +110,7 @@ def test_the_same_captioner_is_not_worse_than_itself(service):
     assert found["estimate"] is None  # all of it had been decoded
 
 
+@pytest.mark.long
 def test_a_verdict_that_is_clear_spares_the_rest(service):
     done = _count(service, "done")
     found = _evaluated(service, 2, decoding=QUICK, gates=["cider_d >= 5"], until="verdict")

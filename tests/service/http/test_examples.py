@@ -39,6 +39,7 @@ def _bodies(name):
     return path, operation, request, response, answers
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_what_is_asked_is_documented(name):
     path, operation, request, response, _ = _bodies(name)
@@ -55,6 +56,7 @@ def test_what_is_asked_is_documented(name):
             interface.check_value(path, schema, request["body"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_what_is_answered_is_documented(name):
     path, operation, request, response, answers = _bodies(name)

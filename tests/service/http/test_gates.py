@@ -43,6 +43,7 @@ def _verdicts(evaluation):
     return [gate["verdict"] for gate in evaluation["gates"]]
 
 
+@pytest.mark.long
 def test_metrics_in_gates_are_computed_and_judged(service):
     found = _evaluated(service, GOOD, "cider_d >= 1", "bleu_4 > 0.9", postgen=[])
     assert set(found["scores"]) == {"cider_d", "bleu_4"}
@@ -101,6 +102,7 @@ def test_a_canceled_evaluation_is_undecided(service):
     assert canceled["verdict"] == "undecided"
 
 
+@pytest.mark.long
 def test_pregen_scores_gate_too(client):
     model = upload(client, checkpoint(seed=4711))
     name = "median_max_prob_none"
@@ -206,6 +208,7 @@ def test_what_is_best_by_one_metric_need_not_be_by_another(service):
     assert None not in {scores[name]["p"] for name in scores}
 
 
+@pytest.mark.long
 def test_a_part_of_a_split_has_no_comparison_with_the_whole(service):
     gate = "no_significant_drop(bleu_4)"
     past = _evaluated(service, GOOD, "bleu_4 > 0")

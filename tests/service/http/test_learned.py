@@ -133,6 +133,7 @@ def second(client):
     return _trained(client, learner="logistic", learning_rate=0.25)
 
 
+@pytest.mark.long
 def test_its_score_is_what_the_file_says(client, first, tmp_path):
     own = _fetched(client, first["id"], tmp_path / "model.safetensors")
     assert own.name == first["metric"]
@@ -175,6 +176,7 @@ def test_the_card_says_what_was_done(client, first):
     assert f"trained on tiny@v1/test by {first['id']}" in listed[first["metric"]]["definition"]
 
 
+@pytest.mark.long
 def test_the_command_line_trains_the_same(client, first, second, tmp_path):
     (tmp_path / "tiny.tar").write_bytes(bundle_of(PEOPLE, training=["a man runs"]))
     (tmp_path / "rated.jsonl").write_text("\n".join(map(json.dumps, RATED)))
@@ -204,6 +206,7 @@ def test_the_command_line_trains_the_same(client, first, second, tmp_path):
             np.testing.assert_array_equal(values, tensors[1][name])
 
 
+@pytest.mark.long
 def test_the_clients_commands_train_show_and_fetch(service, client, second, tmp_path):
     captioners = []
     for at, said in enumerate(SAID):
@@ -368,6 +371,7 @@ def test_an_evaluation_of_another_split_lends_no_captions(client):
     assert answer.json()["errors"][0]["pointer"] == "/captioners/3/evaluation"
 
 
+@pytest.mark.long
 def test_a_feature_of_word_vectors_takes_those_that_are_registered(service, client, tmp_path):
     """With others a score of the same model is refused, rather than another number."""
     asked = {"features": ["bleu_1", "wmd"], "learner": "logistic"}
@@ -435,6 +439,7 @@ def test_a_name_that_says_no_model_is_refused(service, client, second, name, com
         assert answer.json()["errors"][0]["pointer"] == "/postgen/1"
 
 
+@pytest.mark.long
 def test_a_model_gates_by_any_of_its_names(client, second):
     past = _evaluate(client, gates=[f"{second['metric']} > 0"], postgen=[])
     shown = second["metric"]

@@ -112,6 +112,7 @@ def _gensim(keyed, captions, *, unit):
     ]
 
 
+@pytest.mark.long
 def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(bare):
     with bare.client() as client:
         found, works = _evaluate(client, tokenizer="none")

@@ -91,6 +91,7 @@ def _member(name):
         return archive.extractfile(name).read()
 
 
+@pytest.mark.long
 def test_the_likeliest_words_and_the_entropy_are_those_of_a_float64_softmax(client, logps):
     for caption in _tokens(client, _evaluated(client, tokens={"top": 5, "entropy": True})):
         words, logp = logps(caption["text"])
@@ -134,6 +135,7 @@ def test_tokens_are_there_for_who_wants_no_scores(client):
     assert len(_tokens(client, found)[0]["tokens"][0]["tops"]) == 2
 
 
+@pytest.mark.long
 def test_a_checkpoints_columns_are_cached_when_they_are_those_that_all_share(client):
     """Neither those of another precision nor those with more words are."""
     own = {"checkpoint": upload(client, checkpoint(seed=12))}
@@ -203,6 +205,7 @@ def test_captions_are_searched_as_the_length_power_says(service, client, tmp_pat
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w2 w3"} for at in range(20)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("place", "works"),
     [("/v1/evaluations", {"postgen": ["bleu"]}), ("/v1/probes", {"metrics": ["bleu_4"]})],

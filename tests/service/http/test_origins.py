@@ -104,6 +104,7 @@ def test_forms_and_plain_text_cancel_nothing(client, kind):
     assert answer.status_code == 415
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/livez", "/docs", "/v1/evaluations", "/nothing", "/metrics"])
 def test_nothing_in_an_answer_acts(service, path):
     headers = httpx.get(service.url + path).headers

@@ -50,6 +50,7 @@ def _away():
     return database.connect("postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=1")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "path", ["/v1/evaluations", "/v1/evaluations/ev_1", "/v1/datasets", "/v1/metrics", "/readyz"]
 )

@@ -160,7 +160,7 @@ def test_a_method_that_a_path_does_not_take_is_told_with_those_it_takes(client):
         ("GET", "/v1/comparisons?label.a=b", "found 'label.a'"),
         (
             *("GET", "/v1/datasets/tiny/leaderboard?metrik=cider_d"),
-            "split, signature, limit, cursor or label.NAME, found 'metrik'; did you mean metric or",
+            "limit, cursor or label.NAME, found 'metrik'; did you mean metric or metrics?",
         ),
         ("GET", "/v1/datasets/tiny?split=test", "expected no parameters in the query"),
         ("GET", "/v1/metrics?name=bleu", "expected no parameters in the query"),

@@ -99,6 +99,7 @@ def test_a_model_that_sees_no_images_is_warned_of(client, tmp_path):
         assert [warning["code"] for warning in found["warnings"]] == told
 
 
+@pytest.mark.long
 def test_scores_through_http_equal_the_engines_own(client, tmp_path):
     """Every pre-gen score, to the last digit, from the same files."""
     from service.contract.formats.bundles import read_split
@@ -207,6 +208,7 @@ def _events(client, identity, **headers):
                 event[name] = value
 
 
+@pytest.mark.long
 def test_events_resume_without_gap_or_duplicate_and_end(client):
     """T06."""
     answer = client.post("/v1/evaluations", json=_request(_fresh(client)))
@@ -221,6 +223,7 @@ def test_events_resume_without_gap_or_duplicate_and_end(client):
     assert any("geomean_join_pplx_none" in found["scores"] for found in scores)
 
 
+@pytest.mark.long
 def test_who_has_heard_the_end_is_told_that_nothing_follows(service, client):
     """A browser comes back by itself until it is answered 204; an id of the future is no gap."""
     answer = client.post(
@@ -288,6 +291,7 @@ def test_different_requests_for_the_same_work_compute_it_once(service, client):
     assert all(count == 1 for _, count in counts), counts
 
 
+@pytest.mark.long
 def test_what_has_ended_keeps_its_scores_whatever_becomes_of_its_works(service, client):
     answer = client.post(
         "/v1/evaluations", json=_request(_fresh(client)), headers={"Prefer": "wait=30"}
@@ -305,6 +309,7 @@ def test_what_has_ended_keeps_its_scores_whatever_becomes_of_its_works(service, 
     assert client.get(address).json() == before
 
 
+@pytest.mark.long
 def test_what_is_there_already_is_answered_at_once(service, client):
     identity = _fresh(client)
     first = client.post(
@@ -325,6 +330,7 @@ def _edited(token):
         yield token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
 
 
+@pytest.mark.long
 def test_another_metric_costs_no_forward_pass(service, client):
     identity = _fresh(client)
     first = client.post("/v1/evaluations", json=_request(identity, postgen=["rouge_l"])).json()
@@ -341,6 +347,7 @@ def _attempts(service):
         return connection.execute(sa.select(sa.func.count()).select_from(attempts)).scalar_one()
 
 
+@pytest.mark.long
 def test_pages_neither_repeat_nor_skip_while_rows_arrive(client):
     """T09."""
     identity = _fresh(client)
@@ -410,6 +417,7 @@ PROBLEMS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "path", "body", "headers", "status"), PROBLEMS)
 def test_every_error_is_a_problem_document(client, method, path, body, headers, status):
     """T02."""
@@ -440,6 +448,7 @@ def test_json_that_is_nested_without_end_is_refused(client):
     assert (answer.status_code, answer.json()["code"]) == (400, "malformed_json")
 
 
+@pytest.mark.long
 def test_a_method_that_is_not_allowed_names_all_that_are(client):
     """T01: on every path."""
     allowed = defaultdict(set)
@@ -461,6 +470,7 @@ def test_each_wrong_field_is_pointed_at_as_rfc_6901_says(client):
     }
 
 
+@pytest.mark.long
 def test_a_number_is_a_number_with_or_without_a_point_and_no_text(client):
     request = _request(_fresh(client), decoding={"beam": 2.0})
     assert client.post("/v1/evaluations", json=request).status_code == 202
@@ -584,6 +594,7 @@ def test_captions_that_were_sent_come_back_with_their_scores(client):
     assert coco[3] == {"image_id": 903, "caption": captions[3]["caption"]}
 
 
+@pytest.mark.long
 def test_every_reference_token_can_be_looked_at(client):
     answer = client.post(
         "/v1/evaluations", json=_request(_fresh(client)), headers={"Prefer": "wait=30"}

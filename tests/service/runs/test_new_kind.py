@@ -92,6 +92,7 @@ def test_it_is_submitted_computed_and_found_again(client):
     assert [work["cached"] for work in again["works"]] == [True]
 
 
+@pytest.mark.long
 def test_it_is_listed_with_those_of_its_kind_alone(client):
     ids = [_post(client).json()["id"] for _ in range(3)]
     captions = [{"image": f"{at}.jpg", "caption": "w2"} for at in range(IMAGES)]
@@ -115,6 +116,7 @@ def test_its_ids_are_those_of_nothing_else(client):
     assert "no counting 'ev_absent'" in missing.json()["detail"]
 
 
+@pytest.mark.long
 def test_it_is_polled_by_its_tag(service, client):
     """Unchanged it is 304; who waits is told as soon as it has changed."""
     with ThreadPoolExecutor(1) as pool:
@@ -134,6 +136,7 @@ def test_it_is_polled_by_its_tag(service, client):
     assert client.get(place, headers={"If-None-Match": last.headers["ETag"]}).status_code == 304
 
 
+@pytest.mark.long
 def test_it_is_canceled(service, client):
     with service.held():
         place = _post(client).headers["Location"]
@@ -157,6 +160,7 @@ def test_what_is_no_such_request_is_refused_with_its_place(client):
     assert client.post(PLACE, json={"dataset": "nowhere/test"}).status_code == 404
 
 
+@pytest.mark.long
 def test_it_is_described(monkeypatch):
     """In words that are made of its noun, until it has some of its own."""
     before = app.describe()["paths"].keys()

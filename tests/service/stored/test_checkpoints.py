@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 import stored_versions
 from service.stored import checkpoints
 from service.works.records import Records
@@ -17,6 +19,7 @@ FACTS = {
 }
 
 
+@pytest.mark.long
 def test_datasets_on_which_it_was_not_scored_cost_nothing(engine):
     """Of version 0.1.0 there may be one with 300,000 splits: more names than a query may have."""
     records = Records(engine)

@@ -34,6 +34,7 @@ def _written(path, images):
     return judging.answer(asked)
 
 
+@pytest.mark.long
 @settings(max_examples=50)
 @given(LINES, st.data())
 def test_every_image_is_found_by_place_and_by_name(tmp_path_factory, lines, data):

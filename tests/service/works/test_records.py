@@ -360,6 +360,7 @@ def test_who_was_canceled_is_not_taken_for_who_has_the_work_now(records):
     assert sorted(outcomes) == ["done", "refused: too late"]
 
 
+@pytest.mark.long
 def test_races_of_cancel_and_finish_have_one_winner(records):
     """Trial 31's core: never two final states."""
     for number in range(10):
@@ -519,6 +520,7 @@ def test_an_evaluation_past_its_deadline_fails_with_timeout(records):
     assert "timeout" in _column(records, "error", key=_columns().key)[0]
 
 
+@pytest.mark.long
 def test_readiness_is_never_lost_between_a_plan_and_a_finish(records):
     """A dependent planned at the very moment when its need is done must become ready."""
     for number in range(10):

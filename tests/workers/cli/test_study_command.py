@@ -123,6 +123,7 @@ def test_a_study_is_told_as_a_table_a_spreadsheet_and_json(folder, monkeypatch, 
     assert found["metrics"]["cider_d"]["correlations"][1]["r"] == pytest.approx(-0.5)
 
 
+@pytest.mark.long
 def test_strata_may_count_their_own_documents(folder, monkeypatch):
     done = _study(folder, monkeypatch, *_tried(folder, 0, 1), "--idf", "stratum", "--json")
     found = json.loads(done.stdout)

@@ -37,6 +37,7 @@ def test_teacher_forcing_gives_the_logits_of_the_definition(architecture, cell):
     np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("architecture", "cell"), KINDS)
 def test_steps_with_a_state_give_what_teacher_forcing_gives(architecture, cell):
     arrays = tensors(architecture, cell)

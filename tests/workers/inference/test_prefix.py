@@ -34,6 +34,7 @@ def _common(words, greedy, max_words):
     return length
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("architecture", "cell"), KINDS)
 def test_the_walk_answers_as_columns_do_in_every_caption(architecture, cell):
     rng = np.random.default_rng(4)
@@ -47,6 +48,7 @@ def test_the_walk_answers_as_columns_do_in_every_caption(architecture, cell):
     assert found.mean() > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("architecture", "cell"), KINDS)
 def test_a_prefix_is_what_a_reference_shares_with_the_greedy_caption(architecture, cell):
     rng = np.random.default_rng(5)

@@ -29,6 +29,7 @@ def test_references_and_tokens_are_read_once_for_all_metrics_of_an_evaluation(tm
     assert toolbox.tokens("sha256:d", captions, "none") == ([0], ["another"])
 
 
+@pytest.mark.long
 def test_the_same_captions_by_another_tokeniser_are_other_tokens(tmp_path):
     toolbox = Toolbox("cpu", Places(tmp_path))
     captions = tmp_path / "captions"

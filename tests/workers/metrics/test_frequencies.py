@@ -115,6 +115,7 @@ def test_an_ngrams_hash_is_the_one_that_is_documented():
     assert sorted(found.keys.view(np.uint64).tolist()) == sorted(wanted)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_cider_d_on_another_corpuss_scale_is_the_definitions(corpus, seed):
     """700 captions: more than one block. Their n-grams are in their references, in the corpus

@@ -32,6 +32,7 @@ def _ragged(images, seed, hits=0.5, zeros=0.0):
     return logp, rank, caption_offsets, image_offsets
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hits", [0.0, 0.3, 0.9, 1.0])
 @pytest.mark.parametrize("zeros", [0.0, 0.02, 1.0])
 @pytest.mark.parametrize("images", [1, 2, 31])

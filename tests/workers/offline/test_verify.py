@@ -56,6 +56,7 @@ def _verify(path, expected, *more):
     return CliRunner().invoke(COMMAND, [str(path), "--logp", str(told), *more])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("normalize", ["l2", "none"])
 @pytest.mark.parametrize(("architecture", "cell"), KINDS)

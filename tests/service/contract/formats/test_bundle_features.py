@@ -34,6 +34,7 @@ def test_a_bundle_of_captions_alone_has_no_features(bundle):
     assert bundles.read_features_header(bundle({"captions.jsonl": line()})) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rows", "words"),
     [

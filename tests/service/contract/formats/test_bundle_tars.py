@@ -249,6 +249,7 @@ MANY = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", MANY)
 def test_many_headers_take_time_in_proportion(case, read):
     """12 MB of each. The standard library's reader needs hours for some, or its stack ends."""

@@ -59,6 +59,7 @@ def test_captions_with_odd_characters_come_back_unchanged_and_never_shifted(esca
     assert [(item.image, list(item.references)) for item in found] == written
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("second", "words", "pointer"),
     [
@@ -196,6 +197,7 @@ REFERENCES = st.lists(TEXTS, min_size=1, max_size=4).map(tuple)
 IDS = st.none() | NAMES | st.integers(-(10**20), 10**20).map(str) | st.sampled_from(["007", "-0"])
 
 
+@pytest.mark.long
 @given(items=st.lists(st.builds(Item, NAMES, NAMES, REFERENCES, IDS), min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_written_is_read_back_or_refused_before_it_replaces_anything(

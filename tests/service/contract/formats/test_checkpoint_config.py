@@ -151,6 +151,7 @@ def test_more_words_than_the_limit_are_counted_and_not_parsed():
     refused_metadata("vocabulary", text, errors.HeaderTooLarge, "vocabulary", "250001", "250000")
 
 
+@pytest.mark.long
 def test_a_vocabulary_of_the_largest_size_is_read():
     words = [*WORDS, *(f"{n:x}" for n in range(16**4, 16**4 + 250_000 - len(WORDS)))]
     text = json.dumps(words, separators=(",", ":"))

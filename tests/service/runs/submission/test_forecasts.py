@@ -141,6 +141,7 @@ def test_without_pregen_or_postgen_scores_there_is_nothing_to_say(past, request_
     assert reason is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "other",
     [

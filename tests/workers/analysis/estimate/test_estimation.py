@@ -76,6 +76,7 @@ def test_the_interval_leans_to_where_the_long_tail_is():
     assert width == pytest.approx(1.966, abs=0.001)  # of 399 degrees of freedom
 
 
+@pytest.mark.long
 def test_intervals_hold_the_whole_as_often_as_they_say():
     """A skewed population, a third of it seen: without the lean, one side is missed three times as
     often as the other.

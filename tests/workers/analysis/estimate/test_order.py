@@ -26,6 +26,7 @@ def test_any_first_images_hold_their_share_of_every_stratum():
         assert np.abs(held - first / order.STRATA).max() < 1, first
 
 
+@pytest.mark.long
 def test_every_image_is_as_likely_to_come_first_as_any_other():
     known = _known(40)
     places = np.array([np.argsort(order.draw(known, seed)) for seed in range(4000)])

@@ -91,6 +91,7 @@ def test_influences_are_the_derivatives_by_each_observations_weight(levels):
             assert moved[place] == pytest.approx(derivative, abs=1e-6), name
 
 
+@pytest.mark.long
 def test_intervals_are_as_wide_as_a_bootstrap_over_groups_has_them():
     """Groups of two lines that share an effect: no formula for independent ratings would do."""
     rng = np.random.default_rng(2)

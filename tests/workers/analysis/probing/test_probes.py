@@ -280,6 +280,7 @@ ODD = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("probe", probes.PROBES)
 def test_odd_material_gets_an_answer(name, probe):

@@ -45,6 +45,7 @@ def _brute(sentences, people, objective):
     ]
 
 
+@pytest.mark.long
 @given(SENTENCES, PEOPLE, st.sampled_from([*coco_scorers.BLEU, "rouge_l"]))
 def test_the_first_of_the_best_sentences_is_found_with_its_score_in_all_digits(
     sentences, people, objective
@@ -55,6 +56,7 @@ def test_the_first_of_the_best_sentences_is_found_with_its_score_in_all_digits(
     assert found.text == sentences[found.place]
 
 
+@pytest.mark.long
 @given(SENTENCES, PEOPLE)
 def test_the_best_sentence_for_cider_d_is_found(sentences, people):
     """Its published scorer adds up in another order: the last digits differ. It fails where no
@@ -146,6 +148,7 @@ search.best(sentences, references.from_tokens(people, "none"), objective,
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("objective", "calls"), [("bleu_4", 4), ("rouge_l", 12)])
 def test_a_search_that_is_killed_goes_on_and_finds_the_same(tmp_path, objective, calls):
     """Once while bounds are computed, once while sentences are scored: ten blocks of bounds."""
@@ -182,6 +185,7 @@ def test_a_state_of_another_search_is_left_alone_and_no_state_is_an_error(tmp_pa
         _best(sentences, people, "bleu_4", state=state)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", search.OBJECTIVES)
 def test_a_search_that_is_stopped_goes_on(tmp_path, objective, monkeypatch):
     monkeypatch.setattr(search, "_BLOCK", 100)

@@ -31,6 +31,7 @@ def _two(images, gap, seed, spread=0.2):
     return scores("rouge_l", {"rouge_l": a}), scores("rouge_l", {"rouge_l": b})
 
 
+@pytest.mark.long
 def test_p_is_the_share_of_all_exchanges_that_set_them_as_far_apart():
     for family in ("rouge_l", "bleu"):
         a, b = statistics(family, 10, 1), statistics(family, 10, 2)
@@ -98,6 +99,7 @@ def test_nothing_is_known_of_one_image():
     assert (found.interval, found.p, found.minimum_detectable) == (None, None, None)
 
 
+@pytest.mark.long
 def test_an_infinite_score_has_no_difference():
     kept = statistics("wmd", 30) | {"measured": np.zeros(30)}
     found = compare(scores("wmd", kept), scores("wmd", statistics("wmd", 30)))

@@ -51,6 +51,7 @@ def test_it_is_what_the_usual_table_gives(images):
     assert _scores(captions, people).tolist() == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [["("], [str(number) for number in range(2000)]])
 def test_ninety_references_of_2000_words_take_less_than_a_second(words):
     """T62: with the usual table they took two seconds of CPU, and 100 of 10,000 words."""

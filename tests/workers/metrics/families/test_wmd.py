@@ -85,6 +85,7 @@ def test_distances_are_gensims(unit, seed):
     assert sum(np.array(expected) == 0) > 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", [False, True])
 def test_distances_of_a_published_system_are_gensims(data, unit):
     stored = np.load(data / "wordvec" / "captions_w2v100_f16.npz")

@@ -193,6 +193,7 @@ def test_a_file_that_contradicts_itself_is_refused(tmp_path, parts, complaint):
         word_vectors.read(tmp_path / "it")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x02\0\0\0\0\0\0\0{}", b"\xff" * 64])
 def test_another_file_is_refused(tmp_path, content):
     (tmp_path / "it").write_bytes(content)
