@@ -105,7 +105,9 @@ def _without_new(listed):
     return {**listed, "body": {**listed["body"], "items": items}}
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
+)
 def client(request, serve_here, tmp_path_factory):
     """Of a service on the restored home, which it migrates. In this process, and held: what was
     computed is not computed again, and what was not is not computed here.

@@ -11,7 +11,6 @@ from typing import Any
 
 FLEETS, JAVA = "fleets", "java"
 GROUPS = {
-    "tests/trials/test_client.py": JAVA,
     "tests/trials/": FLEETS,
     "tests/parity/": JAVA,
     "tests/workers/analysis/estimate/test_estimation.py": JAVA,

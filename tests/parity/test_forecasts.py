@@ -38,8 +38,9 @@ def test_intervals_cover_a_training_run_on_flickr8k_that_was_left_out(data, tmp_
     _hold(found, at_least=60)
 
 
+@pytest.mark.slow
 def test_intervals_cover_a_short_run_that_was_left_out(tmp_path, capsys):
-    """The ordinary run's small variant: three short runs on shapes."""
+    """Three short runs on shapes."""
     short = [Training("merge", 32, seed, epochs=4, batch=32) for seed in (1, 2, 3)]
     found = _table(forecasts.shapes_runs(tmp_path, short, images=480), capsys)
     _hold(found, at_least=10)

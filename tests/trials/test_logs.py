@@ -29,7 +29,7 @@ def test_a_failed_request_is_in_the_log_under_the_id_that_its_answer_has(fleet, 
         "request_id": identity,
         "method": "GET",
         "path": "/v1/evaluations/ev_none",
-        "status": 404,
+        "status": 422,
     }
     assert "hush" not in fleet.log.read_text()
 

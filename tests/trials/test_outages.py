@@ -72,6 +72,7 @@ def test_while_redis_is_gone_the_api_answers_and_nothing_accepted_is_lost(server
         print(f"all done {time.monotonic() - back:.1f} s after Redis came back")
 
 
+@pytest.mark.slow
 def test_a_redis_that_is_restarted_mid_run_loses_no_work(outaged, server):
     """T25: it forgets its queues; the record does not."""
     with outaged.client() as client:

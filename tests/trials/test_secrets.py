@@ -40,6 +40,7 @@ def secrets():
     return [word.encode() for word in found]
 
 
+@pytest.mark.slow  # a fleet of its own, on servers with passwords
 def test_no_secret_shows_anywhere(trusting, secrets):
     with trusting.client() as client:
         client.put("/v1/datasets/tiny", content=bundle(10))

@@ -387,7 +387,8 @@ def _goes_on(fleet, client, identity):
     assert len(open_ones) <= 1
 
 
-@pytest.mark.parametrize("seconds", [0, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.slow  # half a minute of waiting; the rule alone: tests/service/works/test_records.py
+@pytest.mark.parametrize("seconds", [0, 60])
 def test_a_paused_worker_comes_back_too_late(fleet, seconds):
     """T23: stopped for longer than its lease, while its child works on; its result is refused, and
     exactly one is recorded.

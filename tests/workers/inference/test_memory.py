@@ -29,10 +29,10 @@ def _written(path, architecture, cell, dtype=torch.float32, **sizes):
     return checkpoint_header.read(path)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "cell"),
-    [("merge", "gru"), pytest.param("par", "lstm", marks=pytest.mark.slow)],
+    [("merge", "gru"), ("par", "lstm")],
 )
 def test_a_header_tells_what_reading_takes(tmp_path, architecture, cell):
     path = tmp_path / "model.safetensors"
