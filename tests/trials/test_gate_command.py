@@ -99,6 +99,7 @@ def test_exit_0_every_gate_passed(shell, tmp_path):
     assert measured["difference"] == 0
 
 
+@pytest.mark.slow
 def test_exit_1_a_gate_failed(shell, tmp_path):
     line = _gate("cider_d >= 0", "cider_d >= 11", more="--junit gates.xml")
     result = shell(f"{line} || echo and the job ends with $?")
@@ -126,6 +127,7 @@ def test_exit_2_usage(shell, line, said):
     assert result.stdout == ""
 
 
+@pytest.mark.slow
 def test_exit_3_a_metric_is_unavailable(shell):
     result = shell(_gate("cider_d > 0", "spice > 0.1"))
     assert result.returncode == 3, result.stderr
@@ -160,6 +162,7 @@ def test_exit_3_the_run_failed_or_did_not_end_in_time(fleet, shell):
     assert "ended failed" in failed.stderr
 
 
+@pytest.mark.slow
 def test_exit_4_nobody_answers(shell):
     url = f"http://127.0.0.1:{free_port()}"
     result = shell(_gate("cider_d > 0", more="--patience 0.5"), url=url)

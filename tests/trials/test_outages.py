@@ -40,7 +40,8 @@ def _quick(call):
     return answer
 
 
-@pytest.mark.parametrize("seconds", [3, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.slow  # a fleet and a Redis of its own; with silent links: test_cut_off.py
+@pytest.mark.parametrize("seconds", [3, 30])
 def test_while_redis_is_gone_the_api_answers_and_nothing_accepted_is_lost(server, outaged, seconds):
     """T26: also what was in the queue of a Redis that keeps nothing; cancel goes on working."""
     with outaged.client() as client:

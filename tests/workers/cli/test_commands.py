@@ -108,6 +108,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_training_writes_a_checkpoint_an_epoch(bundle, tmp_path):
     result = _prescore(
         "lab", "train", bundle, tmp_path / "run", "--size", 8, "--epochs", 2, "--at-least", 1
