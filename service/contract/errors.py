@@ -13,6 +13,7 @@
     │   │   ├── ConfigInvalid        `config` or `encoder` does not follow its schema
     │   │   └── VocabularyInvalid    the list of words is wrong
     │   ├── InvalidBundle            a dataset bundle, with line and field
+    │   ├── ColumnsRefused           columns that somebody brings: header, values or split
     │   ├── UnknownMetric            no such metric; suggests the nearest names
     │   ├── AssetRefused             a metric's asset: unknown, missing, or another file
     │   ├── InvalidRequest           beyond the schema: images unknown, missing or twice
@@ -115,6 +116,10 @@ class VocabularyInvalid(InvalidCheckpoint):
 
 class InvalidBundle(RequestRefused):
     code = "invalid_dataset"
+
+
+class ColumnsRefused(RequestRefused):
+    code = "invalid_columns"
 
 
 class UnknownMetric(RequestRefused):

@@ -32,7 +32,9 @@ LABELS = 50
 WORDS = 1000  # that a probe replaces
 WORD = 100  # characters
 
-UPLOAD_BYTES = 50_000_000_000  # of a checkpoint or a dataset
+COLUMN_TOKENS = 10_000_000  # of a file of columns; COCO's training split has 5 million
+TOP_WORDS = 20  # kept of each token
+UPLOAD_BYTES = 50_000_000_000  # of a checkpoint, a dataset or a file of columns
 IMAGES = 4_000_000  # of a dataset: COCO has 330,000, Conceptual Captions 3.3 million
 SPLITS = 1000  # of a dataset: published sets have 3 to 10, strata and folds of one some dozens
 MEMBERS = 500_000  # files of a dataset's tar: all of COCO; larger sets bring features alone
@@ -102,8 +104,15 @@ class LimitsOut(BaseModel):
     labels: int = Field(default=LABELS, description="Labels of a run.")
     words: int = Field(default=WORDS, description="Words that a probe replaces.")
     word: int = Field(default=WORD, description="Characters of such a word.")
+    column_tokens: int = Field(
+        default=COLUMN_TOKENS, description="Tokens of a file of columns that somebody brings."
+    )
+    top_words: int = Field(
+        default=TOP_WORDS, description="Most probable words that are kept of each token."
+    )
     upload_bytes: int = Field(
-        default=UPLOAD_BYTES, description="Bytes of a checkpoint, or of a dataset's tar."
+        default=UPLOAD_BYTES,
+        description="Bytes of a checkpoint, of a dataset's tar, or of a file of columns.",
     )
     images: int = Field(default=IMAGES, description="Images of a dataset.")
     splits: int = Field(default=SPLITS, description="Splits of a dataset.")

@@ -171,6 +171,7 @@ import json, os, resource, sys, time
 from pathlib import Path
 from service.contract import errors
 from service.contract.formats import bundles, checkpoint_header
+from service.contract.formats.columns import values
 
 def read_all(path):
     for _ in bundles.read_items(path):
@@ -178,6 +179,7 @@ def read_all(path):
     bundles.read_features_header(path)
 
 ACTS = {"checkpoint": checkpoint_header.read, "bundle": read_all}
+ACTS["columns"] = values.judge
 
 def told(what, path, more):
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -217,8 +219,8 @@ def _server() -> "subprocess.Popen[str]":
 def cost_of_reading(what: str, path: Path, limit: int) -> tuple[str, str, float, int]:
     """Read a file in a new process: error's name and text, CPU seconds, growth of resident bytes.
 
-    `what` is "checkpoint" or "bundle". The process may use `limit` bytes of address space more than
-    after its imports; a MemoryError fails here.
+    `what` is "checkpoint", "bundle" or "columns". The process may use `limit` bytes of address
+    space more than after its imports; a MemoryError fails here.
     """
     server = _server()
     assert server.stdin

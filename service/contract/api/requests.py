@@ -63,7 +63,7 @@ class TokensIn(Strict):
     top: Whole = Field(
         default=1,
         ge=1,
-        le=20,
+        le=limits.TOP_WORDS,
         exclude_if=unless(1),
         description="How many of the most probable words are kept.",
     )

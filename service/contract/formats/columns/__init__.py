@@ -1,0 +1,1 @@
+"""Columns that somebody's own code computed: the file's header, its values, and its split."""

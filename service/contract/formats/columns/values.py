@@ -1,0 +1,166 @@
+"""Checks the values of a file of columns, a chunk at a time: none may contradict another."""
+
+import math
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice, pairwise
+from operator import lt
+from pathlib import Path
+from typing import IO, Any
+
+from service.contract.errors import ColumnsRefused
+from service.contract.formats.columns import header as headers
+from service.contract.formats.columns.header import ColumnsHeader
+
+_CODES = {"F32": "f", "I64": "q", "U32": "I", "U16": "H"}
+_CHUNK = 1 << 16  # values
+_ROUNDING = 0.01  # of logarithms: as far as a softmax in half precision is from its sum of 1
+assert sys.byteorder == "little", "safetensors are little-endian"
+
+
+def judge(path: Path) -> ColumnsHeader:
+    """The header of a file whose header and values are right; ColumnsRefused says what is wrong."""
+    with path.open("rb") as stream:
+        header = headers.judge(stream, path.stat().st_size)
+        _Values(stream, header).check()
+    return header
+
+
+def offsets(path: Path, header: ColumnsHeader) -> "Offsets":
+    """The offsets of a file that was judged."""
+    with path.open("rb") as stream:
+        return _Values(stream, header).offsets()
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """`captions`: where the tokens of each reference begin; `images`: where the references of each
+    image begin. Both have an end.
+    """
+
+    captions: "array[int]"
+    images: "array[int]"
+
+
+class _Values:
+    def __init__(self, stream: IO[bytes], header: ColumnsHeader) -> None:
+        self._stream = stream
+        self._header = header
+
+    def check(self) -> None:
+        self._ends = self.offsets()
+        self._check_probabilities()
+        self._check_words()
+        self._check_top()
+        self._check_entropy()
+
+    def offsets(self) -> Offsets:
+        header = self._header
+        return Offsets(
+            self._offsets("caption_offsets", header.tokens, "tokens"),
+            self._offsets("image_offsets", header.references, "references"),
+        )
+
+    def _offsets(self, name: str, end: int, of: str) -> "array[int]":
+        found: array[int] = array("q")
+        for chunk in self._chunks(name):
+            found += chunk
+        if found[0] != 0 or found[-1] != end:
+            raise _odd(
+                name, f"expected 0 first and {end}, the number of {of}, last", found[0], found[-1]
+            )
+        if not all(map(lt, found, islice(found, 1, None))):
+            at, (low, high) = next(
+                (at, pair) for at, pair in enumerate(pairwise(found)) if pair[0] >= pair[1]
+            )
+            expected = f"expected entry {at + 1} to be greater than entry {at}"
+            raise _odd(name, expected, low, high)
+        return found
+
+    def _check_probabilities(self) -> None:
+        words = math.inf if self._header.vocabulary is None else len(self._header.vocabulary)
+        pairs = zip(self._all("logp"), self._all("rank"), strict=True)
+        for token, (logp, rank) in enumerate(pairs):
+            if not logp <= 0:
+                expected = "expected the natural logarithm of a probability, at most 0"
+                raise self._wrong("logp", token, expected, logp)
+            if rank >= words:
+                expected = f"expected less than the vocabulary's {words} words"
+                raise self._wrong("rank", token, expected, rank)
+            if logp + math.log1p(rank) > _ROUNDING:
+                expected = (
+                    f"rank {rank} says that so many words are more probable, so expected at most "
+                    f"{-math.log1p(rank):.4f}"
+                )
+                raise self._wrong("logp", token, expected, logp)
+            if rank == 0 and logp == -math.inf:
+                expected = "rank 0 says that no word is more probable, so expected a finite number"
+                raise self._wrong("logp", token, expected, logp)
+
+    def _check_words(self) -> None:
+        for name, width in (("ids", 1), ("top_ids", self._header.top)):
+            if name not in self._header.tensors:
+                continue
+            words = len(self._header.vocabulary or ())
+            first = 0
+            for chunk in self._chunks(name):
+                if max(chunk) >= words:
+                    at, odd = next((at, id_) for at, id_ in enumerate(chunk) if id_ >= words)
+                    expected = f"expected less than the vocabulary's {words} words"
+                    raise self._wrong(name, (first + at) // width, expected, odd)
+                first += len(chunk)
+
+    def _check_top(self) -> None:
+        width = self._header.top
+        if not width:
+            return
+        best = self._all("top_logp")
+        pairs = zip(self._all("logp"), self._all("rank"), strict=True)
+        for token, (logp, rank) in enumerate(pairs):
+            row = [*islice(best, width)]
+            if not all(value <= 0 for value in row) or any(a < b for a, b in pairwise(row)):
+                expected = "expected logarithms of probabilities, at most 0, the greatest first"
+                raise self._wrong("top_logp", token, expected, *row[:5])
+            if row[0] < logp - _ROUNDING or (rank == 0 and row[0] > logp + _ROUNDING):
+                expected = f"expected the most probable word's, as rank {rank} and logp {logp:.4f}"
+                raise self._wrong("top_logp", token, f"{expected} have it", row[0])
+
+    def _check_entropy(self) -> None:
+        if "entropy" not in self._header.tensors:
+            return
+        for token, value in enumerate(self._all("entropy")):
+            if not 0 <= value < math.inf:
+                raise self._wrong("entropy", token, "expected nats, at least 0", value)
+
+    def _all(self, name: str) -> Iterator[Any]:
+        return chain.from_iterable(self._chunks(name))
+
+    def _chunks(self, name: str) -> "Iterator[array[Any]]":
+        entry = self._header.tensors[name]
+        at, end = self._header.data_start + entry.start, self._header.data_start + entry.end
+        while at < end:
+            chunk: array[Any] = array(_CODES[entry.dtype])
+            self._stream.seek(at)
+            chunk.frombytes(self._stream.read(min(_CHUNK * chunk.itemsize, end - at)))
+            at += len(chunk) * chunk.itemsize
+            yield chunk
+
+    def _wrong(self, name: str, token: int, expected: str, *found: float) -> ColumnsRefused:
+        """With the place of a token: its image, which reference of it, which token of that."""
+        caption = bisect_right(self._ends.captions, token) - 1
+        image = bisect_right(self._ends.images, caption) - 1
+        reference = caption - self._ends.images[image] + 1
+        within = token - self._ends.captions[caption] + 1
+        named = f"{self._header.images[image]!r:.100}"
+        place = f"{name}, image {named}, reference {reference}, token {within}"
+        return _odd(place, expected, *found)
+
+
+def _odd(place: str, expected: str, *found: float) -> ColumnsRefused:
+    shown = ", ".join(f"{value:.6g}" if isinstance(value, float) else str(value) for value in found)
+    return ColumnsRefused(
+        f"{place}: {expected}; found {shown}", pointer=f"/{place.partition(',')[0]}"
+    )
