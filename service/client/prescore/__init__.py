@@ -6,6 +6,8 @@ with prescore.Client() as client:
     print(client.wait(evaluation.id).scores)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from prescore.client import AsyncClient, Client
 from prescore.errors import (
     InvalidArgument,
@@ -28,6 +30,9 @@ from prescore.models import (
 from prescore.training.watched import Result
 from prescore.training.watching import Watch, watch
 
+if TYPE_CHECKING:
+    from prescore.recording.recorder import Recorder
+
 __all__ = [
     "AsyncClient",
     "Checkpoint",
@@ -39,6 +44,7 @@ __all__ = [
     "InvalidArgument",
     "PrescoreClientError",
     "Problem",
+    "Recorder",
     "Refused",
     "Result",
     "Score",
@@ -49,3 +55,17 @@ __all__ = [
     "Work",
     "watch",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`Recorder` alone needs numpy, so it is imported where it is used."""
+    if name != "Recorder":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from prescore.recording.recorder import Recorder
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "prescore.Recorder needs numpy: pip install 'prescore-client[recorder]'",
+            name=error.name,
+        ) from error
+    return Recorder

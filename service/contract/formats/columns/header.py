@@ -16,14 +16,14 @@ from service.contract.formats import safetensors_header, strict_json
 from service.contract.formats.checkpoint_header import (
     MAX_METADATA,
     MAX_METADATA_BYTES,
-    MAX_VOCABULARY,
     MAX_WORD_BYTES,
 )
 from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.plain_text import is_plain
 
 FORMAT = "1"
-MAX_HEADER_BYTES = 16_000_000  # 400,000 names of 20 letters, and 250,000 words
+MAX_HEADER_BYTES = 16_000_000  # 400,000 names of 20 letters, and 500,000 words
+MAX_WORDS = 500_000  # the largest vocabularies of language models have 260,000
 MAX_MODEL = 1000  # characters
 _TOKENIZER = re.compile(r"[A-Za-z0-9._@:/+-]{1,100}")  # it is a part of signatures
 _REQUIRED_METADATA = ("prescore_columns", "images", "tokenizer", "model")
@@ -149,7 +149,7 @@ def _images(metadata: Mapping[str, str]) -> tuple[str, ...]:
 def _vocabulary(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
     if "vocabulary" not in metadata:
         return None
-    words = _list(metadata, "vocabulary", MAX_VOCABULARY)
+    words = _list(metadata, "vocabulary", MAX_WORDS)
     for place, word in enumerate(words):
         if len(word.encode()) > MAX_WORD_BYTES or not is_plain(word):
             raise _wrong(

@@ -1,0 +1,1 @@
+"""Columns of any model, from its own logits: with numpy alone."""

@@ -1,0 +1,121 @@
+"""What is kept of a model's logits, in float64: log-probability and rank of each target, the most
+probable tokens, the entropy.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prescore.errors import InvalidArgument
+
+_CHUNK_BYTES = 1 << 23  # of one float64 copy of logits; five are in memory at the same time
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Of T targets: `logp` (T), `rank` (T), `ids` (T), `top_ids` and `top_logp` (T, k), and
+    `entropy` (T) in nats.
+    """
+
+    logp: NDArray[np.float32]
+    rank: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    top_ids: NDArray[np.int64]
+    top_logp: NDArray[np.float32]
+    entropy: NDArray[np.float32]
+
+
+def measure(logits: Any, targets: Any, top: int) -> Measured:
+    """`logits` (T, V) and `targets` (T): arrays of numpy, or of whatever numpy can read; tensors of
+    torch on any device.
+    """
+    ids = _targets(targets, logits)
+    tokens, words = logits.shape
+    rows = max(1, _CHUNK_BYTES // (8 * words))
+    parts = [
+        _measured(_floats(logits[start : start + rows]), ids[start : start + rows], min(top, words))
+        for start in range(0, tokens, rows)
+    ]
+    return Measured(*(np.concatenate(column) for column in zip(*map(_columns, parts), strict=True)))
+
+
+def _columns(part: Measured) -> Iterator[NDArray[Any]]:
+    yield from vars(part).values()
+
+
+def _targets(targets: Any, logits: Any) -> NDArray[np.int64]:
+    ids = np.asarray(_on_cpu(targets))
+    shape = tuple(logits.shape)
+    if len(shape) != 2 or 0 in shape or ids.shape != shape[:1]:
+        raise InvalidArgument(
+            "expected logits (T, V) and targets (T) of one reference, END included; "
+            f"found logits {shape} and targets {ids.shape}"
+        )
+    if ids.dtype.kind not in "iu":
+        raise InvalidArgument(f"expected targets that are places in logits, found {ids.dtype}")
+    if ids.min() < 0 or ids.max() >= shape[1]:
+        raise InvalidArgument(
+            f"expected targets from 0 to {shape[1] - 1}, found {ids.min()} to {ids.max()}; "
+            "leave out padding"
+        )
+    return ids.astype(np.int64)
+
+
+def _measured(logits: Floats, ids: NDArray[np.int64], top: int) -> Measured:
+    best = logits.max(axis=1, keepdims=True)
+    if not np.isfinite(best).all() or np.isnan(logits).any():
+        raise InvalidArgument("expected finite logits (-inf is accepted), found nan or inf")
+    own = np.take_along_axis(logits, ids[:, None], axis=1)
+    exponentials = np.exp(logits - best)
+    total = exponentials.sum(axis=1, keepdims=True)
+    logs = logits - best - np.log(total)
+    top_ids = _most_probable(logits, top)
+    return Measured(
+        logp=_logarithms(np.take_along_axis(logs, ids[:, None], axis=1)[:, 0]),
+        rank=(logits > own).sum(axis=1),
+        ids=ids,
+        top_ids=top_ids,
+        top_logp=_logarithms(np.take_along_axis(logs, top_ids, axis=1)),
+        entropy=_entropy(logs, exponentials / total),
+    )
+
+
+def _logarithms(values: Floats) -> NDArray[np.float32]:
+    return np.minimum(values, 0).astype(np.float32)
+
+
+def _most_probable(logits: Floats, top: int) -> NDArray[np.int64]:
+    """The places of the largest logits of each row, the largest first; of equal ones the lowest is
+    the first.
+    """
+    first: NDArray[np.int64] = logits.argmax(axis=1)[:, None]
+    if top == 1:
+        return first
+    lowered = -logits
+    np.put_along_axis(lowered, first, -np.inf, axis=1)
+    places = np.argpartition(lowered, top - 1, axis=1)[:, :top]
+    order = np.argsort(np.take_along_axis(lowered, places, axis=1), axis=1)
+    found: NDArray[np.int64] = np.take_along_axis(places, order, axis=1)
+    return found
+
+
+def _entropy(logs: Floats, probabilities: Floats) -> NDArray[np.float32]:
+    products = np.multiply(probabilities, logs, out=np.zeros_like(logs), where=probabilities > 0)
+    entropy: Floats = np.maximum(-products.sum(axis=1), 0)
+    return entropy.astype(np.float32)
+
+
+def _floats(values: Any) -> Floats:
+    found = _on_cpu(values)
+    if hasattr(found, "double"):  # of torch: numpy knows no bfloat16
+        found = found.double()
+    return np.asarray(found, np.float64)
+
+
+def _on_cpu(values: Any) -> Any:
+    return values.detach().cpu() if hasattr(values, "detach") else values

@@ -1,0 +1,162 @@
+"""Records what a model thinks of a split's references, from its logits, into a file of columns."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prescore.errors import InvalidArgument
+from prescore.plain_text import quoted
+from prescore.recording import columns_file, splits
+from prescore.recording.measuring import Measured, measure
+
+_TOKENIZER = re.compile(r"[A-Za-z0-9._@:/+-]{1,100}")
+_MOST_TOP = 20
+_SHOWN = 5  # missing references that a refusal names
+_WORD_BYTES = 256
+
+
+class Recorder:
+    """Computes columns of any model, a reference at a time: the whole matrix of probabilities is
+    never in memory.
+
+        with prescore.Recorder("flickr8k/", split="test", vocabulary=words) as recorder:
+            recorder.add(image, reference, logits, targets)
+            recorder.write("model.columns.safetensors")
+
+    `bundle`: the dataset's folder or tar. `vocabulary`: the model's tokens by id, which answers
+    show; without it they show no tokens. `tokenizer`: how references became tokens: `karpathy` and
+    `blanks` are known to Prescore, which then counts the tokens of each reference; any other name
+    keeps scores of different tokenizers apart. `model`: any text. `top`: how many of the most
+    probable tokens are kept. `entropy`: whether the entropy of the next token is kept.
+    """
+
+    def __init__(
+        self,
+        bundle: str | os.PathLike[str],
+        split: str = "test",
+        *,
+        vocabulary: Sequence[str] | None = None,
+        tokenizer: str = "own",
+        model: str = "",
+        top: int = 1,
+        entropy: bool = False,
+    ) -> None:
+        if not _TOKENIZER.fullmatch(tokenizer):
+            raise InvalidArgument(
+                f"tokenizer: expected 1 to 100 letters, digits and ._@:/+-, found {tokenizer!r:.60}"
+            )
+        if not 1 <= top <= _MOST_TOP:
+            raise InvalidArgument(f"top: expected 1 to {_MOST_TOP}, found {top}")
+        self._images = splits.read(Path(bundle), split)
+        names = ((name, at) for at, image in enumerate(self._images) for name in _names(image))
+        self._places = dict(names)
+        self._first = [0, *accumulate(image.references for image in self._images)]
+        self._vocabulary = vocabulary
+        self._metadata = {"tokenizer": tokenizer, "model": quoted(model)}
+        self._top = top
+        self._entropy = entropy
+        self._measured: dict[int, Measured] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._measured.clear()
+
+    def add(self, image: str, reference: int, logits: Any, targets: Any) -> None:
+        """Record one reference of an image. `reference`: its place among the image's, from 0;
+        `logits` (T, V): the model's scores for each next token, before or after log-softmax;
+        `targets` (T): the ids of the reference's tokens, END included. Arrays of numpy or tensors
+        of torch; padding is left out. A tie with the largest logit is a hit, so logits in float32
+        or float64 say more than those in half precision.
+        """
+        place = self._place(image, reference)
+        if place in self._measured:
+            raise InvalidArgument(f"reference {reference} of {image!r} was recorded before")
+        if self._vocabulary is not None and tuple(logits.shape[1:]) != (len(self._vocabulary),):
+            raise InvalidArgument(
+                f"expected logits (T, {len(self._vocabulary)}), a column for each token of the "
+                f"vocabulary, found {tuple(logits.shape)}"
+            )
+        self._measured[place] = measure(logits, targets, self._top)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the file; InvalidArgument where a reference of the split is missing."""
+        self._check_complete()
+        columns_file.write(Path(path), self._tensors(), self._metadata | self._described())
+
+    def _place(self, image: str, reference: int) -> int:
+        at = self._places.get(image)
+        if at is None:
+            raise InvalidArgument(f"{image!r} is not an image of the split")
+        if not 0 <= reference < self._images[at].references:
+            raise InvalidArgument(
+                f"{image!r} has {self._images[at].references} references, counted from 0; "
+                f"found {reference}"
+            )
+        return self._first[at] + reference
+
+    def _check_complete(self) -> None:
+        missing = [
+            f"reference {reference} of {image.name!r}"
+            for at, image in enumerate(self._images)
+            for reference in range(image.references)
+            if self._first[at] + reference not in self._measured
+        ]
+        if missing:
+            more = ", …" if len(missing) > _SHOWN else ""
+            raise InvalidArgument(
+                f"{len(missing)} of {self._first[-1]} references were not recorded: "
+                f"{', '.join(missing[:_SHOWN])}{more}"
+            )
+
+    def _tensors(self) -> dict[str, NDArray[Any]]:
+        found = [self._measured[place] for place in range(self._first[-1])]
+        lengths = (len(each.logp) for each in found)
+        tensors: dict[str, NDArray[Any]] = {
+            "logp": np.concatenate([each.logp for each in found]),
+            "rank": _indices([each.rank for each in found]),
+            "caption_offsets": np.array([0, *accumulate(lengths)], np.int64),
+            "image_offsets": np.array(self._first, np.int64),
+        }
+        if self._vocabulary is not None:
+            tensors["ids"] = _indices([each.ids for each in found])
+            tensors["top_ids"] = _indices([each.top_ids for each in found])
+            tensors["top_logp"] = np.concatenate([each.top_logp for each in found])
+        if self._entropy:
+            tensors["entropy"] = np.concatenate([each.entropy for each in found])
+        return tensors
+
+    def _described(self) -> dict[str, str]:
+        described = {
+            "prescore_columns": "1",
+            "images": json.dumps([image.name for image in self._images], ensure_ascii=False),
+        }
+        if self._vocabulary is not None:
+            words = [_shown(word) for word in self._vocabulary]
+            described["vocabulary"] = json.dumps(words, ensure_ascii=False)
+        return described
+
+
+def _names(image: splits.Image) -> Iterator[str]:
+    yield image.name
+    if image.id is not None:
+        yield image.id
+
+
+def _indices(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.unsignedinteger[Any]]:
+    found = np.concatenate(parts)
+    return found.astype(np.uint16 if found.max() < 1 << 16 else np.uint32)
+
+
+def _shown(word: str) -> str:
+    """A token as answers show it: control characters escaped, and cut where it is long."""
+    plain = quoted(word)
+    return plain if len(plain.encode()) <= _WORD_BYTES else plain[: _WORD_BYTES // 8] + "…"
