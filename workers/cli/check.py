@@ -1,7 +1,7 @@
-"""`prescore check`: check a checkpoint, a dataset bundle, or captions."""
+"""`prescore check`: check a checkpoint, a dataset bundle, captions, or columns."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,8 +10,12 @@ from service.contract import settings
 from service.contract.errors import RequestRefused
 from service.contract.formats import checkpoint_header, foreign
 from service.contract.formats.bundles import judging
+from service.contract.formats.columns import fitting, header, values
 from service.contract.plan.assets import Places
 from workers.cli.console import AsJson, KeyFile, Url, errors, show, show_json
+
+if TYPE_CHECKING:
+    from workers.offline.sources import Source
 
 _REFUSED = 2
 _GZIP = b"\x1f\x8b"
@@ -21,13 +25,16 @@ _UNPACK = "unpack it by `gunzip`; a bundle's tar is made by `tar -cf bundle.tar 
 def check(
     path: Annotated[
         Path,
-        typer.Argument(help="A checkpoint (.safetensors), a dataset bundle, or captions."),
+        typer.Argument(
+            help="A checkpoint or columns (.safetensors), a dataset bundle, or captions."
+        ),
     ],
     dataset: Annotated[
         str | None,
         typer.Option(
             metavar="DATASET[/SPLIT]",
-            help="With captions: a local bundle or a dataset of a service; are they of its images?",
+            help="With captions or columns: a local bundle or a dataset of a service; are they of "
+            "its images?",
         ),
     ] = None,
     subset: Annotated[
@@ -37,9 +44,11 @@ def check(
     url: Url = None,
     key_file: KeyFile = None,
 ) -> None:
-    """Check a checkpoint, a dataset bundle or captions: show the content, or what is wrong.
+    """Check a checkpoint, a dataset bundle, captions or columns: show what it holds, or what is
+    wrong.
 
-    Captions are a JSON list, pycocoevalcap's dictionary, JSON Lines or CSV.
+    Captions are a JSON list, pycocoevalcap's dictionary, JSON Lines or CSV. Columns are what
+    `prescore.Recorder` writes; services do not take them yet.
 
     Exit 0: a service would take it. 2: it would not. Needs no GPU, and no service
     unless --dataset names a dataset of one.
@@ -50,10 +59,13 @@ def check(
     """
     with errors(refused=_REFUSED):
         facts = _facts(path)
+        source = None if dataset is None else _source(dataset, url, key_file)
         if facts is None:
-            facts = _captions_facts(path, dataset, url, key_file, subset=subset)
-        elif dataset is not None:
-            raise RequestRefused("--dataset is for captions alone")
+            facts = _captions_facts(path, source, subset=subset)
+        elif "tokens" in facts and source is not None:
+            facts |= _fitting(path, source)
+        elif source is not None:
+            raise RequestRefused("--dataset is for captions and columns")
     if as_json:
         show_json(facts)
     else:
@@ -67,7 +79,7 @@ def _facts(path: Path) -> dict[str, Any] | None:
         raise RequestRefused(f"found nothing at {path}")
     serves = None if found is None else found.serves
     if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
-        return _checkpoint_facts(path)
+        return _columns_facts(path) if header.is_one(path) else _checkpoint_facts(path)
     if serves == foreign.BUNDLE:
         return bundle_facts(path)
     if path.is_file() and captions.looks_like_captions(path):
@@ -89,15 +101,36 @@ def _unfit(path: Path, found: foreign.Format | None) -> tuple[str, str]:
     return found.what, found.do
 
 
-def _captions_facts(
-    path: Path, dataset: str | None, url: str | None, key_file: Path | None, *, subset: bool
-) -> dict[str, Any]:
-    from workers.offline import given_captions, sources
+def _source(dataset: str, url: str | None, key_file: Path | None) -> "Source":
+    from workers.offline import sources
 
-    source = None
-    if dataset is not None:
-        source = sources.find(dataset, Places.of(settings.load()), url, key_file)
+    return sources.find(dataset, Places.of(settings.load()), url, key_file)
+
+
+def _captions_facts(path: Path, source: "Source | None", *, subset: bool) -> dict[str, Any]:
+    from workers.offline import given_captions
+
     return given_captions.facts(path, source, subset=subset)
+
+
+def _columns_facts(path: Path) -> dict[str, Any]:
+    found = values.judge(path)
+    return {
+        "columns of": found.model,
+        "tokenizer": found.tokenizer,
+        "images": len(found.images),
+        "references": found.references,
+        "tokens": found.tokens,
+        "vocabulary_size": None if found.vocabulary is None else len(found.vocabulary),
+    }
+
+
+def _fitting(path: Path, source: "Source") -> dict[str, Any]:
+    """Raise if columns are not of the images and references of the source, in order."""
+    different = fitting.difference(path, source.items, len(source.items))
+    if different is not None:
+        raise RequestRefused(different)
+    return {"split": f"all of {source}"}
 
 
 def _checkpoint_facts(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import columns_files
 from builders import ENCODER, model, tensors
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
@@ -72,6 +73,40 @@ def test_check_says_what_is_wrong_in_one_sentence(tmp_path):
     assert "invalid_checkpoint" in result.stderr
     assert "cut off" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.fixture
+def columns(tmp_path):
+    path = tmp_path / "model.columns.safetensors"
+    path.write_bytes(columns_files.columns())
+    return path
+
+
+@pytest.fixture
+def split(tmp_path):
+    """Of which the columns are."""
+    items = [Item("a.jpg", "test", ("a cat", "a dog")), Item("b.jpg", "test", ("a cat sat",))]
+    bundles.write_folder(tmp_path / "split", items)
+    return tmp_path / "split"
+
+
+def test_check_holds_columns_against_their_split(columns, split):
+    result = _here("check", columns, "--dataset", split, "--json")
+    assert result.exit_code == 0, result.stderr
+    facts = json.loads(result.stdout)
+    assert (facts["images"], facts["references"], facts["tokens"]) == (2, 3, 9)
+    assert facts["tokenizer"] == "own"
+    assert str(split) in facts["split"]
+
+
+def test_check_says_what_is_wrong_with_columns(columns, bundle):
+    result = _here("check", columns, "--dataset", f"{bundle}/val")
+    assert result.exit_code == 2
+    assert "image 1: the split has '30.jpg', the columns 'a.jpg'" in result.stderr
+    columns.write_bytes(columns_files.columns(columns_files.changed("logp", 4, 0.5)))
+    result = _here("check", columns)
+    assert result.exit_code == 2
+    assert "invalid_columns" in result.stderr
 
 
 def test_check_counts_a_bundle(bundle):

@@ -65,6 +65,16 @@ def read(path: Path) -> ColumnsHeader:
         return judge(stream, path.stat().st_size)
 
 
+def is_one(path: Path) -> bool:
+    """Whether a safetensors file says that it has columns, right or wrong."""
+    try:
+        with path.open("rb") as stream:
+            found = safetensors_header.read(stream, path.stat().st_size, MAX_HEADER_BYTES)
+    except InvalidCheckpoint:
+        return False
+    return "prescore_columns" in found.metadata
+
+
 def judge(stream: IO[bytes], file_bytes: float) -> ColumnsHeader:
     """Read only the header; raises a ColumnsRefused that says what is wrong. `file_bytes` is
     infinity where nobody knows the file's length yet.
