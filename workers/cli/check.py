@@ -59,13 +59,13 @@ def check(
     """
     with errors(refused=_REFUSED):
         facts = _facts(path)
+        if dataset is not None and facts is not None and "tokens" not in facts:
+            raise RequestRefused("--dataset is for captions and columns")
         source = None if dataset is None else _source(dataset, url, key_file)
         if facts is None:
             facts = _captions_facts(path, source, subset=subset)
-        elif "tokens" in facts and source is not None:
-            facts |= _fitting(path, source)
         elif source is not None:
-            raise RequestRefused("--dataset is for captions and columns")
+            facts |= _fitting(path, source)
     if as_json:
         show_json(facts)
     else:

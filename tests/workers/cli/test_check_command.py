@@ -119,4 +119,4 @@ def test_a_file_that_is_nearly_right_is_told_in_one_sentence(checked, name, cont
 def test_a_bundle_at_the_top_of_a_tar_is_right_and_takes_no_dataset(checked):
     assert checked("a.tar", content=_tar("./captions.jsonl")).exit_code == 0
     done = checked("a.tar", "--dataset", "mine")
-    assert (done.exit_code, "for captions alone" in done.stderr) == (2, True)
+    assert (done.exit_code, "for captions and columns" in done.stderr) == (2, True)
