@@ -178,7 +178,7 @@ def _several() -> dict[str, Any]:
     """A text of names that are separated by commas."""
     bare = [pattern.strip("^$") for pattern in (_ANY_PREGEN, _OF_MODEL["pattern"])]
     one = "|".join([*catalogue.POSTGEN, *bare])
-    return {"pattern": f"^({one})(,({one})){{0,{MOST_METRICS - 1}}}$"}
+    return {"pattern": f"^({one})(, *({one})){{0,{MOST_METRICS - 1}}}$"}
 
 
 def _single() -> dict[str, Any]:

@@ -56,14 +56,21 @@ def _narrowed(
     return Asked(name, split, _USUAL, signature, wanted, others)
 
 
-def _by(narrowed: Asked, metric: str | None) -> Asked:
-    by = metric or next(iter(narrowed.beside), _USUAL)
+def _by(narrowed: Asked, metric: str | None, *, ranks: bool) -> Asked:
+    fit = (one for one in narrowed.beside if not ranks or _has_direction(one))
+    by = metric or next(fit, _USUAL)
     _check_known([by], "metric")
     return replace(narrowed, metric=by, beside=[one for one in narrowed.beside if one != by])
 
 
+def _has_direction(metric: str) -> bool:
+    return catalogue.metric(metric).higher_is_better is not None
+
+
 def _names(given: str | None) -> list[str]:
-    found = list(dict.fromkeys(filter(None, map(str.strip, (given or "").split(",")))))
+    if given is None:
+        return []
+    found = list(dict.fromkeys(name.lstrip(" ") for name in given.split(",")))
     if len(found) > MOST_METRICS:
         raise InvalidRequest(
             f"expected at most {MOST_METRICS} metrics, found {len(found)}",
@@ -82,13 +89,17 @@ def _check_known(names: Iterable[str], parameter: str) -> None:
 
 
 _Narrowed = Annotated[Asked, Depends(_narrowed)]
-_BY_DEFAULT = "By default the first of `metrics`, or `cider_d`."
 _Metric = Annotated[
-    MetricName | None, Query(max_length=200, description=f"The metric's name. {_BY_DEFAULT}")
+    MetricName | None,
+    Query(max_length=200, description="By default the first of `metrics`, or `cider_d`."),
 ]
 _Ranked = Annotated[
     RankedName | None,
-    Query(max_length=200, description=f"A metric that has a direction. {_BY_DEFAULT}"),
+    Query(
+        max_length=200,
+        description="A metric that has a direction. By default the first such one of `metrics`, or "
+        "`cider_d`.",
+    ),
 ]
 _Limit = Annotated[int, Query(ge=1, le=1000), Digits]
 _Accept = Annotated[str | None, Header(include_in_schema=False)]
@@ -114,7 +125,7 @@ def get_leaderboard(
     """The best first. Evaluations whose intervals overlap are shown as ties; equal scores of the
     same checkpoint are listed once. Evaluations of a part of the split are left out.
     """
-    asked = _by(narrowed, metric)
+    asked = _by(narrowed, metric, ranks=True)
     if csv_answers.is_wanted(accept):
         return csv_answers.answer(leaderboard.sheet(leaderboard.ranked(service, asked)))
     return leaderboard.ranked(service, asked, limit, cursor)
@@ -138,7 +149,7 @@ def history(
     cursor: Cursor = None,
 ) -> Response | ScoreHistory:
     """The scores of a metric, the latest first."""
-    asked = _by(narrowed, metric)
+    asked = _by(narrowed, metric, ranks=False)
     if csv_answers.is_wanted(accept):
         return csv_answers.answer(leaderboard.sheet(leaderboard.history(service, asked)))
     return leaderboard.history(service, asked, limit, cursor)

@@ -73,6 +73,13 @@ def test_it_is_ranked_by_the_metric_that_is_named_apart(client, found):
 
 
 @pytest.mark.usefixtures("found")
+def test_what_has_no_direction_ranks_no_board(client):
+    asked = "metrics=caption_length, rouge_l"
+    assert _board(client, asked)["metric"] == "rouge_l"
+    assert _board(client, asked, "history")["metric"] == "caption_length"
+
+
+@pytest.mark.usefixtures("found")
 def test_without_others_nothing_stands_beside(client):
     board = _board(client, "metric=bleu_1")
     assert board["beside"] == {}
@@ -92,6 +99,8 @@ def test_a_sheet_has_a_column_for_each(client, found):
     [
         ("metrics=bleu_1,cidr_d", "/query/metrics"),
         ("metrics=cidr_d", "/query/metrics"),
+        ("metrics=", "/query/metrics"),
+        ("metrics=bleu_1,,rouge_l", "/query/metrics"),
         ("metrics=" + ",".join(f"a{at}" for at in range(21)), "/query/metrics"),
         ("metrics=" + "a" * 2001, "/query/metrics"),
     ],
