@@ -58,7 +58,7 @@ def _narrowed(
 
 def _by(narrowed: Asked, metric: str | None, *, ranks: bool) -> Asked:
     fit = (one for one in narrowed.beside if not ranks or _has_direction(one))
-    by = metric or next(fit, _USUAL)
+    by = next(fit, _USUAL) if metric is None else metric
     _check_known([by], "metric")
     return replace(narrowed, metric=by, beside=[one for one in narrowed.beside if one != by])
 

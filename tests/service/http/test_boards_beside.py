@@ -99,6 +99,7 @@ def test_a_sheet_has_a_column_for_each(client, found):
     [
         ("metrics=bleu_1,cidr_d", "/query/metrics"),
         ("metrics=cidr_d", "/query/metrics"),
+        ("metric=", "/query/metric"),
         ("metrics=", "/query/metrics"),
         ("metrics=bleu_1,,rouge_l", "/query/metrics"),
         ("metrics=" + ",".join(f"a{at}" for at in range(21)), "/query/metrics"),
