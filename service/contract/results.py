@@ -177,6 +177,7 @@ class EvaluationKept(_Kept):
     """An evaluation's request; `baselines`, `health`, `forecast`: as known when submitted."""
 
     checkpoint: str | None = None
+    columns: str | None = None
     pregen: Literal["all"] | list[str] | None = None
     postgen: list[str] = []
     gates: list[str] = []

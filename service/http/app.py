@@ -19,6 +19,7 @@ from service.http.queries import only_known
 from service.http.reference import Reference
 from service.http.routers import (
     checkpoints,
+    columns,
     correlations,
     datasets,
     details,
@@ -94,7 +95,17 @@ def _routes() -> FastAPI:
         openapi_url=None,  # with its pages, whose scripts are of other sites: `Reference` has ours
     )
     Reference(app)
-    resources = details, learned, checkpoints, datasets, leaderboard, correlations, metrics, limits
+    resources = (
+        details,
+        learned,
+        checkpoints,
+        columns,
+        datasets,
+        leaderboard,
+        correlations,
+        metrics,
+        limits,
+    )
     kinds = [router_of(offered) for offered in KINDS.values()]
     routers = [*kinds, *(module.router for module in resources)]
     for router in routers:

@@ -30,6 +30,11 @@ TAGS = [
     {"name": "evaluations", "description": "Submit, poll, listen, page through, cancel."},
     {"name": "comparisons", "description": "Two evaluations, image by image."},
     {"name": "checkpoints", "description": "Models, by the SHA-256 of their bytes."},
+    {
+        "name": "columns",
+        "description": "Probabilities that somebody's own code computed, by the SHA-256 of their "
+        "file.",
+    },
     {"name": "datasets", "description": "Images and their references: immutable versions."},
     {
         "name": "probes",

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
 
 from service.contract.api.captions import (
     CaptionPage,
@@ -14,6 +16,7 @@ from service.contract.api.captions import (
 )
 from service.contract.errors import InvalidCursor, NotFound
 from service.contract.formats import checkpoint_header
+from service.contract.formats.columns import header
 from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
 from service.runs import answered, base, evaluations, lacking, pairs, search, tensor_files
@@ -95,7 +98,7 @@ def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
     evaluation = evaluations.get(parts, identity)
     found = (base.result_of(parts.records, identity, name) for name in ("tokens", "columns"))
     result = next(filter(None, found), None)
-    if evaluation.checkpoint is None:
+    if evaluation.checkpoint is None and evaluation.columns is None:
         raise NotFound(f"{identity} has no columns: its captions were sent, without a checkpoint")
     if result is None:
         raise NotFound(lacking.told(evaluation, "columns", work="columns"))
@@ -105,56 +108,79 @@ def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
         place = places.get(image)
     if place is None:
         raise NotFound(f"{image!r:.100} is not an image of {pinned}")
-    references = images.items[place].references
-    columns = TensorFile(parts.blobs.path(result, check=False))
-    description = checkpoint_header.read(
-        parts.blobs.path(evaluation.checkpoint, check=False)
-    ).description
+    if evaluation.checkpoint is not None:
+        columns = TensorFile(parts.blobs.path(result, check=False))
+        words = _of_checkpoint(parts.blobs.path(evaluation.checkpoint, check=False))
+    else:
+        assert evaluation.columns is not None
+        path = parts.blobs.path(evaluation.columns, check=False)
+        columns, words = TensorFile(path), _of_columns(path)
     first, last = columns.rows("image_offsets", place, place + 2)
     offsets = columns.rows("caption_offsets", first, last + 1)
-    split = TOKENIZERS[description.tokenizer]
     captions = [
-        ReferenceOut(
-            text=text,
-            tokens=_tokens(columns, start, [*split(text), _END], description.vocabulary),
+        ReferenceOut(text=text, tokens=_tokens(columns, start, stop, words, text))
+        for text, (start, stop) in zip(
+            images.items[place].references, pairwise(offsets), strict=True
         )
-        for text, start in zip(references, offsets[:-1], strict=True)
     ]
     return TokensOut(image=image, captions=captions)
 
 
-def _tokens(
-    columns: TensorFile, start: int, words: list[str], vocabulary: tuple[str, ...]
-) -> list[TokenOut]:
-    stop = start + len(words)
+@dataclass(frozen=True)
+class _Words:
+    """How a file's tokens are shown. `edge`: the id that is shown as the end."""
+
+    tokenizer: str
+    vocabulary: Sequence[str]
+    edge: int | None
+
+    def of(self, columns: TensorFile, start: int, stop: int, text: str) -> list[str | None]:
+        """The words of a reference, which are None where nothing tells them."""
+        if self.tokenizer in TOKENIZERS:
+            return [*TOKENIZERS[self.tokenizer](text), _END]
+        if "ids" not in columns.names:
+            return [*[None] * (stop - start - 1), _END]
+        return [*map(self.shown, columns.rows("ids", start, stop - 1)), _END]
+
+    def shown(self, id_: int) -> str:
+        return _END if id_ == self.edge else self.vocabulary[id_]
+
+
+def _of_checkpoint(path: Path) -> _Words:
+    description = checkpoint_header.read(path).description
+    return _Words(description.tokenizer, description.vocabulary, checkpoint_header.EDGE)
+
+
+def _of_columns(path: Path) -> _Words:
+    found = header.read(path)
+    return _Words(found.tokenizer, found.vocabulary or (), None)
+
+
+def _tokens(columns: TensorFile, start: int, stop: int, words: _Words, text: str) -> list[TokenOut]:
+    count = stop - start
     logp, rank = columns.rows("logp", start, stop), columns.rows("rank", start, stop)
-    entropy = (
-        columns.rows("entropy", start, stop) if "entropy" in columns.names else [None] * len(words)
-    )
-    tops = _tops(columns, start, stop, vocabulary)
-    k = len(tops) // len(words)
+    entropy = columns.rows("entropy", start, stop) if "entropy" in columns.names else [None] * count
+    tops = _tops(columns, start, stop, words)
+    k = len(tops) // count
     return [
         TokenOut(
             word=word,
             logp=finite(logp[at]),
             rank=rank[at],
-            top=tops[at * k].word,
-            top_logp=tops[at * k].logp,
+            top=tops[at * k].word if k else None,
+            top_logp=tops[at * k].logp if k else None,
             tops=tops[at * k : (at + 1) * k],
             entropy=finite(entropy[at]),
         )
-        for at, word in enumerate(words)
+        for at, word in enumerate(words.of(columns, start, stop, text))
     ]
 
 
-def _tops(columns: TensorFile, start: int, stop: int, vocabulary: tuple[str, ...]) -> list[TopWord]:
+def _tops(columns: TensorFile, start: int, stop: int, words: _Words) -> list[TopWord]:
     """The model's own words, those of each token laid end to end."""
+    if "top_ids" not in columns.names:
+        return []
     pairs = zip(
         columns.rows("top_ids", start, stop), columns.rows("top_logp", start, stop), strict=True
     )
-    return [
-        TopWord(
-            word=_END if word == checkpoint_header.EDGE else vocabulary[word], logp=finite(logp)
-        )
-        for word, logp in pairs
-    ]
+    return [TopWord(word=words.shown(word), logp=finite(logp)) for word, logp in pairs]

@@ -91,6 +91,7 @@ def _answer(parts: Parts, looked: Looked) -> EvaluationOut:  # noqa: ARG001  as 
     return EvaluationOut(
         **{**looked.common, "warnings": [*looked.common["warnings"], *_odd_captions(rows)]},
         checkpoint=row.checkpoint,
+        columns=request.columns,
         scores=scores.shown(rows, request),
         gates=gates,
         verdict=verdict,

@@ -1,7 +1,5 @@
 """Stored checkpoints, by the SHA-256 of their bytes."""
 
-import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,50 +10,43 @@ from service.contract.api.data import CachedOut, CheckpointOut
 from service.contract.api.texts import rfc3339
 from service.contract.errors import NotFound
 from service.contract.plan.works import Blob, Work
+from service.stored import described
+from service.stored.described import Described
 from service.works.blobs import Blobs
 from service.works.records import Records
 from service.works.tables import checkpoints, datasets, runs, work_rows
 
 
 def add(records: Records, digest: str, size: int, description: dict[str, Any]) -> None:
-    with records.transaction() as connection:
-        records.add_new(
-            connection,
-            checkpoints,
-            digest=digest,
-            bytes=size,
-            description=json.dumps(description),
-            created_at=time.time(),
-        )
+    described.add(records, checkpoints, digest, size, description)
 
 
 def exists(records: Records, blobs: Blobs, digest: str) -> bool:
-    with records.reading() as connection:
-        query = sa.select(checkpoints.c.digest).where(checkpoints.c.digest == digest)
-        return connection.execute(query).first() is not None and blobs.has(digest)
+    return described.find(records, checkpoints, digest) is not None and blobs.has(digest)
 
 
 def describe(records: Records, digest: str) -> dict[str, Any]:
-    with records.reading() as connection:
-        query = sa.select(checkpoints.c.description).where(checkpoints.c.digest == digest)
-        found = connection.execute(query).scalar()
-    if found is None:
-        raise NotFound(f"no checkpoint {digest}: upload it with PUT /v1/checkpoints/{digest}")
-    return dict(json.loads(found))
+    return _found(records, digest).description
 
 
 def get(records: Records, digest: str) -> CheckpointOut:
-    description = describe(records, digest)
+    found = _found(records, digest)
     with records.reading() as connection:
-        row = connection.execute(sa.select(checkpoints).where(checkpoints.c.digest == digest)).one()
         cached = [CachedOut(dataset=name, columns=True) for name in _scored(connection, digest)]
     return CheckpointOut(
         digest=digest,
-        bytes=row.bytes,
-        **description,
+        bytes=found.bytes,
+        **found.description,
         cached=sorted(cached, key=lambda entry: entry.dataset),
-        created_at=rfc3339(row.created_at),
+        created_at=rfc3339(found.created_at),
     )
+
+
+def _found(records: Records, digest: str) -> Described:
+    found = described.find(records, checkpoints, digest)
+    if found is None:
+        raise NotFound(f"no checkpoint {digest}: upload it with PUT /v1/checkpoints/{digest}")
+    return found
 
 
 def _scored(connection: Connection, digest: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from service.works.blobs import Blobs
 from service.works.records import Records
-from service.works.tables import checkpoints, datasets, work_rows
+from service.works.tables import brought_columns, checkpoints, datasets, work_rows
 
 GRACE_SECONDS = 24 * 3600
 _BATCH = 200
@@ -42,7 +42,13 @@ def collect(records: Records, blobs: Blobs, grace: float = GRACE_SECONDS) -> int
 
 
 def _named(connection: Connection, digests: Iterable[str]) -> set[str]:
-    columns = (checkpoints.c.digest, datasets.c.digest, datasets.c.captions, work_rows.c.result)
+    columns = (
+        checkpoints.c.digest,
+        brought_columns.c.digest,
+        datasets.c.digest,
+        datasets.c.captions,
+        work_rows.c.result,
+    )
     queries = [sa.select(column).where(column.in_(list(digests))) for column in columns]
     return set(connection.execute(sa.union(*queries)).scalars())
 

@@ -20,8 +20,9 @@ from typing import Any
 
 from service.contract import errors, limits
 from service.contract.errors import InvalidBundle, RequestRefused, Unavailable
+from service.stored import refusals
 
-_SHORT = ("checkpoint", "beginning")  # questions
+_SHORT = ("checkpoint", "beginning", "columns header", "columns of a split")  # questions
 _AT_ONCE = 2  # of each sort; more would not be faster on few cores
 _SHORT_SECONDS = 20.0
 _LOOK_SECONDS = 0.1  # between two looks whether somebody still wants the answer
@@ -85,7 +86,7 @@ class Judges:
                 if last or over():
                     raise Unavailable("the process that judges uploads ended; try again") from None
             except TimeoutError:
-                kind = errors.HeaderTooLarge if asked["question"] == "checkpoint" else InvalidBundle
+                kind = refusals.TOO_MUCH.get(asked["question"], InvalidBundle)
                 raise kind(f"judging this file takes more than {seconds:.0f} seconds") from None
             else:
                 return _facts(found)

@@ -22,12 +22,14 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from service.contract import errors, limits
+from service.contract import limits
 from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import bundles, checkpoint_header
 from service.contract.formats.bundles import judging, plain_tar, stored
 from service.contract.formats.bundles.content import content_of
-from service.stored import splits
+from service.contract.formats.columns import fitting, header, values
+from service.contract.formats.columns.header import ColumnsHeader
+from service.stored import refusals, splits
 from service.works import presence
 
 Asked = Mapping[str, Any]
@@ -39,16 +41,47 @@ def checkpoint(asked: Asked) -> dict[str, Any]:
     """The facts in a checkpoint's header; `bytes` is the length of the whole file, if known."""
     with Path(asked["path"]).open("rb") as stream:
         length = asked["bytes"]
-        header = checkpoint_header.judge(stream, math.inf if length is None else length)
-    checkpoint_header.check_new(header)
-    description = header.description
+        found = checkpoint_header.judge(stream, math.inf if length is None else length)
+    checkpoint_header.check_new(found)
+    description = found.description
     return {
         "architecture": description.architecture,
         "config": description.config.model_dump(),
-        "parameters": header.parameters,
+        "parameters": found.parameters,
         "vocabulary_size": len(description.vocabulary),
         "encoder": description.encoder.model_dump(),
     }
+
+
+def columns_header(asked: Asked) -> dict[str, Any]:
+    """The facts in the header of columns that were brought; `bytes` as for a checkpoint."""
+    with Path(asked["path"]).open("rb") as stream:
+        length = asked["bytes"]
+        return _of_columns(header.judge(stream, math.inf if length is None else length))
+
+
+def columns(asked: Asked) -> dict[str, Any]:
+    """The facts of columns that were brought, all values of which are looked at."""
+    return _of_columns(values.judge(Path(asked["path"])))
+
+
+def _of_columns(found: ColumnsHeader) -> dict[str, Any]:
+    return {
+        "images": len(found.images),
+        "references": found.references,
+        "tokens": found.tokens,
+        "tokenizer": found.tokenizer,
+        "model": found.model,
+        "vocabulary_size": None if found.vocabulary is None else len(found.vocabulary),
+        "top": found.top,
+        "entropy": "entropy" in found.tensors,
+    }
+
+
+def columns_of_a_split(asked: Asked) -> dict[str, Any]:
+    """In which image columns differ from a split, whose images are in the file `images`."""
+    items = splits.open_split(Path(asked["images"]), asked["split"]).items
+    return {"difference": fitting.difference(Path(asked["path"]), items, len(items))}
 
 
 def dataset(asked: Asked) -> dict[str, Any]:
@@ -56,8 +89,8 @@ def dataset(asked: Asked) -> dict[str, Any]:
     path = Path(asked["path"])
     with _written(path, Path(asked["images"])) as writer:
         found = judging.judge(path, writer)
-    header = found.features
-    features = header and {"encoder": header.encoder.model_dump(), "size": header.size}
+    rows = found.features
+    features = rows and {"encoder": rows.encoder.model_dump(), "size": rows.size}
     return {"splits": found.splits, "features": features}
 
 
@@ -93,6 +126,9 @@ def images(asked: Asked) -> dict[str, Any]:
 
 QUESTIONS: dict[str, Callable[[Asked], dict[str, Any]]] = {
     "checkpoint": checkpoint,
+    "columns header": columns_header,
+    "columns": columns,
+    "columns of a split": columns_of_a_split,
     "beginning": beginning,
     "dataset": dataset,
     "content": content,
@@ -121,7 +157,7 @@ def answer(asked: Asked) -> dict[str, Any]:
     except RequestRefused as refused:
         return {"refused": type(refused).__name__, "detail": refused.detail, "at": refused.pointer}
     except MemoryError:
-        kind = InvalidBundle if asked["question"] != "checkpoint" else errors.HeaderTooLarge
+        kind = refusals.TOO_MUCH.get(asked["question"], InvalidBundle)
         detail = f"judging this file takes more than {limits.JUDGING_BYTES >> 20} MB of memory"
         return {"refused": kind.__name__, "detail": detail, "at": None}
     except OSError as error:

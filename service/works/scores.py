@@ -51,7 +51,7 @@ def _looked(rows: Sequence[Row]) -> Estimated | None:
 def shown(rows: Sequence[Row], request: EvaluationKept) -> dict[str, ScoreOut]:
     """The scores requested by name or in gates and, for `all` pre-gen scores, the headline ones."""
     wanted: list[str] = []
-    if request.checkpoint is not None:
+    if request.checkpoint is not None or request.columns is not None:
         wanted += request.pregen if isinstance(request.pregen, list) else catalogue.HEADLINE
     wanted += catalogue.expand(request.postgen)
     wanted += gates.names(request.gates)

@@ -19,6 +19,16 @@ checkpoints = sa.Table(
     sa.Column("created_at", sa.Float, nullable=False),
 )
 
+# Columns that somebody's own code computed.
+brought_columns = sa.Table(
+    "brought_columns",
+    metadata,
+    sa.Column("digest", sa.String(71), primary_key=True),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+)
+
 # `digest`: of the bundle's tar; `captions`: of the object from which captions are read, which is a
 # captions.jsonl or a whole tar. By its content, a bundle is `content` and its captions.jsonl is
 # `captions_content`; both are null where a version was stored before they were noted.

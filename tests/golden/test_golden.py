@@ -22,7 +22,11 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "tokens *": tuple(f"/body/captions/*/tokens/*/{name}" for name in ("tops", "entropy")),
     "ready": ("/body/workers",),
     "no-checkpoint": ("/body/detail",),  # a text is told as one
-    "*": ("/body/gates/*/no_baseline", "/body/items/*/gates/*/no_baseline"),
+    "*": tuple(
+        f"/body/{place}{name}"
+        for place in ("", "items/*/")
+        for name in ("gates/*/no_baseline", "columns")
+    ),
     **dict.fromkeys(  # metrics beside the one that is asked for
         ("leaderboard*", "history*"), ("/body/beside", "/body/items/*/scores")
     ),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from safetensors import SafetensorError, safe_open
 from service.contract.errors import InvalidColumns
 from workers.files import tensor_files
 
-_TENSORS = ("logp", "rank", "caption_offsets", "image_offsets", "top_ids", "top_logp")
+_OF_TOKENS = ("logp", "rank", "caption_offsets", "image_offsets")
+_TENSORS = (*_OF_TOKENS, "top_ids", "top_logp")
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,29 @@ def write(path: Path, columns: Columns, metadata: Mapping[str, str] | None = Non
 
 def read(path: Path) -> tuple[Columns, dict[str, str]]:
     """Read columns and their metadata; InvalidColumns where the file is wrong."""
+    tensors, metadata = _tensors(path, _TENSORS)
+    return Columns(**tensors), metadata
+
+
+def read_brought(path: Path) -> tuple[Columns, dict[str, str]]:
+    """Read columns that somebody's own code computed. Where they have no most probable words, k is
+    0.
+    """
+    tensors, metadata = _tensors(path, _OF_TOKENS)
+    shape = len(tensors["logp"]), 0
+    none = {"top_ids": np.empty(shape, np.uint16), "top_logp": np.empty(shape, np.float32)}
+    return Columns(**{**none, **tensors}), metadata
+
+
+def _tensors(path: Path, needed: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
     try:
         with safe_open(path, framework="numpy") as file:
             names = set(file.keys())
-            missing = [name for name in _TENSORS if name not in names]
+            missing = [name for name in needed if name not in names]
             if missing:
-                raise InvalidColumns(f"expected the tensors {_TENSORS}, missing: {missing}")
+                raise InvalidColumns(f"expected the tensors {needed}, missing: {missing}")
             tensors = {name: file.get_tensor(name) for name in names & {*_TENSORS, "entropy"}}
-            return Columns(**tensors), file.metadata() or {}
+            return tensors, file.metadata() or {}
     except SafetensorError as error:
         raise InvalidColumns(f"not a columns file: {error}") from None
 

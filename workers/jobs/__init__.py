@@ -28,6 +28,7 @@ from workers.progress import Progress, silent
 OTHERS: dict[str, Job] = {  # kinds of works that are not families of metrics
     "prefix": inference.prefix,
     "columns": inference.columns,
+    "brought": inference.brought,
     "pregen": inference.pregen,
     "forecast": forecasts.forecast,
     "captions": inference.captions,

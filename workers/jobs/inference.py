@@ -1,7 +1,7 @@
 """The works that need a model (prefix, columns, captions), and the pre-gen scores."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from service.contract.formats import bundles
@@ -73,13 +73,27 @@ def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     return Result(lambda path: columns_file.write(path, found, metadata))
 
 
+def brought(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+    """Columns that somebody's own code computed, in the form of our own."""
+    from workers.inference import columns as columns_file
+
+    found, metadata = columns_file.read_brought(request.inputs["columns"])
+    told = {"brought": request.digests["columns"], "tokenizer": metadata["tokenizer"]}
+    return Result(lambda path: columns_file.write(path, found, told))
+
+
 def pregen(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
     from workers.analysis.uncertainty.pregen import Material
     from workers.inference import columns as columns_file
 
     found, metadata = columns_file.read(request.inputs["columns"])
-    how = f"columns|{metadata.get('precision', 'fp32')}"
-    return _scored(Material.of(found), list(catalogue.PREGEN), how)
+    return _scored(Material.of(found), list(catalogue.PREGEN), _how(metadata))
+
+
+def _how(metadata: Mapping[str, str]) -> str:
+    if "brought" in metadata:
+        return f"brought|tok:{metadata['tokenizer']}"
+    return f"columns|{metadata.get('precision', 'fp32')}"
 
 
 def _scored(material: "Material", names: Sequence[str], how: str) -> Result:

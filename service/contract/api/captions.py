@@ -76,13 +76,17 @@ class TopWord(BaseModel):
 class TokenOut(BaseModel):
     """One token of a reference, the last one of each caption being `<end>`."""
 
-    word: str
+    word: str | None = Field(
+        description="null where columns were brought that do not tell their tokens."
+    )
     logp: float | None = Field(
         description="The natural logarithm of the model's probability of this word; null where the "
         "probability is 0."
     )
     rank: int = Field(description="How many words have a higher probability.")
-    top: str = Field(description="The word with the highest probability.")
+    top: str | None = Field(
+        description="The word with the highest probability; null where brought columns have none."
+    )
     top_logp: float | None
     tops: list[TopWord] = Field(
         description="The most probable words, `top` first: as many as the evaluation's "

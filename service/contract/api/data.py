@@ -1,4 +1,4 @@
-"""Datasets and checkpoints."""
+"""Datasets, checkpoints, and columns that were brought."""
 
 from typing import Literal
 
@@ -69,6 +69,24 @@ class CheckpointOut(BaseModel):
     vocabulary_size: int
     encoder: EncoderOut
     cached: list[CachedOut] = Field(description="The splits on which it was scored, in fp32.")
+    created_at: Timestamp
+
+
+class ColumnsOut(BaseModel):
+    """Columns that somebody's own code computed, as their file describes them."""
+
+    digest: Digest
+    bytes: int
+    images: int
+    references: int
+    tokens: int = Field(description="Of all references, END included.")
+    tokenizer: str = Field(
+        description="How references became tokens; scores of another one are not compared."
+    )
+    model: str = Field(description="What was scored, in the words of who brought them.")
+    vocabulary_size: int | None = Field(description="null where the file has no vocabulary.")
+    top: int = Field(description="How many of the most probable tokens there are at each token.")
+    entropy: bool
     created_at: Timestamp
 
 

@@ -121,6 +121,7 @@ class EvaluationOut(RunOut):
     id: EvaluationId
     dataset: DatasetPinned
     checkpoint: Digest | None
+    columns: Digest | None = Field(description="The columns that were brought; null: none.")
     works: list[WorkOut]
     scores: dict[str, ScoreOut] = Field(
         description="By metric, as they are computed: the post-gen scores, the pre-gen scores "

@@ -168,19 +168,22 @@ class ComparisonIn(Strict):
 
 
 class EvaluationIn(Strict):
-    """Score either a checkpoint or captions on one split of a dataset."""
+    """Score a checkpoint, or captions and columns or one of them, on one split of a dataset."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "if": {"required": ["checkpoint"], "properties": {"checkpoint": {"type": "string"}}},
-            "then": {"properties": {"captions": {"type": "null"}}},
+            "then": {"properties": {"captions": {"type": "null"}, "columns": {"type": "null"}}},
             "else": {
-                "required": ["captions"],
-                "properties": {
-                    "captions": {"type": "array"},
-                    "pregen": {"type": ["array", "null"], "maxItems": 0},
-                    "precision": {"const": "fp32"},
-                    "tokens": {"type": "null"},
+                "properties": {"precision": {"const": "fp32"}, "tokens": {"type": "null"}},
+                "if": {"required": ["columns"], "properties": {"columns": {"type": "string"}}},
+                "then": {"properties": {"subset": {"const": False}}},
+                "else": {
+                    "required": ["captions"],
+                    "properties": {
+                        "captions": {"type": "array"},
+                        "pregen": {"type": ["array", "null"], "maxItems": 0},
+                    },
                 },
             },
             "anyOf": [
@@ -197,13 +200,19 @@ class EvaluationIn(Strict):
         max_length=limits.CAPTIONS,
         description="One for each image of the split, in any order.",
     )
+    columns: Digest | None = Field(
+        default=None,
+        exclude_if=unless(None),
+        description="Log-probabilities and ranks that somebody's own code computed and "
+        "`PUT /v1/columns/{digest}` has stored: instead of a checkpoint, with captions or without.",
+    )
     dataset: DatasetReference
     pregen: (
         Literal["all"] | Annotated[Many[PregenName], Field(max_length=limits.METRICS)] | None
     ) = Field(
         default=None,
-        description="Pre-gen metrics, which need a checkpoint. By default all, or none with "
-        "captions.",
+        description="Pre-gen metrics, which need a checkpoint or columns. By default all, or none "
+        "with captions alone.",
     )
     precision: Literal["fp32", "bf16"] = Field(
         default="fp32",
@@ -224,7 +233,8 @@ class EvaluationIn(Strict):
     postgen: Many[ScoreName] = Field(
         default=families.usual(),
         max_length=limits.METRICS,
-        description="Post-gen metrics; `bleu` stands for all four, and `nneval@` with the first "
+        description="Post-gen metrics, by default none where there are columns without captions; "
+        "`bleu` stands for all four, and `nneval@` with the first "
         "digits of a model's SHA-256 for the metric of that model.",
     )
     tokenizer: TokenizerName = Field(
@@ -283,6 +293,21 @@ class EvaluationIn(Strict):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if (self.checkpoint is None) == (self.captions is None):
-            raise ValueError("expected either `checkpoint` or `captions`, and not both")
+        if self.columns is None:
+            if (self.checkpoint is None) == (self.captions is None):
+                raise ValueError("expected either `checkpoint` or `captions`, and not both")
+        elif self.checkpoint is not None:
+            raise ValueError("expected either `checkpoint` or `columns`, and not both")
+        elif self.subset:
+            raise ValueError("expected no `subset`: columns are of all images of the split")
         return self
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether there are pre-gen scores."""
+        return self.checkpoint is not None or self.columns is not None
+
+    @property
+    def has_captions(self) -> bool:
+        """Whether captions are sent, or decoded."""
+        return self.checkpoint is not None or self.captions is not None

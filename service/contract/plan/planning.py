@@ -122,6 +122,16 @@ def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: 
     return Plan(_Postgen(Blob(captions), Blob(dataset), split, images, wanted).named())
 
 
+def plan_brought(columns: str, captions: Plan | None, *, pregen: bool) -> Plan:
+    """Pre-gen scores of columns that somebody's own code computed, then what captions are scored
+    by, if there are some.
+    """
+    named = {"columns": Work("brought", {"columns": Blob(columns)}, {})}
+    if pregen:
+        named["pregen"] = Work("pregen", {"columns": named["columns"]}, {})
+    return Plan({**named, **(captions.named if captions is not None else {})})
+
+
 def with_forecast(plan: Plan, history: str) -> Plan:
     """The plan with a work `forecast` after `pregen`, which also reads `history` (a digest)."""
     named: dict[str, Work] = {}

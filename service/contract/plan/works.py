@@ -45,6 +45,7 @@ OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
     for kind in (
         Kind("prefix", "inference-now", version=1, seconds=300),
         Kind("columns", "inference-now", version=1, seconds=900),
+        Kind("brought", "inference-now", version=1, seconds=300),
         Kind("pregen", "inference-now", version=1, seconds=300),
         Kind("forecast", "inference-now", version=1, seconds=300),
         Kind("order", "inference-now", version=1, seconds=300),

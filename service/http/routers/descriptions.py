@@ -36,7 +36,8 @@ _WORDS = {
         get="Get an evaluation",
         cancel="Cancel an evaluation",
         every="List evaluations",
-        about="Score a checkpoint (uploaded before) or captions on a split of a dataset. "
+        about="Score a checkpoint (uploaded before), captions, or columns (uploaded before) with "
+        "captions or without, on a split of a dataset. "
         "`Prefer: wait=N` waits for the pre-gen scores, or for the end where there are none. No "
         "score is computed twice.",
         submitted="Submitted: poll or listen for its scores.",

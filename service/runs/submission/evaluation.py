@@ -16,7 +16,7 @@ from service.contract.results import EvaluationKept, Past
 from service.runs import base, evaluations, probes, training
 from service.runs.base import Run
 from service.runs.submission import forecasts, gating
-from service.stored import checkpoints, datasets
+from service.stored import checkpoints, columns, datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 from service.works.records import Records
@@ -32,6 +32,9 @@ _OF_REFERENCES = (
 def begin(parts: Parts, request: EvaluationIn) -> Run:
     pinned = datasets.pin(parts.records, request.dataset)
     model = None
+    request = _usual(request)
+    if request.columns is not None:
+        _check_columns(parts, request.columns, pinned)
     if request.checkpoint is not None:
         model = checkpoints.describe(parts.records, request.checkpoint)
         pinned = _with_features(parts.records, request, pinned, model)
@@ -61,6 +64,29 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
         labels=request.labels,
         sizes=sizes,
     )
+
+
+def _usual(request: EvaluationIn) -> EvaluationIn:
+    """The request, without post-gen metrics where there are no captions for them."""
+    if request.has_captions:
+        return request
+    if "postgen" in request.model_fields_set and request.postgen:
+        raise InvalidRequest(
+            f"{request.postgen[0]} is a metric of captions: columns alone have none",
+            [("/postgen", "expected no metrics, or `captions` beside `columns`")],
+        )
+    return request.model_copy(update={"postgen": []})
+
+
+def _check_columns(parts: Parts, digest: str, pinned: Pinned) -> None:
+    """Raise unless these columns are stored, and of this split."""
+    columns.get(parts.records, digest)
+    told = columns.difference(parts.blobs, digest, pinned)
+    if told is not None:
+        raise InvalidRequest(
+            f"the columns are not of {pinned}: {told}",
+            [("/columns", "expected the split's images and references, in its order")],
+        )
 
 
 def _with_features(
@@ -166,15 +192,22 @@ def _plan(
         models=models,
     )
     split = pinned.split, pinned.images
+    captions: Plan | None = None
+    warnings: Sequence[Mapping[str, Any]] = []
     if request.captions is not None:
-        if names:
+        if names and request.columns is None:
             raise InvalidRequest(
                 "pre-gen scores need a checkpoint; captions alone have none", [("/pregen", "")]
             )
         digest, warnings = datasets.store_captions(
             parts.blobs, request.captions, pinned, subset=request.subset
         )
-        return planning.plan_captions(digest, pinned.captions, *split, wanted), warnings
+        captions = planning.plan_captions(digest, pinned.captions, *split, wanted)
+    if request.columns is not None:
+        found = planning.plan_brought(request.columns, captions, pregen=names != [])
+        return found, warnings
+    if captions is not None:
+        return captions, warnings
     assert request.checkpoint is not None
     plan = planning.plan_checkpoint(
         request.checkpoint,
@@ -208,7 +241,7 @@ def _families(postgen: Sequence[str]) -> list[str]:
 
 def _pregen(request: EvaluationIn) -> list[str] | None:
     """The requested pre-gen metrics; None: all, of which the headline ones are shown."""
-    if request.pregen == "all" or (request.pregen is None and request.checkpoint is not None):
+    if request.pregen == "all" or (request.pregen is None and request.has_probabilities):
         return None
     names = list(request.pregen or [])
     for place, name in enumerate(names):

@@ -28,6 +28,7 @@ from service.works.parts import Parts
 from service.works.tables import boards, checkpoints, labels, runs, score_rows
 
 _MOST = 200  # the latest evaluations; older ones say less, and each submission reads them all
+_OF_CHECKPOINTS = "forecasts are learned from checkpoints; these columns were brought"
 _LABELS = ("run", "branch")  # the first of these labels that exists tells training runs apart
 
 
@@ -38,6 +39,8 @@ def add(
     metrics = catalogue.expand(request.postgen)
     if "pregen" not in plan.named or not metrics:
         return plan, None
+    if request.checkpoint is None:
+        return plan, Unforeseen(none_because=_OF_CHECKPOINTS)
     with parts.records.reading() as connection:
         past = _past(connection, request, pinned, metrics)
     reasons = [_too_few(past, metric) for metric in metrics]

@@ -57,11 +57,15 @@ def _checked(text: str, request: EvaluationIn) -> Gate:
             f"{text!r} needs a baseline",
             [("/baseline", "expected a label such as branch=main, an evaluation's id, or best")],
         )
-    if request.captions is not None:
-        early = [name for name in gate.metrics if catalogue.metric(name).family == "pregen"]
-        if early:
+    for name in gate.metrics:
+        family = catalogue.metric(name).family
+        if family == "pregen" and not request.has_probabilities:
             raise InvalidRequest(
-                f"{early[0]} is a pre-gen metric: it needs a checkpoint, captions have none"
+                f"{name} is a pre-gen metric: it needs a checkpoint, captions have none"
+            )
+        if family == "postgen" and not request.has_captions:
+            raise InvalidRequest(
+                f"{name} is a metric of captions: it needs `captions`, columns have none"
             )
     return gate
 

@@ -73,7 +73,7 @@ def test_every_refusal_that_a_route_gives_is_documented_somewhere():
         for response in operation["responses"].values()
         for code in re.findall("`([a-z_]+)`", response["description"])
     }
-    of_no_route = {"refused", "invalid_setting", "overloaded", "asset_refused", "invalid_columns"}
+    of_no_route = {"refused", "invalid_setting", "overloaded", "asset_refused"}
     assert {kind.code for kind in _all(errors.RequestRefused)} - told <= of_no_route
 
 

@@ -6,6 +6,7 @@ from service.contract.plan.planning import (
     Captioner,
     Wanted,
     decoding_block,
+    plan_brought,
     plan_captions,
     plan_checkpoint,
 )
@@ -252,3 +253,18 @@ def test_variety_looks_at_the_training_captions_where_there_are_some():
     known = _parsed(9, "variety", training="train")
     assert known["training"].parameters == {"split": "train", "tokenizer": "ptb"}
     assert known["variety"].inputs["training"] is known["training"]
+
+
+def test_brought_columns_are_scored_before_captions_and_need_no_model():
+    captions = plan_captions("sha256:c", "sha256:d", "test", 3, Wanted(["cider_d"], "ptb"))
+    plan = plan_brought("sha256:b", captions, pregen=True)
+    assert list(plan.named) == ["columns", "pregen", *captions.named]
+    columns = plan.named["columns"]
+    assert (columns.kind, columns.inputs, columns.parameters) == (
+        "brought",
+        {"columns": Blob("sha256:b")},
+        {},
+    )
+    assert plan.named["pregen"].inputs == {"columns": columns}
+    assert plan.named["cider_d"].key == captions.named["cider_d"].key
+    assert list(plan_brought("sha256:b", None, pregen=False).named) == ["columns"]

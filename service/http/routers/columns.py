@@ -1,0 +1,89 @@
+"""/v1/columns: upload what somebody's own code computed by digest, and describe it."""
+
+import asyncio
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from service.contract.api.data import ColumnsOut
+from service.contract.api.texts import Digest
+from service.contract.errors import (
+    ColumnsRefused,
+    DigestMismatch,
+    DiskFull,
+    InvalidRequest,
+    NotFound,
+    StoreUnavailable,
+    TooLarge,
+    Unavailable,
+)
+from service.contract.formats.columns import header
+from service.http import openapi
+from service.http.dependencies import Service
+from service.http.entrance.uploads import Early, judged, receive
+from service.stored import columns
+
+router = APIRouter(prefix="/v1/columns", tags=["columns"])
+_HEADER = Early("columns header", header.needed)
+
+
+@router.head(
+    "/{digest}",
+    operation_id="has_columns",
+    summary="Check whether columns are stored",
+    response_description="They are stored and need not be uploaded.",
+    responses=openapi.refusals(NotFound, InvalidRequest, StoreUnavailable),
+)
+def head(digest: Digest, service: Service) -> Response:
+    """Use this before an upload, so that no file is sent twice."""
+    if not columns.exists(service.records, service.blobs, digest):
+        raise NotFound(f"no columns {digest}")
+    return Response()
+
+
+@router.put(
+    "/{digest}",
+    operation_id="upload_columns",
+    summary="Upload columns",
+    response_model=ColumnsOut,
+    response_description="They were stored already; the body was not read.",
+    responses={
+        201: {"model": ColumnsOut, "description": "Stored."},
+        **openapi.refusals(
+            *(TooLarge, DigestMismatch, ColumnsRefused, InvalidRequest),
+            *(StoreUnavailable, Unavailable, DiskFull),
+        ),
+    },
+    openapi_extra=openapi.body(
+        "The file: safetensors with the log-probability and rank of every reference token, as "
+        "`prescore.Recorder` writes it. Not read if it is stored already.",
+        "application/octet-stream",
+        required=False,
+    ),
+)
+async def put(digest: Digest, request: Request, service: Service) -> Response:
+    """Send the raw bytes; their SHA-256 must be the one in the URL. The header is checked as soon
+    as it has come, all values at the end; errors name image, reference and token.
+    """
+    records, blobs = service.records, service.blobs
+    known = await asyncio.to_thread(columns.exists, records, blobs, digest)
+    if not known:
+        async with receive(request, blobs, _HEADER) as (upload, _):
+            if upload.digest != digest:
+                raise DigestMismatch(f"the body's SHA-256 is {upload.digest}, not {digest}")
+            facts = await judged(request, "columns", path=str(upload.path))
+            await asyncio.to_thread(upload.commit)
+        await asyncio.to_thread(columns.add, records, digest, upload.size, facts)
+    answer = await asyncio.to_thread(columns.get, records, digest)
+    return JSONResponse(answer.model_dump(), 200 if known else 201)
+
+
+@router.get(
+    "/{digest}",
+    operation_id="get_columns",
+    summary="Describe columns",
+    responses=openapi.refusals(NotFound, InvalidRequest),
+)
+def get(digest: Digest, service: Service) -> ColumnsOut:
+    """What their file says of them."""
+    return columns.get(service.records, digest)

@@ -1,0 +1,46 @@
+"""Stored columns that somebody's own code computed, by the SHA-256 of their bytes."""
+
+from typing import Any
+
+from service.contract.api.data import ColumnsOut
+from service.contract.api.texts import rfc3339
+from service.contract.errors import NotFound
+from service.stored import described, judges
+from service.stored.datasets import Pinned, split_of
+from service.works.blobs import Blobs
+from service.works.records import Records
+from service.works.tables import brought_columns
+
+
+def add(records: Records, digest: str, size: int, description: dict[str, Any]) -> None:
+    described.add(records, brought_columns, digest, size, description)
+
+
+def exists(records: Records, blobs: Blobs, digest: str) -> bool:
+    return described.find(records, brought_columns, digest) is not None and blobs.has(digest)
+
+
+def get(records: Records, digest: str) -> ColumnsOut:
+    found = described.find(records, brought_columns, digest)
+    if found is None:
+        raise NotFound(f"no columns {digest}: upload them with PUT /v1/columns/{digest}")
+    return ColumnsOut(
+        digest=digest,
+        bytes=found.bytes,
+        **found.description,
+        created_at=rfc3339(found.created_at),
+    )
+
+
+def difference(blobs: Blobs, digest: str, pinned: Pinned) -> str | None:
+    """What is different at the first image in which columns differ from a split, if one does."""
+    split = split_of(blobs, pinned)
+    asked = judges.of_this_process().ask(
+        "columns of a split",
+        lambda: False,
+        path=str(blobs.path(digest, check=False)),
+        images=str(split.path),
+        split=pinned.split,
+    )
+    told: str | None = asked.result()["difference"]
+    return told

@@ -1,0 +1,39 @@
+"""Files that users uploaded and the service describes by what a judge found in them."""
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from service.works.records import Records
+
+
+@dataclass(frozen=True)
+class Described:
+    bytes: int
+    description: dict[str, Any]
+    created_at: float
+
+
+def add(
+    records: Records, table: sa.Table, digest: str, size: int, description: dict[str, Any]
+) -> None:
+    with records.transaction() as connection:
+        records.add_new(
+            connection,
+            table,
+            digest=digest,
+            bytes=size,
+            description=json.dumps(description),
+            created_at=time.time(),
+        )
+
+
+def find(records: Records, table: sa.Table, digest: str) -> Described | None:
+    with records.reading() as connection:
+        row = connection.execute(sa.select(table).where(table.c.digest == digest)).first()
+    if row is None:
+        return None
+    return Described(row.bytes, dict(json.loads(row.description)), row.created_at)

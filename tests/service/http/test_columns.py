@@ -1,0 +1,272 @@
+"""Columns that somebody's own code computed: sent, described, scored. A checkpoint's own columns,
+brought by `prescore.Recorder`, have the scores that the checkpoint has.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import prescore
+from columns_files import IMAGES, RANK, TENSORS, WITH_WORDS, changed, columns
+from contract_files import line, tar, tar_entry
+from fleet import bundle, checkpoint, digest, upload
+from service.contract.formats import bundles
+from service.stored import garbage
+from workers.inference import checkpoints, features, vocabulary
+from workers.inference.packing import batches, pack
+
+MODEL, DATA = checkpoint(seed=11), bundle(20, seed=3)
+
+
+def send(client, content, status=201):
+    answer = client.put(f"/v1/columns/{digest(content)}", content=content)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def evaluated(client, **asked):
+    request = {"dataset": "tiny/test", **asked}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code in (201, 202), answer.text
+    found = client.get(f"/v1/evaluations/{answer.json()['id']}").json()
+    assert found["status"] == "succeeded", found["works"]
+    return found
+
+
+def refused(client, **asked):
+    answer = client.post("/v1/evaluations", json={"dataset": "tiny/test", **asked})
+    assert answer.status_code == 422, answer.text
+    return answer.json()
+
+
+@pytest.fixture(scope="module")
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        with service.client() as client:
+            assert client.put("/v1/datasets/tiny", content=DATA).status_code == 201
+            upload(client, MODEL)
+        yield service
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "bundle.tar"
+    path.write_bytes(DATA)
+    return path, bundles.read_split(path, "test")
+
+
+def recorded(items, folder, **options):
+    """The checkpoint's own logits in a file of columns, and its words."""
+    path, split = items
+    (folder / "model").write_bytes(MODEL)
+    captioner = checkpoints.read(folder / "model")
+    words = captioner.description.vocabulary
+    names = [item.image for item in split]
+    rows = features.read(path, names, captioner.description.encoder)
+    given = vocabulary.encode(
+        [item.references for item in split], words, captioner.description.tokenizer
+    )
+    logits = np.zeros((len(given.tokens), len(words)), np.float32)
+    with torch.inference_mode():
+        images = captioner.look(torch.tensor(rows))
+        for batch in batches(given, 8192):
+            packed = pack(given, batch, images.device)
+            logits[packed.places] = captioner.output(captioner.hidden(images, packed)).numpy()
+    with prescore.Recorder(path, vocabulary=words, **options) as recorder:
+        for at, item in enumerate(split):
+            for number in range(len(item.references)):
+                start, end = given.caption_offsets[given.image_offsets[at] + number :][:2]
+                recorder.add(item.image, number, logits[start:end], given.tokens[start:end])
+        recorder.write(folder / "columns")
+    return (folder / "columns").read_bytes()
+
+
+@pytest.fixture
+def brought(items, tmp_path, client):
+    content = recorded(items, tmp_path, model="mine", entropy=True)
+    if client.head(f"/v1/columns/{digest(content)}").status_code != 200:
+        send(client, content)
+    return digest(content)
+
+
+@pytest.fixture
+def captions(items):
+    return [{"image": item.image, "caption": item.references[0]} for item in items[1]]
+
+
+def test_columns_are_stored_once_and_described(client):
+    content = columns(base=WITH_WORDS)
+    place = f"/v1/columns/{digest(content)}"
+    assert client.head(place).status_code == 404
+    assert client.get(place).json()["code"] == "not_found"
+    found = send(client, content)
+    assert found == client.get(place).json()
+    assert client.head(place).status_code == 200
+    assert send(client, content, 200) == found
+    del found["created_at"]
+    assert found == {
+        "digest": digest(content),
+        "bytes": len(content),
+        "images": 2,
+        "references": 3,
+        "tokens": 9,
+        "tokenizer": "own",
+        "model": "a model",
+        "vocabulary_size": 5,
+        "top": 1,
+        "entropy": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (columns()[:-1], "cut off"),
+        (columns(metadata={"tokenizer": "a|b"}), "tokenizer: expected"),
+        (columns(changed("logp", 8, math.nan)), "logp, image 'b.jpg', reference 1, token 4"),
+        (MODEL, "missing: prescore_columns"),
+    ],
+)
+def test_wrong_columns_are_refused_and_not_stored(content, told, client):
+    answer = client.put(f"/v1/columns/{digest(content)}", content=content)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_columns")
+    assert told in answer.json()["detail"]
+    assert client.head(f"/v1/columns/{digest(content)}").status_code == 404
+
+
+def test_a_body_of_another_digest_is_refused(client):
+    answer = client.put(f"/v1/columns/{digest(b'other')}", content=columns())
+    assert answer.json()["code"] == "digest_mismatch"
+
+
+def test_columns_of_a_checkpoint_have_its_scores(client, brought):
+    own = evaluated(client, checkpoint=digest(MODEL), postgen=[])
+    found = evaluated(client, columns=brought)
+    assert (found["checkpoint"], found["columns"]) == (None, brought)
+    assert own["columns"] is None
+    assert list(found["scores"]) == list(own["scores"])
+    theirs, ours = (
+        client.get(f"/v1/evaluations/{each['id']}/pregen").json()["scores"] for each in (own, found)
+    )
+    assert len(ours) == 672
+    assert set(ours) == set(theirs)
+    for name, score in ours.items():
+        assert score["signature"] == "pregen|brought|tok:own|v:1"
+        if theirs[name]["value"] is not None:
+            assert score["value"] == pytest.approx(theirs[name]["value"], rel=1e-5), name
+        assert (score["interval"] is None) == (theirs[name]["interval"] is None), name
+
+
+def test_its_tokens_are_those_of_the_checkpoint(client, brought, items, tmp_path):
+    own = evaluated(
+        client, checkpoint=digest(MODEL), postgen=[], tokens={"top": 1, "entropy": True}
+    )
+    found = evaluated(client, columns=brought)
+    image = items[1][3].image
+    theirs, ours = (
+        client.get(f"/v1/evaluations/{each['id']}/tokens/{image}").json() for each in (own, found)
+    )
+    for expected, caption in zip(theirs["captions"], ours["captions"], strict=True):
+        assert caption["text"] == expected["text"]
+        for one, other in zip(caption["tokens"], expected["tokens"], strict=True):
+            assert one["rank"] == other["rank"]
+            assert one["logp"] == pytest.approx(other["logp"], abs=1e-5)
+            assert one["entropy"] == pytest.approx(other["entropy"], abs=1e-5)
+        assert caption["tokens"][-1]["word"] == "<end>"
+
+
+def test_captions_beside_columns_are_scored_too(client, brought, captions):
+    asked = {"columns": brought, "captions": captions, "postgen": ["bleu_4", "cider_d"]}
+    found = evaluated(client, **asked, gates=["perplexity <= 1000000", "bleu_4 >= 0.5"])
+    alone = evaluated(client, captions=captions, postgen=["bleu_4", "cider_d"])
+    assert {"bleu_4", "cider_d", "perplexity"} <= set(found["scores"])
+    assert found["scores"]["cider_d"] == alone["scores"]["cider_d"]
+    assert found["verdict"] == "passed"
+    assert found["forecast"]["none_because"].startswith("forecasts are learned from checkpoints")
+
+
+def test_two_evaluations_of_columns_are_compared(client, brought, items, tmp_path):
+    other = recorded(items, tmp_path, tokenizer="another")
+    send(client, other)
+    ids = [evaluated(client, columns=each)["id"] for each in (brought, digest(other))]
+    name = "mean_mean_normcount_none"
+    request = {"a": ids[0], "b": ids[0], "metrics": [name]}
+    answer = client.post("/v1/comparisons", json=request)
+    found = client.get(answer.headers["location"]).json()
+    assert found["scores"][name]["difference"] == 0
+    answer = client.post("/v1/comparisons", json={**request, "b": ids[1]})
+    assert answer.status_code == 422  # other tokens, other signature
+    request = {"a": ids[0], "b": evaluated(client, checkpoint=digest(MODEL), postgen=[])["id"]}
+    assert client.post("/v1/comparisons", json={**request, "metrics": [name]}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("asked", "pointer"),
+    [
+        ({"columns": digest(b"none")}, None),
+        ({"checkpoint": digest(MODEL)}, ""),
+        ({"postgen": ["cider_d"]}, "/postgen"),
+        ({"gates": ["cider_d >= 0.1"]}, "/gates/0"),
+        ({"subset": True}, ""),
+        ({"tokens": {"top": 2}}, "/tokens"),
+        ({"precision": "bf16"}, "/precision"),
+    ],
+)
+def test_what_columns_cannot_answer_is_refused(asked, pointer, client, brought):
+    answer = client.post(
+        "/v1/evaluations", json={"columns": brought, "dataset": "tiny/test", **asked}
+    )
+    if pointer is None:
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+        return
+    assert answer.status_code == 422
+    assert [one["pointer"] for one in answer.json()["errors"]] == [pointer]
+
+
+def test_columns_of_another_split_are_refused_with_the_first_image(client):
+    content = columns()
+    if client.head(f"/v1/columns/{digest(content)}").status_code != 200:
+        send(client, content)
+    found = refused(client, columns=digest(content))
+    assert found["errors"][0]["pointer"] == "/columns"
+    assert "image 1: the split has" in found["detail"]
+    assert "'a.jpg'" in found["detail"]
+
+
+@pytest.fixture
+def small(client):
+    """A dataset of the two images of `columns_files`."""
+    text = line("a.jpg", ["a cat", "sat"]) + line("b.jpg", ["a cat sat"])
+    content = tar(tar_entry(b"captions.jsonl", text))
+    assert client.put("/v1/datasets/small", content=content).status_code in (200, 201)
+    return "small/test"
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "tops"),
+    [
+        (columns(metadata={"model": "1"}), [None, None, "<end>"], [None] * 3),
+        (columns(metadata={"tokenizer": "karpathy"}), ["a", "cat", "<end>"], [None] * 3),
+        (columns(base=WITH_WORDS), ["a", "cat", "<end>"], ["a", "a", "a"]),
+    ],
+)
+def test_words_are_shown_where_the_file_tells_them(content, words, tops, client, small):
+    if client.head(f"/v1/columns/{digest(content)}").status_code != 200:
+        send(client, content)
+    found = evaluated(client, columns=digest(content), dataset=small)
+    answer = client.get(f"/v1/evaluations/{found['id']}/tokens/{IMAGES[0]}").json()
+    tokens = answer["captions"][0]["tokens"]
+    assert [token["word"] for token in tokens] == words
+    assert [token["top"] for token in tokens] == tops
+    assert [token["rank"] for token in tokens] == RANK[:3]
+    assert tokens[1]["logp"] == pytest.approx(TENSORS["logp"][2][1])
+
+
+def test_stored_columns_are_no_garbage(service, client):
+    content = columns(metadata={"model": "kept"})
+    send(client, content)
+    running = service._running
+    garbage.collect(running.records, running.blobs, grace=-10)
+    assert client.head(f"/v1/columns/{digest(content)}").status_code == 200
