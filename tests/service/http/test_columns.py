@@ -2,16 +2,20 @@
 brought by `prescore.Recorder`, have the scores that the checkpoint has.
 """
 
+import asyncio
+import json
 import math
 
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import prescore
 from columns_files import IMAGES, RANK, TENSORS, WITH_WORDS, changed, columns
 from contract_files import line, tar, tar_entry
 from fleet import bundle, checkpoint, digest, upload
+from prescore import commands
 from service.contract.formats import bundles
 from service.stored import garbage
 from workers.inference import checkpoints, features, vocabulary
@@ -270,3 +274,71 @@ def test_stored_columns_are_no_garbage(service, client):
     running = service._running
     garbage.collect(running.records, running.blobs, grace=-10)
     assert client.head(f"/v1/columns/{digest(content)}").status_code == 200
+
+
+@pytest.fixture
+def command(service):
+    def run(*arguments, code=0):
+        given = [*map(str, arguments), "--url", service.url, "--patience", "0"]
+        told = CliRunner().invoke(commands.build(), given)
+        assert told.exit_code == code, told.output
+        return told
+
+    return run
+
+
+def test_the_library_sends_columns_once_and_submits_them(service, items, tmp_path, captions):
+    recorded(items, tmp_path, model="the library's")
+    with prescore.Client(service.url) as client:
+        columns = client.upload_columns(tmp_path / "columns")
+        assert client.upload_columns(tmp_path / "columns") == columns
+        found = client.wait(client.submit("tiny/test", columns=columns).id)
+        assert (found.columns, found.checkpoint) == (columns, None)
+        both = client.submit("tiny/test", columns=columns, captions=captions, postgen=["bleu_4"])
+        assert "bleu_4" in client.wait(both.id).scores
+        with pytest.raises(prescore.InvalidArgument, match="upload_columns"):
+            client.submit("tiny/test", columns=tmp_path / "columns")
+        with pytest.raises(prescore.InvalidArgument, match="one of the two"):
+            client.submit("tiny/test", columns=columns, checkpoint=digest(MODEL))
+
+    async def again():
+        async with prescore.AsyncClient(service.url) as client:
+            sent = await client.upload_columns(tmp_path / "columns")
+            return await client.submit("tiny/test", columns=sent)
+
+    assert asyncio.run(again()).columns == columns
+
+
+def test_the_command_sends_columns_and_captions(command, items, tmp_path, captions):
+    recorded(items, tmp_path, model="the command's")
+    (tmp_path / "said.json").write_text(json.dumps(captions))
+    asked = ("submit", "--columns", tmp_path / "columns", "--dataset", "tiny/test")
+    told = command(*asked, "--wait")
+    assert "uploading columns" in told.stderr
+    assert "perplexity" in told.stdout
+    given = ("--captions", tmp_path / "said.json", "--postgen", "bleu_4", "--wait", "--json")
+    found = json.loads(command(*asked, *given).stdout)
+    assert {"bleu_4", "perplexity"} <= set(found["scores"])
+    stored = found["columns"]
+    again = command("submit", "--columns", stored, "--dataset", "tiny/test", "--json")
+    assert json.loads(again.stdout)["columns"] == stored
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "expected files, or --columns FILE, one of the two"),
+        (("a.safetensors", "--columns", "b"), "expected files, or --columns FILE, one of the two"),
+        (("a.json", "--captions", "b"), "--captions goes with --columns"),
+    ],
+)
+def test_the_command_takes_files_or_columns(arguments, words, command):
+    told = command("submit", *arguments, "--dataset", "tiny/test", code=2)
+    assert words in " ".join(told.stderr.replace("│", " ").split())
+
+
+def test_the_command_says_what_is_wrong_with_columns(command, tmp_path):
+    path = tmp_path / "columns.safetensors"
+    path.write_bytes(columns(changed("logp", 8, 0.5)))
+    told = command("submit", "--columns", path, "--dataset", "tiny/test", code=1)
+    assert "image 'b.jpg', reference 1, token 4" in told.stderr

@@ -65,6 +65,16 @@ def source(client: Client, target: str) -> dict[str, Any]:
         return {"checkpoint": client.upload_checkpoint(path, progress)}
 
 
+def brought(client: Client, columns: str, outputs: Path | None) -> dict[str, Any]:
+    """The request's `columns`, a file of which is uploaded first, and its `captions`."""
+    given = {} if outputs is None else {"captions": captions.read(outputs)}
+    if columns.startswith("sha256:"):
+        return {"columns": columns, **given}
+    path = Path(columns)
+    with console.upload_shown(path.name) as progress:
+        return {"columns": client.upload_columns(path, progress), **given}
+
+
 def tokens(top: int | None, *, entropy: bool) -> dict[str, Any]:
     """What to keep of each reference token in addition."""
     asked = {"top": top, "entropy": entropy or None}

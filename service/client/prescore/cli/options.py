@@ -22,13 +22,25 @@ Target = Annotated[
     ),
 ]
 Targets = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="CHECKPOINT|CAPTIONS...",
         help="Files, folders of checkpoints, quoted patterns, the sha256:... of checkpoints that "
         'the service has. Captions: a JSON list of {"image" or "image_id", "caption"}, '
         "pycocoevalcap's dictionary, JSON Lines, CSV.",
     ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|DIGEST",
+        help="What prescore.Recorder wrote of a model that no service can run, in the place of a "
+        "checkpoint; or the sha256:... of columns that the service has.",
+    ),
+]
+Captions = Annotated[
+    Path | None,
+    typer.Option(help="With --columns: the model's captions, to be scored beside them."),
 ]
 StepFromName = Annotated[
     bool,

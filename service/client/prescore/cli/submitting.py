@@ -14,9 +14,11 @@ from prescore.models import Evaluation
 
 @options.spread
 def submit(
-    target: options.Targets,
-    dataset: options.Split,
+    target: options.Targets = None,
     *,
+    dataset: options.Split,
+    columns: options.Columns = None,
+    captions: options.Captions = None,
     scoring: options.Scoring,
     gate: Annotated[
         list[str] | None,
@@ -42,7 +44,7 @@ def submit(
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Score checkpoints, or captions, on one split of a dataset.
+    """Score checkpoints, captions or columns on one split of a dataset.
 
     Prints each run's id at once, or with --wait its scores at the end. A checkpoint
     that the service has is not uploaded again, and no score is computed twice.
@@ -51,6 +53,7 @@ def submit(
         prescore submit best.safetensors --dataset flickr8k@v1/test --postgen none
         prescore submit best.safetensors --dataset coco/val --precision bf16
         prescore submit results.json --dataset coco/val --postgen cider_d,spice
+        prescore submit --columns model.columns.safetensors --dataset coco/val
         prescore submit runs/*.safetensors --dataset coco/val --step-from-name
         prescore submit runs/ --dataset coco/val --wait --json > runs.json
         EV=$(prescore submit best.safetensors --dataset coco/val --label run=7)
@@ -65,17 +68,28 @@ def submit(
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout goes with --wait")
+    if (columns is None) == (not target):
+        raise typer.BadParameter("expected files, or --columns FILE, one of the two")
+    if captions is not None and columns is None:
+        raise typer.BadParameter("--captions goes with --columns; alone, captions are an argument")
     fields = asking.fields(dataset, gate, scoring, judging, run)
     fields |= asking.tokens(top, entropy=entropy)
     metrics = [*(scoring.postgen or ()), *(scoring.pregen or ())]
     meant = Meant(dataset, console.names(",".join(metrics)) or (), gate or ())
     with console.connected(connection, meant) as client:
-        found = targets.expanded(target)
+        found = targets.expanded(target or ()) if columns is None else [columns]
         requests = asking.several(fields, found, steps=step_from_name)
-        begun = [_begun(client, one, fields) for one, fields in zip(found, requests, strict=True)]
+        sources = (
+            asking.source(client, one) if columns is None else asking.brought(client, one, captions)
+            for one in found
+        )
+        begun = [
+            _begun(client, one, {**fields, **source})
+            for one, fields, source in zip(found, requests, sources, strict=True)
+        ]
         if wait:
             begun = follow_all(client, [one.id for one in begun], timeout)
-        _show(begun, wait=wait, as_json=as_json, many=found != target or len(found) > 1)
+        _show(begun, wait=wait, as_json=as_json, many=found != (target or found) or len(found) > 1)
     for one in begun if wait else ():
         if not one.ended:
             raise typer.Exit(console.FAILED)
@@ -83,7 +97,7 @@ def submit(
 
 
 def _begun(client: Client, target: str, fields: Mapping[str, Any]) -> Evaluation:
-    evaluation = client.submit(**fields, **asking.source(client, target))
+    evaluation = client.submit(**fields)
     console.say(f"submitted {evaluation.id}: {target}")
     return evaluation
 

@@ -70,6 +70,11 @@ class AsyncClient(AsyncAnalyses):
     async def checkpoint(self, digest: str) -> Checkpoint:
         return await self._run(asking.gotten(self._address, Checkpoint, stored.checkpoint(digest)))
 
+    # Columns
+
+    async def upload_columns(self, path: str | Path, progress: Progress | None = None) -> str:
+        return await self._run(uploads.stored_columns(self._address, Path(path), progress))
+
     # Datasets
 
     async def add_dataset(

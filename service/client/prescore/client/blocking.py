@@ -70,6 +70,12 @@ class Client(Analyses):
     def checkpoint(self, digest: str) -> Checkpoint:
         return self._run(asking.gotten(self._address, Checkpoint, stored.checkpoint(digest)))
 
+    # Columns
+
+    def upload_columns(self, path: str | Path, progress: Progress | None = None) -> str:
+        """Send what `prescore.Recorder` wrote, unless the service has it; returns its digest."""
+        return self._run(uploads.stored_columns(self._address, Path(path), progress))
+
     # Datasets
 
     def add_dataset(
@@ -98,7 +104,8 @@ class Client(Analyses):
     # Evaluations
 
     def submit(self, dataset: str, **asked: Unpack[Submission]) -> Evaluation:
-        """Start an evaluation of either a `checkpoint` (its digest) or `captions`.
+        """Start an evaluation of a `checkpoint` (its digest), of `captions`, or of `columns` (their
+        digest) with captions or without.
 
             client.submit("flickr8k/test", checkpoint=digest, labels={"run": "7"})
             client.submit("flickr8k/test", captions=captions, postgen=["cider_d", "spice"])

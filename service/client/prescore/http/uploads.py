@@ -26,13 +26,20 @@ def put(place: str, body: Body, content_type: str, progress: Progress | None) ->
 
 
 def stored_checkpoint(address: Address, path: Path, progress: Progress | None) -> Steps[str]:
-    """Send a file unless the service has it; returns its digest.
-
-    Every attempt asks first: an upload may be complete although its answer was lost.
-    """
+    """Send a file unless the service has it; returns its digest."""
     check_format(path, foreign.CHECKPOINT)
+    return (yield from _stored(address, path, "/v1/checkpoints", progress))
+
+
+def stored_columns(address: Address, path: Path, progress: Progress | None) -> Steps[str]:
+    """Send a file of columns unless the service has it; returns its digest."""
+    return (yield from _stored(address, path, "/v1/columns", progress))
+
+
+def _stored(address: Address, path: Path, folder: str, progress: Progress | None) -> Steps[str]:
+    """Every attempt asks first: an upload may be complete although its answer was lost."""
     digest: str = yield Do(lambda: digest_of(path))
-    place = f"/v1/checkpoints/{digest}"
+    place = f"{folder}/{digest}"
     upload = put(place, file_body(path), "application/octet-stream", progress)
 
     def attempt() -> Steps[None]:

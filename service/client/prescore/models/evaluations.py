@@ -53,6 +53,7 @@ class Evaluation(Run):
     PLACE: ClassVar[str] = "/v1/evaluations"
 
     checkpoint: str | None = None
+    columns: str | None = None
     scores: dict[str, Score] = Field(default_factory=dict)
     warnings: tuple[Oddity, ...] = ()
     gates: tuple[Gate, ...] = ()

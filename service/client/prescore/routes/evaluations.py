@@ -32,9 +32,12 @@ class Asked(TypedDict, total=False):
 
 
 class Submission(Asked, total=False):
-    """Arguments of `submit`: either `checkpoint` (a digest) or `captions`, and how it is scored."""
+    """Arguments of `submit`: `checkpoint` (a digest), or `captions` and `columns` (a digest) or one
+    of them; and how it is scored.
+    """
 
     checkpoint: str | None
+    columns: str | None
     captions: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None
     subset: bool | None
     labels: Mapping[str, str] | None
@@ -49,21 +52,23 @@ def begun(address: Address, dataset: str, asked: Submission) -> Steps[Evaluation
     check_known("argument", asked, Submission.__annotations__)
     fields: dict[str, Any] = {"dataset": dataset, **asked}
     wait, key = fields.pop("wait", None), fields.pop("idempotency_key", None)
-    _check_checkpoint(fields.get("checkpoint"))
+    for name in ("checkpoint", "columns"):
+        _check_digest(name, fields.get(name))
     fields["captions"] = asking.listed(fields.get("captions"))
     for name in _LISTS:
         fields[name] = asking.names(name, fields.get(name))
-    if (fields.get("checkpoint") is None) == (fields["captions"] is None):
-        raise InvalidArgument("expected a checkpoint or captions, one of the two")
+    others = fields["captions"] is not None or fields.get("columns") is not None
+    if (fields.get("checkpoint") is not None) == others:
+        raise InvalidArgument("expected a checkpoint or captions, one of the two; or columns")
     place = Evaluation.PLACE
     return asking.submitted(address, Evaluation, place, fields, wait=wait or 0, key=key)
 
 
-def _check_checkpoint(given: object) -> None:
+def _check_digest(name: str, given: object) -> None:
     if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".safetensors")):
         raise InvalidArgument(
-            f"checkpoint: expected a digest, sha256:..., found the file {str(given)!r:.200}: "
-            "upload it first: client.upload_checkpoint(...)"
+            f"{name}: expected a digest, sha256:..., found the file {str(given)!r:.200}: "
+            f"upload it first: client.upload_{name}(...)"
         )
 
 
