@@ -47,8 +47,8 @@ def check(
     """Check a checkpoint, a dataset bundle, captions or columns: show what it holds, or what is
     wrong.
 
-    Captions are a JSON list, pycocoevalcap's dictionary, JSON Lines or CSV. Columns are what
-    `prescore.Recorder` writes; services do not take them yet.
+    Captions are a JSON list, pycocoevalcap's dictionary, JSON Lines or CSV.
+    Columns are what `prescore.Recorder` writes.
 
     Exit 0: a service would take it. 2: it would not. Needs no GPU, and no service
     unless --dataset names a dataset of one.
