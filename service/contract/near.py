@@ -11,7 +11,9 @@ COMPARED = 2000  # names
 
 
 def question(name: str, known: Iterable[str]) -> str:
-    """`; did you mean …?` with the most alike names, the most alike first; empty where none is."""
-    compared = list(islice(known, COMPARED))
-    found = difflib.get_close_matches(name[:LONGEST], compared, MOST, LEAST_ALIKE)
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+    """`; did you mean …?` with the most alike names, the most alike first; empty where none is.
+    Small and capital letters are alike.
+    """
+    compared = {each.lower(): each for each in islice(known, COMPARED)}
+    found = difflib.get_close_matches(name[:LONGEST].lower(), compared, MOST, LEAST_ALIKE)
+    return f"; did you mean {' or '.join(compared[each] for each in found)}?" if found else ""

@@ -62,6 +62,11 @@ def test_what_was_found_makes_no_line_of_its_own():
     assert _told(int, "\x1b[2J\nok") == r"expected a whole number, found '\x1b[2J\nok'"
 
 
+def test_a_name_in_capitals_is_near():
+    assert near.question("METEOR", ["bleu_4", "meteor"]) == "; did you mean meteor?"
+    assert near.question("colour", ["Color"]) == "; did you mean Color?"
+
+
 def test_no_near_name_is_looked_for_beyond_a_bound():
     """A search of all would take minutes."""
     known = (f"{at:09}" for at in range(10**9))
