@@ -46,7 +46,6 @@ def _victim(fleet, rng):
 
 
 def test_each_process_is_killed_once_and_nothing_is_lost(fleet, serve_here, tmp_path):
-    identities = []
     with fleet.client() as client:
         identities = [upload(client, checkpoint(seed=at)) for at in range(len(VICTIMS))]
     golden = _golden(serve_here, tmp_path, identities)

@@ -33,14 +33,18 @@ class ShortRunner(Runner):
     """
 
     def is_over(self, lease: Lease, child: Warm) -> bool:
-        memory = self._limits.memory_bytes
-        too_large = memory is not None and child.memory() > memory
-        if too_large or time.monotonic() - self._begun > MOST_SECONDS:
-            log.warning("not short", kind=lease.kind, key=lease.key, bytes=child.peak_bytes)
+        if time.monotonic() - self._begun > MOST_SECONDS:
             self.kill()
-            leases.hand_back_as_long(self._records, lease)
+            self._hand_back(lease, child.peak_bytes)
             return True
         return super().is_over(lease, child)
+
+    def end_as_too_large(self, lease: Lease, took: int, limit: int) -> None:  # noqa: ARG002
+        self._hand_back(lease, took)
+
+    def _hand_back(self, lease: Lease, took: int) -> None:
+        log.warning("not short", kind=lease.kind, key=lease.key, bytes=took)
+        leases.hand_back_as_long(self._records, lease)
 
 
 class Beside:

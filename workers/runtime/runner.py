@@ -162,16 +162,17 @@ class Runner:
         limit = self._limits.memory_bytes
         if limit is not None and child.memory() > limit:
             self.kill()
-            detail = (
-                f"the work took {child.peak_bytes / 1e6:.0f} MB, the limit is {limit / 1e6:.0f} MB"
-            )
-            self.fail(lease, OutOfMemory.code, detail, death=False, retry=False)
+            self.end_as_too_large(lease, child.peak_bytes, limit)
             return True
         if self._stop_asked and time.monotonic() - self._stop_asked > GRACE_SECONDS:
             self.kill()
             leases.hand_back(self._records, lease)
             return True
         return False
+
+    def end_as_too_large(self, lease: Lease, took: int, limit: int) -> None:
+        detail = f"the work took {took / 1e6:.0f} MB, the limit is {limit / 1e6:.0f} MB"
+        self.fail(lease, OutOfMemory.code, detail, death=False, retry=False)
 
     def _recompute(self, lease: Lease, error: BlobUnreadable) -> None:
         log.warning("damaged input", kind=lease.kind, key=lease.key, digest=error.digest)

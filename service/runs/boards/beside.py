@@ -1,8 +1,7 @@
 """Another metric of the evaluations on a board."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,9 +11,9 @@ from service.contract.api.leaderboard import ScoreBeside
 from service.contract.metrics import catalogue
 from service.runs.boards.finding import Asked, find
 from service.stored.datasets import Pinned
+from service.works.records import in_batches
 from service.works.tables import runs, score_rows
 
-_AT_ONCE = 1000  # ids in one query
 _SHOWN = tuple(score_rows.c[name] for name in ("run_id", "value", "low", "high"))
 
 
@@ -42,7 +41,7 @@ def of(
     own = sa.select(*_SHOWN).where(*on_board, score_rows.c.metric.in_(catalogue.names_of(metric)))
     again = sa.select(runs.c.checkpoint, *_SHOWN).join(runs, runs.c.id == score_rows.c.run_id)
     scores: dict[str, ScoreBeside] = {}
-    for some in _blocks([*checkpoints]):
+    for some in in_batches(checkpoints):
         for row in connection.execute(own.where(score_rows.c.run_id.in_(some))):
             scores[row.run_id] = _score(row)
         wanted = {at for one in some if one not in scores and (at := checkpoints[one])}
@@ -62,9 +61,3 @@ def of(
 def _score(row: Any) -> ScoreBeside:
     interval = None if row.low is None else (row.low, row.high)
     return ScoreBeside(evaluation=row.run_id, value=row.value, interval=interval)
-
-
-def _blocks(every: Sequence[str]) -> Iterator[list[str]]:
-    left = iter(every)
-    while block := list(islice(left, _AT_ONCE)):
-        yield block
