@@ -105,6 +105,10 @@ class Fleet(Served):
         assert self.url in line, (line, self.log.read_text()[-3000:])
         return self
 
+    @property
+    def stands(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def stop(self, number: int = signal.SIGINT) -> float:
         """Stop the service; returns the seconds until the supervisor ended."""
         began = time.monotonic()

@@ -11,6 +11,7 @@ from typing import Any
 
 FLEETS, JAVA = "fleets", "java"
 GROUPS = {
+    "tests/trials/test_client.py": JAVA,  # its service is in the test's process, and asks METEOR
     "tests/trials/": FLEETS,
     "tests/parity/": JAVA,
     "tests/workers/analysis/estimate/test_estimation.py": JAVA,

@@ -42,8 +42,9 @@ def _started(request, tmp_path_factory):
             server = request.getfixturevalue("s3_server")
             environment = stack.enter_context(outside.or_skip(outside.parts(server)))
         fleet = Fleet(tmp_path_factory.mktemp("fleet"), **environment).start()
-        stack.callback(fleet.stop)
         yield fleet
+        if fleet.stands:
+            fleet.stop()
 
 
 @pytest.fixture(params=STANDS_ON)
@@ -64,8 +65,14 @@ def standing(request, tmp_path_factory):
 
 @pytest.fixture
 def fleet(standing):
-    """What a trial left unfinished is canceled: the next one finds idle workers."""
+    """What a trial left unfinished is canceled: the next one finds idle workers. What a trial
+    ended is started again by the next one.
+    """
+    if not standing.stands:
+        standing.start()
     yield standing
+    if not standing.stands:
+        return
     with standing.client() as client:
         for status in ("running", "queued"):
             query = {"status": status, "limit": 200}

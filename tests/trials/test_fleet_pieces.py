@@ -178,10 +178,11 @@ def _works(client, identity):
     ("engine", "metrics"),
     [
         ("sqlite", {"cider_d", "rouge_l"}),
-        pytest.param("postgresql", {"bleu", "cider_d", "meteor"}, marks=pytest.mark.slow),
+        ("postgresql", {"bleu", "cider_d", "meteor"}),
     ],
     indirect=["engine"],
 )
+@pytest.mark.slow  # seven processes; the rules alone: below, the commands: test_deploy.py
 def test_the_pieces_finish_an_evaluation_with_the_rights_they_have(pieces, limited, metrics):
     """And end in time while one of them works and somebody listens to another."""
     pieces.start_api()

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import columns_files
 from builders import ENCODER, model, tensors
+from prescore import commands
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from workers.cli.check import check
@@ -191,8 +192,8 @@ def test_ctrl_c_ends_a_training_and_keeps_what_is_written(bundle, tmp_path):
 
 @pytest.mark.parametrize("command", [(), ("check",), ("convert",), ("judge",), ("lab", "train")])
 def test_help_teaches(command):
-    result = _prescore(*command, "--help")
-    assert result.returncode == 0
+    result = CliRunner().invoke(commands.build(), [*command, "--help"])
+    assert result.exit_code == 0
     assert "Usage" in result.stdout
 
 
