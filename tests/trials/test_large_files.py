@@ -19,7 +19,7 @@ from service.contract import limits
 
 NAMES = itertools.count()
 LARGE = 50_000_000_000  # bytes that are announced
-SIZES = [10_000, pytest.param(100_000, marks=pytest.mark.slow)]
+SIZES = [4_000, pytest.param(100_000, marks=pytest.mark.slow)]
 
 
 @pytest.fixture

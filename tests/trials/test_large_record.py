@@ -14,7 +14,7 @@ import seeding
 import statements
 from fleet import bundle, checkpoint, until_ended, upload
 
-SIZES = [pytest.param((12, 120)), pytest.param((100, 2000), marks=pytest.mark.slow)]
+SIZES = [(12, 120), pytest.param((100, 2000), marks=pytest.mark.slow)]
 ON_SPLIT = {"dataset": "tiny/test", "tokenizer": "none"}
 USUAL = {"postgen": ["bleu", "cider_d"], "decoding": {"beam": 1, "max_words": 8}}
 CAPTIONS = {

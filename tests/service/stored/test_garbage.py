@@ -52,12 +52,13 @@ def test_more_than_a_batch_is_collected(records, blobs, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_collection_never_takes_what_is_being_recorded(records, tmp_path):
+@pytest.mark.parametrize("times", [40, pytest.param(400, marks=pytest.mark.slow)])
+def test_a_collection_never_takes_what_is_being_recorded(records, tmp_path, times):
     """Trial 16: the same objects put and named again and again beside a collector."""
     from service.works.blobs import open_blobs
 
     blobs = open_blobs(None, tmp_path)
-    objects = [number.to_bytes(4, "big") for number in range(150)]
+    objects = [number.to_bytes(4, "big") for number in range(times)]
     for data in objects:
         os.utime(blobs.path(blobs.put(data)), (0, 0))
     over = threading.Event()

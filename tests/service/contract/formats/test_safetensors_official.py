@@ -17,7 +17,7 @@ from service.contract import errors
 from service.contract.formats import safetensors_header
 
 BUSY = [HealthCheck.too_slow]  # says nothing where other processes take the time
-COMMON = settings(max_examples=500, deadline=None, suppress_health_check=BUSY)
+COMMON = settings(max_examples=200, deadline=None, suppress_health_check=BUSY)
 
 
 @pytest.fixture(scope="session")

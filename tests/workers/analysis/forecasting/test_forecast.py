@@ -35,8 +35,12 @@ def test_training_runs_that_agree_give_a_forecast_and_its_card():
     assert card["error"] < 0.2 * card["error_without"]
 
 
+LONGER = [pytest.param(*at, marks=pytest.mark.slow) for at in ((3, 6), (5, 5), (12, 2))]
+OTHERS = [pytest.param(*at, marks=pytest.mark.slow) for at in ((30, 1), (4, 2), (6, 8))]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("runs", "each"), [(2, 8), (3, 6), (5, 5), (12, 2)])
+@pytest.mark.parametrize(("runs", "each"), [(2, 8), *LONGER])
 def test_intervals_cover_a_run_that_nobody_has_seen(runs, each):
     """By the model that the data are drawn from: 95 % of new runs, less three standard errors of
     what is tried here.
@@ -56,7 +60,7 @@ def test_intervals_cover_a_run_that_nobody_has_seen(runs, each):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("runs", "each"), [(8, 1), (12, 1), (30, 1), (4, 2), (3, 4), (6, 8)])
+@pytest.mark.parametrize(("runs", "each"), [(8, 1), (12, 1), (3, 4), *OTHERS])
 def test_scores_that_have_nothing_to_do_with_pregen_scores_are_not_forecast(runs, each):
     rng = np.random.default_rng(1)
     given = 0
