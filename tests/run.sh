@@ -10,23 +10,20 @@
 #   sh tests/run.sh --bench-service    the benchmarks of the service
 #
 # Anything else goes to pytest, after --quick or --all or alone: sh tests/run.sh -k prefix -x
-# Tests run in three processes, the quick ones in two, and in one where something goes to pytest:
-# -n 3 is yours to ask for.
-# Three, on two cores: one of them waits most of the time for what its fleets recover from.
+# Tests run in three processes, and in one where something goes to pytest: -n 3 is yours to ask for.
+# Three, on two cores: each of them waits a third of the time, for sockets, disks and recoveries.
 set -eu
 cd "$(dirname "$0")/.."
 
 marks="not slow"
 parts=tests
-processes=3
 mode="${1:-}"
 case "$mode" in
     --quick) marks="not slow and not processes and not long"; parts="tests --ignore tests/parity"; shift
-        processes=2
         export HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-few}" ;;
     --all) marks=""; shift ;;
     --bench | --bench-service) shift ;;
-    -h | --help) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
 
 [ -x .venv/bin/python ] || "${PYTHON:-python3.11}" -m venv .venv
@@ -60,13 +57,19 @@ lint-imports
 
 # Types take half a minute where nothing is kept of an earlier run, and need none of the tests: they
 # are checked meanwhile, and what they say is shown at the end.
-types=$(mktemp)
+types=$(mktemp) checking=
+files= # in memory, if what is written is to be there: the quick ones write little, and wait for disks
+trap 'kill "$checking" 2>/dev/null || :; rm -rf "$types" "$files"' EXIT
 mypy >"$types" 2>&1 &
 checking=$!
-trap 'kill "$checking" 2>/dev/null || :; rm -f "$types"' EXIT
+free=$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')
+if [ "$mode" = --quick ] && [ "${free:-0}" -gt 2000000 ]; then
+    files=$(mktemp -d /dev/shm/prescore-tests.XXXXXX) || files=
+    export PYTEST_DEBUG_TEMPROOT="${files:-${TMPDIR:-/tmp}}"
+fi
 
 # Who runs what: tests/helpers/sharing.py.
-[ $# -gt 0 ] || set -- -n "$processes"
+[ $# -gt 0 ] || set -- -n 3
 failed=0
 # shellcheck disable=SC2086  several words
 python -m pytest -m "$marks" $parts "$@" || failed=$?

@@ -76,6 +76,7 @@ def test_lists_are_fetched_page_by_page(service, asked):
     assert len(service.seen("GET")) == 3
 
 
+@pytest.mark.long
 def test_many_runs_are_waited_for_at_the_same_time(service, asked):
     ids = [service.start(status="running") for _ in range(12)]
 

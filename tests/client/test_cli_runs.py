@@ -377,6 +377,7 @@ def test_scores_as_a_csv_file(service, prescore, tmp_path):
 # watch
 
 
+@pytest.mark.long
 def test_watching_prints_each_piece_of_news_once(service, prescore):
     _start(service, works=[work("columns", "running", 1, 1000)], scores={})
 

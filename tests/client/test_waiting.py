@@ -30,6 +30,7 @@ def test_what_has_ended_is_there_at_once(service, client):
     assert "Prefer" not in _polls(service)[0]
 
 
+@pytest.mark.long
 def test_news_comes_while_the_service_holds_its_answer(service, client):
     id_ = service.start(status="queued")
     changes = []

@@ -170,6 +170,7 @@ def test_what_was_computed_is_not_computed_again_and_scores_the_same(answers_aga
         assert comparing.differences(end[member], found[member]) == [], member
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", AT_ONCE)
 def test_what_was_refused_is_refused_again_and_what_was_taken_in_is_there(answers_again, name):
     """Of a checkpoint, by now, some scores are known."""

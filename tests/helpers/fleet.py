@@ -5,7 +5,6 @@ import hashlib
 import io
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from service.contract.formats.bundles import Item
 from service.contract.formats.checkpoint_header import Encoder
 from service.works import database
 from service.works.records import Records
+from waiting import free_port, until
 from workers.inference import checkpoints, features
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,12 +38,6 @@ SERVING = Path(__file__).with_name("serving.py")
 
 CERTIFICATES = ssl.create_default_context()  # read once, since it takes 30 ms; no test needs them
 LONG = {"beam": 60, "min_words": 900, "max_words": 1000}  # a second for a shard of one image
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Served:
@@ -162,17 +156,6 @@ class Fleet(Served):
             endpoint=self._environment["AWS_ENDPOINT_URL"],
             client_options={"allow_http": True},
         )
-
-
-def until(condition, seconds: float, what: str):
-    """Wait until `condition()` is true and return it; fails with `what` after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
 
 
 def until_ended(client: httpx.Client, identity: str, seconds: float) -> dict[str, Any]:

@@ -145,6 +145,7 @@ def test_a_body_of_another_digest_is_refused(client):
     assert answer.json()["code"] == "digest_mismatch"
 
 
+@pytest.mark.long
 def test_columns_of_a_checkpoint_have_its_scores(client, brought):
     own = evaluated(client, checkpoint=digest(MODEL), postgen=[])
     found = evaluated(client, columns=brought)
@@ -181,6 +182,7 @@ def test_its_tokens_are_those_of_the_checkpoint(client, brought, items, tmp_path
         assert caption["tokens"][-1]["word"] == "<end>"
 
 
+@pytest.mark.long
 def test_captions_beside_columns_are_scored_too(client, brought, captions):
     asked = {"columns": brought, "captions": captions, "postgen": ["bleu_4", "cider_d"]}
     found = evaluated(client, **asked, gates=["perplexity <= 1000000", "bleu_4 >= 0.5"])

@@ -112,6 +112,7 @@ def test_who_asks_nothing_is_closed(connect, first):
     assert _until_closed(connect(first)) == b""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "first",
     [b"GET /read", POST[:40], POST + b"x" * 10, CHUNKED, CHUNKED + b"2\r\nx", CHUNKED + b"2;a="],
@@ -138,11 +139,13 @@ def _sent_slowly(connection, pieces):
     return connection.recv(1 << 16)
 
 
+@pytest.mark.long
 def test_a_header_that_never_ends_is_refused(connect):
     header = _sent_slowly(connect(b"GET /read HTTP/1.1\r\nA: "), itertools.repeat(b"a"))
     assert b" 408 " in header
 
 
+@pytest.mark.long
 def test_a_body_that_is_too_slow_is_refused(connect):
     assert b" 408 " in _sent_slowly(connect(POST), itertools.repeat(b"a"))
 
@@ -195,6 +198,7 @@ def test_who_takes_an_answer_slowly_gets_it(connect):
     assert received >= 50_000_000
 
 
+@pytest.mark.long
 def test_the_rest_of_a_refused_body_is_dropped_for_a_while(connect):
     connection = connect(POST.replace(b"/read", b"/refuse") + b"x" * 10)
     assert _answer(connection).startswith(b"HTTP/1.1 413 ")

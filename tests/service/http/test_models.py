@@ -31,6 +31,8 @@ from workers.metrics.vectors import encoder
 from workers.metrics.vectors.stop_words import ENGLISH
 from workers.offline import assets
 
+pytestmark = pytest.mark.long
+
 IMAGES = 250
 METRICS = ["wmd", "wmd_distance", "wmd_unit", "bertscore", "refscore", "variety"]
 WORDS = encoders.WORDS
@@ -112,7 +114,6 @@ def _gensim(keyed, captions, *, unit):
     ]
 
 
-@pytest.mark.long
 def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(bare):
     with bare.client() as client:
         found, works = _evaluate(client, tokenizer="none")
@@ -169,7 +170,6 @@ def _holds_all(content, rows, scores):
         assert found == scores[name]["value"]
 
 
-@pytest.mark.long
 def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(service, tmp_path):
     keyed, _ = _vectors(tmp_path / "the same vectors.txt")
     with service.client() as client:
@@ -240,7 +240,6 @@ def test_objects_are_those_of_the_list_and_another_list_is_another_score(service
     assert other["scores"]["chair_i"]["signature"] != scores["chair_i"]["signature"]
 
 
-@pytest.mark.long
 def test_other_vectors_or_another_layer_are_another_score(service, tmp_path):
     places = Places(service.home)
     with service.client() as client:
@@ -273,7 +272,6 @@ def test_weights_and_baseline_are_as_asked_and_signed(service):
     assert "/bertscore/baseline" in {error["pointer"] for error in refused.json()["errors"]}
 
 
-@pytest.mark.long
 def test_a_checkpoints_own_captions_are_scored_by_them(service):
     """None of its words has a vector."""
     with service.client() as client:

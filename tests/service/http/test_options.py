@@ -182,6 +182,7 @@ def _forgetful(tmp_path):
     return (tmp_path / "model").read_bytes()
 
 
+@pytest.mark.long
 def test_captions_are_searched_as_the_length_power_says(service, client, tmp_path):
     """By hand, with two places in the beam and at most three words. By probability nothing at all
     (.3) is better than w2 w2 w2 (.216); by the mean of its words it is worse (.3, and .6).

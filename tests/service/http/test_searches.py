@@ -63,6 +63,7 @@ def test_a_long_search_of_a_usual_model_is_accepted(client, service):
     assert _submit(client, identity, 100, 1000).status_code == 202
 
 
+@pytest.mark.long
 def test_workers_that_are_faster_may_search_longer(tmp_path):
     """A GPU: the search of 305 s takes 10."""
     with service_here(tmp_path, speed=30) as fast, fast.client() as client:

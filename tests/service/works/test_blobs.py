@@ -152,6 +152,7 @@ def test_a_store_that_does_not_answer_is_said_in_a_line(monkeypatch, tmp_path):
     assert outside.CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in caught.value.detail
 
 
+@pytest.mark.long
 def test_who_is_hurried_does_not_wait_for_a_silent_store(monkeypatch, tmp_path):
     """T61: not to ask whether something is there, nor to read it, nor to write."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -24,6 +24,7 @@ def _write(records):
     return time.monotonic() - began
 
 
+@pytest.mark.long
 def test_a_writer_that_falls_silent_does_not_hold_the_others_up(url, monkeypatch):
     """As one whose link is cut in the midst of its transaction: the server ends that."""
     monkeypatch.setattr(database, "IDLE_SECONDS", 1)

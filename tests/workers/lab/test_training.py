@@ -42,6 +42,7 @@ def test_every_captioner_learns_to_say_what_it_sees(architecture, cell):
     assert last.validation_perplexity < 1.3
 
 
+@pytest.mark.long
 def test_epoch_0_is_the_untrained_model():
     examples, _ = _examples(20, 0)
     recipe = training.replace(RECIPE, clip=0.01)

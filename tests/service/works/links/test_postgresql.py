@@ -33,6 +33,7 @@ def _one(engine):
         return connection.execute(sa.select(1)).scalar()
 
 
+@pytest.mark.long
 def test_a_silent_server_is_an_error_soon_and_forgotten_when_it_answers_again(linked):
     link, engine = linked
     assert _one(engine) == 1
@@ -53,6 +54,7 @@ def _answers(engine):
         return False
 
 
+@pytest.mark.long
 def test_a_long_statement_goes_on_as_long_as_the_server_answers_others(linked):
     _, engine = linked
     with engine.connect() as connection:

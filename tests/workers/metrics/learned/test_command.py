@@ -86,6 +86,7 @@ def test_every_learner_is_asked_for_by_name_and_scores(files, learner, refs, unu
     assert 0 < found.corpus["nneval"] < 1
 
 
+@pytest.mark.long
 def test_word_vectors_are_a_feature_where_they_are_registered(files, tmp_path, monkeypatch):
     monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
     arguments = [*files, "--features", "bleu_1,wmd"]
