@@ -1,4 +1,4 @@
-"""A checkpoint read with numpy alone: what deploy/guide/checkpoints.md says, in 60 lines.
+"""A checkpoint read with numpy alone: what deploy/guide/checkpoints.md says.
 
 python read_checkpoint.py model.safetensors expected.json    prints logp of each example's words
 """
@@ -51,8 +51,12 @@ def logp(metadata, t, features, words):
 def step(cell, t, x, state):
     h, c = state
     gates = np.concatenate([x, h]) @ t["gates.weight"] + t["gates.bias"]
-    if cell == "gru":
+    if cell != "lstm":
         r, u = np.split(sigmoid(gates), 2)
+        if cell == "torch_gru":
+            given, kept = np.split(t["candidate.weight"], [len(x)])
+            new = x @ given + t["candidate.bias"] + r * (h @ kept + t["candidate.state_bias"])
+            return u * h + (1 - u) * np.tanh(new), c
         new = np.tanh(np.concatenate([x, r * h]) @ t["candidate.weight"] + t["candidate.bias"])
         return u * h + (1 - u) * new, c
     i, f, g, o = np.split(gates, 4)

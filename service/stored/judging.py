@@ -46,7 +46,7 @@ def checkpoint(asked: Asked) -> dict[str, Any]:
     description = found.description
     return {
         "architecture": description.architecture,
-        "config": description.config.model_dump(),
+        "config": description.config.model_dump(exclude_none=True),
         "parameters": found.parameters,
         "vocabulary_size": len(description.vocabulary),
         "encoder": description.encoder.model_dump(),

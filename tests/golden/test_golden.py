@@ -72,6 +72,11 @@ POSTS = {exchange["name"]: exchange for exchange in home.read("posts")["posts"]}
 MAY_DIFFER |= {
     name: MAY_DIFFER["dataset*"] for name, post in POSTS.items() if "/datasets/" in post["path"]
 }
+MAY_DIFFER |= {
+    name: (*MAY_DIFFER.get(name, ()), "/body/config/embedding_size")
+    for name, exchange in {**ANSWERS, **POSTS}.items()
+    if "/checkpoints/" in exchange["path"]
+}
 # What gates' details tell of a baseline beside its evaluation, since then.
 _OF_BASELINES = re.compile(r"(?<=>) of [^ ()]+@v[0-9]+/[^()]*(?=\))")
 _BROUGHT = ("scores", "probes", "model", "metric", "images", "warnings")

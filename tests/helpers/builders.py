@@ -15,9 +15,12 @@ KINDS = [(architecture, cell) for architecture in ARCHITECTURES for cell in ("gr
 ENCODER = Encoder(name="random", digest="none")
 
 
-def tensors(architecture, cell, size=8, features=5, words=50, seed=0, scale=0.5):
+TORCH_GRUS = [(architecture, "torch_gru") for architecture in ARCHITECTURES]
+
+
+def tensors(architecture, cell, size=8, features=5, words=50, seed=0, scale=0.5, embedding=None):
     rng = np.random.default_rng(seed)
-    return oracle.random_tensors(architecture, cell, size, features, words, rng, scale)
+    return oracle.random_tensors(architecture, cell, size, features, words, rng, scale, embedding)
 
 
 def model(
@@ -26,11 +29,17 @@ def model(
     arrays: dict[str, NDArray[np.float32]],
     encoder: Encoder = ENCODER,
 ) -> Recurrent:
-    feature_size, size = arrays["image.weight"].shape
-    words = arrays["embedding.weight"].shape[0]
+    size = len(arrays["gates.bias"]) // (4 if cell == "lstm" else 2)
+    words, embedded = arrays["embedding.weight"].shape
+    config = Config(
+        cell=cell,
+        size=size,
+        feature_size=len(arrays["image.weight"]),
+        embedding_size=None if embedded == size else embedded,
+    )
     description = Description(
         architecture,
-        Config(cell=cell, size=size, feature_size=feature_size),
+        config,
         ("<edge>", "<unk>", *(f"w{index}" for index in range(2, words))),
         "blanks",
         encoder,

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ARCHITECTURES = ("init", "pre", "par", "merge")
-CELLS = ("gru", "lstm")
+CELLS = ("gru", "lstm", "torch_gru")
 END = 0  # also START: the edge token
 UNK = 1
 
@@ -42,27 +42,36 @@ class Hypothesis(NamedTuple):
 
 
 def shapes(
-    architecture: str, cell: str, size: int, feature_size: int, vocabulary_size: int
+    architecture: str,
+    cell: str,
+    size: int,
+    feature_size: int,
+    vocabulary_size: int,
+    embedding_size: int | None = None,
 ) -> dict[str, tuple[int, ...]]:
     """The name and shape of every tensor of a checkpoint."""
     if architecture not in ARCHITECTURES or cell not in CELLS:
         raise ValueError(f"unknown architecture or cell: {architecture}, {cell}")
-    rnn_input = 2 * size if architecture == "par" else size
-    output_input = 2 * size if architecture == "merge" else size
+    word = embedding_size or size
+    image = word if architecture == "pre" else size  # `pre` reads it as a word
+    rnn_input = image + word if architecture == "par" else word
+    output_input = image + size if architecture == "merge" else size
     result: dict[str, tuple[int, ...]] = {
-        "image.weight": (feature_size, size),
-        "image.bias": (size,),
-        "embedding.weight": (vocabulary_size, size),
+        "image.weight": (feature_size, image),
+        "image.bias": (image,),
+        "embedding.weight": (vocabulary_size, word),
         "output.weight": (output_input, vocabulary_size),
         "output.bias": (vocabulary_size,),
     }
     if architecture in ("par", "merge"):
         result["initial"] = (size,)
-    if cell == "gru":
+    if cell in ("gru", "torch_gru"):
         result["gates.weight"] = (rnn_input + size, 2 * size)
         result["gates.bias"] = (2 * size,)
         result["candidate.weight"] = (rnn_input + size, size)
         result["candidate.bias"] = (size,)
+        if cell == "torch_gru":
+            result["candidate.state_bias"] = (size,)
     else:
         result["gates.weight"] = (rnn_input + size, 4 * size)
         result["gates.bias"] = (4 * size,)
@@ -77,9 +86,10 @@ def random_tensors(
     vocabulary_size: int,
     rng: np.random.Generator,
     scale: float = 0.5,
+    embedding_size: int | None = None,
 ) -> dict[str, NDArray[np.float32]]:
     """Normal noise of standard deviation `scale` in every tensor, biases included."""
-    named = shapes(architecture, cell, size, feature_size, vocabulary_size)
+    named = shapes(architecture, cell, size, feature_size, vocabulary_size, embedding_size)
     return {
         name: (scale * rng.standard_normal(shape)).astype(np.float32)
         for name, shape in named.items()
@@ -94,7 +104,7 @@ def forward(
         raise ValueError(f"unknown architecture or cell: {architecture}, {cell}")
     t = {name: np.asarray(tensor, dtype=np.float64) for name, tensor in tensors.items()}
     image = _normalised(features) @ t["image.weight"] + t["image.bias"]
-    zeros: Floats = np.zeros_like(image)
+    zeros: Floats = np.zeros(len(t["gates.bias"]) // (4 if cell == "lstm" else 2))
 
     if architecture == "init":
         state = (image, zeros)
@@ -227,6 +237,14 @@ def _step(
     """One step of the RNN: the state is (h, c), of which the GRU leaves c alone."""
     h, c = state
     size = len(h)
+    if cell == "torch_gru":  # the equations of torch.nn.GRU's page, gate by gate
+        w, state_w = np.split(t["gates.weight"], [len(x)])
+        b = t["gates.bias"]
+        r = _sigmoid(x @ w[:, :size] + h @ state_w[:, :size] + b[:size])
+        z = _sigmoid(x @ w[:, size:] + h @ state_w[:, size:] + b[size:])
+        w, state_w = np.split(t["candidate.weight"], [len(x)])
+        n = np.tanh(x @ w + t["candidate.bias"] + r * (h @ state_w + t["candidate.state_bias"]))
+        return (1.0 - z) * n + z * h, c
     gates = np.concatenate([x, h]) @ t["gates.weight"] + t["gates.bias"]
     if cell == "gru":
         reset = _sigmoid(gates[:size])

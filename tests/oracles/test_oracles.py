@@ -180,6 +180,16 @@ def scalar_gru(x: Sequence[float], h: float) -> float:
     return u * h + (1 - u) * c
 
 
+def scalar_torch_gru(x: Sequence[float], h: float) -> float:
+    """The same numbers in the equations of torch.nn.GRU; the state's own bias is .1."""
+    inputs = [*x, h]
+    r = sigmoid(sum((0.2 * k + 0.1) * v for k, v in enumerate(inputs)) + 0.1)
+    z = sigmoid(sum((0.2 * k + 0.2) * v for k, v in enumerate(inputs)) + 0.2)
+    given = sum((0.1 * k + 0.1) * v for k, v in enumerate(x)) + 0.1
+    kept = (0.1 * len(x) + 0.1) * h + 0.1
+    return (1 - z) * math.tanh(given + r * kept) + z * h
+
+
 def scalar_lstm(x: Sequence[float], h: float, c: float) -> tuple[float, float]:
     """Tiny's LSTM in scalars; the rows of its gates are (.1, .2, .3, .4), (.5, ...), ..."""
     i, f, g, o = (
@@ -203,6 +213,8 @@ def test_forward_by_hand(architecture: str, cell: str) -> None:
     for x in inputs:
         if cell == "gru":
             h = scalar_gru(x, h)
+        elif cell == "torch_gru":
+            h = scalar_torch_gru(x, h)
         else:
             h, c = scalar_lstm(x, h, c)
         states.append(h)

@@ -36,7 +36,7 @@ def train(
     bundle: Annotated[Path, typer.Argument(help="A dataset bundle with features.")],
     out: Annotated[Path, typer.Argument(help="The folder for checkpoints, one per epoch.")],
     architecture: Annotated[str, typer.Option(help="init, pre, par or merge.")] = "merge",
-    cell: Annotated[str, typer.Option(help="gru or lstm.")] = "gru",
+    cell: Annotated[str, typer.Option(help="gru, torch_gru or lstm.")] = "gru",
     size: Annotated[int, typer.Option(min=1, help="Units of the RNN.")] = 256,
     epochs: Annotated[int, typer.Option(min=0, help="Epochs at most.")] = 100,
     batch: Annotated[

@@ -131,7 +131,7 @@ def _initial(
     tensors = {}
     sizes = shapes(description.architecture, description.config, len(description.vocabulary))
     for name, shape in sizes.items():
-        if name.endswith(".bias"):
+        if name.endswith("bias"):
             tensor = torch.full(shape, float(name == "gates.bias"))
         else:
             scale = (2 / sum(shape)) ** 0.5 if recipe.xavier else 1.0

@@ -155,7 +155,7 @@ def _reordered(tensors: Tensors, config: Config) -> Iterator[tuple[str, Tensors]
             if name in ("gates.weight", "candidate.weight")
         },
     )
-    if config.cell == "gru":
+    if config.cell != "lstm":
         reset, update = _gates(tensors, 2)
         yield "the gates in the order reset, update", _joined([update, reset])
         negative = [-part for part in update]

@@ -53,8 +53,9 @@ class CachedOut(BaseModel):
 
 
 class ConfigOut(BaseModel):
-    cell: Literal["gru", "lstm"]
+    cell: Literal["gru", "lstm", "torch_gru"]
     size: int
+    embedding_size: int | None = Field(default=None, description="null: the same as `size`.")
     feature_size: int
 
 

@@ -34,6 +34,7 @@ DTYPES = ("F32", "F16", "BF16")
 MAX_VOCABULARY = 250_000
 MAX_WORD_BYTES = 256
 MAX_METADATA = 64
+MAX_SIZE = 16_384
 MAX_METADATA_BYTES = 100_000  # of each entry, except the vocabulary
 
 Architecture = Literal["init", "pre", "par", "merge"]
@@ -44,10 +45,15 @@ Shapes = dict[str, tuple[int, ...]]
 class Config(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    cell: Literal["gru", "lstm"]
-    size: int = Field(ge=1, le=16_384)
+    cell: Literal["gru", "lstm", "torch_gru"]
+    size: int = Field(ge=1, le=MAX_SIZE)  # of the cell's state
+    embedding_size: int | None = Field(default=None, ge=1, le=MAX_SIZE)  # as the state, if None
     feature_size: int = Field(ge=1, le=1_048_576)
     normalize: Literal["l2", "none"] = "l2"  # what becomes of image features first
+
+    @property
+    def embedded(self) -> int:
+        return self.embedding_size or self.size
 
 
 class Encoder(BaseModel):
@@ -126,34 +132,38 @@ def check_new(header: CheckpointHeader) -> None:
         raise ConfigInvalid(oddity, pointer="/__metadata__/encoder")
 
 
-def widths(architecture: str, size: int) -> tuple[int, int]:
-    """Input sizes of the RNN and of the output layer: i and o in the tensors' shapes."""
+def widths(architecture: str, config: Config) -> tuple[int, int, int]:
+    """Sizes of the image vector and of the inputs of the RNN and of the output layer: m, i and o in
+    the tensors' shapes.
+    """
+    s, e = config.size, config.embedded
     return {
-        "init": (size, size),
-        "pre": (size, size),
-        "par": (2 * size, size),
-        "merge": (size, 2 * size),
+        "init": (s, e, s),
+        "pre": (e, e, s),
+        "par": (s, s + e, s),
+        "merge": (s, e, 2 * s),
     }[architecture]
 
 
 def shapes(architecture: str, config: Config, vocabulary_size: int) -> Shapes:
     """Names and shapes of a checkpoint's tensors; all matrices are (in, out)."""
     s, D, V = config.size, config.feature_size, vocabulary_size
-    i, o = widths(architecture, s)
+    m, i, o = widths(architecture, config)
     result: Shapes = {
-        "image.weight": (D, s),
-        "image.bias": (s,),
-        "embedding.weight": (V, s),
+        "image.weight": (D, m),
+        "image.bias": (m,),
+        "embedding.weight": (V, config.embedded),
         "output.weight": (o, V),
         "output.bias": (V,),
     }
     if architecture in ("par", "merge"):
         result["initial"] = (s,)
-    if config.cell == "gru":
-        result |= {"gates.weight": (i + s, 2 * s), "gates.bias": (2 * s,)}
-        result |= {"candidate.weight": (i + s, s), "candidate.bias": (s,)}
-    else:
-        result |= {"gates.weight": (i + s, 4 * s), "gates.bias": (4 * s,)}
+    if config.cell == "lstm":
+        return result | {"gates.weight": (i + s, 4 * s), "gates.bias": (4 * s,)}
+    result |= {"gates.weight": (i + s, 2 * s), "gates.bias": (2 * s,)}
+    result |= {"candidate.weight": (i + s, s), "candidate.bias": (s,)}
+    if config.cell == "torch_gru":
+        result["candidate.state_bias"] = (s,)
     return result
 
 

@@ -124,7 +124,9 @@ def _sizes(pinned: Pinned, model: Mapping[str, Any] | None, speed: float) -> Siz
     """By which the works are priced: the split's, the model's, and the workers'."""
     if model is None:
         return pinned.sizes
-    found = {"size": model["config"]["size"], "vocabulary": model["vocabulary_size"]}
+    config = model["config"]
+    largest = max(config["size"], config.get("embedding_size", 0))
+    found = {"size": largest, "vocabulary": model["vocabulary_size"]}
     return replace(pinned.sizes, **found, speed=speed)
 
 

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from builders import KINDS, encoded, model, random_references, tensors
+from builders import KINDS, TORCH_GRUS, encoded, model, random_references, tensors
 from oracles import captioner as oracle
 from service.contract.formats.checkpoint_header import Config, shapes
+from workers.inference.captioners.cells import CELLS
 from workers.inference.packing import batches, pack
 from workers.inference.vocabulary import Encoded
 
@@ -18,10 +19,11 @@ def _logits(captioner, features, references: Encoded) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize(("architecture", "cell"), KINDS)
-def test_teacher_forcing_gives_the_logits_of_the_definition(architecture, cell):
+@pytest.mark.parametrize("embedding", [None, 6])
+@pytest.mark.parametrize(("architecture", "cell"), [*KINDS, *TORCH_GRUS])
+def test_teacher_forcing_gives_the_logits_of_the_definition(architecture, cell, embedding):
     rng = np.random.default_rng(1)
-    arrays = tensors(architecture, cell)
+    arrays = tensors(architecture, cell, embedding=embedding)
     features = rng.normal(size=(4, 5)).astype(np.float32)
     references = random_references(4, 50, rng)
     expected = np.concatenate(
@@ -37,8 +39,33 @@ def test_teacher_forcing_gives_the_logits_of_the_definition(architecture, cell):
     np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
+@pytest.mark.parametrize(("cell", "layer"), [("torch_gru", "GRU"), ("lstm", "LSTM")])
+def test_cells_are_those_of_torch(cell, layer):
+    """With its matrices transposed, those of the input above those of the state."""
+    theirs = getattr(torch.nn, layer)(6, 8, batch_first=True)
+    given, state, given_bias, state_bias = (each.detach() for each in theirs.parameters())
+    rows = torch.cat([given.T, state.T])
+    if cell == "lstm":
+        tensors = {"gates.weight": rows, "gates.bias": given_bias + state_bias}
+    else:
+        tensors = {
+            "gates.weight": rows[:, :16],
+            "gates.bias": (given_bias + state_bias)[:16],
+            "candidate.weight": rows[:, 16:],
+            "candidate.bias": given_bias[16:],
+            "candidate.state_bias": state_bias[16:],
+        }
+    ours = CELLS[cell](tensors, 6)
+    inputs = torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(0))
+    found, at = [], ours.start(torch.zeros(3, 8))
+    for step in inputs.unbind(1):
+        at = ours.step(step @ ours.input_weight + ours.input_bias, at)
+        found.append(at[:, :8])
+    torch.testing.assert_close(torch.stack(found, 1), theirs(inputs)[0].detach())
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+@pytest.mark.parametrize(("architecture", "cell"), [*KINDS, ("init", "torch_gru")])
 def test_steps_with_a_state_give_what_teacher_forcing_gives(architecture, cell):
     arrays = tensors(architecture, cell)
     captioner = model(architecture, cell, arrays)
@@ -55,7 +82,7 @@ def test_steps_with_a_state_give_what_teacher_forcing_gives(architecture, cell):
     torch.testing.assert_close(torch.cat(stepped), captioner.hidden(images, packed))
 
 
-@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+@pytest.mark.parametrize(("architecture", "cell"), [*KINDS, ("init", "torch_gru")])
 def test_a_model_in_training_gives_the_same_logits_without_its_tables(architecture, cell):
     arrays = tensors(architecture, cell)
     frozen = model(architecture, cell, arrays)

@@ -16,7 +16,7 @@ from service.contract.formats import checkpoint_header
 from workers.inference import checkpoints
 
 
-@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+@pytest.mark.parametrize(("architecture", "cell"), [*KINDS, ("pre", "torch_gru")])
 def test_what_is_written_is_read_back(tmp_path, architecture, cell):
     written = model(architecture, cell, tensors(architecture, cell))
     checkpoints.write(tmp_path / "model.safetensors", written)

@@ -24,7 +24,7 @@ def _case(architecture, cell, images=40, words=50, seed=0, **sizes):
     return arrays, features, random_references(images, words, rng)
 
 
-@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+@pytest.mark.parametrize(("architecture", "cell"), [*KINDS, ("pre", "torch_gru")])
 def test_columns_are_those_of_a_float64_forward_pass(architecture, cell):
     arrays, features, references = _case(architecture, cell)
     found = scoring.columns(model(architecture, cell, arrays), features, encoded(references))

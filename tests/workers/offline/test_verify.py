@@ -59,12 +59,16 @@ def _verify(path, expected, *more):
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("normalize", ["l2", "none"])
-@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+@pytest.mark.parametrize(
+    ("architecture", "cell", "embedding"),
+    [*((*kind, None) for kind in KINDS), ("pre", "torch_gru", 6), ("par", "lstm", 6)],
+)
 def test_the_pages_reader_computes_what_we_compute(
-    tmp_path, rows, architecture, cell, normalize, dtype
+    tmp_path, rows, architecture, cell, embedding, normalize, dtype
 ):
     path = tmp_path / "model.safetensors"
-    captioner = _changed(model(architecture, cell, tensors(architecture, cell)), normalize)
+    arrays = tensors(architecture, cell, embedding=embedding)
+    captioner = _changed(model(architecture, cell, arrays), normalize)
     checkpoints.write(path, captioner, dtype)
     expected = _expected(path, rows)
     found = _verify(path, expected, "--json")

@@ -1,4 +1,4 @@
-"""The two recurrent cells. A state is (n, width): h, then for an LSTM its second state."""
+"""The recurrent cells. A state is (n, width): h, then for an LSTM its second state."""
 
 from collections.abc import Mapping
 
@@ -33,6 +33,32 @@ class Gru:
         return torch.lerp(candidate, state, update)  # u*h + (1-u)*c
 
 
+class TorchGru:
+    """The GRU of torch.nn.GRU: the reset gate is applied after the matrix product, whose bias it
+    scales too.
+    """
+
+    def __init__(self, tensors: Tensors, inputs: int) -> None:
+        gates, candidate = tensors["gates.weight"], tensors["candidate.weight"]
+        self.size = candidate.shape[1]
+        self.width = self.size
+        self.input_weight = torch.cat([gates[:inputs], candidate[:inputs]], dim=1)
+        self.input_bias = torch.cat([tensors["gates.bias"], tensors["candidate.bias"]])
+        bias = torch.cat([torch.zeros_like(tensors["gates.bias"]), tensors["candidate.state_bias"]])
+        self._state = Product(torch.cat([gates[inputs:], candidate[inputs:]], dim=1), bias)
+
+    def start(self, h: Tensor) -> Tensor:
+        return h
+
+    def step(self, x: Tensor, state: Tensor) -> Tensor:
+        """`x` is the input times `input_weight` plus `input_bias`: (n, 3s)."""
+        s = self.size
+        y = self._state(state)
+        reset, update = torch.sigmoid(x[:, : 2 * s] + y[:, : 2 * s]).chunk(2, dim=1)
+        candidate = torch.tanh(x[:, 2 * s :] + reset * y[:, 2 * s :])
+        return torch.lerp(candidate, state, update)  # u*h + (1-u)*c
+
+
 class Lstm:
     """An LSTM: gates in the order input, forget, candidate, output; second state starts at zero."""
 
@@ -55,5 +81,5 @@ class Lstm:
         return torch.cat([torch.sigmoid(o) * torch.tanh(memory), memory], dim=1)
 
 
-Cell = Gru | Lstm
-CELLS: Mapping[str, type[Gru | Lstm]] = {"gru": Gru, "lstm": Lstm}
+Cell = Gru | TorchGru | Lstm
+CELLS: Mapping[str, type[Cell]] = {"gru": Gru, "torch_gru": TorchGru, "lstm": Lstm}

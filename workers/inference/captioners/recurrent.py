@@ -37,8 +37,8 @@ class Recurrent:
         self.description = description
         self.tensors = dict(tensors)
         self.dropout = dropout
-        self.inputs, _ = widths(description.architecture, description.config.size)
-        self.cell: Cell = CELLS[description.config.cell](tensors, self.inputs)
+        _, inputs, _ = widths(description.architecture, description.config)
+        self.cell: Cell = CELLS[description.config.cell](tensors, inputs)
         self.output = output or Product(tensors["output.weight"], tensors["output.bias"])
         self._table = self._word_table()
         self._exact: Self | None = None
@@ -97,7 +97,7 @@ class Recurrent:
         return h
 
     def _image(self, features: Tensor) -> Tensor:
-        """The image vector (n, s): features, normalised or not, through the linear layer."""
+        """The image vector (n, m): features, normalised or not, through the linear layer."""
         weight = self.tensors["image.weight"]
         rows = features.to(weight)
         if self.description.config.normalize == "l2":
