@@ -72,8 +72,9 @@ POSTS = {exchange["name"]: exchange for exchange in home.read("posts")["posts"]}
 MAY_DIFFER |= {
     name: MAY_DIFFER["dataset*"] for name, post in POSTS.items() if "/datasets/" in post["path"]
 }
+_SIZES = ("/body/config/embedding_size", "/body/config/image_size")
 MAY_DIFFER |= {
-    name: (*MAY_DIFFER.get(name, ()), "/body/config/embedding_size")
+    name: (*MAY_DIFFER.get(name, ()), *_SIZES)
     for name, exchange in {**ANSWERS, **POSTS}.items()
     if "/checkpoints/" in exchange["path"]
 }

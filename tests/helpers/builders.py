@@ -18,9 +18,13 @@ ENCODER = Encoder(name="random", digest="none")
 TORCH_GRUS = [(architecture, "torch_gru") for architecture in ARCHITECTURES]
 
 
-def tensors(architecture, cell, size=8, features=5, words=50, seed=0, scale=0.5, embedding=None):
+def tensors(
+    architecture, cell, size=8, features=5, words=50, seed=0, scale=0.5, embedding=None, image=None
+):
     rng = np.random.default_rng(seed)
-    return oracle.random_tensors(architecture, cell, size, features, words, rng, scale, embedding)
+    return oracle.random_tensors(
+        architecture, cell, size, features, words, rng, scale, embedding, image
+    )
 
 
 def model(
@@ -31,11 +35,13 @@ def model(
 ) -> Recurrent:
     size = len(arrays["gates.bias"]) // (4 if cell == "lstm" else 2)
     words, embedded = arrays["embedding.weight"].shape
+    seen = len(arrays["image.bias"])
     config = Config(
         cell=cell,
         size=size,
         feature_size=len(arrays["image.weight"]),
         embedding_size=None if embedded == size else embedded,
+        image_size=seen if seen != size and "initial" in arrays else None,
     )
     description = Description(
         architecture,

@@ -48,12 +48,15 @@ def shapes(
     feature_size: int,
     vocabulary_size: int,
     embedding_size: int | None = None,
+    image_size: int | None = None,
 ) -> dict[str, tuple[int, ...]]:
     """The name and shape of every tensor of a checkpoint."""
     if architecture not in ARCHITECTURES or cell not in CELLS:
         raise ValueError(f"unknown architecture or cell: {architecture}, {cell}")
     word = embedding_size or size
-    image = word if architecture == "pre" else size  # `pre` reads it as a word
+    image = image_size or size
+    if architecture in ("init", "pre"):  # it is the state, or a word
+        image = size if architecture == "init" else word
     rnn_input = image + word if architecture == "par" else word
     output_input = image + size if architecture == "merge" else size
     result: dict[str, tuple[int, ...]] = {
@@ -87,9 +90,12 @@ def random_tensors(
     rng: np.random.Generator,
     scale: float = 0.5,
     embedding_size: int | None = None,
+    image_size: int | None = None,
 ) -> dict[str, NDArray[np.float32]]:
     """Normal noise of standard deviation `scale` in every tensor, biases included."""
-    named = shapes(architecture, cell, size, feature_size, vocabulary_size, embedding_size)
+    named = shapes(
+        architecture, cell, size, feature_size, vocabulary_size, embedding_size, image_size
+    )
     return {
         name: (scale * rng.standard_normal(shape)).astype(np.float32)
         for name, shape in named.items()

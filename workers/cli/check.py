@@ -141,7 +141,6 @@ def _checkpoint_facts(path: Path) -> dict[str, Any]:
         "architecture": description.architecture,
         "cell": description.config.cell,
         "size": description.config.size,
-        "embedding_size": description.config.embedded,
         "feature_size": description.config.feature_size,
         "normalize": description.config.normalize,
         "vocabulary_size": len(description.vocabulary),

@@ -1,18 +1,25 @@
-"""`prescore convert`: convert published datasets to dataset bundles."""
+"""`prescore convert`: what other programs wrote becomes a dataset bundle or a checkpoint."""
 
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles, importers
+from service.contract.formats import bundles, checkpoint_header, importers
+from service.contract.formats.checkpoint_header import Encoder
 from workers.cli.check import bundle_facts
-from workers.cli.console import Out, errors, show
+from workers.cli.console import Out, errors, say, show
 
-convert = typer.Typer(help="Convert published datasets to dataset bundles.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from workers.conversion.maps import Map
+
+convert = typer.Typer(
+    help="Convert published datasets to dataset bundles, and models to checkpoints.",
+    no_args_is_help=True,
+)
 
 
 @convert.command()
@@ -53,6 +60,81 @@ def coco(
 ) -> None:
     """Convert COCO's caption annotations."""
     _write(out, lambda: importers.coco(source, split))
+
+
+@convert.command()
+def checkpoint(
+    model: Annotated[
+        Path,
+        typer.Argument(help="A model's tensors: a safetensors file with the code's own names."),
+    ],
+    vocabulary: Annotated[
+        Path, typer.Option(help="JSON: a list of words by id, or an object with words and ids.")
+    ],
+    map_file: Annotated[
+        Path | None,
+        typer.Option("--map", help="Which layers are which. Without it, a map is proposed."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The checkpoint to write.")] = None,
+    dataset: Annotated[
+        Path | None,
+        typer.Option(help="A bundle with the image features that the model was trained on."),
+    ] = None,
+) -> None:
+    """Convert a model of torch's layers to a checkpoint.
+
+    First without --map: a map is printed, for you to look at. Then with it:
+
+      prescore convert checkpoint model.safetensors --vocabulary words.json > names.toml
+
+      prescore convert checkpoint model.safetensors --vocabulary words.json --map names.toml
+      --dataset flickr8k/ --out captioner.safetensors
+
+    Afterwards `prescore verify` compares it with numbers of your own code.
+    """
+    from workers.conversion import converting, maps, proposal, state_dicts, vocabularies
+    from workers.files import tensor_files
+
+    with errors():
+        arrays = state_dicts.read(model)
+        words = vocabularies.parse(_text(vocabulary, vocabularies.MAX_BYTES))
+        if map_file is None:
+            typer.echo(proposal.propose(arrays, words), nl=False)
+            say("Proposed. Look at each line, write it to a file, and give that as --map.")
+            return
+        given = maps.parse(_text(map_file, maps.MAX_BYTES))
+        if out is None:
+            raise typer.BadParameter("expected the checkpoint to write, found none: give --out")
+        description, tensors = converting.convert(arrays, words, given, _encoder(given, dataset))
+        tensor_files.write(out, tensors, checkpoint_header.metadata_of(description))
+        header = checkpoint_header.read(out)
+    show(
+        f"{out}: {given.architecture}, {description.config.cell}, "
+        f"{len(description.vocabulary):,} words, {header.parameters:,} parameters"
+    )
+
+
+def _text(path: Path, most: int) -> str:
+    if not path.is_file():
+        raise RequestRefused(f"expected a file, found nothing at {path}")
+    if path.stat().st_size > most:
+        raise RequestRefused(f"{path}: at most {most:,} bytes are accepted")
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RequestRefused(f"{path}: expected UTF-8, found byte {error.start}") from None
+
+
+def _encoder(given: "Map", dataset: Path | None) -> Encoder:
+    features = None if dataset is None else bundles.read_features_header(dataset)
+    if features is not None:
+        return features.encoder
+    if given.encoder is None:
+        raise RequestRefused(
+            "expected --dataset with the bundle whose features the model was trained on, or "
+            "[encoder] with `name` and `digest` in the map"
+        )
+    return given.encoder
 
 
 def _write(out: Path, items: Callable[[], Iterator[bundles.Item]]) -> None:

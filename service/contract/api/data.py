@@ -56,6 +56,7 @@ class ConfigOut(BaseModel):
     cell: Literal["gru", "lstm", "torch_gru"]
     size: int
     embedding_size: int | None = Field(default=None, description="null: the same as `size`.")
+    image_size: int | None = Field(default=None, description="null: the same as `size`.")
     feature_size: int
 
 

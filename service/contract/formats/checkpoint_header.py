@@ -39,6 +39,7 @@ MAX_METADATA_BYTES = 100_000  # of each entry, except the vocabulary
 
 Architecture = Literal["init", "pre", "par", "merge"]
 ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
+WITH_IMAGE_SIZE: tuple[Architecture, ...] = ("par", "merge")  # and with a learned first state
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -48,6 +49,9 @@ class Config(BaseModel):
     cell: Literal["gru", "lstm", "torch_gru"]
     size: int = Field(ge=1, le=MAX_SIZE)  # of the cell's state
     embedding_size: int | None = Field(default=None, ge=1, le=MAX_SIZE)  # as the state, if None
+    image_size: int | None = Field(
+        default=None, ge=1, le=MAX_SIZE
+    )  # the same, of `par` and `merge`
     feature_size: int = Field(ge=1, le=1_048_576)
     normalize: Literal["l2", "none"] = "l2"  # what becomes of image features first
 
@@ -118,6 +122,11 @@ def judge(stream: IO[bytes], file_bytes: float) -> CheckpointHeader:
     tokenizer = _one_of(metadata, "tokenizer", tuple(TOKENIZERS))
     config = _model(Config, metadata, "config")
     encoder = _model(Encoder, metadata, "encoder")
+    if config.image_size is not None and architecture not in WITH_IMAGE_SIZE:
+        raise ConfigInvalid(
+            f"config/image_size: the image vector of {architecture} has the size of what it enters",
+            pointer="/__metadata__/config/image_size",
+        )
     vocabulary = _vocabulary(metadata["vocabulary"])
     _check_tensors(header.tensors, shapes(architecture, config, len(vocabulary)))
     notes = {name: text for name, text in metadata.items() if name not in _REQUIRED}
@@ -137,11 +146,12 @@ def widths(architecture: str, config: Config) -> tuple[int, int, int]:
     the tensors' shapes.
     """
     s, e = config.size, config.embedded
+    m = config.image_size or s
     return {
         "init": (s, e, s),
         "pre": (e, e, s),
-        "par": (s, s + e, s),
-        "merge": (s, e, 2 * s),
+        "par": (m, m + e, s),
+        "merge": (m, e, m + s),
     }[architecture]
 
 
@@ -156,7 +166,7 @@ def shapes(architecture: str, config: Config, vocabulary_size: int) -> Shapes:
         "output.weight": (o, V),
         "output.bias": (V,),
     }
-    if architecture in ("par", "merge"):
+    if architecture in WITH_IMAGE_SIZE:
         result["initial"] = (s,)
     if config.cell == "lstm":
         return result | {"gates.weight": (i + s, 4 * s), "gates.bias": (4 * s,)}

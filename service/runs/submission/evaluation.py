@@ -125,7 +125,7 @@ def _sizes(pinned: Pinned, model: Mapping[str, Any] | None, speed: float) -> Siz
     if model is None:
         return pinned.sizes
     config = model["config"]
-    largest = max(config["size"], config.get("embedding_size", 0))
+    largest = max(config.get(name, 0) for name in ("size", "embedding_size", "image_size"))
     found = {"size": largest, "vocabulary": model["vocabulary_size"]}
     return replace(pinned.sizes, **found, speed=speed)
 

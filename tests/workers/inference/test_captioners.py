@@ -19,11 +19,11 @@ def _logits(captioner, features, references: Encoded) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize("embedding", [None, 6])
+@pytest.mark.parametrize(("embedding", "image"), [(None, None), (6, None), (6, 3)])
 @pytest.mark.parametrize(("architecture", "cell"), [*KINDS, *TORCH_GRUS])
-def test_teacher_forcing_gives_the_logits_of_the_definition(architecture, cell, embedding):
+def test_teacher_forcing_gives_the_logits_of_the_definition(architecture, cell, embedding, image):
     rng = np.random.default_rng(1)
-    arrays = tensors(architecture, cell, embedding=embedding)
+    arrays = tensors(architecture, cell, embedding=embedding, image=image)
     features = rng.normal(size=(4, 5)).astype(np.float32)
     references = random_references(4, 50, rng)
     expected = np.concatenate(

@@ -1,0 +1,277 @@
+"""Models of torch's own layers, converted by a map: what they compute stays what it is. The oracle
+is the model itself, run by torch.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from typer.testing import CliRunner
+
+from builders import ENCODER, encoded
+from service.contract.errors import RequestRefused
+from service.contract.formats import checkpoint_header
+from workers.cli.convert import convert as command
+from workers.conversion import converting, maps, proposal, vocabularies
+from workers.inference import checkpoints, scoring
+
+WORDS = ["<pad>", "<start>", "a", "dog", "<unk>", "runs", "<end>", "fast", "red"]
+FEATURES, IMAGE, WORD, STATE = 7, 5, 6, 4
+CAPTIONS = [["a", "dog", "runs"], [], ["a", "zebra", "runs", "fast"], ["red"]]
+LAYERS = {"lstm": nn.LSTM, "torch_gru": nn.GRU}
+
+
+class Captioner(nn.Module):
+    """As people write them: START and END are two words, and padding has a place in the softmax."""
+
+    def __init__(self, architecture, cell, between=False):
+        super().__init__()
+        self.architecture = architecture
+        seen = {"init": STATE, "pre": WORD}.get(architecture, IMAGE)
+        self.look = nn.ModuleList([nn.Linear(FEATURES, seen)])
+        if between:
+            self.look = nn.ModuleList(
+                [nn.Linear(FEATURES, 3), nn.BatchNorm1d(3), nn.Linear(3, seen, bias=False)]
+            )
+        self.embed = nn.Embedding(len(WORDS), WORD, padding_idx=0)
+        self.rnn = LAYERS[cell](WORD + (IMAGE if architecture == "par" else 0), STATE)
+        self.out = nn.Linear(STATE + (IMAGE if architecture == "merge" else 0), len(WORDS))
+        if architecture in ("par", "merge"):
+            self.first = nn.Parameter(torch.randn(1, 1, STATE))
+
+    def forward(self, features, words):
+        """Log-probabilities of the words that follow START and each word."""
+        image = features[None]
+        for layer in self.look:
+            image = layer(image)
+        inputs = self.embed(torch.tensor(words))
+        h = torch.zeros(1, STATE)
+        if self.architecture == "init":
+            h = image
+        if self.architecture == "pre":
+            inputs = torch.cat([image, inputs])
+        if self.architecture == "par":  # the word first
+            inputs = torch.cat([inputs, image.expand(len(inputs), -1)], 1)
+        if self.architecture in ("par", "merge"):
+            h = self.first[0]
+        lstm = isinstance(self.rnn, nn.LSTM)
+        rows, _ = self.rnn(inputs, (h, torch.zeros_like(h)) if lstm else h)
+        if self.architecture == "pre":
+            rows = rows[1:]
+        if self.architecture == "merge":  # the state first
+            rows = torch.cat([rows, image.expand(len(rows), -1)], 1)
+        return self.out(rows).log_softmax(1)
+
+
+def _made(architecture, cell, between=False):
+    torch.manual_seed(3)
+    model = Captioner(architecture, cell, between)
+    for name, buffer in model.named_buffers():
+        if name.endswith(("mean", "var")):
+            buffer.uniform_(0.5, 2)
+    return model.eval()
+
+
+def _arrays(model):
+    return {name: tensor.detach().float().numpy() for name, tensor in model.state_dict().items()}
+
+
+def _map(architecture, between=False, **more):
+    lines = [
+        f'architecture = "{architecture}"',
+        'normalize = "none"',
+        *(f"{name} = {json.dumps(value)}" for name, value in more.items()),
+        '[words]\nstart = "<start>"\nend = "<end>"\nunknown = "<unk>"',
+        f"[layers]\nimage = {json.dumps(['look.0', 'look.1', 'look.2'] if between else 'look.0')}",
+        'embedding = "embed"\ncell = "rnn"\noutput = "out"',
+    ]
+    if architecture in ("par", "merge"):
+        lines.append('initial = "first"')
+    lines.append('[order]\ncell = ["word", "image"]\noutput = ["state", "image"]')
+    return "\n".join(lines)
+
+
+def _theirs(model, features):
+    ids = {word: at for at, word in enumerate(WORDS)}
+    with torch.no_grad():
+        for row in features:
+            for caption in CAPTIONS:
+                words = [ids.get(word, ids["<unk>"]) for word in caption]
+                logp = model(row, [ids["<start>"], *words])
+                yield from logp[range(len(words) + 1), [*words, ids["<end>"]]].tolist()
+
+
+def _ours(path, features):
+    model = checkpoints.read(path)
+    ids = {word: at for at, word in enumerate(model.description.vocabulary)}
+    references = [[[ids.get(word, 1) for word in each] for each in CAPTIONS] for _ in features]
+    return scoring.columns(model, features.numpy(), encoded(references)).logp
+
+
+def _run(*arguments):
+    return CliRunner().invoke(command, ["checkpoint", *map(str, arguments)])
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A model's tensors, its words, and a bundle's place for what is written."""
+
+    def written(model, given):
+        save_file(model.state_dict(), tmp_path / "model.safetensors")
+        (tmp_path / "words.json").write_text(json.dumps(WORDS))
+        (tmp_path / "names.toml").write_text(
+            f'{given}\n[encoder]\nname = "{ENCODER.name}"\ndigest = "{ENCODER.digest}"\n'
+        )
+        at = tmp_path / "model.safetensors"
+        return [at, "--vocabulary", tmp_path / "words.json", "--map", tmp_path / "names.toml"]
+
+    return written
+
+
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize("cell", LAYERS)
+@pytest.mark.parametrize("architecture", checkpoint_header.ARCHITECTURES)
+def test_a_converted_model_computes_what_it_computed(files, tmp_path, architecture, cell, between):
+    model, out = _made(architecture, cell, between), tmp_path / "captioner.safetensors"
+    done = _run(*files(model, _map(architecture, between)), "--out", out)
+    assert done.exit_code == 0, done.output
+    features = torch.randn(3, FEATURES, generator=torch.Generator().manual_seed(1))
+    np.testing.assert_allclose(_ours(out, features), [*_theirs(model, features)], atol=2e-6)
+    assert checkpoint_header.read(out).description.encoder == ENCODER
+
+
+@pytest.mark.parametrize("cell", LAYERS)
+@pytest.mark.parametrize("architecture", checkpoint_header.ARCHITECTURES)
+def test_a_proposal_names_the_layers_and_where_the_image_enters(architecture, cell):
+    text = proposal.propose(_arrays(_made(architecture, cell)), WORDS)
+    for line in (
+        f'architecture = "{architecture}"',
+        'image = "look.0"',
+        'embedding = "embed"',
+        'cell = "rnn"',
+        'output = "out"',
+        'start = "<start>"',
+        'end = "<end>"',
+        'unknown = "<unk>"',
+    ):
+        assert f"\n{line}" in text
+    with pytest.raises(RequestRefused, match="normalize"):  # left to a person
+        maps.parse(text)
+    assert maps.parse(text.replace('normalize = "?"', 'normalize = "l2"')).layers.cell == "rnn"
+
+
+def test_the_command_proposes_a_map_and_says_what_to_do_with_it(files):
+    done = _run(*files(_made("init", "lstm"), "")[:3])
+    assert done.exit_code == 0, done.output
+    assert 'cell = "rnn"' in done.stdout
+    assert "--map" in done.stderr
+
+
+def _converted(architecture="init", model=None, given=None, by_id=WORDS):
+    model = model or _made(architecture, "lstm")
+    return converting.convert(
+        _arrays(model), by_id, maps.parse(given or _map(architecture)), ENCODER
+    )
+
+
+def test_a_start_that_is_the_end_is_one_word():
+    words = ["<edge>" if word == "<start>" else word for word in WORDS]
+    given = _map("init").replace("<start>", "<edge>").replace("<end>", "<edge>")
+    description, tensors = _converted(given=given, by_id=words)
+    assert description.vocabulary[:2] == ("<edge>", "<unk>")
+    assert sorted(description.vocabulary) == sorted(words)
+    assert len(tensors["embedding.weight"]) == len(words)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (('cell = "rnn"', 'cell = "rn"'), r"no tensor 'rn.weight_ih'"),
+        (('image = "look.0"', 'image = "look.1"'), r"no tensor 'look.1.weight'; did you mean look"),
+        (('output = "out"', 'output = "look.0"'), r"layers.output: is for 4 words, .* has 9"),
+        (
+            ('image = "look.0"', 'image = ["look.0", "out"]'),
+            r"init: image.weight would be \[7, 9\]",
+        ),
+        (('image = "look.0"', 'image = ["look.0", "look.0"]'), r"takes 7 numbers, .* gives 4"),
+        (('"<end>"', '"<ende>"'), r"words.end: .* no word '<ende>'; did you mean <end>\?"),
+        (('unknown = "<unk>"', 'unknown = "<end>"'), r"unknown: is also the start or the end"),
+        (('"init"', '"pre"'), r"pre: image.weight would be \[7, 4\], and \[7, 6\] is needed"),
+        (('"none"', '"?"'), r"map, normalize"),
+        (("[layers]", 'embeding = "x"\n[layers]'), r"map, words.embeding: unknown field"),
+        (("[layers]", "[layers"), r"expected TOML"),
+        (('"state", "image"', '"state", "state"'), r"map, order: 'state' cannot stand in both"),
+    ],
+)
+def test_what_does_not_fit_is_named(change, told):
+    assert change[0] in _map("init")
+    with pytest.raises(RequestRefused, match=told):
+        _converted(given=_map("init").replace(*change, 1))
+
+
+def test_tensors_that_are_left_over_are_named_unless_the_map_ignores_them():
+    model = _made("init", "lstm")
+    model.extra = nn.Linear(2, 2)
+    with pytest.raises(RequestRefused, match=r"reads: extra.weight, extra.bias\. If"):
+        _converted(model=model)
+    _converted(model=model, given=_map("init", ignore=["extra.*"]))
+
+
+def test_two_layers_are_refused_and_told_what_to_do():
+    model = _made("init", "lstm")
+    model.rnn = nn.LSTM(WORD, STATE, num_layers=2)
+    with pytest.raises(RequestRefused, match=r"expected one layer .* found 'rnn.weight_ih_l1'"):
+        _converted(model=model)
+    model.rnn = nn.LSTM(WORD, STATE, bidirectional=True)
+    with pytest.raises(RequestRefused, match=r"found 'rnn.weight_ih_l0_reverse'"):
+        _converted(model=model)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        ["a", "b", "c"],
+        {"a": 0, "b": 1, "c": 2},
+        {"0": "a", "1": "b", "2": "c"},
+        {"idx2word": {"0": "a", "1": "b", "2": "c"}, "word2idx": {"a": 0}},
+        {"word2idx": {"c": 2, "a": 0, "b": 1}, "idx": 3},
+    ],
+)
+def test_vocabularies_are_read_as_programs_write_them(found):
+    assert vocabularies.parse(json.dumps(found)) == ["a", "b", "c"]
+
+
+def test_ids_that_no_word_has_keep_their_places():
+    """As in programs whose words begin with 1."""
+    assert vocabularies.parse('{"a": 1, "b": 3}') == ["<unused0>", "a", "<unused2>", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "expected JSON"),
+        ("3", "expected a list of words"),
+        ('["a", 3]', "a list with other things"),
+        ('{"a": 0, "b": 0}', "two words have one id"),
+        ('{"a": 0, "b": "x"}', "from words to ids, or from ids to words"),
+        ('{"a": 0, "b": 1000000000}', "the id 1000000000 is too large for 2 words"),
+        ("{}", "from words to ids"),
+    ],
+)
+def test_a_vocabulary_that_is_none_is_refused(text, told):
+    with pytest.raises(RequestRefused, match=told):
+        vocabularies.parse(text)
+
+
+def test_the_pages_map_is_one():
+    page = (Path(__file__).parents[3] / "deploy/guide/converting.md").read_text("utf-8")
+    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    given = maps.parse(text)
+    assert given.images == ["linear", "bn"]
+    uncommented = re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE)
+    assert maps.parse(uncommented).order.output == ("state", "image")

@@ -1,0 +1,1 @@
+"""What other programs wrote becomes the canonical form, by a map that people write."""

@@ -1,0 +1,132 @@
+"""Layers of torch, read from their tensors: what they compute as matrices (in, out) in float64."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.contract import near
+from service.contract.errors import RequestRefused
+
+Arrays = Mapping[str, NDArray[np.floating]]
+Floats = NDArray[np.float64]
+EPS = 1e-5  # of BatchNorm1d, unless its code says another one
+
+_GATES: Mapping[int, Literal["torch_gru", "lstm"]] = {3: "torch_gru", 4: "lstm"}
+
+
+@dataclass(frozen=True)
+class Affine:
+    """x @ weight + bias."""
+
+    weight: Floats
+    bias: Floats
+
+    def then(self, other: "Affine") -> "Affine":
+        return Affine(self.weight @ other.weight, self.bias @ other.weight + other.bias)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell whose gates stand side by side: of the input (i, k s), of the state (s, k s)."""
+
+    kind: Literal["torch_gru", "lstm"]
+    given: Floats
+    state: Floats
+    given_bias: Floats
+    state_bias: Floats
+
+    @property
+    def size(self) -> int:
+        return len(self.state)
+
+
+@dataclass
+class State:
+    """A model's tensors, and which of them were read."""
+
+    arrays: Arrays
+    used: set[str] = field(default_factory=set)
+
+    def tensor(self, name: str, dimensions: int) -> Floats:
+        if name not in self.arrays:
+            raise RequestRefused(f"no tensor {name!r:.100}{near.question(name, self.arrays)}")
+        found = self.arrays[name]
+        if found.ndim != dimensions:
+            raise RequestRefused(
+                f"{name!r:.100}: expected {dimensions} dimensions, found {list(found.shape)}"
+            )
+        self.used.add(name)
+        return found.astype(np.float64)
+
+    def has(self, name: str) -> bool:
+        return name in self.arrays
+
+    def left_over(self) -> list[str]:
+        return [name for name in self.arrays if name not in self.used]
+
+
+def linear(state: State, name: str) -> Affine:
+    weight = state.tensor(f"{name}.weight", 2)
+    bias = f"{name}.bias"
+    return Affine(weight.T, state.tensor(bias, 1) if state.has(bias) else np.zeros(len(weight)))
+
+
+def affine(state: State, names: list[str]) -> Affine:
+    """Layers one after the other."""
+    found = _layer(state, names[0])
+    for name in names[1:]:
+        following = _layer(state, name)
+        if len(following.weight) != len(found.bias):
+            raise RequestRefused(
+                f"{name!r:.100} takes {len(following.weight)} numbers, and the layer before it "
+                f"gives {len(found.bias)}"
+            )
+        found = found.then(following)
+    return found
+
+
+def _layer(state: State, name: str) -> Affine:
+    return _batch_norm(state, name) if state.has(f"{name}.running_mean") else linear(state, name)
+
+
+def _batch_norm(state: State, name: str) -> Affine:
+    mean, variance = (state.tensor(f"{name}.{what}", 1) for what in ("running_mean", "running_var"))
+    scale = 1 / np.sqrt(variance + EPS)
+    shift = -mean * scale
+    if state.has(f"{name}.weight"):
+        weight = state.tensor(f"{name}.weight", 1)
+        scale, shift = scale * weight, shift * weight + state.tensor(f"{name}.bias", 1)
+    return Affine(np.diag(scale), shift)
+
+
+def cell(state: State, name: str) -> Cell:
+    """Of one layer and one direction."""
+    suffix = "_l0" if state.has(f"{name}.weight_ih_l0") else ""
+    more = [
+        at for at in state.arrays if at.startswith(f"{name}.") and _is_more(at[len(name) + 1 :])
+    ]
+    if more:
+        raise RequestRefused(
+            f"{name!r:.100}: expected one layer in one direction without a projection, found "
+            f"{more[0]!r:.100}: such a model can be scored by its columns (deploy/guide/columns.md)"
+        )
+    given = state.tensor(f"{name}.weight_ih{suffix}", 2)
+    kept = state.tensor(f"{name}.weight_hh{suffix}", 2)
+    gates, size = len(kept) // max(1, kept.shape[1]), kept.shape[1]
+    if gates not in _GATES or kept.shape != (gates * size, size) or len(given) != len(kept):
+        raise RequestRefused(
+            f"{name!r:.100}: expected an LSTM (four gates) or a GRU (three), found weights of "
+            f"{list(given.shape)} and {list(kept.shape)}"
+        )
+    biases = [
+        state.tensor(at, 1) if state.has(at) else np.zeros(len(kept))
+        for at in (f"{name}.bias_ih{suffix}", f"{name}.bias_hh{suffix}")
+    ]
+    return Cell(_GATES[gates], given.T, kept.T, *biases)
+
+
+def _is_more(tensor: str) -> bool:
+    return tensor.endswith(("_reverse", "_l1")) or tensor.startswith("weight_hr")

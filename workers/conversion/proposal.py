@@ -1,0 +1,126 @@
+"""Proposes a map for a model whose layers are torch's own, from the shapes of its tensors.
+
+What shapes cannot tell is said in comments, for a person to decide.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from workers.conversion.layers import Arrays
+
+_START = ("<start>", "<bos>", "<s>", "<sos>", "startseq", "[CLS]")
+_END = ("<end>", "<eos>", "</s>", "endseq", "[SEP]")
+_UNKNOWN = ("<unk>", "<UNK>", "UNK", "unk", "[UNK]", "<oov>")
+_UNDECIDED = "?"
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Names of layers by what they may be; of a cell the sizes of its input and of its state."""
+
+    cells: Mapping[str, tuple[int, int]]
+    embeddings: Sequence[str]
+    outputs: Sequence[str]
+    images: Sequence[str]
+    others: Sequence[str]
+
+
+def propose(arrays: Arrays, by_id: Sequence[str]) -> str:
+    """A map in TOML. `?` stands where nothing fits."""
+    found = _found(arrays, len(by_id))
+    cell = _first(found.cells)
+    embedding, output, image = (
+        _first(each) for each in (found.embeddings, found.outputs, found.images)
+    )
+    architecture, why = _architecture(arrays, found, cell, embedding, image)
+    lines = [
+        "# Proposed from the tensors' shapes: look at each line, then give the file as --map.",
+        f"architecture = {_quoted(architecture)}  # {why}",
+        'normalize = "?"  # "l2" or "none": were the image features divided by their length?',
+        'tokenizer = "karpathy"  # or "blanks": how captions became words',
+        "",
+        "[words]  # as the vocabulary writes them",
+        *(
+            f"{name} = {_quoted(_word(by_id, usual))}"
+            for name, usual in (("start", _START), ("end", _END), ("unknown", _UNKNOWN))
+        ),
+        "",
+        "[layers]  # names of modules",
+        f"image = {_quoted(image)}{_or(found.images)}",
+        f"embedding = {_quoted(embedding)}{_or(found.embeddings)}",
+        f"cell = {_quoted(cell)}{_or([*found.cells])}",
+        f"output = {_quoted(output)}{_or(found.outputs)}",
+    ]
+    if found.others:
+        patterns = ", ".join(_quoted(f"{name}.*") for name in found.others)
+        lines.insert(4, f"# ignore = [{patterns}]  # layers for which no place was found")
+    return "\n".join(lines) + "\n"
+
+
+def _found(arrays: Arrays, words: int) -> _Found:
+    shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+    cells = dict(_cells(shapes))
+    rest = {
+        name.removesuffix(".weight"): shape
+        for name, shape in shapes.items()
+        if name.endswith(".weight")
+    }
+    of_words = [name for name, shape in rest.items() if len(shape) == 2 and shape[0] == words]
+    outputs = [name for name in of_words if f"{name}.bias" in shapes]
+    embeddings = [name for name in of_words if name not in outputs]
+    images = [
+        name
+        for name, shape in rest.items()
+        if len(shape) == 2 and name not in of_words and f"{name}.bias" in shapes
+    ]
+    placed = {*cells, *of_words, *images[:1]}
+    parents = {name.rpartition(".")[0] for name in shapes} - placed - {""}
+    return _Found(cells, embeddings or outputs[1:], outputs or embeddings[1:], images, [*parents])
+
+
+def _cells(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, tuple[int, int]]]:
+    for name, shape in shapes.items():
+        module, _, tensor = name.rpartition(".")
+        if tensor in ("weight_ih_l0", "weight_ih") and len(shape) == 2:
+            state = shapes.get(f"{module}.{tensor.replace('_ih', '_hh')}", ())
+            if len(state) == 2:
+                yield module, (shape[1], state[1])
+
+
+def _architecture(
+    arrays: Arrays, found: _Found, cell: str, embedding: str, image: str
+) -> tuple[str, str]:
+    """Where the image enters, by the widths; and why."""
+    if _UNDECIDED in (cell, embedding, image):
+        return _UNDECIDED, "init, pre, par or merge: where does the image enter?"
+    given, state = found.cells[cell]
+    word = arrays[f"{embedding}.weight"].shape[1]
+    seen = len(arrays[f"{image}.weight"])
+    if given == word + seen:
+        return "par", f"the cell reads {given} numbers: a word's {word} and the image's {seen}"
+    if found.outputs and arrays[f"{found.outputs[0]}.weight"].shape[1] == state + seen:
+        return "merge", f"the last layer reads the state's {state} numbers and the image's {seen}"
+    if seen == word != state:
+        return "pre", f"the image's vector is as long as a word's: {seen}"
+    if seen == state != word:
+        return "init", f"the image's vector is as long as the state: {seen}"
+    return "pre", f'or "init": image, word and state have {seen}, {word} and {state} numbers'
+
+
+def _first(names: Sequence[str] | Mapping[str, object]) -> str:
+    return next(iter(names), _UNDECIDED)
+
+
+def _word(by_id: Sequence[str], usual: Sequence[str]) -> str:
+    return next((word for word in usual if word in by_id), _UNDECIDED)
+
+
+def _or(names: Sequence[str]) -> str:
+    others = " or ".join(_quoted(name) for name in names[1:6])
+    return f"  # or {others}" if others else ""
+
+
+def _quoted(text: str) -> str:
+    """JSON's strings are TOML's."""
+    return json.dumps(text, ensure_ascii=False)
