@@ -139,12 +139,12 @@ def event(name: str, data: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-def body(description: str, *media_types: str, required: bool = True) -> dict[str, Any]:
+def body(description: str, *media_types: str) -> dict[str, Any]:
     """The description of a request body of raw bytes."""
     schema = {"type": "string", "format": "binary"}
     return {
         "requestBody": {
-            "required": required,
+            "required": True,
             "description": description,
             "content": {media_type: {"schema": schema} for media_type in media_types},
         }

@@ -3,6 +3,7 @@ judged as soon as what can be judged is there.
 """
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from service.contract import limits
-from service.contract.errors import InvalidRequest, TooLarge
+from service.contract.errors import DigestMismatch, InvalidRequest, TooLarge
 from service.stored import judges
 from service.stored.judges import Facts
 from service.works.blobs import Blobs, Upload
@@ -68,16 +69,34 @@ async def receive(
                 if upload.size == 0:
                     beginning = bytes(buffer[:_BEGINNING])
                 if upload.size + len(buffer) >= early.needed(beginning):
-                    await _write(upload, buffer)
+                    await _emptied(buffer, upload.write)
                     await asyncio.to_thread(upload.flush)
                     facts = await _judged(upload, early, length)
             if len(buffer) >= _BUFFER:
-                await _write(upload, buffer)
-        await _write(upload, buffer)
+                await _emptied(buffer, upload.write)
+        await _emptied(buffer, upload.write)
         await asyncio.to_thread(upload.flush)
         if facts is None or length is None:
             facts = await _judged(upload, early, upload.size)
         yield upload, facts
+
+
+async def check_again(request: Request, digest: str) -> None:
+    """Read the body of what is stored already, keep nothing, and refuse it if it is another one."""
+    body = hashlib.sha256()
+    buffer = bytearray()
+    async for chunk in chunks(request, limits.UPLOAD_BYTES):
+        buffer += chunk
+        if len(buffer) >= _BUFFER:
+            await _emptied(buffer, body.update)
+    await _emptied(buffer, body.update)
+    check_digest(f"sha256:{body.hexdigest()}", digest)
+
+
+def check_digest(found: str, digest: str) -> None:
+    """Refuse a body whose digest is not the one in the URL."""
+    if found != digest:
+        raise DigestMismatch(f"the body's SHA-256 is {found}, not {digest}")
 
 
 async def _judged(upload: Upload, early: Early, length: int | None) -> Facts:
@@ -109,9 +128,8 @@ async def _leaving(request: Request) -> None:
         pass
 
 
-async def _write(upload: Upload, buffer: bytearray) -> None:
-    """Write the buffer and empty it."""
+async def _emptied(buffer: bytearray, into: Callable[[bytes], object]) -> None:
     data = bytes(buffer)
     buffer.clear()
     async with _WRITERS:
-        await asyncio.to_thread(upload.write, data)
+        await asyncio.to_thread(into, data)

@@ -20,7 +20,7 @@ from service.contract.errors import (
 from service.contract.formats import safetensors_header
 from service.http import openapi
 from service.http.dependencies import Service
-from service.http.entrance.uploads import Early, receive
+from service.http.entrance.uploads import Early, check_again, check_digest, receive
 from service.stored import checkpoints
 
 router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"])
@@ -47,7 +47,7 @@ def head(digest: Digest, service: Service) -> Response:
     operation_id="upload_checkpoint",
     summary="Upload a checkpoint",
     response_model=CheckpointOut,
-    response_description="It was stored already; the body was not read.",
+    response_description="It was stored already.",
     responses={
         200: _LINKED,
         201: {"model": CheckpointOut, "description": "Stored.", **_LINKED},
@@ -62,21 +62,21 @@ def head(digest: Digest, service: Service) -> Response:
         ),
     },
     openapi_extra=openapi.body(
-        "The file: safetensors with Prescore's metadata. Not read if it is stored already.",
-        "application/octet-stream",
-        required=False,
+        "The file: safetensors with Prescore's metadata.", "application/octet-stream"
     ),
 )
 async def put(digest: Digest, request: Request, service: Service) -> Response:
-    """Send the raw bytes; their SHA-256 must be the one in the URL. Header, metadata and config are
-    checked as soon as they have come, before the rest of the file; the tensors' values by the first
-    work that reads them.
+    """Send the raw bytes; their SHA-256 must be the one in the URL, also where that file is stored
+    already: `HEAD` says so before anything is sent. Header, metadata and config are checked as soon
+    as they have come, before the rest of the file; the tensors' values by the first work that reads
+    them.
     """
     known = await asyncio.to_thread(checkpoints.exists, service.records, service.blobs, digest)
-    if not known:
+    if known:
+        await check_again(request, digest)
+    else:
         async with receive(request, service.blobs, _HEADER) as (upload, facts):
-            if upload.digest != digest:
-                raise DigestMismatch(f"the body's SHA-256 is {upload.digest}, not {digest}")
+            check_digest(upload.digest, digest)
             await asyncio.to_thread(upload.commit)
         await asyncio.to_thread(checkpoints.add, service.records, digest, upload.size, facts)
     answer = await asyncio.to_thread(checkpoints.get, service.records, digest)

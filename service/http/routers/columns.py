@@ -20,7 +20,7 @@ from service.contract.errors import (
 from service.contract.formats.columns import header
 from service.http import openapi
 from service.http.dependencies import Service
-from service.http.entrance.uploads import Early, judged, receive
+from service.http.entrance.uploads import Early, check_again, check_digest, judged, receive
 from service.stored import columns
 
 router = APIRouter(prefix="/v1/columns", tags=["columns"])
@@ -46,7 +46,7 @@ def head(digest: Digest, service: Service) -> Response:
     operation_id="upload_columns",
     summary="Upload columns",
     response_model=ColumnsOut,
-    response_description="They were stored already; the body was not read.",
+    response_description="They were stored already.",
     responses={
         201: {"model": ColumnsOut, "description": "Stored."},
         **openapi.refusals(
@@ -56,21 +56,22 @@ def head(digest: Digest, service: Service) -> Response:
     },
     openapi_extra=openapi.body(
         "The file: safetensors with the log-probability and rank of every reference token, as "
-        "`prescore.Recorder` writes it. Not read if it is stored already.",
+        "`prescore.Recorder` writes it.",
         "application/octet-stream",
-        required=False,
     ),
 )
 async def put(digest: Digest, request: Request, service: Service) -> Response:
-    """Send the raw bytes; their SHA-256 must be the one in the URL. The header is checked as soon
-    as it has come, all values at the end; errors name image, reference and token.
+    """Send the raw bytes; their SHA-256 must be the one in the URL, also where that file is stored
+    already: `HEAD` says so before anything is sent. The header is checked as soon as it has come,
+    all values at the end; errors name image, reference and token.
     """
     records, blobs = service.records, service.blobs
     known = await asyncio.to_thread(columns.exists, records, blobs, digest)
-    if not known:
+    if known:
+        await check_again(request, digest)
+    else:
         async with receive(request, blobs, _HEADER) as (upload, _):
-            if upload.digest != digest:
-                raise DigestMismatch(f"the body's SHA-256 is {upload.digest}, not {digest}")
+            check_digest(upload.digest, digest)
             facts = await judged(request, "columns", path=str(upload.path))
             await asyncio.to_thread(upload.commit)
         await asyncio.to_thread(columns.add, records, digest, upload.size, facts)

@@ -143,6 +143,10 @@ def test_wrong_columns_are_refused_and_not_stored(content, told, client):
 def test_a_body_of_another_digest_is_refused(client):
     answer = client.put(f"/v1/columns/{digest(b'other')}", content=columns())
     assert answer.json()["code"] == "digest_mismatch"
+    known = columns(metadata={"model": "stored"})
+    send(client, known)
+    again = client.put(f"/v1/columns/{digest(known)}", content=columns())
+    assert (again.status_code, again.json()["code"]) == (422, "digest_mismatch")
 
 
 @pytest.mark.long

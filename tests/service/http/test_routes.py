@@ -40,7 +40,7 @@ def test_a_checkpoint_is_uploaded_once_and_described(client):
     address = f"/v1/checkpoints/{digest(data)}"
     assert client.head(address).status_code == 404
     assert client.put(address, content=data).status_code == 201
-    assert client.put(address, content=b"the body is not even read").status_code == 200
+    assert client.put(address, content=data).status_code == 200
     assert client.head(address).status_code == 200
     found = client.get(address).json()
     assert (found["architecture"], found["vocabulary_size"]) == ("merge", 50)
@@ -522,6 +522,19 @@ def test_nothing_of_a_refused_upload_is_stored(service, client):
     broken = data[: len(data) // 2]
     cut = client.put(f"/v1/checkpoints/{digest(broken)}", content=broken)
     assert (cut.status_code, cut.json()["code"]) == (422, "invalid_checkpoint")
+
+
+@pytest.mark.parametrize("body", [checkpoint(seed=79), b""])
+def test_another_body_is_refused_under_a_digest_that_is_stored(body, service, client):
+    """As it is sent with an old $DIGEST in a shell: what is scored would be the old file."""
+    data = checkpoint(seed=78)
+    place = f"/v1/checkpoints/{upload(client, data)}"
+    answer = client.put(place, content=body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "digest_mismatch")
+    assert answer.json()["detail"] == f"the body's SHA-256 is {digest(body)}, not {digest(data)}"
+    assert client.put(place, content=data).status_code == 200
+    assert client.head(f"/v1/checkpoints/{digest(body)}").status_code == 404
+    assert not service.leftovers()
 
 
 def test_a_client_that_hangs_up_leaves_nothing_behind(service):
