@@ -1,5 +1,6 @@
 """A captioner's outputs: errors are refused, odd captions get warnings."""
 
+import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ LONGEST_PARSED = 80  # words: a parser needs cubic time, 2 minutes for 200 words
 _SEPARATORS = frozenset("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _UNKNOWN = frozenset({"unk", "<unk>", "[unk]", "<unknown>"})
 _MUCH_UNKNOWN = 0.05  # of all words
+_QUOTES_AND_DASHES = "\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026\u2013\u2014"
+_MARKS = str.maketrans(dict.fromkeys(string.punctuation + _QUOTES_AND_DASHES, " "))
 _COPIED = 0.5  # of all captions; people seldom write the same caption twice
 _SAME = 0.02  # different captions for each image; weak captioners have ten times as many
 _VARIED, _FEW = 0.5, 20  # references have half as many different texts, with at least 20 images
@@ -103,7 +106,7 @@ def _overall_warnings(
     copies, only = 0, set()  # captions that are references; the references of images with one
     alone = True
     for caption, people in zip(captions, references, strict=True):
-        copies += caption in people
+        copies += caption in people or _words(caption) in map(_words, people)
         alone = alone and len(people) == 1
         if alone:
             only.add(people[0])
@@ -119,6 +122,11 @@ def _overall_warnings(
         # They look like captions: only one an image, and many the same.
         detail = "the references, one for each image, repeat themselves far more than the captions"
         yield _warning("perhaps_swapped", f"{detail}: have the two been swapped?")
+
+
+def _words(text: str) -> list[str]:
+    """Nearly the words that metrics compare: those of PTB, without case and marks."""
+    return text.lower().translate(_MARKS).split()
 
 
 def few_distinct(captions: int, distinct: int) -> dict[str, Any] | None:

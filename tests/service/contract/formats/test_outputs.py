@@ -108,6 +108,15 @@ def test_references_handed_in_as_captions_are_noticed():
     assert _many(theirs, people) == []
 
 
+@pytest.mark.parametrize(
+    "copy", ["A man at {}.", "a man , at {}", "“a MAN at {}”", "a man at {} !", " a  man at {}\t"]
+)
+def test_references_without_their_case_and_marks_are_noticed(copy):
+    people = [[f"A man at {index} ." for index in (place, place + 1)] for place in range(40)]
+    assert _many([copy.format(place) for place in range(40)], people) == ["captions_are_references"]
+    assert _many([f"a man is at {place}." for place in range(40)], people) == []
+
+
 def test_references_and_captions_that_were_swapped_are_noticed():
     """A captioner writes one caption an image, and the same one often."""
     generated = [["a man in a shirt"] if index % 3 else [f"a dog {index}"] for index in range(40)]
