@@ -2,6 +2,7 @@
 
 import re
 
+import httpx
 import pytest
 
 import interface
@@ -137,6 +138,39 @@ def test_a_path_that_is_not_there_is_told_with_the_near_one(client, path, meant)
     assert len(said) < 400
     for one in meant:
         assert client.get(one).json().get("detail", "") != said
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/datasets/tiny/test/leaderboard", ["/v1/datasets/tiny/leaderboard?split=test"]),
+        ("/v1/datasets/tiny@v1/test/history", ["/v1/datasets/tiny@v1/history?split=test"]),
+        ("/v1/leaderboard", ["/v1/datasets/{name}/leaderboard"]),
+        ("/v1/captions", ["/v1/evaluations/{id}/captions"]),
+        ("/api/v2/evaluations", ["/v1/evaluations"]),
+        ("/v1/openapi.json", ["/openapi.json"]),
+        ("/v1/docs", ["/docs"]),
+        ("/v1/livez", ["/livez"]),
+        ("/v1/healthz", ["/livez", "/readyz"]),
+        ("/v1/datasets/tiny/test/health", ["/v1/probes?dataset=tiny"]),
+        ("/v1/datasets/tiny/evaluations", ["/v1/evaluations?dataset=tiny"]),
+        ("/v1/datasets/tiny/captions", ["/v1/datasets/tiny"]),
+        ("/v1/evaluations/ev_1/scores", ["/v1/evaluations/ev_1"]),
+        ("/v1/evaluations/ev_1/captions/", ["/v1/evaluations/ev_1/captions"]),
+        ("/v1/evaluations/ev_1/tokens", ["/v1/evaluations/ev_1/tokens/{image}"]),
+        ("/v1/checkpoints", ["/v1/checkpoints/{digest}"]),
+        ("/v1/evaluations/ev_1/leaderboard", []),
+        ("/v1/datasets/tiny/a/b/leaderboard", []),
+        ("/v1/datasets/tiny/metrics", []),
+        ("/v1/cancel", []),
+        ("//", []),
+    ],
+)
+def test_a_path_in_another_place_is_told_and_never_a_wrong_one(client, path, meant):
+    answer = client.get(httpx.URL(str(client.base_url).rstrip("/") + path))
+    assert answer.status_code == 404
+    said = answer.json()["detail"]
+    assert re.findall("'([^']*)'", said.partition(";")[2].partition("? ")[0]) == meant
 
 
 def test_a_method_that_a_path_does_not_take_is_told_with_those_it_takes(client):
