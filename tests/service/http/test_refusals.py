@@ -1,5 +1,6 @@
 """What a refusal says to somebody who made a small mistake: the place, and the near name."""
 
+import gzip
 import re
 
 import httpx
@@ -112,6 +113,21 @@ def test_captions_by_image_id_are_pointed_at_by_that_field(client):
     problem = _refused(client, 422, captions=captions)
     pointers = [error["pointer"] for error in problem["errors"]]
     assert pointers == ["/captions/1/image_id", "/captions/2/image", "/captions/3/image_id"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (gzip.compress(bundle(3)), "found a compressed file: unpack it first"),
+        (b"image,caption\n" * 999, "found a text file: "),
+        (b'{"image": "a.jpg"}\n{"image": "b.jpg"}\n', "found JSON Lines: captions are one list; "),
+    ],
+)
+def test_a_dataset_in_another_format_is_told_as_what_it_is(client, content, said):
+    answer = client.put("/v1/datasets/other", content=content)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_dataset")
+    expected = "expected a dataset bundle: a tar or a folder with captions.jsonl, "
+    assert answer.json()["detail"].startswith(expected + said)
 
 
 @pytest.mark.parametrize(

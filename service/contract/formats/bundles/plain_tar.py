@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from service.contract.errors import InvalidBundle
+from service.contract.formats import foreign
 
 BLOCK = 512
 MAX_EXTENDED_BYTES = 100_000  # a long name, times, attributes: usually about 100
@@ -56,10 +57,15 @@ def members(stream: IO[bytes], at_most: float = math.inf) -> dict[str, Member]:
 
 
 def check_beginning(stream: IO[bytes]) -> None:
-    """Refuse what does not begin as a tar does."""
+    """Refuse what does not begin as a tar does, as what it is where that is known."""
     block = _read(stream, 0, BLOCK)
-    if block != bytes(BLOCK):
+    if block == bytes(BLOCK):
+        return
+    try:
         _header(block, 0)
+    except InvalidBundle as refused:
+        found = foreign.of_file(stream, stream.seek(0, os.SEEK_END))
+        raise InvalidBundle(foreign.refusal(found, foreign.BUNDLE) or refused.detail) from None
 
 
 def open_member(stream: IO[bytes], member: Member) -> IO[bytes]:

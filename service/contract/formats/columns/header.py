@@ -12,7 +12,7 @@ from typing import IO
 
 from service.contract import limits
 from service.contract.errors import ColumnsRefused, InvalidCheckpoint
-from service.contract.formats import safetensors_header, strict_json
+from service.contract.formats import foreign, safetensors_header, strict_json
 from service.contract.formats.checkpoint_header import (
     MAX_METADATA,
     MAX_METADATA_BYTES,
@@ -83,7 +83,7 @@ def judge(stream: IO[bytes], file_bytes: float) -> ColumnsHeader:
     try:
         header = safetensors_header.read(stream, file_bytes, MAX_HEADER_BYTES)
     except InvalidCheckpoint as error:
-        raise ColumnsRefused(error.detail, pointer=error.pointer) from None
+        raise _foreign(stream) or ColumnsRefused(error.detail, pointer=error.pointer) from None
     _check_metadata(header.metadata)
     vocabulary = _vocabulary(header.metadata)
     images = _images(header.metadata)
@@ -105,6 +105,17 @@ def judge(stream: IO[bytes], file_bytes: float) -> ColumnsHeader:
 def needed(beginning: bytes) -> int:
     """How many bytes of a file have to be there, of which this is the beginning, to judge it."""
     return safetensors_header.needed(beginning, MAX_HEADER_BYTES)
+
+
+def _foreign(stream: IO[bytes]) -> ColumnsRefused | None:
+    """What to say of a file of another program; None where it is safetensors, or not known."""
+    found = foreign.of_file(stream, stream.seek(0, os.SEEK_END))
+    if found is None or found.serves == foreign.CHECKPOINT:
+        return None
+    return ColumnsRefused(
+        f"expected a safetensors file of columns, as `prescore.Recorder` writes it, found "
+        f"{found.what}; deploy/guide/columns.md has the format"
+    )
 
 
 def _check_metadata(metadata: Mapping[str, str]) -> None:

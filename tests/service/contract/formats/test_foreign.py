@@ -13,8 +13,15 @@ from pathlib import Path
 import pytest
 
 from contract_files import checkpoint
-from service.contract.errors import ForeignFormat, InvalidBundle, MetadataInvalid
+from service.contract.errors import (
+    ColumnsRefused,
+    ForeignFormat,
+    InvalidBundle,
+    MetadataInvalid,
+)
 from service.contract.formats import bundles, checkpoint_header, foreign, importers
+from service.contract.formats.bundles import plain_tar
+from service.contract.formats.columns import header as columns_header
 
 ROOT = Path(__file__).parents[4]
 
@@ -100,9 +107,14 @@ def test_a_file_is_refused_as_what_it_is(tmp_path, what):
     assert refused.value.detail == said
     assert said.startswith(f"expected {foreign.CHECKPOINT}, found {what}: ")
     assert len(said) < 400
+    with pytest.raises(ColumnsRefused, match=f"found {re.escape(what)}; deploy/guide/columns.md"):
+        columns_header.read(path)
     if what != "a tar":
-        with pytest.raises(InvalidBundle, match="expected a dataset bundle"):
+        with pytest.raises(InvalidBundle, match="expected a dataset bundle") as bundle:
             bundles.count_splits(path)
+        with pytest.raises(InvalidBundle) as sent, path.open("rb") as stream:
+            plain_tar.check_beginning(stream)
+        assert sent.value.detail == bundle.value.detail
 
 
 @pytest.mark.parametrize("what", FOLDERS)
