@@ -5,7 +5,7 @@ neither delays other requests nor fills the memory of the process. Until then it
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import nullcontext
 from email.message import Message
 from functools import partial
@@ -17,8 +17,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from service.contract import limits
-from service.contract.errors import MalformedJson, TooLarge, UnsupportedMedia
+from service.contract.errors import InvalidRequest, MalformedJson, TooLarge, UnsupportedMedia
 from service.contract.formats import strict_json
+from service.http.entrance import caption_files
 from service.http.entrance.uploads import chunks
 
 _IN_MEMORY = 1 << 18  # bytes of a body that is not complete: there may be a thousand
@@ -37,11 +38,14 @@ class JsonRoute(APIRoute):
         if self.body_field is None:
             return partial(_without_form, handle)
         field = self.body_field
+        fields = _captions_fields(field)
 
         def judge(body: IO[bytes]) -> Any:
             body.seek(0)
-            value = _parse(body.read())
+            value = _read(body.read(), takes_captions=bool(fields))
             model, problems = field.validate(value, {}, loc=("body",))
+            if problems and fields and (told := caption_files.of_json(value, fields)):
+                raise InvalidRequest(told[1], [told])
             if problems:
                 raise RequestValidationError(problems, body=value)
             return model
@@ -94,6 +98,22 @@ def _check_type(header: str) -> None:
         raise UnsupportedMedia(
             f"expected a body of type application/json in UTF-8, found {header or 'no type'!r:.100}"
         )
+
+
+def _captions_fields(field: Any) -> Collection[str]:
+    """The fields of a request that takes captions; none of any other."""
+    fields = getattr(field.field_info.annotation, "model_fields", ())
+    return [*fields] if "captions" in fields else []
+
+
+def _read(data: bytes, *, takes_captions: bool) -> Any:
+    try:
+        return _parse(data)
+    except MalformedJson:
+        told = caption_files.of_text(data) if takes_captions else None
+        if told is None:
+            raise
+        raise MalformedJson(told) from None
 
 
 def _parse(data: bytes) -> Any:

@@ -1,6 +1,7 @@
 """What a refusal says to somebody who made a small mistake: the place, and the near name."""
 
 import gzip
+import json
 import re
 
 import httpx
@@ -113,6 +114,57 @@ def test_captions_by_image_id_are_pointed_at_by_that_field(client):
     problem = _refused(client, 422, captions=captions)
     pointers = [error["pointer"] for error in problem["errors"]]
     assert pointers == ["/captions/1/image_id", "/captions/2/image", "/captions/3/image_id"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "found", "pointer"),
+    [
+        (b"image,caption\n0.jpg,w2\n", 400, "a table of captions (CSV)", None),
+        (b"\xef\xbb\xbfcaption\timage\nw2\t0.jpg\n", 400, "a table of captions (CSV)", None),
+        (
+            b'{"image": "0.jpg", "caption": "w2"}\n{"image": "1.jpg", "caption": "w2"}\n',
+            *(400, "captions in JSON Lines", None),
+        ),
+        (
+            b'{"image_id": 1, "caption": "w2"}{"image_id": 2, "caption": "w2"}',  # by curl -d @FILE
+            *(400, "captions in JSON Lines", None),
+        ),
+        (json.dumps(SAID), 422, "the list alone", ""),
+        (json.dumps(SAID[0]), 422, "a caption alone", ""),
+        ('{"0.jpg": ["w2"]}', 422, "captions by image, as pycocoevalcap has them", ""),
+        (
+            '{"dataset": "tiny/test", "captions": {"0.jpg": [{"caption": "w2"}]}}',
+            *(422, "captions by image, as pycocoevalcap has them", "/captions"),
+        ),
+    ],
+)
+def test_a_file_with_captions_is_told_as_what_it_is(client, body, status, found, pointer):
+    sent = {"Content-Type": "application/json"}
+    answer = client.post("/v1/evaluations", content=body, headers=sent)
+    problem = answer.json()
+    assert answer.status_code == status
+    assert (
+        f"…]{'}' * (pointer != '/captions')}, found {found}: `prescore submit FILE --dataset "
+        in problem["detail"]
+    )
+    assert [one["pointer"] for one in problem["errors"]] == ([] if pointer is None else [pointer])
+
+
+@pytest.mark.parametrize(
+    ("place", "body", "said"),
+    [
+        ("evaluations", b"{", "expected JSON, found Expecting property name"),
+        ("evaluations", b'{"images": [{"caption": "w2"}]}', "/images: unknown field"),
+        ("evaluations", b'{"captions": [{"image": "0.jpg", "caption": "w2"},]}', "at character 50"),
+        ("evaluations", b"a caption", "expected JSON, found Expecting value"),
+        ("evaluations", b'{"0.jpg": "w2"}', "/0.jpg: unknown field"),
+        ("comparisons", b"image,caption\n0.jpg,w2\n", "expected JSON, found Expecting value"),
+    ],
+)
+def test_what_is_no_file_with_captions_is_told_as_before(client, place, body, said):
+    sent = {"Content-Type": "application/json"}
+    answer = client.post(f"/v1/{place}", content=body, headers=sent)
+    assert said in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
