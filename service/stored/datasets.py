@@ -186,6 +186,7 @@ def store_captions(
             subset=bool(subset),
             advice="" if subset is None else outputs.SEND_SUBSET,
             named_by=lambda index: given[index].named_by,
+            item=lambda index: f"{field}/{index}",
         )
     if found.problems:
         problems = [(f"{field}{pointer}", detail) for pointer, detail in found.problems]

@@ -4,10 +4,12 @@ import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 SEND_SUBSET = "; send `subset: true` to score a part"
 MAX_WARNINGS = 1000  # of one file
+_LISTED = 5  # unknown images that are told one by one
 LONGEST_PARSED = 80  # words: a parser needs cubic time, 2 minutes for 200 words
 _SEPARATORS = frozenset("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _UNKNOWN = frozenset({"unk", "<unk>", "[unk]", "<unknown>"})
@@ -39,24 +41,29 @@ def arrange(
     subset: bool,
     advice: str = SEND_SUBSET,
     named_by: Callable[[int], str] = lambda _: "image",
+    item: Callable[[int], str] = lambda index: f"item {index + 1}",
 ) -> Arranged:
     """`given`: (name or id of an image, caption); `of`: the split's name for messages; `advice`:
     how a part is scored, for the message that images have no caption; `named_by`: the field that
-    names the image of an item, for pointers.
+    names the image of an item, for pointers; `item`: how messages name an item.
     """
     found: dict[int, int] = {}  # place -> index of its first caption
     problems: list[tuple[str, str]] = []
+    unknown: list[int] = []
     for index, (image, _) in enumerate(given):
         place = places.get(image)
         if place is None:
-            problems.append(
-                (f"/{index}/{named_by(index)}", f"{image!r:.100} is not an image of {of}")
-            )
+            unknown.append(index)
+            detail = f"{image!r:.100} is not an image of {of}"
+            problems.append((f"/{index}/{named_by(index)}", detail))
         elif place in found:
-            twice = f"image {image!r:.100} has a caption already, in item {found[place] + 1}"
+            twice = f"image {image!r:.100} has a caption already, in {item(found[place])}"
             problems.append((f"/{index}/{named_by(index)}", twice))
         else:
             found[place] = index
+    if len(unknown) > _LISTED:
+        names = [given[index][0] for index in unknown]
+        problems = [("", _unknown(names, len(given), places, of))]
     missing = len(references) - len(found)
     if missing and not problems and not subset:
         first = next(place for place in range(len(references)) if place not in found)
@@ -69,6 +76,21 @@ def arrange(
     pairs = [(place, given[found[place]][1]) for place in order]
     images = [given[found[place]][0] for place in order]
     return Arranged(pairs=pairs, warnings=list(_warnings(pairs, images, references))[:MAX_WARNINGS])
+
+
+def _unknown(names: Sequence[str], count: int, places: Mapping[str, int], of: str) -> str:
+    """One sentence for many names that the split has not, with a name as it should be: the same
+    without its folder and its ending, where there is one.
+    """
+    stems = {PurePosixPath(name).stem: name for name in reversed(names)}
+    alike = (
+        (stems[stem], known) for known in places if (stem := PurePosixPath(known).stem) in stems
+    )
+    name, known = next(alike, (names[0], next(iter(places))))
+    return (
+        f"{len(names)} of {count} captions name no image of {of}: found {name!r:.100}, "
+        f"expected a name such as {known!r:.100}"
+    )
 
 
 def _warnings(

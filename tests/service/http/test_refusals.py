@@ -116,6 +116,20 @@ def test_captions_by_image_id_are_pointed_at_by_that_field(client):
     assert pointers == ["/captions/1/image_id", "/captions/2/image", "/captions/3/image_id"]
 
 
+def test_items_are_counted_in_messages_as_in_pointers(client):
+    problem = _refused(client, 422, captions=[*SAID, SAID[3]])
+    (told,) = problem["errors"]
+    assert told["pointer"] == "/captions/40/image"
+    assert told["detail"] == "image '3.jpg' has a caption already, in /captions/3"
+    unknown = [{"image": f"{at}", "caption": "w2"} for at in range(40)]
+    (told,) = _refused(client, 422, captions=unknown)["errors"]
+    assert told == {
+        "pointer": "/captions",
+        "detail": "40 of 40 captions name no image of tiny@v1/test: found '0', "
+        "expected a name such as '0.jpg'",
+    }
+
+
 @pytest.mark.parametrize(
     ("body", "status", "found", "pointer"),
     [

@@ -48,6 +48,29 @@ def test_what_does_not_fit_is_said_with_its_place(given, problems):
     assert not found.pairs
 
 
+@pytest.mark.parametrize(
+    ("written", "found", "expected"),
+    [
+        ("{}", "1", "1.jpg"),
+        ("val/{}.jpg", "val/1.jpg", "1.jpg"),
+        ("val/{}.png", "val/1.png", "1.jpg"),
+        ("COCO_{}.jpg", "COCO_1.jpg", "0.jpg"),
+        ("../../{}\n", "../../1\\n", "0.jpg"),
+    ],
+)
+def test_many_names_of_another_form_are_one_line_with_a_right_name(written, found, expected):
+    places = {f"{index}.jpg": index for index in range(9)}
+    given = [("0.jpg", "a"), *((written.format(index), "a") for index in range(1, 9))]
+    (problem,) = arrange(given, places, [["a"]] * 9, "mine/test", subset=True).problems
+    assert problem[0] == ""
+    assert problem[1] == (
+        f"8 of 9 captions name no image of mine/test: found '{found}', "
+        f"expected a name such as '{expected}'"
+    )
+    few = arrange(given[:6], places, [["a"]] * 9, "mine/test", subset=True).problems
+    assert [pointer for pointer, _ in few] == [f"/{index}/image" for index in range(1, 6)]
+
+
 def test_a_part_is_a_part_where_that_is_asked_for():
     assert _arrange(("c.jpg", "three"), ("7", "one"), subset=True).pairs == [
         (0, "one"),
