@@ -56,6 +56,11 @@ class ScoreList(Page[Item]):
         "scores; null where there are none."
     )
 
+    none_because: str | None = Field(
+        description="Why there is no score, and what there is instead; null where there are some.",
+        examples=["no score has the label branch=mian; did you mean branch=main?"],
+    )
+
 
 class Leaderboard(ScoreList[Standing]):
     pass

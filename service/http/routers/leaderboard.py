@@ -122,8 +122,10 @@ def get_leaderboard(
     limit: _Limit = 50,
     cursor: Cursor = None,
 ) -> Response | Leaderboard:
-    """The best first. Evaluations whose intervals overlap are shown as ties; equal scores of the
-    same checkpoint are listed once. Evaluations of a part of the split are left out.
+    """The best first. Evaluations whose intervals overlap are shown as ties. Equal scores of the
+    same checkpoint, or of captions, are listed once: as the evaluation that was submitted first,
+    with its labels, among those that have the labels that are asked for. Evaluations of a part of
+    the split are left out.
     """
     asked = _by(narrowed, metric, ranks=True)
     if csv_answers.is_wanted(accept):
@@ -148,7 +150,7 @@ def history(
     limit: _Limit = 50,
     cursor: Cursor = None,
 ) -> Response | ScoreHistory:
-    """The scores of a metric, the latest first."""
+    """The scores of a metric, the latest first; equal ones too."""
     asked = _by(narrowed, metric, ranks=False)
     if csv_answers.is_wanted(accept):
         return csv_answers.answer(leaderboard.sheet(leaderboard.history(service, asked)))

@@ -17,7 +17,7 @@ from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
 from service.runs import search
-from service.runs.boards import beside
+from service.runs.boards import beside, empty
 from service.runs.boards.beside import Beside
 from service.runs.boards.finding import Asked, Found, find
 from service.stored import datasets
@@ -197,11 +197,12 @@ def _overlap(one: Row[Any], other: Row[Any]) -> bool:
 
 @dataclass(frozen=True)
 class _Facts:
-    """What is shown of evaluations beside their scores, by id."""
+    """What is shown beside scores: of their evaluations, by id; and why there are none."""
 
     checkpoints: Mapping[str, str | None]
     labels: Mapping[str, Mapping[str, str]]
     others: Sequence[Beside]  # metrics
+    none_because: str | None
 
 
 def _facts(connection: Connection, found: Found, asked: Asked, rows: Iterable[Row[Any]]) -> _Facts:
@@ -216,7 +217,7 @@ def _facts(connection: Connection, found: Found, asked: Asked, rows: Iterable[Ro
     others = [
         beside.of(connection, found.pinned, asked, name, checkpoints) for name in asked.beside
     ]
-    return _Facts(checkpoints, marked, others)
+    return _Facts(checkpoints, marked, others, empty.because(connection, found, asked))
 
 
 def _scored(row: Row[Any], facts: _Facts) -> dict[str, Any]:
@@ -243,4 +244,5 @@ def _described(found: Found, asked: Asked, facts: _Facts) -> dict[str, Any]:
         "signature": found.signature,
         "others": found.others,
         "beside": {each.metric: each.signature for each in facts.others},
+        "none_because": facts.none_because,
     }

@@ -56,6 +56,7 @@ class BoardHead(Answer):
     higher_is_better: bool | None = None
     signature: str | None = None  # of all rows
     others: dict[str, int] = Field(default_factory=dict)  # runs left out, by their signature
+    none_because: str | None = None  # why there are no rows
 
 
 class Standing(Scored):

@@ -182,3 +182,35 @@ def test_what_cannot_be_ranked_is_refused(records):
     with pytest.raises(InvalidRequest, match="neither"):
         leaderboard.ranked(parts_on(records), _asked(metric="caption_length"))
     assert leaderboard.history(parts_on(records), _asked(metric="caption_length")).items == []
+
+
+def _none(records, **asked):
+    parts, asked = parts_on(records), _asked(**asked)
+    board, history = leaderboard.ranked(parts, asked), leaderboard.history(parts, asked)
+    assert board.none_because == history.none_because
+    assert (board.none_because is None) == bool(board.items)
+    return board.none_because
+
+
+def test_an_empty_board_says_what_there_is_instead(records):
+    _ended(records, 1, 0.5, subset=True)
+    begin = "no evaluation of the whole split has scores yet; POST /v1/evaluations begins one"
+    assert _none(records) == begin
+    for at, metric in enumerate(["meteor", "bleu_1", "rouge_l", "spice", "cider", "spider"], 2):
+        _ended(records, at, 0.5, metric=metric)
+    _ended(records, 8, 0.5, metric="spider", labels={"branch": "main"})
+    lacks = "no evaluation of the whole split has cider_d yet; there are "
+    assert _none(records) == f"{lacks}spider, bleu_1, cider, meteor, rouge_l, 1 more"
+    assert _none(records, branch="mian") == _none(records)
+    assert _none(records, metric="spider", branch="main") is None
+    no_label = "no score has the label branch=mian; did you mean branch=main?"
+    assert _none(records, metric="spider", branch="mian") == no_label
+    assert _none(records, metric="spider", x="\x1b", y="2") == (
+        r"no score has the labels x=\x1b and y=2; the latest labels are branch=main"
+    )
+    assert (
+        _none(records, metric="spice", a="b") == "no score has the label a=b; no score has a label"
+    )
+    assert _none(records, metric="spice", signature="other") == (
+        "no score of spice has this signature; `others` has those that there are"
+    )

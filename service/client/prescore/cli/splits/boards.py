@@ -1,7 +1,7 @@
 """prescore leaderboard"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
@@ -67,8 +67,7 @@ def leaderboard(
         rows: list[Scored] = list(islice(listing, limit))
         health = None if as_json else _health(client, head)
         if not rows:
-            console.say(f"no evaluation of {dataset} has a {metrics[0]} yet")
-            console.suggest_label(client, dataset, wanted["labels"])
+            _say_none(client, dataset, head, metrics[0], wanted["labels"])
         if csv_file is not None:
             ranked = () if over_time else ("rank", "tied")
             heading = (*ranked, *_COLUMNS, *metrics[1:])
@@ -77,6 +76,16 @@ def leaderboard(
         console.print_json([_json(each, metrics[1:]) for each in rows])
     elif rows:
         console.show([*_heading(head, health), *_table(rows, *metrics)])
+
+
+def _say_none(
+    client: Client, dataset: str, head: BoardHead, metric: str, labels: Mapping[str, str]
+) -> None:
+    if head.none_because:
+        console.say(f"{dataset}: {head.none_because}")
+        return
+    console.say(f"no evaluation of {dataset} has a {metric} yet")
+    console.suggest_label(client, dataset, labels)
 
 
 def _health(client: Client, head: BoardHead) -> MetricHealth | None:
