@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterable
 from itertools import islice
 
+QUESTION = "; did you mean"
 MOST = 3
 LEAST_ALIKE = 0.6
 LONGEST = 100  # characters that are compared; the search takes the square of them
@@ -16,4 +17,4 @@ def question(name: str, known: Iterable[str]) -> str:
     """
     compared = {each.lower(): each for each in islice(known, COMPARED)}
     found = difflib.get_close_matches(name[:LONGEST].lower(), compared, MOST, LEAST_ALIKE)
-    return f"; did you mean {' or '.join(compared[each] for each in found)}?" if found else ""
+    return f"{QUESTION} {' or '.join(compared[each] for each in found)}?" if found else ""

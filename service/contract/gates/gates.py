@@ -13,7 +13,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from service.contract.errors import InvalidRequest
+from service.contract import near
+from service.contract.errors import InvalidRequest, RequestRefused, UnknownMetric
+from service.contract.gates import repairs
 from service.contract.gates.expressions import Linear, Reader, exactly, read_sum
 from service.contract.metrics import catalogue, signatures
 
@@ -116,9 +118,38 @@ class Evidence:
 
 
 def parse(text: str) -> Gate:
-    """Raises InvalidRequest with the place of an error; UnknownMetric suggests names."""
+    """Raises InvalidRequest with the place of an error, UnknownMetric for a name; both suggest what
+    was meant.
+    """
     if len(text) > MAX_LENGTH:
         raise InvalidRequest(f"expected a gate of at most {MAX_LENGTH} characters: {len(text)}")
+    try:
+        return _parse(text)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{error.detail}{_question(text)}") from None
+    except UnknownMetric as error:
+        if question := _question(text):
+            detail = error.detail.partition(near.QUESTION)[0]
+            raise UnknownMetric(f"{detail}{question}", name=error.name) from None
+        raise
+
+
+def _question(text: str) -> str:
+    meant = repairs.repaired(text, _is_name)
+    if meant == text:
+        return ""
+    try:
+        _parse(meant)
+    except RequestRefused:
+        return ""
+    return f"{near.QUESTION} {meant!r}?"
+
+
+def _is_name(name: str) -> bool:
+    return name in catalogue.METRICS or name in catalogue.ALIASES or name == NO_DROP
+
+
+def _parse(text: str) -> Gate:
     reader = Reader(text)
     if reader.take(NO_DROP):
         found: Gate = NoDrop(text, _compared_metrics(reader))

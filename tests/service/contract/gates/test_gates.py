@@ -173,6 +173,38 @@ def test_an_unknown_metric_suggests_the_nearest():
         gates.parse("baseline >= 0.4")
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("cider_d => 0.5", "cider_d >= 0.5"),
+        ("perplexity =< baseline", "perplexity <= baseline"),
+        ("cider_d>=0,5", "cider_d>=0.5"),
+        ("cider-d >= 1", "cider_d >= 1"),
+        ("CIDEr-D ≥ 0,5", "cider_d >= 0.5"),
+        ("cider_d > = 1", "cider_d >= 1"),
+        ("cider_d == 0.4", "cider_d >= 0.4"),
+        ("bleu-4 >= .3", "bleu_4 >= .3"),
+        ("BLEU4 >= .3", "bleu_4 >= .3"),
+        ("0.4 <= cider_d", "cider_d >= 0.4"),
+        ("baseline - 0.01 < rouge-L", "rouge_l > baseline - 0.01"),
+        ("no-significant-drop(CIDEr-D, meteor)", "no_significant_drop(cider_d, meteor)"),
+    ],
+)
+def test_a_gate_with_a_usual_mistake_is_told_with_the_right_one(text, meant):
+    gates.parse(meant)
+    with pytest.raises(RequestRefused) as refused:
+        gates.parse(text)
+    assert refused.value.detail.endswith(f"; did you mean {meant!r}?")
+    assert refused.value.detail.count("did you mean") == 1
+
+
+@pytest.mark.parametrize("text", ["cider_d >= 1 2", "cider_d and meteor >= 0", "bleu >= 1", "a-b"])
+def test_a_gate_that_could_mean_anything_is_told_with_none(text):
+    with pytest.raises(RequestRefused) as refused:
+        gates.parse(text)
+    assert ">=" not in refused.value.detail.partition("; did you mean")[2]
+
+
 @settings(max_examples=25)  # to suggest names takes 30 ms
 @given(st.text(max_size=250))
 def test_any_text_is_refused_in_short(text):
