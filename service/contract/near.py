@@ -1,12 +1,13 @@
 """Near names: for a name that is not known, those that were probably meant."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 QUESTION = "; did you mean"
 MOST = 3
 LEAST_ALIKE = 0.6
+LEAST_PART = 4  # characters of a part of a name
 LONGEST = 100  # characters that are compared; the search takes the square of them
 COMPARED = 2000  # names
 
@@ -17,4 +18,16 @@ def question(name: str, known: Iterable[str]) -> str:
     """
     compared = {each.lower(): each for each in islice(known, COMPARED)}
     found = difflib.get_close_matches(name[:LONGEST].lower(), compared, MOST, LEAST_ALIKE)
-    return f"{QUESTION} {' or '.join(compared[each] for each in found)}?" if found else ""
+    return asked([compared[each] for each in found])
+
+
+def question_of_part(name: str, known: Iterable[str]) -> str:
+    """The same with the first names of which the name is a part."""
+    if not LEAST_PART <= len(name) <= LONGEST:
+        return ""
+    return asked(list(dict.fromkeys(each for each in known if name.lower() in each))[:MOST])
+
+
+def asked(names: Sequence[str]) -> str:
+    """The question with these names; empty where there are none."""
+    return f"{QUESTION} {' or '.join(names)}?" if names else ""

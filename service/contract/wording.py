@@ -19,6 +19,17 @@ _KINDS: Mapping[str, str] = {
     **dict.fromkeys(("model_attributes_type", "dataclass_type"), "an object"),
     "none_required": "null",
 }
+_CALLED: Mapping[str, tuple[str, ...]] = {  # fields by what others call them
+    "metrics": ("postgen", "pregen"),
+    "metric": ("postgen", "pregen"),
+    "postgen": ("metrics",),
+    "model": ("checkpoint",),
+    "predictions": ("captions",),
+    "results": ("captions",),
+    "split": ("dataset",),
+    "beam": ("decoding",),
+    "timeout": ("deadline",),
+}
 Told = Callable[[Mapping[str, Any], Any], str]  # from pydantic's context and what was found
 
 
@@ -74,8 +85,10 @@ def told(error: Mapping[str, Any], known: Collection[str] = ()) -> str:
 
 
 def _unknown_field(name: str, known: Collection[str]) -> str:
+    called = [field for field in _CALLED.get(name, ()) if field in known]
+    question = near.question(name, known) or near.asked(called)
     expected = f"; expected one of {', '.join(known)}" if known else ""
-    return f"unknown field{near.question(name, known) or expected}"
+    return f"unknown field{question or expected}"
 
 
 def _is_text(value: Any) -> bool:

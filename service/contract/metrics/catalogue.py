@@ -62,8 +62,17 @@ def metric(name: str) -> MetricSpec:
     try:
         return METRICS[ALIASES.get(name, name)]
     except KeyError:
-        question = near.question(name, [*METRICS, *ALIASES, *GROUPS])
-        raise UnknownMetric(f"no metric is called {name!r:.100}{question}", name=name) from None
+        raise UnknownMetric(_unknown(name), name=name) from None
+
+
+def _unknown(name: str) -> str:
+    if name in GROUPS:
+        return f"{name} is several metrics: {', '.join(GROUPS[name])}"
+    known = [*METRICS, *ALIASES, *GROUPS]
+    question = near.question(name, known) or near.question_of_part(
+        name, [*HEADLINE, *ALIASES.values(), *known]
+    )
+    return f"no metric is called {name!r:.100}{question}"
 
 
 def model_of(name: str) -> str | None:

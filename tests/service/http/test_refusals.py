@@ -79,6 +79,8 @@ def test_names_are_compared_once_each(client):
         ({"tokenizer": "pbt"}, "/tokenizer", "'ptb' or 'none', found 'pbt'; did you mean ptb?"),
         ({"decoding": {"bean": 3}}, "/decoding/bean", "unknown field; did you mean beam?"),
         ({"postgenn": ["bleu"]}, "/postgenn", "unknown field; did you mean postgen"),
+        ({"metrics": ["bleu"]}, "/metrics", "unknown field; did you mean postgen or pregen?"),
+        ({"model": "a.pt"}, "/model", "unknown field; did you mean checkpoint?"),
         ({"captions": "a dog"}, "/captions", "expected a list, found 'a dog'"),
         ({"dataset": 5}, "/dataset", "expected a text, found 5"),
     ],
@@ -87,6 +89,11 @@ def test_a_wrong_field_is_told_in_plain_english(client, asked, pointer, said):
     (error,) = _refused(client, 422, **{"captions": SAID, **asked})["errors"]
     assert error["pointer"] == pointer
     assert said in error["detail"]
+
+
+def test_metrics_of_probes_are_told_in_place_of_postgen(client):
+    (error,) = _refused(client, 422, "probes", captions=SAID, postgen=["bleu"])["errors"]
+    assert error == {"pointer": "/postgen", "detail": "unknown field; did you mean metrics?"}
 
 
 def test_a_missing_field_is_told_in_plain_english(client):
