@@ -84,6 +84,11 @@ def told(error: Mapping[str, Any], known: Collection[str] = ()) -> str:
     return str(error["msg"]).removeprefix("Value error, ")
 
 
+def counted(number: int, one: str) -> str:
+    """`1 image`, `2 images`."""
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
+
+
 def _unknown_field(name: str, known: Collection[str]) -> str:
     called = [field for field in _CALLED.get(name, ()) if field in known]
     question = near.question(name, known) or near.asked(called)

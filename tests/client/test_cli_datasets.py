@@ -18,7 +18,7 @@ def test_a_bundle_is_added_and_described(service, prescore, bundle):
     assert result.exit_code == 0, result.output
     digest = service.datasets["shapes"][0][0]["digest"]
     assert result.stdout == (
-        "shapes@v1  test 2 images 4 references, val 1 images 2 references  "
+        "shapes@v1  test 2 images 4 references, val 1 image 2 references  "
         f"captions only  {digest}\n"
     )
     assert result.stderr == "uploading shapes: 2.0 kB\nuploaded shapes\n"

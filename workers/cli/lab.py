@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.contract import plain_text, settings
+from service.contract.wording import counted
 from workers.cli.console import Out, errors, interruptible, progress, show
 from workers.cli.study import study
 
@@ -28,7 +29,7 @@ def shapes(
     from workers.lab import shapes as dataset
 
     dataset.make(out, images, seed)
-    show(f"{out}: {images} images")
+    show(f"{out}: {counted(images, 'image')}")
 
 
 @lab.command()

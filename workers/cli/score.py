@@ -13,6 +13,7 @@ from prescore.models import Idf
 from service.contract import plain_text, settings
 from service.contract.metrics import catalogue, tokenizers
 from service.contract.plan.assets import Places
+from service.contract.wording import counted
 from workers.cli.console import (
     USUAL,
     AsJson,
@@ -131,7 +132,7 @@ def _show(document: object, source: Source, found: "Scored", *, as_json: bool) -
     if as_json:
         show_json(document)
         return
-    show(f"{source}, {len(found.captions)} captions")
+    show(f"{source}, {counted(len(found.captions), 'caption')}")
     width = max(map(len, found.scores), default=0)
     for name, one in found.scores.items():
         value = "-" if one.value is None else f"{one.value:.4f}"

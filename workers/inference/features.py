@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from service.contract.errors import CheckpointMismatch, UnusableDataset
 from service.contract.formats import bundles
 from service.contract.formats.checkpoint_header import Encoder
+from service.contract.wording import counted
 from workers.files import tensor_files
 
 _TYPES: Mapping[str, np.dtype[Any]] = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
@@ -33,7 +34,8 @@ def read(bundle: Path, images: Sequence[str], encoder: Encoder) -> NDArray[np.fl
     missing = [name for name in images if name not in row_of]
     if missing:
         raise UnusableDataset(
-            f"{len(missing)} of {len(images)} images have no features, "
+            f"{len(missing)} of {counted(len(images), 'image')} "
+            f"{'has' if len(missing) == 1 else 'have'} no features, "
             f"the first is {missing[0]!r:.100}"
         )
     rows = _rows(bundle, header, [row_of[name] for name in images])

@@ -25,7 +25,7 @@ class Source:
     digest: str
 
     def __str__(self) -> str:
-        return f"{self.name}/{self.split}"
+        return f"{self.name.rstrip('/')}/{self.split}"
 
     @cached_property
     def items(self) -> list[bundles.Item]:

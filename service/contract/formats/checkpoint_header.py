@@ -255,7 +255,8 @@ def _vocabulary(text: str) -> tuple[str, ...]:
         ) from None
     if len(words) < 2:
         raise VocabularyInvalid(
-            f"expected at least the edge token and UNK (ids 0 and 1), found {len(words)} entries",
+            f"expected at least the edge token and UNK (ids 0 and 1), found "
+            f"{'one entry' if words else 'none'}",
             pointer="/__metadata__/vocabulary",
         )
     seen: dict[str, int] = {}

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from service.contract.wording import counted
+
 SEND_SUBSET = "; send `subset: true` to score a part"
 MAX_WARNINGS = 1000  # of one file
 _LISTED = 5  # unknown images that are told one by one
@@ -68,7 +70,8 @@ def arrange(
     if missing and not problems and not subset:
         first = next(place for place in range(len(references)) if place not in found)
         absent = next(name for name, place in places.items() if place == first)
-        detail = f"{missing} of {len(references)} images have no caption, the first is"
+        of_all = f"{missing} of {counted(len(references), 'image')}"
+        detail = f"{of_all} {'has' if missing == 1 else 'have'} no caption, the first is"
         problems.append(("", f"{detail} {absent!r:.100}{advice}"))
     if problems:
         return Arranged(problems=problems)
@@ -156,7 +159,8 @@ def few_distinct(captions: int, distinct: int) -> dict[str, Any] | None:
     if captions < _FEW or distinct > max(1, _SAME * captions):
         return None
     detail = (
-        f"{distinct} different captions for {captions} images: does the model see the images, and "
+        f"{counted(distinct, 'different caption')} for {captions} images: does the model see the "
+        "images, and "
         "are their features those of its training (`normalize` in the checkpoint)?"
     )
     return _warning("few_distinct_captions", detail)

@@ -1,5 +1,7 @@
 """How many finished evaluations a forecast needs."""
 
+from service.contract.wording import counted
+
 FEWEST_EVALUATIONS = 8
 FEWEST_RUNS = 2  # one run alone does not show how much runs differ
 PREDICTORS = ("perplexity", "mean_join_normcount_filter0", "mean_max_normcount_prefix0")
@@ -9,7 +11,8 @@ def too_few(evaluations: int, runs: int) -> str | None:
     """Why so many evaluations and runs are too few for a forecast; None where they are enough."""
     if evaluations < FEWEST_EVALUATIONS:
         return (
-            f"{evaluations} finished evaluations of other checkpoints on this split, computed in "
+            f"{counted(evaluations, 'finished evaluation')} of other checkpoints on this split, "
+            "computed in "
             f"the same way; at least {FEWEST_EVALUATIONS} are needed"
         )
     if runs < FEWEST_RUNS:

@@ -13,6 +13,7 @@ from service.contract.plan.planning import Plan
 from service.contract.plan.prices import Sizes
 from service.contract.plan.works import KINDS
 from service.contract.results import EvaluationKept, Past
+from service.contract.wording import counted
 from service.runs import base, evaluations, probes, training
 from service.runs.base import Run
 from service.runs.submission import forecasts, gating
@@ -141,8 +142,9 @@ def _check_parts(plan: Plan, sizes: Sizes) -> None:
             raise InvalidRequest(
                 f"of {sizes.images:,} images with {sizes.references:.0f} references each, a "
                 f"vocabulary of {sizes.vocabulary:,} and size {sizes.size:,}, each of "
-                f"{max(1, len(work.parts))} parts of {name} would take about {seconds:,.0f} s; "
-                f"expected at most {most}: take a smaller split, or leave {place} out",
+                f"{counted(max(1, len(work.parts)), 'part')} of {name} would take about "
+                f"{seconds:,.0f} s; expected at most {most}: take a smaller split, or leave "
+                f"{place} out",
                 [(f"/{place}", "expected less work")],
             )
 
@@ -159,8 +161,9 @@ def _check_search(decoding: Decoding, plan: Plan, sizes: Sizes) -> None:
         raise InvalidRequest(
             f"of {sizes.images:,} images with a beam of {decoding.beam} and {decoding.max_words:,} "
             f"words, a vocabulary of {sizes.vocabulary:,} and size {sizes.size:,}, each of "
-            f"{max(1, len(captions.parts))} parts would take about {seconds:,.0f} s; expected at "
-            f"most {limits.PART_SECONDS:g}: lower `beam` or `max_words`",
+            f"{counted(max(1, len(captions.parts)), 'part')} would take about "
+            f"{seconds:,.0f} s; expected at most {limits.PART_SECONDS:g}: lower `beam` "
+            "or `max_words`",
             [("/decoding", "expected a shorter search")],
         )
 

@@ -6,6 +6,9 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from service.contract import near, wording
+from service.contract.formats import outputs
+from service.contract.metrics import forecasts
+from workers.offline import sources
 
 
 class Inner(BaseModel):
@@ -72,3 +75,19 @@ def test_no_near_name_is_looked_for_beyond_a_bound():
     known = (f"{at:09}" for at in range(10**9))
     assert near.question("9" * 10**6, known) == ""
     assert next(known) == f"{near.COMPARED:09}"
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(0, "0 images"), (1, "1 image"), (2, "2 images"), (1000, "1000 images")]
+)
+def test_one_is_no_plural(number, told):
+    assert wording.counted(number, "image") == told
+
+
+def test_messages_of_one_have_no_plural(tmp_path):
+    assert forecasts.too_few(1, 1).startswith("1 finished evaluation of other checkpoints")
+    assert outputs.few_distinct(25, 1)["detail"].startswith("1 different caption for 25 images: ")
+    missing = outputs.arrange([], {"a": 0}, [["b"]], "mine/test", subset=False).problems
+    assert missing[0][1].startswith("1 of 1 image has no caption, the first is 'a'")
+    source = sources.Source("shapes/", tmp_path, "test", "sha256:0")
+    assert str(source) == "shapes/test"

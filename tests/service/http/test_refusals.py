@@ -111,7 +111,7 @@ def test_a_wrong_number_in_a_query_is_told_in_plain_english(client):
 )
 def test_a_part_of_a_split_is_told_with_what_to_send(client, place, advice):
     problem = _refused(client, 422, place, captions=SAID[:39])
-    said = "1 of 40 images have no caption, the first is '39.jpg'"
+    said = "1 of 40 images has no caption, the first is '39.jpg'"
     assert problem["detail"] == f"captions do not fit tiny@v1/test: {said}{advice}"
 
 

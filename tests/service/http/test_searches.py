@@ -88,6 +88,6 @@ def test_references_whose_part_would_not_end_in_time_are_refused(
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
     assert answer.json()["detail"] == (
         "of 40 images with 3 references each, a vocabulary of 250,000 and size 60,000, each of 1 "
-        f"parts of {name} would take about 1,402 s; expected at most 900: take a smaller split, or "
+        f"part of {name} would take about 1,402 s; expected at most 900: take a smaller split, or "
         f"leave {pointer[1:]} out"
     )

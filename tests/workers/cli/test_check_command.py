@@ -62,7 +62,7 @@ def test_captions_of_each_format_are_counted_and_held_against_a_split(checked, n
         (json.dumps([*TWO, {"image": "3", "caption": ""}]), "item 3: '3' is not an image of mine"),
         (
             json.dumps(TWO[1:]),
-            "1 of 2 images have no caption, the first is '1.jpg'; add `--subset`",
+            "1 of 2 images has no caption, the first is '1.jpg'; add `--subset`",
         ),
         (json.dumps([{"image": "1.jpg", "caption": "x" * (CAPTION + 1)}]), "item 1: caption: "),
         ("[]", "expected captions in a.json, found none"),

@@ -17,6 +17,7 @@ import numpy as np
 from service.contract.metrics import catalogue
 from service.contract.metrics.forecasts import PREDICTORS, too_few
 from service.contract.results import PastEvaluation
+from service.contract.wording import counted
 from workers.analysis.forecasting import agreement
 from workers.analysis.forecasting.fits import FITS
 from workers.analysis.forecasting.history import Floats, History, number, of_metric
@@ -133,7 +134,8 @@ def _card(history: History, best: _Candidate, direction: int) -> dict[str, Any]:
 
 
 def _little_evidence(card: Mapping[str, Any]) -> str | None:
-    runs = f"not enough evidence from {card['evaluations']} evaluations of {card['runs']} runs: "
+    runs = f"not enough evidence from {card['evaluations']} evaluations of "
+    runs += f"{counted(card['runs'], 'run')}: "
     if card["error"] > MOST_ERROR_LEFT * card["error_without"]:
         return (
             f"{runs}with {card['predictor']} the error about a run that was left out is "

@@ -179,9 +179,13 @@ def _remarks(work: Work) -> str:
 
 def _splits(dataset: Dataset) -> str:
     return ", ".join(
-        f"{name} {split.images} images {split.references} references"
+        f"{name} {_counted(split.images, 'image')} {_counted(split.references, 'reference')}"
         for name, split in dataset.splits.items()
     )
+
+
+def _counted(number: int, one: str) -> str:
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
 def _features(dataset: Dataset) -> str:

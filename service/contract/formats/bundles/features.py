@@ -12,6 +12,7 @@ from service.contract import limits
 from service.contract.errors import InvalidBundle, InvalidCheckpoint
 from service.contract.formats import safetensors_header, strict_json
 from service.contract.formats.checkpoint_header import Encoder
+from service.contract.wording import counted
 
 FEATURES = "features.safetensors"
 MAX_ENCODER_CHARACTERS = 10_000
@@ -46,7 +47,8 @@ def header_in(stream: IO[bytes]) -> FeaturesHeader:
         raise InvalidBundle(f"{FEATURES}: expected F16 or F32, found {tensor.dtype}")
     if len(ids) != tensor.shape[0]:
         raise InvalidBundle(
-            f"{FEATURES}: {tensor.shape[0]} rows, but `ids` names {len(ids)} images"
+            f"{FEATURES}: {counted(tensor.shape[0], 'row')}, but `ids` names "
+            f"{counted(len(ids), 'image')}"
         )
     return FeaturesHeader(
         ids, tensor.shape[1], tensor.dtype, _encoder(header.metadata), header.data_start

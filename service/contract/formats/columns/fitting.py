@@ -7,6 +7,7 @@ from service.contract.formats.bundles import Item
 from service.contract.formats.columns import header as headers
 from service.contract.formats.columns import values
 from service.contract.formats.words import TOKENIZERS
+from service.contract.wording import counted
 
 
 def difference(path: Path, items: Iterable[Item], images: int) -> str | None:
@@ -21,7 +22,7 @@ def difference(path: Path, items: Iterable[Item], images: int) -> str | None:
             return _at(place, f"the split has {item.image!r:.100}, the columns {name!r:.100}")
         first, last = found.images[place], found.images[place + 1]
         if last - first != len(item.references):
-            counts = f"{len(item.references)} references, the columns {last - first}"
+            counts = f"{counted(len(item.references), 'reference')}, the columns {last - first}"
             return _at(place, f"{item.image!r:.100} has {counts}")
         for number, text in enumerate(item.references if split else ()):
             start, end = found.captions[first + number : first + number + 2]
@@ -29,11 +30,12 @@ def difference(path: Path, items: Iterable[Item], images: int) -> str | None:
             if end - start != expected:
                 return _at(
                     place,
-                    f"reference {number + 1} of {item.image!r:.100} has {expected} tokens by the "
+                    f"reference {number + 1} of {item.image!r:.100} has "
+                    f"{counted(expected, 'token')} by the "
                     f"tokenizer {header.tokenizer}, END included; the columns have {end - start}",
                 )
     if len(header.images) != images:
-        return f"the split has {images} images, the columns {len(header.images)}"
+        return f"the split has {counted(images, 'image')}, the columns {len(header.images)}"
     return None
 
 

@@ -20,6 +20,7 @@ from service.contract.formats.checkpoint_header import (
 )
 from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.plain_text import is_plain
+from service.contract.wording import counted
 
 FORMAT = "1"
 MAX_HEADER_BYTES = 16_000_000  # 400,000 names of 20 letters, and 500,000 words
@@ -222,8 +223,9 @@ def _check_shapes(tensors: Mapping[str, TensorEntry], images: int) -> tuple[int,
         if tensor.shape != shapes[name]:
             raise _odd(
                 name,
-                f"expected the shape {list(shapes[name])} ({tokens} tokens, {references} "
-                f"references, {images} images), found {list(tensor.shape)!s:.100}",
+                f"expected the shape {list(shapes[name])} ({counted(tokens, 'token')}, "
+                f"{counted(references, 'reference')}, {counted(images, 'image')}), "
+                f"found {list(tensor.shape)!s:.100}",
             )
     return tokens, references, top
 

@@ -38,7 +38,7 @@ def test_a_bundle_of_captions_alone_has_no_features(bundle):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        (features(ids=["a"]), ("2 rows, but `ids` names 1 images",)),
+        (features(ids=["a"]), ("2 rows, but `ids` names 1 image",)),
         (features(ids=["a", "b", "c"]), ("2 rows, but `ids` names 3 images",)),
         (features(ids=[]), ("2 rows, but `ids` names 0 images",)),
         (features(ids=["a", "a"]), ("`ids` names an image twice: 'a'",)),

@@ -164,7 +164,7 @@ SPLIT = (
         ({"tokenizer": "karpathy"}, SPLIT, None),
         ({"images": '["7", "b.jpg"]'}, SPLIT, None),
         ({"images": '["b.jpg", "a.jpg"]'}, SPLIT, "image 1: the split has 'a.jpg', the columns 'b"),
-        ({}, SPLIT[:1], "the split has 1 images, the columns 2"),
+        ({}, SPLIT[:1], "the split has 1 image, the columns 2"),
         ({}, (*SPLIT, Item("c", "test", ("c",))), "the split has 3 images, the columns 2"),
         ({}, (SPLIT[0], Item("b.jpg", "test", ("a", "b"))), "image 2: 'b.jpg' has 2 references"),
         ({}, (SPLIT[0], Item("b.jpg", "test", ("a",))), None),

@@ -1,6 +1,7 @@
 import pytest
 
 from service.contract.formats.outputs import MAX_WARNINGS, arrange, few_distinct
+from service.contract.wording import counted
 
 PLACES = {"a.jpg": 0, "b.jpg": 1, "c.jpg": 2, "7": 0, "8": 1, "9": 2}
 PEOPLE = [["a dog", "one dog"], ["a cat"], ["a bird"]]
@@ -164,4 +165,7 @@ def test_a_captioner_that_says_the_same_of_all_is_noticed(images, distinct, told
     assert _many(captions, people) == (["few_distinct_captions"] if told else [])
     warning = few_distinct(images, distinct)
     assert (warning is not None) == told
-    assert not told or f"{distinct} different captions for {images} images" in warning["detail"]
+    assert (
+        not told
+        or f"{counted(distinct, 'different caption')} for {images} images" in warning["detail"]
+    )

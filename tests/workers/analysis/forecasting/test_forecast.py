@@ -104,7 +104,7 @@ def test_architectures_in_order_are_no_evidence_where_runs_are_not():
 def test_fewer_than_8_evaluations_are_too_few(count):
     history = training(np.random.default_rng(0), 4, 2, run_sd=0)[:count]
     found = _cider(history, _new())
-    assert found["none_because"].startswith(f"{count} finished evaluations")
+    assert found["none_because"].startswith(f"{count} finished evaluation")
     assert "at least 8" in found["none_because"]
     assert found["card"] is None
 
