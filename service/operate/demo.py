@@ -153,7 +153,7 @@ def _conclude(console: Console, rows: Sequence[_Row], plot: Path) -> None:
         soft_wrap=True,
     )
     plot.write_text(_svg([(-p, c) for p, c in zip(perplexity, cider, strict=True)]), "utf-8")
-    console.print(f"The plot is {plot}")
+    console.print(f"The plot is {plot}", soft_wrap=True)
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float:

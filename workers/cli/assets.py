@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from service.contract import plain_text, settings
-from workers.cli.console import AsJson, errors, progress, show, show_json
+from service.contract import settings
+from workers.cli.console import AsJson, above, errors, progress, show, show_json
 
 assets = typer.Typer(
     help="List, add and download the files that some metrics need.", no_args_is_help=True
@@ -78,4 +78,4 @@ def fetch() -> None:
                 Places.of(chosen),
                 lambda done, total: bar.update(task, completed=done, total=total),
             )
-            bar.console.print(plain_text.line(f"{asset.name}: {found.path}"), markup=False)
+            above(bar, f"{asset.name}: {found.path}")

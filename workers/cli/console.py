@@ -148,6 +148,11 @@ def progress(what: str) -> Iterator[tuple[Bar, Any]]:
         yield bar, bar.add_task(what, total=None)
 
 
+def above(bar: Bar, text: str) -> None:
+    """Print a line above the bar, in one piece whatever the width of the terminal."""
+    bar.console.print(plain_text.line(text), markup=False, soft_wrap=True)
+
+
 @contextmanager
 def progresses() -> Iterator[Callable[[str], Progress]]:
     """Progress of several works in turn: call it with a name to get its Progress. A bar on a

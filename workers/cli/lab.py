@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.contract import plain_text, settings
+from service.contract import settings
 from service.contract.wording import counted
-from workers.cli.console import Out, errors, interruptible, progress, show
+from workers.cli.console import Out, above, errors, interruptible, progress, show
 from workers.cli.study import study
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def train(
         ):
             path = recipes.save(out, epoch)
             bar.update(task, description=f"epoch {epoch.number + 1}", completed=0)
-            bar.console.print(plain_text.line(_epoch_line(epoch, path)), markup=False)
+            above(bar, _epoch_line(epoch, path))
 
 
 def _epoch_line(epoch: "Epoch", path: Path) -> str:
