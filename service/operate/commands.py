@@ -17,17 +17,19 @@ from service.contract.errors import InvalidSetting, PrescoreError
 from service.contract.settings import Settings
 
 Host = Annotated[str, typer.Option(help="Address to listen at.")]
+USUAL_PORT = 8000  # that of PRESCORE_URL's default
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")]
 
 
 def serve(
     home: Annotated[Path | None, typer.Option(help="The folder of all data.")] = None,
     host: Host = "127.0.0.1",
-    port: Port = 8000,
+    port: Port = USUAL_PORT,
 ) -> None:
     """Run the whole service on this machine: API, workers, janitor, Redis and database.
 
-    Prints one line with its URL when it is ready. Ctrl-C ends it and all its processes; started
+    Prints its URL when it is ready, and with another port the line to copy for commands in
+    other terminals. Ctrl-C ends it and all its processes; started
     again, it continues all runs.
 
         prescore serve --home ./prescore-data
@@ -41,7 +43,7 @@ def serve(
         _serve(chosen, host, port)
 
 
-def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
+def api(host: Host = "127.0.0.1", port: Port = USUAL_PORT) -> None:
     """Run only the API, as a part of a fleet. Needs PRESCORE_REDIS_URL."""
     import uvicorn
 
@@ -171,10 +173,16 @@ def _serve(chosen: Settings, host: str, port: int) -> None:
             return False
 
     def print_url() -> None:
-        sys.stdout.write(f"Prescore is ready at {url}\n")
+        sys.stdout.write(greeting(url, port))
         sys.stdout.flush()
 
     Embedded(chosen, host, port).run(print_url, is_ready)
+
+
+def greeting(url: str, port: int) -> str:
+    """What is printed when the service is ready."""
+    export = "" if port == USUAL_PORT else f"export PRESCORE_URL={url}\n"
+    return f"Prescore is ready at {url}\n{export}"
 
 
 def _check_host(host: str) -> None:

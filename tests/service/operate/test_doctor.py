@@ -20,7 +20,7 @@ from service.contract import findings
 from service.contract.findings import Finding
 from service.contract.metrics import catalogue
 from service.contract.settings import Settings
-from service.operate import doctor
+from service.operate import commands, doctor
 from service.works import database
 from service.works.blobs import open_blobs
 
@@ -350,6 +350,16 @@ def _until_it_listens(port):
             return caller.connect_ex(("127.0.0.1", port)) == 0
 
     until(listens, 10, "a server")
+
+
+def test_with_another_port_the_line_for_other_terminals_is_printed():
+    assert commands.greeting("http://127.0.0.1:8000", 8000) == (
+        "Prescore is ready at http://127.0.0.1:8000\n"
+    )
+    assert commands.greeting("http://127.0.0.1:8123", 8123).splitlines() == [
+        "Prescore is ready at http://127.0.0.1:8123",
+        "export PRESCORE_URL=http://127.0.0.1:8123",
+    ]
 
 
 def test_others_words_cannot_steer_the_terminal(capsys):
