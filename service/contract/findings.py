@@ -32,10 +32,19 @@ class Probe:
     seconds: float = 5.0
 
 
-def examine(probes: Sequence[Probe]) -> list[Finding]:
-    """Run all probes at the same time; their findings in order. A probe that hangs is given up."""
+Told = Callable[[Finding], None]
+
+
+def quiet(finding: Finding) -> None:
+    """Tell nobody."""
+
+
+def examine(probes: Sequence[Probe], told: Told = quiet) -> list[Finding]:
+    """Run all probes at the same time; their findings in order. A probe that hangs is given up.
+    `told` gets each finding when it is there, from the probes' threads.
+    """
     began = time.monotonic()
-    running = [_Running(probe) for probe in probes]
+    running = [_Running(probe, told) for probe in probes]
     return [finding for each in running for finding in each.wait(began)]
 
 
@@ -50,6 +59,7 @@ def sentence(error: BaseException) -> str:
 @dataclass
 class _Running:
     probe: Probe
+    told: Told
     findings: list[Finding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -60,15 +70,20 @@ class _Running:
         self._thread.join(max(0.0, began + self.probe.seconds - time.monotonic()))
         if self._thread.is_alive():
             late = self._without(f"gave no answer within {self.probe.seconds:g} s")
+            self.told(late)
             return [*self.findings, late]
         return self.findings
 
     def _run(self) -> None:
         try:
             for finding in self.probe.find():
-                self.findings.append(finding)
+                self._found(finding)
         except BaseException as error:  # noqa: BLE001  every error is a finding
-            self.findings.append(self._without(sentence(error)))
+            self._found(self._without(sentence(error)))
+
+    def _found(self, finding: Finding) -> None:
+        self.findings.append(finding)
+        self.told(finding)
 
     def _without(self, reason: str) -> Finding:
         probe = self.probe

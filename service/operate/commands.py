@@ -118,16 +118,18 @@ def doctor(
 ) -> None:
     """Check this installation: what is installed, what is missing and why, and what to do.
 
-    Takes about ten seconds, since it starts Java and METEOR. Exit 0: `prescore serve` works here.
+    Takes ten seconds to a minute, since it starts Java and METEOR; what is found is told as it
+    comes, and at the end as a table. Exit 0: `prescore serve` works here.
     Exit 1: something that it needs is missing.
     """
+    from service.contract import findings
     from service.operate import doctor as the_doctor
 
     with _errors():
         chosen = settings.load()
         if home is not None:
             chosen = chosen.model_copy(update={"home": home.absolute()})
-        found = the_doctor.examine(chosen, url)
+        found = the_doctor.examine(chosen, url, findings.quiet if as_json else the_doctor.tell)
     the_doctor.show(found, as_json=as_json)
     raise typer.Exit(0 if the_doctor.is_fit(found) else 1)
 

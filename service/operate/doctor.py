@@ -27,7 +27,7 @@ from rich.text import Text
 
 from service.contract import findings, plain_text
 from service.contract.errors import PrescoreError
-from service.contract.findings import Finding, Probe, sentence
+from service.contract.findings import Finding, Probe, Told, quiet, sentence
 from service.contract.settings import Settings
 
 _INSTALL = "pip install -c deploy/constraints.txt ./service/client '.[service,workers]'"
@@ -40,8 +40,15 @@ _LITTLE_DISK = 2e9  # bytes
 _COLOURS = {"ok": "green", "warning": "yellow", "unavailable": "red"}
 
 
-def examine(settings: Settings, url: str) -> list[Finding]:
-    return findings.examine(probes(settings, url))
+def examine(settings: Settings, url: str, told: Told = quiet) -> list[Finding]:
+    return findings.examine(probes(settings, url), told)
+
+
+def tell(finding: Finding) -> None:
+    """A line on stderr, while other probes still look: Java and METEOR may take a minute."""
+    line = plain_text.line(f"{finding.status:11}  {finding.name}: {finding.found}")
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def probes(settings: Settings, url: str) -> list[Probe]:

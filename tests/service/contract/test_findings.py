@@ -30,6 +30,28 @@ def test_findings_come_in_the_order_of_their_probes_whoever_is_first():
     assert [finding.name for finding in found] == ["slow", "quick"]
 
 
+def test_each_finding_is_told_when_it_is_there():
+    told, may_end = [], threading.Event()
+
+    def slow():
+        may_end.wait(10)
+        yield from _find("slow")
+
+    def tell(finding):
+        told.append(finding.name)
+        if finding.name == "quick":
+            may_end.set()
+
+    probes = [Probe("slow", slow), Probe("quick", lambda: _find("quick")), Probe("Java", _fail)]
+    findings.examine(probes, tell)
+    assert told.index("quick") < told.index("slow")
+    assert sorted(told) == ["Java", "quick", "slow"]
+    never, told[:] = threading.Event(), []
+    findings.examine([Probe("hung", lambda: never.wait(30), seconds=0.05)], tell)
+    never.set()
+    assert told[0] == "hung"
+
+
 def test_what_fails_is_a_finding_with_its_reason_and_advice():
     (found,) = findings.examine([Probe("Java", _fail, "install it", needed=False)])
     expected = "RuntimeError: a line and another"

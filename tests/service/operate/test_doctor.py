@@ -352,6 +352,12 @@ def _until_it_listens(port):
     until(listens, 10, "a server")
 
 
+def test_what_is_told_at_once_is_one_plain_line(capsys):
+    doctor.tell(Finding("blobs", "warning", "a\x1b[31m\nb"))
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "warning      blobs: a\\x1b[31m\\nb\n")
+
+
 def test_with_another_port_the_line_for_other_terminals_is_printed():
     assert commands.greeting("http://127.0.0.1:8000", 8000) == (
         "Prescore is ready at http://127.0.0.1:8000\n"
