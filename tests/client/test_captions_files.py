@@ -22,6 +22,10 @@ FORMATS = {
     ),
     "out.csv": "\ufeffmodel,image,caption\r\n"
     'm,a.jpg,a red square\r\nm,7,"a ""dog"",\u2028not a cat"\r\n',
+    "semicolons.csv": 'image;caption\na.jpg;a red square\n7;"a ""dog"",\u2028not a cat"\n',
+    "tabs.csv": 'image\tcaption\na.jpg\ta red square\n7\t"a ""dog"",\u2028not a cat"\n',
+    "Capitals.CSV": 'Image,Caption\na.jpg,a red square\n7,"a ""dog"",\u2028not a cat"\n',
+    "table.txt": 'image;caption\na.jpg;a red square\n7;"a ""dog"",\u2028not a cat"\n',
     "out.tsv": 'image_id\tcaption\na.jpg\ta red square\n7\t"a ""dog"",\u2028not a cat"\n',
 }
 
@@ -31,6 +35,14 @@ def test_every_format_says_the_same(tmp_path, name):
     (tmp_path / name).write_text(FORMATS[name], encoding="utf-8", newline="")
     assert captions.looks_like_captions(tmp_path / name)
     assert captions.read(tmp_path / name) == ROWS
+
+
+@pytest.mark.parametrize("name", ["results.json", "out.csv", "tabs.csv", "lines.json"])
+@pytest.mark.parametrize("code", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
+    path = tmp_path / "exported.txt"
+    path.write_text("\ufeff" + FORMATS[name].removeprefix("\ufeff"), encoding=code, newline="")
+    assert captions.read(path) == ROWS
 
 
 @pytest.mark.parametrize(
@@ -56,7 +68,26 @@ def test_every_format_says_the_same(tmp_path, name):
         ("a.csv", "a.jpg,a dog\n", "line 1: expected one column .* found 'a.jpg', 'a dog'"),
         ("a.csv", "image,caption\na.jpg,a dog, running\n", "line 2: expected 2 cells, found 3"),
         ("a.csv", 'image,caption\na.jpg,"a dog\n', "not CSV"),
-        ("a.csv", "", "line 1: expected one column"),
+        ("a.csv", "image;caption\na.jpg;a dog; running\n", "found 3: a text with ';' in it stands"),
+        ("a.csv", "", "line 1: expected one column `caption` .*, found none$"),
+        (
+            "a.csv",
+            "file_name;text\na.jpg;a dog\n",
+            "found 'file_name', 'text': name 'file_name' image and 'text' caption$",
+        ),
+        ("a.csv", "image,capton\na.jpg,a dog\n", "found 'image', 'capton': name 'capton' caption$"),
+        (
+            "a.tsv",
+            "a.jpg\ta dog\n",
+            "found 'a.jpg', 'a dog': write a line .* above it, such as image,caption$",
+        ),
+        ("a.csv", ",".join("abcdefghijklm"), "'j' and 3 more$"),
+        (
+            "own.txt",
+            "a dog runs\na cat\n",
+            "expected captions, each with the name of its image, as .* begins with 'a dog runs'$",
+        ),
+        ("own.txt", "\n", "expected captions, .*; found an empty file$"),
     ],
 )
 def test_what_may_mean_two_things_is_refused_with_its_place(tmp_path, name, content, message):
@@ -64,6 +95,28 @@ def test_what_may_mean_two_things_is_refused_with_its_place(tmp_path, name, cont
     with pytest.raises(prescore.InvalidArgument, match=message) as error:
         captions.read(tmp_path / name)
     assert name in str(error.value)
+
+
+def test_text_in_another_code_says_where_and_what_to_do(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("image,caption\na.jpg,un café\n".encode("latin-1"))
+    with pytest.raises(prescore.InvalidArgument, match=r"not text in UTF-8.*: byte 27 .* as UTF-8"):
+        captions.read(path)
+
+
+@pytest.mark.parametrize("command", [("submit",), ("gate", "--gate", "cider_d > 0")])
+def test_a_command_says_how_captions_without_names_are_written(
+    service, quick, monkeypatch, tmp_path, command
+):
+    monkeypatch.setenv("PRESCORE_URL", service.url)
+    path = tmp_path / "own.txt"
+    path.write_text("a dog runs\n")
+    name, *options = command
+    arguments = [name, str(path), "--dataset", "shapes/test", *options]
+    result = CliRunner().invoke(commands.build(), arguments)
+    assert result.exit_code == 2
+    assert 'with the name of its image, as {"image": "1.jpg"' in result.stderr
+    assert service.requests == []
 
 
 def test_a_command_submits_them(service, shapes, quick, monkeypatch, tmp_path):

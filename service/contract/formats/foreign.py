@@ -42,9 +42,11 @@ class Format:
 
 TEXT = Format(
     "a text file",
-    "a model's captions are JSON or a .csv or .tsv; deploy/guide/files.md has all formats",
+    "a model's captions go to `prescore submit`, as JSON or CSV with the name of each image; "
+    "deploy/guide/files.md has all formats",
     is_text=True,
 )
+UTF16 = Format("a text in UTF-16", "save it as UTF-8")
 Told = Callable[[bytes, bytes], bool]  # from the first and the last bytes of a file
 
 
@@ -154,6 +156,7 @@ _FILES: tuple[tuple[Told, Format], ...] = (
             is_text=True,
         ),
     ),
+    (_begins(b"\xff\xfe", b"\xfe\xff"), UTF16),
     (_is_onnx, Format("an ONNX model", CONVERT)),
     (_is_text, TEXT),
 )

@@ -5,19 +5,19 @@ JSON Lines, CSV. Which of them a file is, its content says. What could be meant 
 refused with its place.
 """
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from prescore.errors import InvalidArgument
-from prescore.files import foreign
+from prescore.files import foreign, tables
 from prescore.files.reading import readable
 
 SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".csv", ".tsv"})
 MOST_BYTES = 1 << 30
+BEGINNING = 60  # characters that a message shows
+EXAMPLE = '{"image": "1.jpg", "caption": "a dog"}'
 _NO_OUTPUTS = frozenset({"annotations", "images", "references", "sentences"})
 
 
@@ -27,11 +27,11 @@ def read(path: Path) -> list[dict[str, str]]:
     [{"image" or "image_id": "1.jpg", "caption": "a dog"}, …]      COCO's results
     {"1.jpg": ["a dog"], …} or {"1.jpg": [{"caption": "a dog"}]}   pycocoevalcap's dictionaries
     {"image": "1.jpg", "caption": "a dog"}                         one on each line
-    image,caption                                                  CSV, or tabs in a .tsv
+    image,caption                                      CSV: with commas, semicolons or tabs
     """
-    text, found = _text(path)
+    text = _text(path)
     try:
-        return normalized(_items(path, text, found))
+        return normalized(_items(path, text))
     except InvalidArgument as error:
         raise InvalidArgument(f"{path}, {error}") from None
 
@@ -39,8 +39,7 @@ def read(path: Path) -> list[dict[str, str]]:
 def looks_like_captions(path: Path) -> bool:
     with readable(path):
         found = foreign.of_path(path)
-    is_json = found is not None and found.is_text and found is not foreign.TEXT
-    return is_json or path.suffix.lower() in SUFFIXES
+    return _may_be(found) or path.suffix.lower() in SUFFIXES
 
 
 def normalized(
@@ -54,30 +53,50 @@ def normalized(
     return [_item(f"item {number}", item) for number, item in enumerate(items, start=1)]
 
 
-def _text(path: Path) -> tuple[str, foreign.Format | None]:
+def _may_be(found: foreign.Format | None) -> bool:
+    return found is not None and (found.is_text or found is foreign.UTF16)
+
+
+def _text(path: Path) -> str:
     with readable(path):
         found = foreign.of_path(path)
-        if found is not None and not found.is_text:
+        if found is not None and not _may_be(found):
             raise InvalidArgument(f"{path}: {foreign.refusal(found, foreign.CAPTIONS)}")
         if (size := path.stat().st_size) > MOST_BYTES:
             raise InvalidArgument(f"{path}: expected at most {MOST_BYTES} bytes, found {size}")
         try:
-            return path.read_text(encoding="utf-8-sig"), found
+            return path.read_text(encoding="utf-16" if found is foreign.UTF16 else "utf-8-sig")
         except UnicodeDecodeError as error:
-            raise InvalidArgument(f"{path} is not text in UTF-8: {error}") from None
+            raise InvalidArgument(
+                f"{path} is not text in {error.encoding.upper()}: byte {error.start + 1} is wrong: "
+                "save it as UTF-8"
+            ) from None
 
 
-def _items(path: Path, text: str, found: foreign.Format | None) -> Iterable[Mapping[str, Any]]:
-    if found in (None, foreign.TEXT) and path.suffix.lower() in (".csv", ".tsv"):
-        return _table(text, "\t" if path.suffix.lower() == ".tsv" else ",")
-    if path.suffix.lower() in (".jsonl", ".ndjson") or _has_lines(text):
+def _items(path: Path, text: str) -> Iterable[Mapping[str, Any]]:
+    suffix = path.suffix.lower()
+    is_json = text.lstrip()[:1] in ("[", "{")
+    if suffix in (".jsonl", ".ndjson") or (is_json and _has_lines(text)):
         return _lines(text)
+    if not is_json and (suffix in (".csv", ".tsv") or tables.is_one(text)):
+        return tables.read(text)
+    if not is_json and suffix != ".json":
+        raise InvalidArgument(_no_captions(text))
     read_ = _json(text, "the file")
     if isinstance(read_, dict):
         return _dictionary(read_)
     if not isinstance(read_, list):
         raise InvalidArgument(f"expected captions, found {_kind(read_)}")
     return read_
+
+
+def _no_captions(text: str) -> str:
+    first = text.strip()[:BEGINNING].partition("\n")[0]
+    found = f"a text that begins with {first.strip()!r}" if first else "an empty file"
+    return (
+        f"expected captions, each with the name of its image, as {EXAMPLE} on each line or a table "
+        f"with the columns image,caption; found {found}"
+    )
 
 
 def _has_lines(text: str) -> bool:
@@ -122,35 +141,6 @@ def _only(image: str, said: Any) -> Any:
     if not isinstance(said, str):
         raise InvalidArgument(f'{place}: expected ["a caption"], found {_kind(said)}')
     return said
-
-
-def _table(text: str, delimiter: str) -> Iterator[Mapping[str, Any]]:
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        heading = [name.strip() for name in next(rows, [])]
-        image, caption = _columns(heading)
-        for row in rows:
-            if not row:
-                continue
-            if len(row) != len(heading):
-                raise InvalidArgument(
-                    f"line {rows.line_num}: expected {len(heading)} cells, found {len(row)}"
-                )
-            yield {"image": row[image], "caption": row[caption]}
-    except csv.Error as error:
-        raise InvalidArgument(f"line {rows.line_num}: not CSV: {error}") from None
-
-
-def _columns(heading: list[str]) -> tuple[int, int]:
-    """The places of the image's name and of the caption."""
-    found = [name for name in ("image", "image_id", "caption") for _ in range(heading.count(name))]
-    if sorted(found) not in (["caption", "image"], ["caption", "image_id"]):
-        shown = ", ".join(map(repr, heading))
-        raise InvalidArgument(
-            "line 1: expected one column `caption` and one column `image` or `image_id`, "
-            f"found {shown:.300}"
-        )
-    return heading.index(found[0]), heading.index("caption")
 
 
 def _json(text: str, place: str) -> Any:

@@ -73,6 +73,7 @@ FILES = {
     "a JSON list": b' [\n{"image_id": 1, "caption": "a"}]',
     "JSON Lines": b'{"image": "a.jpg"}\n{"image": "b.jpg"}\n',
     "a JSON object": b'{"images": []}',
+    "a text in UTF-16": "image,caption\n".encode("utf-16"),
     "a text file": b"import torch\n\nclass Captioner(torch.nn.Module):\n",
 }
 FOLDERS = {
