@@ -11,7 +11,10 @@ $2
 END
 }
 
-set -- "$TARGET" --dataset "$DATASET" --junit "$JUNIT"
+set -- --dataset "$DATASET" --junit "$JUNIT"
+[ -z "${TARGET:-}" ] || set -- "$TARGET" "$@"
+[ -z "${COLUMNS_FILE:-}" ] || set -- "$@" --columns "$COLUMNS_FILE"
+[ -z "${CAPTIONS_FILE:-}" ] || set -- "$@" --captions "$CAPTIONS_FILE"
 [ -z "$BASELINE" ] || set -- "$@" --baseline "$BASELINE"
 [ -z "${IF_NO_BASELINE:-}" ] || set -- "$@" --if-no-baseline "$IF_NO_BASELINE"
 options=$(words --gate= "$GATES" && words "" "$ARGUMENTS")

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 FIELDS = {
     *("checkpoint", "captions", "dataset", "pregen", "postgen", "tokenizer", "decoding", "subset"),
-    *("precision", "tokens"),
+    *("precision", "tokens", "columns"),
     *("gates", "baseline", "until", "trust", "labels", "deadline"),
 }
 

@@ -83,7 +83,19 @@ def test_the_actions_example_gives_what_is_required_and_no_more():
     example = comment[comment.index("   - uses") : comment.index("\n\n The job")]
     used = yaml.safe_load(example)[0]["with"]
     required = {name for name, one in ACTION["inputs"].items() if one.get("required")}
-    assert required <= set(used) <= set(ACTION["inputs"])
+    assert required | {"target"} <= set(used) <= set(ACTION["inputs"])
+
+
+@pytest.mark.long
+def test_the_action_gates_columns_and_captions_in_the_place_of_a_target(service, job, tmp_path):
+    (tmp_path / "said.csv").write_text("image,caption\na.jpg,a square\n7,a square\n")
+    stored = f"sha256:{'5' * 64}"
+    given = {"TARGET": "", "COLUMNS_FILE": stored, "CAPTIONS_FILE": "said.csv"}
+    rest = {"GATES": "cider_d > 0", "BASELINE": "", "ARGUMENTS": "", "JUNIT": "gates.xml"}
+    result = job("sh", ACTION_FOLDER / "gate.sh", **given, **rest)
+    assert result.returncode == 0, result.stderr
+    assert _request(service)["columns"] == stored
+    assert [one["image"] for one in _request(service)["captions"]] == ["a.jpg", "7"]
 
 
 @pytest.mark.long

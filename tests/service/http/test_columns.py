@@ -333,14 +333,45 @@ def test_the_command_sends_columns_and_captions(command, items, tmp_path, captio
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "expected files, or --columns FILE, one of the two"),
-        (("a.safetensors", "--columns", "b"), "expected files, or --columns FILE, one of the two"),
-        (("a.json", "--captions", "b"), "--captions goes with --columns"),
+        ((), "or without --captions FILE; found neither"),
+        (("a.safetensors", "--columns", "b"), "or without --captions FILE; found both"),
+        (("a.json", "--captions", "b"), "or without --captions FILE; found both"),
     ],
 )
-def test_the_command_takes_files_or_columns(arguments, words, command):
-    told = command("submit", *arguments, "--dataset", "tiny/test", code=2)
+@pytest.mark.parametrize("name", ["submit", "gate"])
+def test_the_commands_take_files_or_columns(name, arguments, words, command):
+    gates = ("--gate", "perplexity > 0") if name == "gate" else ()
+    told = command(name, *arguments, *gates, "--dataset", "tiny/test", code=2)
     assert words in " ".join(told.stderr.replace("│", " ").split())
+
+
+def test_a_gate_holds_columns_and_captions(command, items, tmp_path, captions):
+    recorded(items, tmp_path, model="the gate's")
+    (tmp_path / "said.json").write_text(json.dumps(captions))
+    asked = ("gate", "--columns", tmp_path / "columns", "--dataset", "tiny/test")
+    told = command(*asked, "--gate", "perplexity > 0")
+    assert "uploading columns" in told.stderr
+    command(*asked, "--gate", "perplexity < 0", code=1)
+    given = ("--captions", tmp_path / "said.json", "--postgen", "bleu_4", "--json")
+    found = json.loads(command(*asked, *given, "--gate", "bleu_4 > 0").stdout)
+    assert found["verdict"] == "passed"
+    assert {"bleu_4", "perplexity"} <= set(found["scores"])
+
+
+def test_captions_alone_may_be_named_as_an_option(command, tmp_path, captions):
+    (tmp_path / "said.json").write_text(json.dumps(captions))
+    given = ("--captions", tmp_path / "said.json", "--dataset", "tiny/test", "--postgen", "bleu_4")
+    found = json.loads(command("submit", *given, "--wait", "--json").stdout)
+    assert (found["columns"], found["checkpoint"]) == (None, None)
+    assert "bleu_4" in found["scores"]
+
+
+def test_a_file_that_cannot_be_columns_is_not_sent(command, tmp_path, captions):
+    (tmp_path / "said.json").write_text(json.dumps(captions))
+    told = command(
+        *("submit", "--columns", tmp_path / "said.json", "--dataset", "tiny/test"), code=2
+    )
+    assert "expected columns, a safetensors file that prescore.Recorder wrote, found" in told.stderr
 
 
 def test_the_command_says_what_is_wrong_with_columns(command, tmp_path):

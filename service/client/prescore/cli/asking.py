@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from prescore.cli import console, targets
-from prescore.cli.options import Judging, Run, Scoring
+from prescore.cli.options import Brought, Judging, Run, Scoring
 from prescore.client import Client
 from prescore.files import captions
 
@@ -45,10 +45,9 @@ def plain(dataset: str, run: Run) -> dict[str, Any]:
 def several(
     fields: Mapping[str, Any], found: Sequence[str], *, steps: bool
 ) -> list[dict[str, Any]]:
-    """The fields of a request for each target, which are all looked at before; with `steps` each
-    has the number in its name as the label `step`.
+    """The fields of a request for each target; with `steps` each has the number in its name as the
+    label `step`.
     """
-    targets.check(found)
     marks = [{"step": targets.step(one)} if steps else {} for one in found]
     labels = fields.get("labels") or {}
     return [{**fields, "labels": {**labels, **mark} or None} for mark in marks]
@@ -65,14 +64,25 @@ def source(client: Client, target: str) -> dict[str, Any]:
         return {"checkpoint": client.upload_checkpoint(path, progress)}
 
 
-def brought(client: Client, columns: str, outputs: Path | None) -> dict[str, Any]:
+def check_one(given: Sequence[str], brought: Brought) -> None:
+    """Raise unless a command names one place from which its scores come."""
+    named = brought.columns is not None or brought.captions is not None
+    if named == bool(given):
+        found = "both" if named else "neither"
+        raise typer.BadParameter(
+            "expected CHECKPOINT or CAPTIONS, or --columns FILE with or without --captions FILE; "
+            f"found {found}"
+        )
+
+
+def brought(client: Client, given: Brought) -> dict[str, Any]:
     """The request's `columns`, a file of which is uploaded first, and its `captions`."""
-    given = {} if outputs is None else {"captions": captions.read(outputs)}
-    if columns.startswith("sha256:"):
-        return {"columns": columns, **given}
-    path = Path(columns)
+    said = {} if given.captions is None else {"captions": captions.read(given.captions)}
+    if given.columns is None or given.columns.startswith("sha256:"):
+        return {"columns": given.columns, **said}
+    path = Path(given.columns)
     with console.upload_shown(path.name) as progress:
-        return {"columns": client.upload_columns(path, progress), **given}
+        return {"columns": client.upload_columns(path, progress), **said}
 
 
 def tokens(top: int | None, *, entropy: bool) -> dict[str, Any]:

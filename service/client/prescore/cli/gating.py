@@ -35,9 +35,10 @@ _VERDICTS = {
 
 @options.spread
 def gate(
-    target: options.Target,
-    dataset: options.Split,
+    target: options.Target = None,
     *,
+    dataset: options.Split,
+    brought: options.Brought,
     gate: Annotated[
         list[str],
         typer.Option(help="Such as 'cider_d >= baseline - 0.01'; may be given many times."),
@@ -71,7 +72,7 @@ def gate(
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Pass or fail a CI job by the scores of a checkpoint, or of captions.
+    """Pass or fail a CI job by the scores of a checkpoint, of captions or of columns.
 
     Submits it, waits, and prints a verdict for each gate. Metrics that gates name
     are computed in addition to bleu, rouge_l, cider_d and meteor.
@@ -81,6 +82,8 @@ def gate(
             --gate 'cider_d >= baseline - 0.01' --gate 'perplexity <= 15.5'
         prescore gate results.json --dataset coco/val --baseline best
             --gate 'no_significant_drop(cider_d, meteor)' --junit gates.xml
+        prescore gate --columns model.columns.safetensors --captions results.json
+            --dataset coco/val --gate 'perplexity <= 15.5' --gate 'cider_d >= 0.9'
 
     The first run of a branch has no baseline: --if-no-baseline pass lets it pass.
 
@@ -95,6 +98,7 @@ def gate(
     3: undecided, not comparable, a metric unavailable; or the run failed, was
     canceled or has not ended in time. 4: no answer from the service. 130: Ctrl-C.
     """
+    asking.check_one([target] if target else (), brought)
     around = ci_environment.find(os.environ)
     reports = Reports(junit, json_out, csv)
     labels = [f"{name}={value}" for name, value in around.labels.items()]
@@ -103,7 +107,8 @@ def gate(
     try:
         reports.check()
         with console.opened(connection) as client:
-            request = {**fields, **asking.source(client, target)}
+            scored = asking.source(client, target) if target else asking.brought(client, brought)
+            request = {**fields, **scored}
             with console.suggesting(client, Meant(dataset, (), gate)):
                 evaluation = _submitted(client, request, _key(once_for, around, request))
             followed = follow(client, evaluation.id, timeout)

@@ -13,7 +13,7 @@ from prescore.client import DEFAULT_URL, PATIENCE_SECONDS
 from prescore.models import Idf, Precision, Tokenizer, Until
 
 Target = Annotated[
-    str,
+    str | None,
     typer.Argument(
         metavar="CHECKPOINT|CAPTIONS",
         help="A .safetensors file, the sha256:... of one that the service has, or captions: "
@@ -29,18 +29,6 @@ Targets = Annotated[
         'the service has. Captions: a JSON list of {"image" or "image_id", "caption"}, '
         "pycocoevalcap's dictionary, JSON Lines, CSV.",
     ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|DIGEST",
-        help="What prescore.Recorder wrote of a model that no service can run, in the place of a "
-        "checkpoint; or the sha256:... of columns that the service has.",
-    ),
-]
-Captions = Annotated[
-    Path | None,
-    typer.Option(help="With --columns: the model's captions, to be scored beside them."),
 ]
 StepFromName = Annotated[
     bool,
@@ -86,6 +74,27 @@ class Connection:
             "--patience", min=0, help="Seconds to keep trying while the service does not answer."
         ),
     ] = PATIENCE_SECONDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brought:
+    """What somebody's own code computed, in the place of a checkpoint."""
+
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|DIGEST",
+            help="What prescore.Recorder wrote of a model that no service can run, in the place of "
+            "a checkpoint; or the sha256:... of columns that the service has.",
+        ),
+    ] = None
+    captions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The model's captions: beside --columns; alone, the same as an argument.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

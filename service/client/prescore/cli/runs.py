@@ -72,6 +72,7 @@ def watch(
             raise InvalidArgument(f"--dataset: expected NAME/SPLIT, on which {files[0]} is scored")
         fields = asking.plain(dataset or "", run)
         requests = asking.several(fields, files, steps=step_from_name)
+        targets.check(files)
         begun = {
             one: _begun(client, one, asked) for one, asked in zip(files, requests, strict=True)
         }

@@ -17,8 +17,7 @@ def submit(
     target: options.Targets = None,
     *,
     dataset: options.Split,
-    columns: options.Columns = None,
-    captions: options.Captions = None,
+    brought: options.Brought,
     scoring: options.Scoring,
     gate: Annotated[
         list[str] | None,
@@ -54,6 +53,7 @@ def submit(
         prescore submit best.safetensors --dataset coco/val --precision bf16
         prescore submit results.json --dataset coco/val --postgen cider_d,spice
         prescore submit --columns model.columns.safetensors --dataset coco/val
+        prescore submit --captions results.json --dataset coco/val
         prescore submit runs/*.safetensors --dataset coco/val --step-from-name
         prescore submit runs/ --dataset coco/val --wait --json > runs.json
         EV=$(prescore submit best.safetensors --dataset coco/val --label run=7)
@@ -68,19 +68,17 @@ def submit(
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout goes with --wait")
-    if (columns is None) == (not target):
-        raise typer.BadParameter("expected files, or --columns FILE, one of the two")
-    if captions is not None and columns is None:
-        raise typer.BadParameter("--captions goes with --columns; alone, captions are an argument")
+    asking.check_one(target or (), brought)
     fields = asking.fields(dataset, gate, scoring, judging, run)
     fields |= asking.tokens(top, entropy=entropy)
     metrics = [*(scoring.postgen or ()), *(scoring.pregen or ())]
     meant = Meant(dataset, console.names(",".join(metrics)) or (), gate or ())
     with console.connected(connection, meant) as client:
-        found = targets.expanded(target or ()) if columns is None else [columns]
+        found = targets.expanded(target) if target else [brought.columns or str(brought.captions)]
         requests = asking.several(fields, found, steps=step_from_name)
+        targets.check(found if target else ())
         sources = (
-            asking.source(client, one) if columns is None else asking.brought(client, one, captions)
+            asking.source(client, one) if target else asking.brought(client, brought)
             for one in found
         )
         begun = [

@@ -10,6 +10,7 @@ from prescore.errors import InvalidArgument
 from prescore.files import foreign
 
 CHUNK_BYTES = 1 << 20
+COLUMNS = "columns, a safetensors file that prescore.Recorder wrote"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,14 @@ def check_format(path: Path, wanted: str) -> None:
         refusal = foreign.refusal(foreign.of_path(path), wanted)
     if refusal is not None:
         raise InvalidArgument(f"{path}: {refusal}")
+
+
+def check_columns(path: Path) -> None:
+    """Raise for what is known to be no safetensors file."""
+    with readable(path):
+        found = foreign.of_path(path)
+    if found is not None and found.serves != foreign.CHECKPOINT:
+        raise InvalidArgument(f"{path}: {foreign.refusal(found, COLUMNS)}")
 
 
 @contextmanager

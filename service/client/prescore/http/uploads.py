@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prescore.errors import Refused
 from prescore.files import foreign
-from prescore.files.reading import Body, check_format, digest_of, file_body
+from prescore.files.reading import Body, check_columns, check_format, digest_of, file_body
 from prescore.http import retries
 from prescore.http.addresses import Address
 from prescore.http.steps import Do, Request, Send, Steps
@@ -33,6 +33,7 @@ def stored_checkpoint(address: Address, path: Path, progress: Progress | None) -
 
 def stored_columns(address: Address, path: Path, progress: Progress | None) -> Steps[str]:
     """Send a file of columns unless the service has it; returns its digest."""
+    check_columns(path)
     return (yield from _stored(address, path, "/v1/columns", progress))
 
 
