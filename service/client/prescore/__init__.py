@@ -19,6 +19,7 @@ from prescore.errors import (
 )
 from prescore.models import (
     Checkpoint,
+    Columns,
     Comparison,
     Dataset,
     Evaluation,
@@ -37,6 +38,7 @@ __all__ = [
     "AsyncClient",
     "Checkpoint",
     "Client",
+    "Columns",
     "Comparison",
     "Dataset",
     "Evaluation",

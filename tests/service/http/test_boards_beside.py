@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet import checkpoint, until_ended, upload
-from prescore import Client, commands
+from prescore import AsyncClient, Client, commands
 
 QUICK = {"beam": 1, "min_words": 1, "max_words": 5}
 
@@ -110,6 +110,18 @@ def test_metrics_that_are_none_or_too_many_are_refused(client, query, pointer):
     problem = client.get(f"/v1/datasets/tiny/leaderboard?{query}").json()
     assert problem["status"] == 422
     assert [error["pointer"] for error in problem["errors"]] == [pointer]
+
+
+@pytest.mark.parametrize("of", ["leaderboard", "history"])
+def test_the_metric_may_stand_second_and_nothing_after_it(service, found, of):
+    with Client(service.url) as client:
+        board = getattr(client, of)
+        assert board("tiny/test", "rouge_l").head.metric == "rouge_l"
+        with pytest.raises(TypeError, match=rf'{of}\("flickr8k/test", "cider_d"\), .* by name'):
+            board("tiny", "test", "cider_d")
+    other = getattr(AsyncClient(service.url), of)
+    with pytest.raises(TypeError, match=rf"found {of}\('tiny', 'test', 'cider_d'\)"):
+        other("tiny", "test", "cider_d")
 
 
 def test_the_client_asks_once(service, found, monkeypatch):

@@ -12,7 +12,7 @@ import torch
 from typer.testing import CliRunner
 
 import prescore
-from columns_files import IMAGES, RANK, TENSORS, WITH_WORDS, changed, columns
+from columns_files import IMAGES, RANK, TENSORS, WITH_WORDS, WORDS, changed, columns
 from contract_files import line, tar, tar_entry
 from fleet import bundle, checkpoint, digest, upload
 from prescore import commands
@@ -313,6 +313,29 @@ def test_the_library_sends_columns_once_and_submits_them(service, items, tmp_pat
             return await client.submit("tiny/test", columns=sent)
 
     assert asyncio.run(again()).columns == columns
+
+
+def test_the_library_says_what_stored_columns_are(service, client):
+    content = columns(base=WITH_WORDS, metadata={"model": "the latest"})
+    stored = digest(content)
+    with prescore.Client(service.url) as library:
+        assert not library.has_columns(stored)
+        with pytest.raises(prescore.Refused, match="no columns"):
+            library.columns(stored)
+        answer = send(client, content)
+        assert library.has_columns(stored)
+        found = library.columns(stored)
+    assert isinstance(found, prescore.Columns)
+    assert found.model_dump() == prescore.Columns.model_validate(answer).model_dump()
+    assert (found.model, found.vocabulary_size, found.top) == ("the latest", len(WORDS), 1)
+    assert repr(found) == f"<Columns {stored[:60]} the latest own>"
+    assert found.url == f"{service.url}/v1/columns/{stored}"
+
+    async def again():
+        async with prescore.AsyncClient(service.url) as library:
+            return await library.has_columns(stored), await library.columns(stored)
+
+    assert asyncio.run(again()) == (True, found)
 
 
 def test_the_command_sends_columns_and_captions(command, items, tmp_path, captions):

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, Never, TypeVar, Unpack
 
 from prescore.client.listing import Board, Listing
 from prescore.http.addresses import Address
@@ -37,8 +37,8 @@ class Analyses:
     def leaderboard(
         self,
         dataset: str,
-        *,
         metric: str = "cider_d",
+        *unnamed: Never,
         metrics: Sequence[str] = (),
         split: str | None = None,
         labels: Mapping[str, str] | None = None,
@@ -47,6 +47,7 @@ class Analyses:
         """A dataset's evaluations, the best first, fetched page by page during the iteration."""
         wanted: dict[str, Any] = {
             "metric": metric,
+            "unnamed": unnamed,
             "metrics": metrics,
             "split": split,
             "labels": labels,
@@ -56,8 +57,8 @@ class Analyses:
     def history(
         self,
         dataset: str,
-        *,
         metric: str = "cider_d",
+        *unnamed: Never,
         metrics: Sequence[str] = (),
         split: str | None = None,
         labels: Mapping[str, str] | None = None,
@@ -66,6 +67,7 @@ class Analyses:
         """A dataset's evaluations with a metric's score, the latest first."""
         wanted: dict[str, Any] = {
             "metric": metric,
+            "unnamed": unnamed,
             "metrics": metrics,
             "split": split,
             "labels": labels,

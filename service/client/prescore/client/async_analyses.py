@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, Never, TypeVar, Unpack
 
 from prescore.client.listing import AsyncBoard, AsyncListing
 from prescore.http.addresses import Address
@@ -37,8 +37,8 @@ class AsyncAnalyses:
     def leaderboard(
         self,
         dataset: str,
-        *,
         metric: str = "cider_d",
+        *unnamed: Never,
         metrics: Sequence[str] = (),
         split: str | None = None,
         labels: Mapping[str, str] | None = None,
@@ -46,6 +46,7 @@ class AsyncAnalyses:
     ) -> AsyncBoard[Standing]:
         wanted: dict[str, Any] = {
             "metric": metric,
+            "unnamed": unnamed,
             "metrics": metrics,
             "split": split,
             "labels": labels,
@@ -55,8 +56,8 @@ class AsyncAnalyses:
     def history(
         self,
         dataset: str,
-        *,
         metric: str = "cider_d",
+        *unnamed: Never,
         metrics: Sequence[str] = (),
         split: str | None = None,
         labels: Mapping[str, str] | None = None,
@@ -64,6 +65,7 @@ class AsyncAnalyses:
     ) -> AsyncBoard[Scored]:
         wanted: dict[str, Any] = {
             "metric": metric,
+            "unnamed": unnamed,
             "metrics": metrics,
             "split": split,
             "labels": labels,

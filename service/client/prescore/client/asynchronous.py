@@ -13,7 +13,7 @@ from prescore.http import events, paging, polling, uploads
 from prescore.http.async_transport import AsyncTransport
 from prescore.http.polling import OnChange
 from prescore.http.uploads import Progress
-from prescore.models import Caption, Checkpoint, Dataset, Evaluation, Event, Metric, Tokens
+from prescore.models import Caption, Checkpoint, Columns, Dataset, Evaluation, Event, Metric, Tokens
 from prescore.routes import analyses, asking, evaluations, stored
 from prescore.routes.evaluations import Submission
 
@@ -65,7 +65,7 @@ class AsyncClient(AsyncAnalyses):
         return await self._run(uploads.stored_checkpoint(self._address, Path(path), progress))
 
     async def has_checkpoint(self, digest: str) -> bool:
-        return await self._run(stored.has_checkpoint(self._address, digest))
+        return await self._run(stored.has(self._address, stored.checkpoint(digest)))
 
     async def checkpoint(self, digest: str) -> Checkpoint:
         return await self._run(asking.gotten(self._address, Checkpoint, stored.checkpoint(digest)))
@@ -74,6 +74,12 @@ class AsyncClient(AsyncAnalyses):
 
     async def upload_columns(self, path: str | Path, progress: Progress | None = None) -> str:
         return await self._run(uploads.stored_columns(self._address, Path(path), progress))
+
+    async def has_columns(self, digest: str) -> bool:
+        return await self._run(stored.has(self._address, stored.columns(digest)))
+
+    async def columns(self, digest: str) -> Columns:
+        return await self._run(asking.gotten(self._address, Columns, stored.columns(digest)))
 
     # Datasets
 

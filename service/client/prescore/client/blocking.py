@@ -13,7 +13,7 @@ from prescore.http import events, paging, polling, uploads
 from prescore.http.polling import OnChange
 from prescore.http.transport import Transport
 from prescore.http.uploads import Progress
-from prescore.models import Caption, Checkpoint, Dataset, Evaluation, Event, Metric, Tokens
+from prescore.models import Caption, Checkpoint, Columns, Dataset, Evaluation, Event, Metric, Tokens
 from prescore.routes import analyses, asking, evaluations, stored
 from prescore.routes.evaluations import Submission
 
@@ -65,7 +65,7 @@ class Client(Analyses):
         return self._run(uploads.stored_checkpoint(self._address, Path(path), progress))
 
     def has_checkpoint(self, digest: str) -> bool:
-        return self._run(stored.has_checkpoint(self._address, digest))
+        return self._run(stored.has(self._address, stored.checkpoint(digest)))
 
     def checkpoint(self, digest: str) -> Checkpoint:
         return self._run(asking.gotten(self._address, Checkpoint, stored.checkpoint(digest)))
@@ -75,6 +75,13 @@ class Client(Analyses):
     def upload_columns(self, path: str | Path, progress: Progress | None = None) -> str:
         """Send what `prescore.Recorder` wrote, unless the service has it; returns its digest."""
         return self._run(uploads.stored_columns(self._address, Path(path), progress))
+
+    def has_columns(self, digest: str) -> bool:
+        return self._run(stored.has(self._address, stored.columns(digest)))
+
+    def columns(self, digest: str) -> Columns:
+        """What stored columns are of."""
+        return self._run(asking.gotten(self._address, Columns, stored.columns(digest)))
 
     # Datasets
 

@@ -60,6 +60,7 @@ from prescore.models.runs import (
 from prescore.models.stored import (
     Cached,
     Checkpoint,
+    Columns,
     Dataset,
     Encoder,
     Features,
@@ -85,6 +86,7 @@ __all__ = [
     "Caption",
     "Checkpoint",
     "CocoResults",
+    "Columns",
     "Compared",
     "Comparison",
     "Correlated",

@@ -1,4 +1,4 @@
-"""What the service keeps: checkpoints and datasets."""
+"""What the service keeps: checkpoints, columns and datasets."""
 
 from datetime import datetime
 from typing import Any
@@ -37,6 +37,30 @@ class Checkpoint(Linked):
 
     def facts(self) -> tuple[object, ...]:
         return self.digest, self.architecture
+
+
+class Columns(Linked):
+    """Columns that somebody's own code computed. `tokens`: of all references, END included; `top`:
+    how many of the most probable tokens there are at each token.
+    """
+
+    digest: Digest
+    bytes: int | None = None
+    model: str = ""
+    tokenizer: str = ""
+    images: int | None = None
+    references: int | None = None
+    tokens: int | None = None
+    vocabulary_size: int | None = None
+    top: int | None = None
+    entropy: bool | None = None
+    created_at: datetime | None = None
+
+    def place(self) -> str:
+        return f"/v1/columns/{self.digest}"
+
+    def facts(self) -> tuple[object, ...]:
+        return self.digest, self.model, self.tokenizer
 
 
 class Split(Answer):

@@ -20,14 +20,17 @@ def board(
     of: str,
     *,
     metric: str,
+    unnamed: Sequence[object] = (),
     metrics: Sequence[str] = (),
     split: str | None,
     labels: Mapping[str, str] | None,
     page_size: int | None = None,
 ) -> Steps[None]:
     """Pages of a leaderboard or a history; `dataset` may name the split too. `metrics`: others that
-    are shown beside it.
+    are shown beside it; `unnamed`: arguments that are not to be there.
     """
+    if unnamed:
+        raise TypeError(_too_many(of, dataset, metric, *unnamed))
     name, _, named = dataset.partition("/")
     beside = ",".join(metrics) or None
     params = asking.given(
@@ -35,6 +38,14 @@ def board(
     )
     place = f"/v1/datasets/{segment(name)}/{of}"
     return paging.pages(address, model, place, params | asking.labelled(labels))
+
+
+def _too_many(of: str, *given: object) -> str:
+    found = ", ".join(f"{one!r:.60}" for one in given)
+    return (
+        f'{of}: expected a dataset and a metric, {of}("flickr8k/test", "cider_d"), and all others '
+        f'by name, as labels={{"branch": "main"}}; found {of}({found:.300})'
+    )
 
 
 def correlations(

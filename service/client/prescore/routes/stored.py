@@ -1,4 +1,4 @@
-"""Requests for checkpoints and datasets: send them, unless the service has them."""
+"""Requests for checkpoints, columns and datasets: send them, unless the service has them."""
 
 import hashlib
 import re
@@ -21,12 +21,15 @@ def checkpoint(digest: str) -> str:
     return f"/v1/checkpoints/{segment(digest)}"
 
 
+def columns(digest: str) -> str:
+    return f"/v1/columns/{segment(digest)}"
+
+
 def dataset(name: str) -> str:
     return f"/v1/datasets/{segment(name)}"
 
 
-def has_checkpoint(address: Address, digest: str) -> Steps[bool]:
-    place = checkpoint(digest)
+def has(address: Address, place: str) -> Steps[bool]:
     return retries.persistently(address, lambda: uploads.is_there(place))
 
 

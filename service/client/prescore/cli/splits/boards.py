@@ -60,8 +60,9 @@ def leaderboard(
     metrics = console.names(",".join(metric or ["cider_d"])) or ["cider_d"]
     wanted: dict[str, Any] = {"labels": console.labels(label or [])}
     with console.connected(connection, Meant(dataset, metrics)) as client:
-        listing: Any = (client.history if over_time else client.leaderboard)(
-            dataset, metric=metrics[0], metrics=metrics[1:], page_size=min(limit, MOST), **wanted
+        board: Any = client.history if over_time else client.leaderboard
+        listing = board(
+            dataset, metrics[0], metrics=metrics[1:], page_size=min(limit, MOST), **wanted
         )
         head: BoardHead = listing.head
         rows: list[Scored] = list(islice(listing, limit))
