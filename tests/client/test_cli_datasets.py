@@ -63,11 +63,11 @@ def test_what_is_no_bundle_exits_2(service, prescore, tmp_path, place):
     assert service.requests == []
 
 
-def test_a_refusal_exits_1(service, prescore, bundle):
+def test_a_refusal_exits_2(service, prescore, bundle):
     problem = {"title": "Not a bundle", "detail": "line 3, references: expected a list"}
     service.fault("PUT", "/v1/datasets", status=422, body=problem)
     result = prescore("add", "shapes", bundle)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "line 3, references: expected a list" in result.stderr
 
 

@@ -89,7 +89,7 @@ ANSWERS = {
     r"/v1/learned": {"items": [LEARNED], **LEARNED},
     r"/v1/learned/.*": LEARNED,
     r"/v1/studies(/.*)?": {**PROBES, "id": "st_1", "study": STUDY},
-    r"/v1/metrics": {"items": [{"name": WORD}]},
+    r"/v1/metrics": {"items": [{"name": name} for name in (WORD, "a", "b")]},
     r"/v1/datasets/none/correlations": {"dataset": PINNED, "none_because": WORD},
     r"/v1/datasets/late/correlations": {
         "dataset": PINNED,

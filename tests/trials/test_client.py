@@ -60,10 +60,10 @@ def test_captions_of_any_system_are_scored(service, tmp_path):
     assert set(json.loads(result.stdout)["scores"]) >= {"cider_d", "meteor"}
 
 
-def test_what_is_refused_exits_with_1_and_the_place(service, tmp_path):
+def test_what_is_refused_exits_with_2_and_the_place(service, tmp_path):
     (tmp_path / "captions.json").write_text(json.dumps([{"image": "x.jpg", "caption": "a"}]))
     result = _prescore(service, "submit", tmp_path / "captions.json", "--dataset", "tiny/test")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "/captions/0/image" in result.stderr
     assert "Traceback" not in result.stderr
 

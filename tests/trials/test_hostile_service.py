@@ -191,7 +191,7 @@ def test_score_makes_no_folder_outside_its_cache(hostile, tmp_path):
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 1, done.stderr
+        assert done.returncode == 4, done.stderr
         assert "not an answer of Prescore" in done.stderr
         outside = {path.name for path in tmp_path.rglob("*")} - {"deep", "in", "home"}
         assert outside <= {"outputs.json", "cache"}

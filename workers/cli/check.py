@@ -17,7 +17,6 @@ from workers.cli.console import AsJson, KeyFile, Url, errors, show, show_json
 if TYPE_CHECKING:
     from workers.offline.sources import Source
 
-_REFUSED = 2
 _GZIP = b"\x1f\x8b"
 _UNPACK = "unpack it by `gunzip`; a bundle's tar is made by `tar -cf bundle.tar -C FOLDER .`"
 
@@ -57,7 +56,7 @@ def check(
         prescore check flickr8k/
         prescore check results.json --dataset flickr8k/test
     """
-    with errors(refused=_REFUSED):
+    with errors():
         facts = _facts(path)
         if dataset is not None and facts is not None and "tokens" not in facts:
             raise RequestRefused("--dataset is for captions and columns")

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from prescore import PrescoreClientError
+from prescore import PrescoreClientError, exit_codes
 from service.contract import plain_text
 from service.contract.errors import Canceled, PrescoreError, RequestRefused
 from service.contract.metrics import families, tokenizers
@@ -60,7 +60,11 @@ KeyFile = Annotated[
 ]
 EVERY_SECONDS = 10.0  # of progress, where there is no terminal
 USUAL = ",".join(families.usual())
-Metrics = Annotated[str, typer.Option(help="Names separated by commas, or `all` available ones.")]
+NAMES = "Names, separated by commas or given one by one"
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(help=f"{NAMES}; or `all` available ones.", show_default=USUAL),
+]
 Tokens = Annotated[
     str, one_of(tokenizers.scored, "none: the text is tokens already.", "--tokenizer")
 ]
@@ -84,9 +88,10 @@ def show_json(document: object) -> None:
     typer.echo(plain_text.json_line(json.dumps(document)))
 
 
-def names(text: str) -> list[str]:
-    """The names in a text such as `bleu,cider_d`."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+def names(*given: str) -> list[str]:
+    """The names in texts such as `bleu,cider_d`."""
+    found = (name.strip() for text in given for name in text.split(","))
+    return list(dict.fromkeys(name for name in found if name))
 
 
 def check_folders(outputs: Iterable[Path | None]) -> None:
@@ -97,26 +102,24 @@ def check_folders(outputs: Iterable[Path | None]) -> None:
 
 
 @contextmanager
-def errors(refused: int = 1) -> Iterator[None]:
-    """Print errors of Prescore as one line and exit; other errors keep their traceback.
-
-    `refused`: the exit code for what Prescore refuses.
-    """
+def errors() -> Iterator[None]:
+    """Print errors of Prescore as one line and exit; other errors keep their traceback."""
     try:
         yield
     except Canceled as error:
         say(f"stopped: {error.detail}")
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_codes.INTERRUPTED) from None
     except KeyboardInterrupt:
         say("stopped")
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_codes.INTERRUPTED) from None
     except PrescoreError as error:
         say(f"{error.code}: {error.detail}")
-        raise typer.Exit(refused) from None
+        refused = isinstance(error, RequestRefused)
+        raise typer.Exit(exit_codes.REFUSED if refused else exit_codes.FAILED) from None
     except PrescoreClientError as error:
         for line in str(error).split("\n"):  # of our own; foreign parts are quoted in them
             say(line)
-        raise typer.Exit(refused) from None
+        raise typer.Exit(exit_codes.of(error)) from None
 
 
 @contextmanager

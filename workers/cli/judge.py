@@ -43,7 +43,7 @@ _DATASET = "DATASET[/SPLIT]"
 
 def judge(
     file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Judgements, one per line.")],
-    metrics: Metrics = USUAL,
+    metrics: Metrics = None,
     raters: Annotated[
         Literal["flat", "mean", "mode"],
         typer.Option(
@@ -87,15 +87,15 @@ def judge(
     that have another person or scene, are of another image, or name only the person or
     scene.
 
-    Exit 0: judged; unavailable metrics are listed on stderr. Exit 1: refused, or no
-    metric could be computed. Exit 2: usage.
+    Exit 0: judged; unavailable metrics are listed on stderr. Exit 2: usage, or
+    refused. Exit 3: no metric could be computed.
     """
     from workers.analysis.judging import scoring
     from workers.analysis.judging.verdict import verdict
     from workers.files import judgements
 
     outputs = {"json": json_out, "csv": csv_out, "svg": plot}
-    if not (asked := names(metrics)):
+    if not (asked := names(*metrics or [USUAL])):
         raise typer.BadParameter("expected names of metrics separated by commas, or all")
     with errors(), closing(Toolbox.of(settings.load())) as toolbox:
         wanted = scoring.metrics(asked)

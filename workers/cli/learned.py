@@ -18,6 +18,7 @@ from service.contract.metrics import families, tokenizers
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
 from workers.cli.console import (
+    NAMES,
     AsJson,
     KeyFile,
     Tokens,
@@ -46,6 +47,8 @@ _AGREEMENT = {
     "people": "people's ratings",
     "held-out images": "who wrote it (2 x area under the curve - 1)",
 }
+
+_FEATURES = ",".join(families.usual_features())
 
 learned = typer.Typer(
     help="Train the learned metric (NNEval) on captions of people and of captioners.",
@@ -102,11 +105,12 @@ def train(
         ),
     ] = None,
     features: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
-            help="Among bleu_1 to bleu_4, cider_d, meteor, spice, wmd; separated by commas."
+            help=f"{NAMES}; among bleu_1 to bleu_4, cider_d, meteor, spice, wmd.",
+            show_default=_FEATURES,
         ),
-    ] = ",".join(families.usual_features()),
+    ] = None,
     learner: Annotated[
         Learner, typer.Option(help="The paper's network, no hidden layer, or boosted trees.")
     ] = Learner.NETWORK,
@@ -137,7 +141,7 @@ def train(
             --outputs a=a.json --outputs b=b.json --outputs c=c.json
 
     Prints the metric, every feature alone, and the metric without each. Exit 0: written.
-    1: refused. 2: usage.
+    2: usage, or refused. 3: it failed.
     """
     from workers.metrics.learned import learners, model
 
@@ -161,7 +165,9 @@ def train(
         material = read.material(ratings, leave_out_rated=leave_out_rated)
         report = partial(_tell, bar, task, heed)
         with closing(Toolbox.of(chosen)) as toolbox:
-            outcome = _trained(material, names(features), recipe, tokenizer, toolbox, report, heed)
+            outcome = _trained(
+                material, names(*features or [_FEATURES]), recipe, tokenizer, toolbox, report, heed
+            )
         model.write(out, outcome.model)
         written = model.read(out)
         if as_json:

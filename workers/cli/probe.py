@@ -14,6 +14,7 @@ from service.contract import plain_text, settings
 from service.contract.metrics import tokenizers
 from service.contract.plan.assets import Places
 from workers.cli.console import (
+    NAMES,
     USUAL,
     AsJson,
     KeyFile,
@@ -46,8 +47,10 @@ def probe(
             metavar="DATASET/SPLIT", help="A local bundle, or NAME[@VERSION]/SPLIT of a service."
         ),
     ],
-    probes: Annotated[str, typer.Option(help="Names separated by commas, see below.")] = _ALL,
-    metrics: Annotated[str, typer.Option(help="Names separated by commas.")] = USUAL,
+    probes: Annotated[
+        list[str] | None, typer.Option(help=f"{NAMES}, see below.", show_default=_ALL)
+    ] = None,
+    metrics: Annotated[list[str] | None, typer.Option(help=f"{NAMES}.", show_default=USUAL)] = None,
     outputs: Annotated[
         Path | None,
         typer.Option(
@@ -94,8 +97,7 @@ def probe(
         prescore probe coco.tar/test --probes human --captions results.json
         prescore probe multi30k-de/test --tokenizer regex --probes human,frequent
 
-    Exit 0: done. 1: refused, or no metric is available. 2: usage. 3: some metrics are
-    not available.
+    Exit 0: done. 2: usage, or refused. 3: some metrics are not available, or all.
     """
     from workers.offline import probes as work
 
@@ -106,7 +108,7 @@ def probe(
         if outputs is not None:
             given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
         options = _options(frequent, swap, objective)
-        asked = work.Asked(names(probes), names(metrics), tokenizer, options)
+        asked = work.Asked(names(*probes or [_ALL]), names(*metrics or [USUAL]), tokenizer, options)
         with closing(Toolbox.of(chosen)) as toolbox:
             found = work.probe(source, asked, given, toolbox, told)
     for name, reason in found.missing.items():

@@ -53,7 +53,7 @@ def score(
         ),
     ],
     dataset: Split,
-    metrics: Metrics = USUAL,
+    metrics: Metrics = None,
     tokenizer: Tokens = tokenizers.USUAL,
     subset: Annotated[
         bool, typer.Option("--subset", help="Accept captions for a part of the split.")
@@ -86,7 +86,7 @@ def score(
     wmd, wmd_unit, bertscore, nneval (nneval@DIGEST: with a certain model), variety.
     Some need files that `prescore assets` adds.
 
-    Exit 0: every metric has a score. 1: refused. 2: usage. 3: some have no score.
+    Exit 0: every metric has a score. 2: usage, or refused. 3: some have no score.
     """
     from workers.offline import outputs as work
 
@@ -94,7 +94,8 @@ def score(
         chosen = settings.load()
         given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
         source = sources.find(dataset, Places.of(chosen), url, key_file)
-        wanted = list(catalogue.POSTGEN) if metrics == "all" else names(metrics)
+        wanted = names(*metrics or [USUAL])
+        wanted = list(catalogue.POSTGEN) if wanted == ["all"] else wanted
         asked = work.Asked(wanted, tokenizer, subset, idf.value)
         with closing(Toolbox.of(chosen)) as toolbox:
             found = work.score(given, source, asked, toolbox, told)

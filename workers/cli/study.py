@@ -49,7 +49,12 @@ def study(
             help="The dataset, with features, on which to score checkpoints.",
         ),
     ] = None,
-    metrics: Annotated[str, typer.Option(help="Post-gen metrics, separated by commas.")] = USUAL,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Post-gen metrics, separated by commas or given one by one.", show_default=USUAL
+        ),
+    ] = None,
     idf: Annotated[
         Literal["dataset", "stratum"],
         typer.Option(help="Where CIDEr counts document frequencies; stratum: as published."),
@@ -88,7 +93,7 @@ def study(
         prescore lab study runs/*.safetensors --dataset flickr8k/test --rows a.tsv
         prescore lab study a.tsv runs/new/*.safetensors --dataset flickr8k/test
 
-    Exit 0: studied. 1: refused. 2: usage. 3: a checkpoint or a metric is missing.
+    Exit 0: studied. 2: usage, or refused. 3: a checkpoint or a metric is missing.
     """
     from workers.analysis.study import correlations, tables
     from workers.analysis.study import files as tables_of_rows
@@ -103,7 +108,7 @@ def study(
             if dataset is None:
                 raise typer.BadParameter("checkpoints need a --dataset to be scored on")
             decoding = Decoding(beam=beam, length_power=length_power)
-            asked = Asked(names(metrics), idf, tokenizer, decoding, precision.value)
+            asked = Asked(names(*metrics or [USUAL]), idf, tokenizer, decoding, precision.value)
             gathered = _gather(checkpoints, dataset, asked)
             parts, missing = [*parts, *gathered.rows], gathered.missing
         for name, reason in missing.items():

@@ -41,7 +41,8 @@ def verify(
         prescore verify model.safetensors --logp expected.json
         prescore verify model.safetensors --logp expected.json --dataset flickr8k/
 
-    Exit 0: they agree. Exit 1: they do not, or a file is wrong. Needs no service.
+    Exit 0: they agree. Exit 1: they do not. Exit 2: a file is wrong.
+    Needs no service.
     """
     from workers.inference import checkpoints
     from workers.offline import verify as work

@@ -35,7 +35,10 @@ def build() -> typer.Typer:
         help="Scores image captioners: pre-gen scores in seconds, post-gen scores as they come.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "token_normalize_func": lambda name: "metrics" if name == "metric" else name,
+        },
     )
     app.callback()(_root)
     app.command(name="list")(list_)

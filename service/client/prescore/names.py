@@ -10,6 +10,7 @@ MOST = 3
 LEAST_ALIKE = 0.6
 LONGEST = 200  # characters of a name; the search takes the square of it
 COMPARED = 2000  # names
+SHOWN = 40
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
@@ -27,9 +28,15 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(map(plain_text.quoted, found))}?" if found else ""
 
 
+def _expected(known: Collection[str]) -> str:
+    shown = ", ".join(name for name, _ in zip(known, range(SHOWN), strict=False))
+    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+    return f"expected one of {shown}{more}"
+
+
 def check_known(what: str, given: Collection[str], known: Collection[str]) -> None:
     """Raise for the first name that is not known."""
     for name in given:
         if name not in known:
-            expected = hint(name, known) or f"expected one of {', '.join(known)}"
+            expected = hint(name, known) or _expected(known)
             raise InvalidArgument(f"unknown {what} {plain_text.quoted(name)!s:.100}: {expected}")

@@ -400,5 +400,5 @@ def test_a_file_that_cannot_be_columns_is_not_sent(command, tmp_path, captions):
 def test_the_command_says_what_is_wrong_with_columns(command, tmp_path):
     path = tmp_path / "columns.safetensors"
     path.write_bytes(columns(changed("logp", 8, 0.5)))
-    told = command("submit", "--columns", path, "--dataset", "tiny/test", code=1)
+    told = command("submit", "--columns", path, "--dataset", "tiny/test", code=2)
     assert "image 'b.jpg', reference 1, token 4" in told.stderr

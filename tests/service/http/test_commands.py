@@ -98,7 +98,7 @@ def test_tokens_are_a_table_for_each_reference(service, prescore, runs, tmp_path
     assert float(rows[0]["logp"]) == found.captions[0].tokens[0].logp
     assert shown.splitlines()[0] == found.captions[0].text
     assert f"{found.captions[0].tokens[0].logp:.3f}" in shown
-    told = prescore("tokens", runs["outputs"], IMAGES[0], code=1)
+    told = prescore("tokens", runs["outputs"], IMAGES[0], code=2)
     assert told.stdout == ""
 
 
@@ -175,7 +175,7 @@ def test_a_split_that_was_not_studied_says_why(prescore):
     told = prescore("correlations", "tiny/test", code=3)
     assert told.stdout == ""
     assert "a study needs finished evaluations of 3 checkpoints" in told.stderr
-    refused = prescore("correlations", "tiny/test", "--compute", code=1)
+    refused = prescore("correlations", "tiny/test", "--compute", code=2)
     assert "a study needs finished evaluations of 3 checkpoints" in refused.stderr
 
 
@@ -183,7 +183,7 @@ def test_trainings_are_listed_and_files_are_looked_at_first(prescore, tmp_path):
     assert "nothing has been trained" in prescore("learned", "list").stderr
     wrong = prescore("learned", "compute", "tiny/test", "--outputs", "a", code=2)
     assert "NAME=FILE or NAME=EV" in wrong.output
-    few = prescore("learned", "compute", "tiny/test", "--outputs", "a=ev_1", code=1)
+    few = prescore("learned", "compute", "tiny/test", "--outputs", "a=ev_1", code=2)
     assert "captioners" in few.stderr
 
 
@@ -202,5 +202,5 @@ def test_trainings_are_listed_and_files_are_looked_at_first(prescore, tmp_path):
     ],
 )
 def test_a_name_that_is_nearly_right_is_told(prescore, arguments, hint):
-    code = {"gate": 2}.get(arguments[0], 0 if "--label" in arguments else 1)
+    code = 0 if "--label" in arguments else 2
     assert hint in prescore(*arguments, code=code).stderr

@@ -276,6 +276,6 @@ def test_the_client_waits_for_it_and_the_command_shows_it(service, two, tmp_path
 
 def test_the_command_says_what_it_cannot_compare(service, two):
     done = _command(service, two[0]["id"], "ev_nobody")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "no evaluation 'ev_nobody'" in done.stderr
     assert _command(service, two[0]["id"]).exit_code == 2

@@ -278,7 +278,7 @@ def test_a_model_that_is_registered_is_asked_for_by_its_name_too(
     done = CliRunner().invoke(app, [*asked, "--metrics", name, "--json"])
     assert json.loads(done.stdout)["scores"][name] == found[name]
     refused = CliRunner().invoke(app, [*asked, "--metrics", own.name])
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert f"no model of {own.name} here" in refused.stderr
 
 

@@ -139,7 +139,7 @@ def test_flickr8ks_files_become_a_bundle(tmp_path):
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     result = _prescore("convert", "karpathy", tmp_path / "out", tmp_path / "absent.json")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "absent.json" in result.stderr
     assert "Traceback" not in result.stderr
 
@@ -159,7 +159,7 @@ def test_training_writes_a_checkpoint_an_epoch(bundle, tmp_path):
 
 def test_an_unknown_architecture_is_told_with_those_there_are(bundle, tmp_path):
     result = _here("lab", "train", bundle, tmp_path / "run", "--architecture", "transformer")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "expected init, pre, par, merge" in result.stderr
 
 

@@ -99,7 +99,7 @@ def test_check_and_convert(prescore, bundle, tmp_path):
     prescore("convert", "karpathy", "out", "k.json")
     image["split"] = HOSTILE["terminal"]
     (tmp_path / "k.json").write_text(json.dumps({"images": [image]}))
-    prescore("convert", "karpathy", "out", "k.json", code=1)
+    prescore("convert", "karpathy", "out", "k.json", code=2)
 
 
 def test_study(prescore, tmp_path):

@@ -108,22 +108,22 @@ def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--probes", "humans"), 1, "expected one of the probes human, frequent"),
+        (("--probes", "humans"), 2, "expected one of the probes human, frequent"),
         (("--swap", "woman"), 2, "expected woman=man"),
         (("--tokenizer", "moses"), 2, "'regex'"),
-        (("--probes", "human", "--metrics", "spice"), 1, "CoreNLP 3.6.0"),
+        (("--probes", "human", "--metrics", "spice"), 3, "CoreNLP 3.6.0"),
         (
             ("--probes", "human", "--metrics", "nneval"),
-            1,
+            3,
             "trained with the tokenizer 'ptb'",
         ),
-        (("--probes", "human", "--metrics", "words_used"), 1, "cannot be probed"),
+        (("--probes", "human", "--metrics", "words_used"), 2, "cannot be probed"),
         (
             ("--probes", "human", "--metrics", "nneval@0123456789ab"),
-            1,
+            2,
             "since it names a model; use nneval",
         ),
-        (("--probes", "human", "--captions", "nowhere.json"), 1, "cannot be read"),
+        (("--probes", "human", "--captions", "nowhere.json"), 2, "cannot be read"),
     ],
 )
 def test_an_error_says_what_was_expected(home, folder, monkeypatch, arguments, code, said):

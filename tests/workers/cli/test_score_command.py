@@ -108,7 +108,7 @@ def test_it_says_what_a_service_says(service, home, folder, monkeypatch):
         assert (ours["image"], ours["caption"]) == (theirs["image"], theirs["caption"])
         assert [float(ours[name]) for name in names] == [theirs["scores"][n] for n in names]
     again = _invoke(home, folder, monkeypatch, "--dataset", "tiny@v1/test")
-    assert again.exit_code == 1
+    assert again.exit_code == 2
     assert "no bundle at tiny@v1" in again.stderr
     assert "\\n" not in again.stderr
 
@@ -160,10 +160,10 @@ def test_numbers_do_not_depend_on_the_locale_and_nothing_is_written_where_it_is_
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--dataset", "nowhere.tar"), 1, "no bundle at nowhere.tar"),
-        (("--dataset", "tiny.tar/val"), 1, "expected a split of tiny.tar, one of test"),
-        (("--dataset", "tiny.tar", "--metrics", "blue"), 1, "did you mean bleu"),
-        (("--dataset", "tiny.tar", "--metrics", "perplexity"), 1, "it needs a checkpoint"),
+        (("--dataset", "nowhere.tar"), 2, "no bundle at nowhere.tar"),
+        (("--dataset", "tiny.tar/val"), 2, "expected a split of tiny.tar, one of test"),
+        (("--dataset", "tiny.tar", "--metrics", "blue"), 2, "did you mean bleu"),
+        (("--dataset", "tiny.tar", "--metrics", "perplexity"), 2, "it needs a checkpoint"),
         (("--dataset", "tiny.tar", "--tokenizer", "moses"), 2, "'ptb', 'none'"),
         ((), 2, "--dataset"),
         (("--dataset", "tiny.tar", "--metrics", "bleu_1,spice"), 3, "unavailable: spice: CoreNLP"),
@@ -195,7 +195,7 @@ def test_outputs_that_do_not_fit_are_refused_with_their_place(
     other.mkdir(exist_ok=True)
     (other / "out puts.json").write_text(content)
     done = _invoke(home, other, monkeypatch, "--dataset", "../tiny.tar")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert said in done.stderr.replace("../", "")
 
 

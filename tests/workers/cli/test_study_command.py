@@ -148,12 +148,12 @@ def test_what_is_missing_is_told_and_the_rest_studied(folder, monkeypatch, tmp_p
     [
         ([], 2, "Missing argument"),
         (["0.safetensors"], 2, "checkpoints need a --dataset to be scored on"),
-        (["none.safetensors", "--dataset", "data"], 1, "expected a checkpoint, found no file at"),
-        (["none.tsv"], 1, "none.tsv cannot be read"),
-        (["0.safetensors", "--dataset", "data", "--metrics", "words_used"], 1, "found words_used"),
-        (["0.safetensors", "--dataset", "data", "--metrics", "blue"], 1, "no metric is called"),
-        (["0.safetensors", "--dataset", "nowhere"], 1, "no bundle at nowhere"),
-        (["none.tsv", "--csv", "nowhere/x.csv"], 1, "expected a folder for x.csv"),
+        (["none.safetensors", "--dataset", "data"], 2, "expected a checkpoint, found no file at"),
+        (["none.tsv"], 2, "none.tsv cannot be read"),
+        (["0.safetensors", "--dataset", "data", "--metrics", "words_used"], 2, "found words_used"),
+        (["0.safetensors", "--dataset", "data", "--metrics", "blue"], 2, "no metric is called"),
+        (["0.safetensors", "--dataset", "nowhere"], 2, "no bundle at nowhere"),
+        (["none.tsv", "--csv", "nowhere/x.csv"], 2, "expected a folder for x.csv"),
     ],
 )
 def test_an_error_says_what_was_expected(folder, monkeypatch, arguments, code, said):
@@ -167,6 +167,6 @@ def test_when_no_checkpoint_can_be_tried_there_is_nothing_to_study(folder, monke
     (tmp_path / "bad.safetensors").write_bytes(b"not a checkpoint")
     given = (tmp_path / "bad.safetensors", "--dataset", folder / "data", *QUICK)
     done = _study(folder, monkeypatch, *given)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "bad.safetensors: " in done.stderr
     assert "found nothing to study" in done.stderr

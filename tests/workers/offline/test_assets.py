@@ -223,7 +223,7 @@ def test_the_commands_list_fetch_and_list_again(places, repository):
     assert _digest(JAR) in text
     refused = runner.invoke(command, ["add", "/nowhere"])
     assert (refused.exit_code, refused.stderr) == (
-        1,
+        2,
         "asset_refused: expected a folder, found none at /nowhere\n",
     )
 

@@ -162,5 +162,5 @@ def test_wrong_examples_are_refused(tmp_path, rows, change, told):
     expected = _expected(path, rows)
     expected[0].update(change)
     found = _verify(path, expected)
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert told in found.output

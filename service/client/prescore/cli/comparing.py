@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from prescore.cli import console, options, text
+from prescore.cli.nearly import Meant
 from prescore.models import Compared, Comparison, Moved
 
 _COLUMNS = ("metric", "a", "b", "difference", "low", "high", "p", "minimum_detectable")
@@ -20,10 +21,7 @@ def compare(
         str, typer.Argument(metavar="EV", help="The second run's id; it must have the same images.")
     ],
     *,
-    metrics: Annotated[
-        str | None,
-        typer.Option(help="Names, separated by commas. Default: all that both runs have."),
-    ] = None,
+    metrics: options.Metrics = None,
     images: Annotated[int, typer.Option(min=0, help="Show the N images that differ most.")] = 0,
     csv_file: Annotated[
         Path | None, typer.Option("--csv", metavar="F", help="Write the table to a CSV file too.")
@@ -40,15 +38,16 @@ def compare(
     images drawn for both. p: how often chance alone makes a difference this large, in
     either direction. The last column is the smallest difference that these images would
     show (p < .05) in 4 cases of 5: a smaller difference may exist and not be detected.
+    By default all metrics that both runs have are compared.
 
         prescore compare ev_2f9c ev_81d0
         prescore compare ev_2f9c ev_81d0 --metrics cider_d,perplexity --images 5
 
-    Exit 0: compared. 1: refused, because the runs were not scored in the same way.
-    2: usage. 3: it failed or has not ended in time. 4: no answer from the service.
+    Exit 0: compared. 2: usage, or refused, because the runs were not scored in the same
+    way. 3: it failed or has not ended in time. 4: no answer from the service.
     """
-    names = None if metrics is None else [name.strip() for name in metrics.split(",")]
-    with console.connected(connection) as client:
+    names = console.names(metrics)
+    with console.connected(connection, Meant("", names or ())) as client:
         found = client.compare(a, b, metrics=names, timeout=timeout)
         if csv_file is not None:
             console.write_csv(csv_file, _COLUMNS, _csv_rows(found))

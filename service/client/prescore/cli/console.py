@@ -19,7 +19,7 @@ from rich import filesize
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from prescore import plain_text
+from prescore import exit_codes, plain_text
 from prescore.cli import nearly
 from prescore.cli.nearly import Meant
 from prescore.cli.options import Connection
@@ -28,18 +28,11 @@ from prescore.errors import (
     InvalidArgument,
     PrescoreClientError,
     Refused,
-    ServiceError,
-    Unreachable,
 )
 from prescore.files import reading
 from prescore.http import uploads
 from prescore.models import Answer, Evaluation, Run
 
-REFUSED = 1
-USAGE = 2
-FAILED = 3  # the run failed, was canceled, has not ended in time or gave nothing
-UNREACHABLE = 4
-INTERRUPTED = 130
 _FIELD = re.compile("send `([a-z_]+): true`")  # as the service advises programs
 
 
@@ -51,7 +44,7 @@ def connected(connection: Connection, meant: Meant | None = None) -> Iterator[Cl
             yield client
     except PrescoreClientError as error:
         say_all(told(error))
-        raise typer.Exit(_code(error)) from None
+        raise typer.Exit(exit_codes.of(error)) from None
 
 
 @contextmanager
@@ -113,15 +106,15 @@ def print_json(found: object) -> None:
 
 
 def fail(why: str) -> NoReturn:
-    """Say on stderr why there is no result, and end the command with `FAILED`."""
+    """Say on stderr why there is no result, and end the command so."""
     say(why)
-    raise typer.Exit(FAILED)
+    raise typer.Exit(exit_codes.FAILED)
 
 
 def exit_as(run: Run) -> None:
-    """End the command with `FAILED` for a run that failed, was canceled or gave nothing."""
+    """End the command as failed for a run that failed, was canceled or gave nothing."""
     if run.ended and run.status != "succeeded":
-        raise typer.Exit(FAILED)
+        raise typer.Exit(exit_codes.FAILED)
     if isinstance(run, Evaluation) and (unavailable := _unavailable(run)):
         fail(f"{run.id} has no score: {', '.join(unavailable)} unavailable")
 
@@ -133,9 +126,12 @@ def _unavailable(run: Evaluation) -> list[str]:
     return [work.name for work in run.works if work.status == "unavailable"]
 
 
-def names(given: str | None) -> list[str] | None:
-    """Names from one option, separated by commas."""
-    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
+def names(given: Iterable[str] | None) -> list[str] | None:
+    """Names from an option that may be given many times, each time several separated by commas."""
+    if not given:
+        return None
+    found = (name.strip() for text in given for name in text.split(","))
+    return list(dict.fromkeys(name for name in found if name))
 
 
 def labels(given: Sequence[str]) -> dict[str, str]:
@@ -205,15 +201,3 @@ def _key(path: Path) -> str:
     if not key:
         raise InvalidArgument(f"{path} contains no key")
     return key
-
-
-def _code(error: PrescoreClientError) -> int:
-    match error:
-        case InvalidArgument():
-            return USAGE
-        case Refused():
-            return REFUSED
-        case Unreachable() | ServiceError():
-            return UNREACHABLE
-        case _:
-            return FAILED

@@ -1,4 +1,4 @@
-"""Shows the progress of a run: a live table on a terminal, else one line for each change."""
+"""Shows the progress of a run: a live table on a terminal, else a few lines."""
 
 import sys
 import time
@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from prescore import exit_codes
 from prescore.cli import console, text
 from prescore.client import Client
 from prescore.errors import TimedOut
@@ -20,7 +21,10 @@ from prescore.models import Evaluation, Run, Work
 from prescore.plain_text import quoted
 
 R = TypeVar("R", bound=Run)
-MOST_LINES = 20_000  # of progress in a log
+MOST_LINES = 2_000  # of progress in a log
+MOST_NAMED = 5  # works that run, in a line
+EVERY_SECONDS = 30.0
+UNDER_WAY = frozenset({"waiting", "ready", "running"})
 
 
 def follow(client: Client, id_: str, timeout: float | None = None) -> Evaluation:
@@ -36,7 +40,7 @@ def follow(client: Client, id_: str, timeout: float | None = None) -> Evaluation
             f"{id_} goes on in the service; "
             f"watch it again: prescore watch {id_}; stop it: prescore cancel {id_}"
         )
-        raise typer.Exit(console.INTERRUPTED) from None
+        raise typer.Exit(exit_codes.INTERRUPTED) from None
 
 
 def follow_all(client: Client, ids: Sequence[str], timeout: float | None) -> list[Evaluation]:
@@ -63,14 +67,14 @@ def computed(compute: Callable[..., R]) -> R:
 
     def tell(run: R) -> None:
         known[:] = [run.id]
-        lines.works(run.works)
+        lines(run)
 
     try:
         return compute(on_change=tell)
     except KeyboardInterrupt:
         if known:
             console.say(f"{known[0]} goes on in the service")
-        raise typer.Exit(console.INTERRUPTED) from None
+        raise typer.Exit(exit_codes.INTERRUPTED) from None
 
 
 @contextmanager
@@ -83,31 +87,45 @@ def _display() -> Iterator[OnChange]:
 
 
 class _Lines:
-    """Prints each state once; not the progress of works, which would fill a CI's log, and not what
+    """Progress in a log: a line at each work's end, and one every `EVERY_SECONDS` between; not what
     the command prints at the end.
     """
 
     def __init__(self) -> None:
         self._told: set[int] = set()  # hashes, since a service may say much
+        self._last = time.monotonic()
 
-    def works(self, works: Iterable[Work]) -> None:
-        for work in works:
-            name, status, _, seconds, remarks = text.work_row(work)
-            self._tell((name, status), (seconds, remarks))
-
-    def __call__(self, evaluation: Evaluation) -> None:
-        if not evaluation.ended:
-            self.works(work for work in evaluation.works if not work.cached)
-        self._tell((evaluation.id, evaluation.status), ())
+    def __call__(self, run: Run) -> None:
+        works = [work for work in run.works if not work.cached]
+        for work in () if run.ended and isinstance(run, Evaluation) else works:
+            if work.status not in UNDER_WAY:
+                name, status, _, seconds, remarks = text.work_row(work)
+                self._tell((name, status), (seconds, remarks))
+        self._tell((run.id, run.status), ())
+        if not run.ended and time.monotonic() - self._last >= EVERY_SECONDS:
+            self._say(_state(run, works))
 
     def _tell(self, news: tuple[str, ...], more: tuple[str, ...]) -> None:
         if hash(news) in self._told or len(self._told) > MOST_LINES:
             return
         self._told.add(hash(news))
         if len(self._told) > MOST_LINES:
-            console.say(f"more than {MOST_LINES} changes: no more of them are shown")
+            self._say(f"more than {MOST_LINES} changes: no more of them are shown")
         else:
-            console.say("  ".join(filter(None, news + more)))
+            self._say("  ".join(filter(None, news + more)))
+
+    def _say(self, line: str) -> None:
+        self._last = time.monotonic()
+        console.say(line)
+
+
+def _state(run: Run, works: Sequence[Work]) -> str:
+    done = sum(work.status not in UNDER_WAY for work in works)
+    rows = [text.work_row(work) for work in works if work.status == "running"]
+    running = ", ".join(" ".join(filter(None, (row[0], row[2]))) for row in rows[:MOST_NAMED])
+    return f"{run.id}  {run.status}  {done} of {text.many(len(works), 'work')} ended" + (
+        f"; running: {running}" if running else ""
+    )
 
 
 def _table(evaluation: Evaluation) -> Group:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from prescore import exit_codes
 from prescore.cli import asking, ci_environment, console, nearly, options, text
 from prescore.cli.follow import follow
 from prescore.cli.nearly import Meant
@@ -172,7 +173,7 @@ def _end(outcome: Outcome, reports: Reports, *, as_json: bool) -> None:
         reports.write(outcome)
     except InvalidArgument as error:
         console.say_all(str(error))
-        code = code or console.USAGE
+        code = code or exit_codes.REFUSED
     raise typer.Exit(code)
 
 

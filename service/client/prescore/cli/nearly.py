@@ -9,11 +9,12 @@ from itertools import islice
 from prescore.client import Client
 from prescore.errors import PrescoreClientError
 from prescore.models import Pinned
-from prescore.names import hint, near
+from prescore.names import check_known, hint, near
 from prescore.plain_text import quoted
 
 MOST_DATASETS = 1000
 MOST_RUNS = 200
+OTHER_NAMES = ("perplexity",)  # that the list of metrics does not tell
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -34,6 +35,13 @@ def hints(client: Client, meant: Meant) -> list[str]:
     with suppress(PrescoreClientError):
         found += _of_metrics(client, meant)
     return found
+
+
+def check_metrics(client: Client, wanted: Sequence[str]) -> None:
+    """Raise for a metric that the service does not know, before an empty column is shown."""
+    if named := [name for name in wanted if "@" not in name]:  # a model's name has its digest
+        known = [*(metric.name for metric in client.metrics()), *OTHER_NAMES]
+        check_known("metric", named, known)
 
 
 def labels(client: Client, dataset: str, wanted: Mapping[str, str]) -> list[str]:

@@ -40,7 +40,9 @@ Split = Annotated[str, typer.Option("--dataset", help="NAME/SPLIT or NAME@VERSIO
 WholeSplit = Annotated[
     str, typer.Argument(metavar="DATASET/SPLIT", help="NAME/SPLIT or NAME@VERSION/SPLIT.")
 ]
-Metrics = Annotated[str | None, typer.Option(help="Names, separated by commas.")]
+Metrics = Annotated[
+    list[str] | None, typer.Option(help="Names, separated by commas; may be given many times.")
+]
 Table = Annotated[
     Path | None, typer.Option("--csv", metavar="F", help="Write the table to a CSV file too.")
 ]

@@ -4,20 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
+from prescore import exit_codes
 from prescore.cli import console
-from prescore.errors import (
-    InvalidArgument,
-    PrescoreClientError,
-    Refused,
-    ServiceError,
-    Unreachable,
-)
-from prescore.http.retries import PASSING
+from prescore.errors import PrescoreClientError
 from prescore.models import Evaluation, Gate
 from prescore.plain_text import quoted
 
-PASSED = 0
-GATE_FAILED = 1
 DECISIVE = frozenset({"passed", "failed"})
 
 
@@ -38,7 +30,9 @@ class Outcome:
 
     @classmethod
     def without(cls, asked: list[str], error: PrescoreClientError) -> Self:
-        return cls(_refusal(error), tuple(Gate(gate=text) for text in asked), console.told(error))
+        return cls(
+            exit_codes.of(error), tuple(Gate(gate=text) for text in asked), console.told(error)
+        )
 
     @property
     def verdict(self) -> str:
@@ -78,10 +72,10 @@ def _code(evaluation: Evaluation) -> int:
     """The exit code; a failed gate counts even if the run itself failed."""
     verdict = _agreed(evaluation.gates)
     if verdict == "failed":
-        return GATE_FAILED
+        return exit_codes.NO
     if evaluation.status == "succeeded" and verdict == "passed":
-        return PASSED
-    return console.FAILED
+        return exit_codes.DONE
+    return exit_codes.FAILED
 
 
 def _problem(evaluation: Evaluation) -> str:
@@ -90,15 +84,3 @@ def _problem(evaluation: Evaluation) -> str:
     said = f"{evaluation.id} {'is' if not evaluation.ended else 'ended'} {evaluation.status}"
     error = evaluation.error
     return quoted(f"{said}: {error.detail or error.title}" if error is not None else said)
-
-
-def _refusal(error: PrescoreClientError) -> int:
-    match error:
-        case Unreachable() | ServiceError():
-            return console.UNREACHABLE
-        case Refused() if error.status in PASSING:  # only after `patience` seconds
-            return console.UNREACHABLE
-        case Refused() | InvalidArgument():
-            return console.USAGE
-        case _:
-            return console.FAILED

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from prescore import exit_codes
 from prescore.cli import asking, console, options, targets, text
 from prescore.cli.follow import follow_all
 from prescore.cli.nearly import Meant
@@ -62,7 +63,7 @@ def submit(
     first is sent. By default the scores are bleu, rouge_l, cider_d and meteor, and all the
     pre-gen ones for a checkpoint.
 
-    Exit 0: submitted, or succeeded. 1: refused. 2: usage. 3: with --wait, the run
+    Exit 0: submitted, or succeeded. 2: usage, or refused. 3: with --wait, the run
     failed, was canceled, gave no score or has not ended in time. 4: no answer from the
     service.
     """
@@ -72,7 +73,7 @@ def submit(
     fields = asking.fields(dataset, gate, scoring, judging, run)
     fields |= asking.tokens(top, entropy=entropy)
     metrics = [*(scoring.postgen or ()), *(scoring.pregen or ())]
-    meant = Meant(dataset, console.names(",".join(metrics)) or (), gate or ())
+    meant = Meant(dataset, console.names(metrics) or (), gate or ())
     with console.connected(connection, meant) as client:
         found = targets.expanded(target) if target else [brought.columns or str(brought.captions)]
         requests = asking.several(fields, found, steps=step_from_name)
@@ -90,7 +91,7 @@ def submit(
         _show(begun, wait=wait, as_json=as_json, many=found != (target or found) or len(found) > 1)
     for one in begun if wait else ():
         if not one.ended:
-            raise typer.Exit(console.FAILED)
+            raise typer.Exit(exit_codes.FAILED)
         console.exit_as(one)
 
 

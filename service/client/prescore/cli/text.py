@@ -78,6 +78,11 @@ def _scored_row(each: Scored) -> tuple[str, ...]:
     return place.rjust(4), number(each.value), bounds(each.interval), *facts
 
 
+def many(count: int, noun: str) -> str:
+    """Such as `1 image` and `2 images`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def not_yet(split: str, done: str, command: str) -> str:
     """What to do about a split that has not been `done`."""
     return f"{split} has not been {done}: prescore {command} {split} --compute"

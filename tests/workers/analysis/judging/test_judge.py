@@ -174,7 +174,7 @@ def test_what_is_unavailable_is_said_and_the_others_are_judged(file):
     assert "prescore assets" in json.loads(result.stdout)["missing"]["spice"]["detail"]
     assert "unavailable: spice: CoreNLP" in result.stderr
     alone = _judge(file, "--metrics", "spice")
-    assert alone.exit_code == 1
+    assert alone.exit_code == 3
     assert "none of these metrics could be computed" in alone.stderr
 
 
@@ -221,7 +221,7 @@ def test_tasks_are_made_from_a_dataset_and_judged(tmp_path):
     assert texts[0] == texts[1] != texts[2]
     assert json.loads(texts[0].split("\n")[0])["seed"] == 3
     again = _judge(files[0], *made)
-    assert again.exit_code == 1
+    assert again.exit_code == 2
     assert "expected the name of a new file" in again.stderr
     assert files[0].read_text() == texts[0]
 
@@ -230,12 +230,12 @@ def test_tasks_are_made_from_a_dataset_and_judged(tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("--metrics", "ciderd"), 1, "did you mean cider_d"),
-        (("--metrics", "perplexity"), 1, "does not compare a caption with references"),
+        (("--metrics", "ciderd"), 2, "did you mean cider_d"),
+        (("--metrics", "perplexity"), 2, "does not compare a caption with references"),
         (("--metrics", " , "), 2, "expected names of metrics"),
         (("--raters", "median"), 2, "median"),
-        (("--json-out", "/nowhere/f"), 1, "expected a folder for f, found none at /nowhere"),
-        (("--distractors", "/nowhere/test", "--url", "http://127.0.0.1:9"), 1, "no bundle at"),
+        (("--json-out", "/nowhere/f"), 2, "expected a folder for f, found none at /nowhere"),
+        (("--distractors", "/nowhere/test", "--url", "http://127.0.0.1:9"), 2, "no bundle at"),
     ],
 )
 def test_what_is_refused_and_what_is_misused(file, options, code, said):
@@ -251,6 +251,6 @@ def test_a_wrong_line_is_refused_in_one_sentence(tmp_path):
     file = _write(tmp_path / "wrong.jsonl", [ONE, ONE | {"rating": "good"}])
     command = [sys.executable, "-m", "workers", "judge", str(file)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr == "refused: line 2, rating: expected a number, found 'good'\n"
     assert result.stdout == ""

@@ -51,7 +51,7 @@ def captions(
 
     `results.json` is what `prescore submit` and COCO's tools read.
 
-    Exit 0: printed. 1: refused, as while there are no captions yet. 2: usage.
+    Exit 0: printed. 2: usage, or refused, as while there are no captions.
     4: no answer from the service.
     """
     with console.connected(connection) as client:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from prescore.cli import console, options, text
+from prescore.cli import console, nearly, options, text
 from prescore.cli.nearly import Meant
 from prescore.models import Evaluation
 
@@ -28,7 +28,12 @@ def list_(
     status: Annotated[
         str | None, typer.Option(help="queued, running, succeeded, failed or canceled.")
     ] = None,
-    metrics: Annotated[str, typer.Option(help="Scores to show, separated by commas.")] = "cider_d",
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Scores to show, separated by commas or given one by one. Default: cider_d."
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Show at most this many runs.")] = 20,
     csv_file: options.Table = None,
     as_json: options.AsJson = False,
@@ -41,8 +46,9 @@ def list_(
     prescore list --label branch=main --limit 100 --csv runs.csv
     prescore list --label run=7 --json | jq -r '.[].id'
     """
-    wanted = console.names(metrics) or []
-    with console.connected(connection, Meant(dataset or "")) as client:
+    wanted = console.names(metrics) or ["cider_d"]
+    with console.connected(connection, Meant(dataset or "", wanted)) as client:
+        nearly.check_metrics(client, console.names(metrics) or ())
         found = client.evaluations(
             dataset=(dataset or "").partition("/")[0] or None,
             status=status,

@@ -30,7 +30,7 @@ def tokens(
         prescore tokens ev_2f9c 1000268201.jpg
         prescore tokens ev_2f9c 1000268201.jpg --csv tokens.csv
 
-    Exit 0: printed. 1: refused, as for captions without a checkpoint. 2: usage.
+    Exit 0: printed. 2: usage, or refused, as for captions alone.
     4: no answer from the service.
     """
     with console.connected(connection) as client:

@@ -24,11 +24,11 @@ def leaderboard(
         str, typer.Argument(metavar="DATASET[/SPLIT]", help="NAME or NAME@VERSION; a split of it.")
     ],
     *,
-    metric: Annotated[
+    metrics: Annotated[
         list[str] | None,
         typer.Option(
-            help="The metric to rank by; more of them, separated by commas, are shown beside it. "
-            "Default: cider_d."
+            help="The metric to rank by, cider_d by default; more of them, separated by commas or "
+            "given one by one, are shown beside it."
         ),
     ] = None,
     label: Annotated[
@@ -50,33 +50,31 @@ def leaderboard(
     another way (their signature differs), or on a part of the split, are left out.
 
         prescore leaderboard flickr8k/test
-        prescore leaderboard flickr8k/test --metric cider_d,meteor,spice
-        prescore leaderboard flickr8k --metric meteor --label branch=main
+        prescore leaderboard flickr8k/test --metrics cider_d,meteor,spice
+        prescore leaderboard flickr8k --metrics meteor --label branch=main
         prescore leaderboard flickr8k/val --history --label run=7 --csv run7.csv
 
     The lines above the table say on what the runs were scored and how, and how far
     the metric can be trusted there (`prescore health`).
     """
-    metrics = console.names(",".join(metric or ["cider_d"])) or ["cider_d"]
+    names = console.names(metrics) or ["cider_d"]
     wanted: dict[str, Any] = {"labels": console.labels(label or [])}
-    with console.connected(connection, Meant(dataset, metrics)) as client:
+    with console.connected(connection, Meant(dataset, names)) as client:
         board: Any = client.history if over_time else client.leaderboard
-        listing = board(
-            dataset, metrics[0], metrics=metrics[1:], page_size=min(limit, MOST), **wanted
-        )
+        listing = board(dataset, names[0], metrics=names[1:], page_size=min(limit, MOST), **wanted)
         head: BoardHead = listing.head
         rows: list[Scored] = list(islice(listing, limit))
         health = None if as_json else _health(client, head)
         if not rows:
-            _say_none(client, dataset, head, metrics[0], wanted["labels"])
+            _say_none(client, dataset, head, names[0], wanted["labels"])
         if csv_file is not None:
             ranked = () if over_time else ("rank", "tied")
-            heading = (*ranked, *_COLUMNS, *metrics[1:])
-            console.write_csv(csv_file, heading, (_csv_row(each, metrics[1:]) for each in rows))
+            heading = (*ranked, *_COLUMNS, *names[1:])
+            console.write_csv(csv_file, heading, (_csv_row(each, names[1:]) for each in rows))
     if as_json:
-        console.print_json([_json(each, metrics[1:]) for each in rows])
+        console.print_json([_json(each, names[1:]) for each in rows])
     elif rows:
-        console.show([*_heading(head, health), *_table(rows, *metrics)])
+        console.show([*_heading(head, health), *_table(rows, *names)])
 
 
 def _say_none(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from prescore.cli import console, options, text
+from prescore.cli import console, nearly, options, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
 from prescore.client import Client
@@ -20,8 +20,11 @@ _HEADING = ("", "pre-gen metric", "r", "R2", "p", "rho", "p", "models")
 def correlations(
     split: options.WholeSplit,
     *,
-    metric: Annotated[
-        str | None, typer.Option(help="Post-gen metrics, separated by commas. Default: all.")
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Post-gen metrics, separated by commas or given one by one. Default: all."
+        ),
     ] = None,
     limit: Annotated[
         int,
@@ -43,19 +46,21 @@ def correlations(
     metric does (p from five models on).
 
         prescore correlations flickr8k/test
-        prescore correlations flickr8k/test --metric cider_d --limit 20
+        prescore correlations flickr8k/test --metrics cider_d --limit 20
         prescore correlations flickr8k/test --compute --csv study.csv
 
-    Exit 0: printed. 1: refused. 2: usage. 3: there is no study yet, it failed or has
+    Exit 0: printed. 2: usage, or refused. 3: there is no study yet, it failed or has
     not ended in time. 4: no answer from the service. 130: Ctrl-C.
     """
-    with console.connected(connection, Meant(split)) as client:
+    names = console.names(metrics)
+    with console.connected(connection, Meant(split, names or ())) as client:
+        nearly.check_metrics(client, names or ())
         if compute:
             _compute(client, split, idf, limit, timeout)
         found = client.correlations(split, idf=idf, limit=limit)
         study = found.study
         if study is not None:
-            study = _only(study, console.names(metric))
+            study = _only(study, names)
             found = found.model_copy(update={"study": study})
         if study is not None and csv_file is not None:
             console.write_csv(csv_file, _COLUMNS, _csv_rows(study))
@@ -82,7 +87,7 @@ def _only(study: Study, metrics: list[str] | None) -> Study:
     if unknown := [name for name in metrics if name not in study.metrics]:
         has = ", ".join(study.metrics) or "none"
         raise typer.BadParameter(
-            f"--metric: no {unknown[0]!r:.100} in the study; it has {has:.500}"
+            f"--metrics: no {unknown[0]!r:.100} in the study; it has {has:.500}"
         )
     return study.model_copy(update={"metrics": {name: study.metrics[name] for name in metrics}})
 

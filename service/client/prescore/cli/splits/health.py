@@ -32,7 +32,7 @@ def health(
         prescore health flickr8k/test --compute
         prescore health flickr8k/test --json | jq .cider_d.constant_of_human
 
-    Exit 0: printed. 1: refused. 2: usage. 3: there are no probes yet, or they failed.
+    Exit 0: printed. 2: usage, or refused. 3: there are no probes yet, or they failed.
     4: no answer from the service.
     """
     with console.connected(connection, Meant(split)) as client:

@@ -84,7 +84,8 @@ def compute(
         ),
     ],
     features: Annotated[
-        str | None, typer.Option(help="Metrics that it is made of, separated by commas.")
+        list[str] | None,
+        typer.Option(help="Metrics that it is made of, separated by commas or given one by one."),
     ] = None,
     tokenizer: Annotated[
         Tokenizer | None, typer.Option(help="How captions and references are split into words.")
@@ -109,10 +110,10 @@ def compute(
 
     Then name the metric in requests, as in `prescore submit --postgen nneval@...`.
 
-    Exit 0: trained. 1: refused. 2: usage. 3: it failed or has not ended in time.
+    Exit 0: trained. 2: usage, or refused. 3: it failed or has not ended in time.
     4: no answer from the service. 130: Ctrl-C.
     """
-    asked = {
+    asked: dict[str, Any] = {
         "features": console.names(features),
         "tokenizer": tokenizer,
         "learner": learner,
@@ -120,7 +121,7 @@ def compute(
         "seed": seed,
     }
     given: Any = {name: value for name, value in asked.items() if value is not None}
-    with console.connected(connection, Meant(split)) as client:
+    with console.connected(connection, Meant(split, asked["features"] or ())) as client:
         captioners = [_captioner(each) for each in outputs]
         train = partial(client.train_learned, split, captioners, timeout=timeout, **given)
         found = computed(train)

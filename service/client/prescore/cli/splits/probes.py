@@ -27,7 +27,7 @@ def probes(
     *,
     compute: options.Compute = False,
     wanted: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--probes", help="With --compute: human,frequent,rare,swap,random,single. Default: all."
         ),
@@ -61,7 +61,7 @@ def probes(
 
     `prescore health` sums them up.
 
-    Exit 0: printed. 1: refused. 2: usage. 3: there are no probes yet, they failed or
+    Exit 0: printed. 2: usage, or refused. 3: there are no probes yet, they failed or
     have not ended in time. 4: no answer from the service. 130: Ctrl-C.
     """
     asked = {

@@ -1,0 +1,124 @@
+"""One rule for names of metrics in all commands: how they are given, how an unknown one ends."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from fleet import bundle, checkpoint, until_ended
+from prescore import commands
+
+WRONG = "cidr_d"
+NAMING = {"metrics", "metric", "pregen", "postgen", "features", "sort", "gate", "trust"}
+SAID = [{"image": f"{at}.jpg", "caption": f"w2 w{at % 7}"} for at in range(40)]
+
+
+def _commands(group, *names):
+    for name, one in group.commands.items():
+        if hasattr(one, "commands"):
+            yield from _commands(one, *names, name)
+        else:
+            yield (*names, name), one
+
+
+OF_METRICS = {
+    (" ".join(names), each.name)
+    for names, command in _commands(typer.main.get_command(commands.build()))
+    for each in command.params
+    if each.name in NAMING and not each.is_flag
+}
+RATED = json.dumps({"image": "a", "references": ["a"], "caption": "b", "rating": 3})
+JUDGED = "rated.jsonl"
+ASKED = {
+    ("captions", "sort"): ["captions", "EV", "--sort", WRONG],
+    ("compare", "metrics"): ["compare", "EV", "EV", "--metrics", WRONG],
+    ("correlations", "metrics"): ["correlations", "tiny/test", "--metrics", WRONG],
+    ("gate", "gate"): ["gate", "said.json", "--dataset", "tiny/test", "--gate", f"{WRONG} > 0"],
+    ("judge", "metrics"): ["judge", JUDGED, "--metrics", WRONG],
+    ("lab study", "metrics"): [
+        *("lab", "study", "model.safetensors", "--dataset", "tiny.tar/test", "--metrics", WRONG)
+    ],
+    ("leaderboard", "metrics"): ["leaderboard", "tiny/test", "--metrics", WRONG],
+    ("learned compute", "features"): [
+        *("learned", "compute", "tiny/test", "--features", WRONG),
+        *("--outputs", "a=EV", "--outputs", "b=EV", "--outputs", "c=EV"),
+    ],
+    ("learned train", "features"): [
+        *("learned", "train", "--dataset", "tiny.tar/test", "--features", WRONG),
+        *("--outputs", "a=said.json", "--outputs", "b=said.json", "--outputs", "c=said.json"),
+        *("--out", "learned.safetensors"),
+    ],
+    ("list", "metrics"): ["list", "--metrics", WRONG],
+    ("probe", "metrics"): ["probe", "tiny.tar/test", "--metrics", WRONG],
+    ("probes", "metrics"): ["probes", "tiny/test", "--compute", "--metrics", WRONG],
+    ("score", "metrics"): ["score", "said.json", "--dataset", "tiny.tar/test", "--metrics", WRONG],
+    ("submit", "gate"): ["submit", "said.json", "--dataset", "tiny/test", "--gate", f"{WRONG} > 0"],
+}
+for _name in ("submit", "gate"):
+    for _option in ("pregen", "postgen", "trust"):
+        ASKED[_name, _option] = [
+            *(_name, "said.json", "--dataset", "tiny/test"),
+            *("--gate", "bleu_1 > 0", f"--{_option}", WRONG),
+        ]
+
+
+@pytest.fixture(scope="module")
+def run(service):
+    captions = {"dataset": "tiny/test", "captions": SAID, "tokenizer": "none"}
+    with service.client() as client:
+        identity = client.post("/v1/evaluations", json={**captions, "postgen": ["bleu"]}).json()
+        return until_ended(client, identity["id"], 60)["id"]
+
+
+@pytest.fixture
+def prescore(service, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRESCORE_URL", service.url)
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+    (tmp_path / "said.json").write_text(json.dumps(SAID))
+    (tmp_path / "tiny.tar").write_bytes(bundle(40))
+    (tmp_path / "model.safetensors").write_bytes(checkpoint(0))
+    (tmp_path / JUDGED).write_text(RATED + "\n" + RATED + "\n")
+    app = commands.build()
+
+    def invoke(*arguments):
+        given = [one.replace("EV", run) for one in arguments]
+        return CliRunner().invoke(app, given)
+
+    return invoke
+
+
+def test_every_option_that_names_metrics_is_tried_here():
+    assert set(ASKED) == OF_METRICS
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=map(" --".join, ASKED))
+def test_an_unknown_metric_is_usage(prescore, asked):
+    told = prescore(*asked)
+    assert told.exit_code == 2, told.output
+    assert WRONG in told.stderr
+
+
+def test_both_spellings_are_taken_several_times_or_with_commas(prescore):
+    seen = [
+        prescore("leaderboard", "tiny/test", *given, "--json")
+        for given in (
+            ("--metrics", "bleu_1,bleu_2"),
+            ("--metric", "bleu_1", "--metric", "bleu_2"),
+            ("--metrics", "bleu_1", "--metric=bleu_2"),
+        )
+    ]
+    assert [one.exit_code for one in seen] == [0, 0, 0], seen[-1].output
+    assert len({one.stdout for one in seen}) == 1
+    [row] = json.loads(seen[0].stdout)
+    assert list(row["scores"]) == ["bleu_2"]
+
+
+@pytest.mark.parametrize(
+    "command", [("score",), ("judge",), ("lab", "study"), ("leaderboard",), ("compare",)]
+)
+def test_help_shows_one_spelling(prescore, command):
+    shown = prescore(*command, "--help").stdout
+    assert "--metrics" in shown
+    assert "--metric " not in shown
