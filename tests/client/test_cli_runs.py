@@ -207,7 +207,7 @@ def test_a_refusal_exits_2_and_says_where(service, shapes, prescore, tmp_path):
     result = prescore("submit", path, "--dataset", "shapes/test")
     assert result.exit_code == 2
     assert "422 Refused: 1 captions cannot be placed" in result.stderr
-    assert "/captions/0/image: unknown image" in result.stderr
+    assert "captions, item 1, image: unknown image" in result.stderr
     assert result.stdout == ""
 
 

@@ -64,7 +64,7 @@ def test_what_is_refused_exits_with_2_and_the_place(service, tmp_path):
     (tmp_path / "captions.json").write_text(json.dumps([{"image": "x.jpg", "caption": "a"}]))
     result = _prescore(service, "submit", tmp_path / "captions.json", "--dataset", "tiny/test")
     assert result.returncode == 2
-    assert "/captions/0/image" in result.stderr
+    assert "item 1, image" in result.stderr
     assert "Traceback" not in result.stderr
 
 

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from prescore import PrescoreClientError, exit_codes
+from prescore.cli import telling
 from service.contract import plain_text
 from service.contract.errors import Canceled, PrescoreError, RequestRefused
 from service.contract.metrics import families, tokenizers
@@ -117,7 +118,7 @@ def errors() -> Iterator[None]:
         refused = isinstance(error, RequestRefused)
         raise typer.Exit(exit_codes.REFUSED if refused else exit_codes.FAILED) from None
     except PrescoreClientError as error:
-        for line in str(error).split("\n"):  # of our own; foreign parts are quoted in them
+        for line in telling.told(error).split("\n"):  # of our own; foreign parts are quoted in them
             say(line)
         raise typer.Exit(exit_codes.of(error)) from None
 

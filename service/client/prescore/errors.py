@@ -12,6 +12,8 @@ pickled, since training programs send them between processes. Each line of their
 text is plain, whatever the service said.
 """
 
+from collections.abc import Callable
+
 from prescore.models import FieldError, Problem, Run
 from prescore.plain_text import quoted
 
@@ -40,7 +42,7 @@ class Unreachable(PrescoreClientError):
         )
 
 
-class _Answered(PrescoreClientError):
+class Answered(PrescoreClientError):
     """An error that the service answered; `retry_after` in seconds, if the service gave it."""
 
     def __init__(self, problem: Problem, retry_after: float | None = None) -> None:
@@ -77,21 +79,38 @@ class _Answered(PrescoreClientError):
         return self.problem.errors
 
     def __str__(self) -> str:
+        return self.told(str)
+
+    def told(self, place: Callable[[str], str]) -> str:
+        """Its lines; `place` says where a JSON pointer leads. No sentence stands there twice."""
         said = " ".join(filter(None, (str(self.status or ""), quoted(self.title))))
-        lines = [": ".join(filter(None, (said, quoted(self.detail))))]
-        lines += [quoted(f"  {one.pointer}: {one.detail}") for one in self.errors[:_SHOWN]]
-        if len(self.errors) > _SHOWN:
-            lines.append(f"  and {len(self.errors) - _SHOWN} more")
+        detail, errors = self._detail(place)
+        lines = [": ".join(filter(None, (said, quoted(detail))))]
+        lines += [quoted(f"  {place(one.pointer)}: {one.detail}") for one in errors[:_SHOWN]]
+        if len(errors) > _SHOWN:
+            lines.append(f"  and {len(errors) - _SHOWN} more")
         if self.request_id:
             lines.append(f"  (request {quoted(self.request_id)})")
         return "\n".join(lines)
 
+    def _detail(self, place: Callable[[str], str]) -> tuple[str, tuple[FieldError, ...]]:
+        """The detail, and the wrong fields that it does not tell itself."""
+        if len(self.errors) != 1 or not self.errors[0].detail:
+            return self.detail, self.errors
+        only = self.errors[0]
+        if not self.detail.endswith(only.detail):
+            return self.detail, self.errors
+        before = self.detail.removesuffix(only.detail).removesuffix(f"{only.pointer}: ")
+        where = place(only.pointer)
+        named = not where or before.startswith(f"{where} ")
+        return f"{before}{only.detail}" if named else f"{before}{where}: {only.detail}", ()
 
-class Refused(_Answered):
+
+class Refused(Answered):
     pass
 
 
-class ServiceError(_Answered):
+class ServiceError(Answered):
     pass
 
 

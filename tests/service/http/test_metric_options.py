@@ -1,6 +1,7 @@
 """One rule for names of metrics in all commands: how they are given, how an unknown one ends."""
 
 import json
+import shlex
 
 import pytest
 import typer
@@ -113,6 +114,28 @@ def test_both_spellings_are_taken_several_times_or_with_commas(prescore):
     assert len({one.stdout for one in seen}) == 1
     [row] = json.loads(seen[0].stdout)
     assert list(row["scores"]) == ["bleu_2"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (f"sha256:{'0' * 64} --dataset tiny/test", ": submit its file instead"),
+        ("said.json --dataset none/test", "no dataset 'none': add it by `prescore datasets add"),
+        ("said.json --dataset tiny/test --beam 500", "Entity: --beam: expected at most 100, found"),
+        ("said.json --dataset tiny/test --gate 'x > 0'", "Entity: --gate: no metric is called 'x'"),
+        ("part.json --dataset tiny/test", "captions do not fit tiny@v1/test: 39 of 40 images have"),
+        ("bad.json --dataset tiny/test", "test: captions, item 1, image: 'zz' is not an image of"),
+        ("said.json --dataset tiny/test --deadline 999999999", "Entity: --deadline: expected at"),
+    ],
+)
+def test_a_refusal_says_it_once_in_the_words_of_the_command(prescore, tmp_path, asked, said):
+    (tmp_path / "part.json").write_text(json.dumps(SAID[:1]))
+    (tmp_path / "bad.json").write_text(json.dumps([{**SAID[0], "image": "zz"}, *SAID[1:]]))
+    told = prescore("submit", *shlex.split(asked))
+    assert said in told.stderr
+    line, request = told.stderr.splitlines()
+    assert "/v1/" not in line
+    assert request.startswith("  (request ")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ What others wrote is plain text in all of it, and makes no line of its own.
 import io
 import json
 import logging
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from prescore import exit_codes, plain_text
-from prescore.cli import nearly
+from prescore.cli import nearly, telling
 from prescore.cli.nearly import Meant
 from prescore.cli.options import Connection
 from prescore.client import Client
@@ -33,8 +32,6 @@ from prescore.files import reading
 from prescore.http import uploads
 from prescore.models import Answer, Evaluation, Run
 
-_FIELD = re.compile("send `([a-z_]+): true`")  # as the service advises programs
-
 
 @contextmanager
 def connected(connection: Connection, meant: Meant | None = None) -> Iterator[Client]:
@@ -43,7 +40,7 @@ def connected(connection: Connection, meant: Meant | None = None) -> Iterator[Cl
         with opened(connection) as client, suggesting(client, meant):
             yield client
     except PrescoreClientError as error:
-        say_all(told(error))
+        say_all(telling.told(error))
         raise typer.Exit(exit_codes.of(error)) from None
 
 
@@ -65,12 +62,6 @@ def suggesting(client: Client, meant: Meant | None) -> Iterator[None]:
         for sentence in () if meant is None or named else nearly.hints(client, meant):
             error.add_note(sentence)
         raise
-
-
-def told(error: PrescoreClientError) -> str:
-    """An error's lines, with what was probably meant, and with options in place of fields."""
-    text = "\n".join([str(error), *getattr(error, "__notes__", ())])
-    return _FIELD.sub(lambda found: f"add `--{found[1].replace('_', '-')}`", text)
 
 
 def suggest_label(client: Client, dataset: str, wanted: Mapping[str, str]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from prescore import exit_codes
-from prescore.cli import console
+from prescore.cli import telling
 from prescore.errors import PrescoreClientError
 from prescore.models import Evaluation, Gate
 from prescore.plain_text import quoted
@@ -31,7 +31,7 @@ class Outcome:
     @classmethod
     def without(cls, asked: list[str], error: PrescoreClientError) -> Self:
         return cls(
-            exit_codes.of(error), tuple(Gate(gate=text) for text in asked), console.told(error)
+            exit_codes.of(error), tuple(Gate(gate=text) for text in asked), telling.told(error)
         )
 
     @property

@@ -1,0 +1,48 @@
+"""What the service says of a request, in the words of who typed a command: options in place of
+fields, commands in place of requests over HTTP.
+"""
+
+import re
+
+from prescore.errors import Answered, PrescoreClientError
+
+_ADVICE = (  # what the service advises programs, and what a command's user can do
+    (r"upload it with PUT /v1/checkpoints/\S+", "submit its file instead"),
+    (r"upload them with PUT /v1/columns/\S+", "name their file instead"),
+    (r"add it with PUT /v1/datasets/\{name\}", "add it by `prescore datasets add NAME FOLDER`"),
+    (
+        "begin one with POST /v1/studies",
+        "begin one by `prescore correlations DATASET/SPLIT --compute`",
+    ),
+)
+_FIELD = re.compile("send `([a-z_]+): true`")
+_OPTIONS = {  # of fields that are not called as their option is
+    "gates": "gate",
+    "labels": "label",
+    "captioners": "outputs",
+    "metric": "metrics",
+}
+_WHOLE = {"decoding", "tokens", "query"}  # whose fields are options themselves
+_ARGUMENTS = {"captions", "checkpoint", "dataset", "evaluation", "evaluations", "a", "b"}
+
+
+def told(error: PrescoreClientError) -> str:
+    """An error's lines, with what was probably meant."""
+    text = error.told(place) if isinstance(error, Answered) else str(error)
+    text = "\n".join([text, *getattr(error, "__notes__", ())])
+    for pattern, advice in _ADVICE:
+        text = re.sub(pattern, lambda _, advice=advice: advice, text)  # type: ignore[misc]
+    return _FIELD.sub(lambda found: f"add `--{found[1].replace('_', '-')}`", text)
+
+
+def place(pointer: str) -> str:
+    """Where in a command a JSON pointer leads: an option; of captions, their item from 1."""
+    first, *rest = pointer.removeprefix("/").split("/")
+    if first in _WHOLE and rest:
+        first, *rest = rest
+    if not re.fullmatch("[a-z_]{1,40}", first):
+        return pointer
+    if first in _ARGUMENTS:
+        item = [f"item {int(rest[0]) + 1}"] if rest and rest[0].isdecimal() else []
+        return ", ".join([first, *item, *rest[len(item) :]])
+    return f"--{_OPTIONS.get(first, first).replace('_', '-')}"
