@@ -406,6 +406,20 @@ def test_what_was_computed_before_is_shown_once(service, prescore):
     assert [result.stdout.count(word) for word in ("12.35", "cached", "[0.3800")] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("command", ["status", "watch"])
+def test_a_metric_in_which_a_constant_sentence_is_as_good_as_people_is_told(
+    service, prescore, command
+):
+    health = {"cider_d": {"constant_of_human": 1.12}, "wmd": {"constant_of_human": 0.4}}
+    _start(service, status="succeeded", health={**health, "spice": {"constant_of_human": 2}})
+    lines = prescore(command, "ev_1").stdout.splitlines()
+    [told] = [line for line in lines if line.startswith("health: ")]
+    assert told.endswith(": cider_d 112% of people's; prescore health shapes@v1/test")
+    assert lines[lines.index(told) - 4] == "scores"
+    service.change("ev_1", health={"cider_d": {"constant_of_human": None}, "wmd": None})
+    assert "health" not in prescore(command, "ev_1").stdout
+
+
 SPICE = work("spice", "unavailable", error={"detail": "CoreNLP 3.6.0 is not here"})
 
 

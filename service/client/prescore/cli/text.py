@@ -36,6 +36,7 @@ def summary(evaluation: Evaluation) -> list[str]:
         *aligned([fact for fact in facts if fact[1]]),
         *_section("works", [work_row(work) for work in evaluation.works]),
         *_section("scores", score_rows(evaluation.scores)),
+        *distrusted(evaluation),
         *_section("forecast", list(expected_rows(evaluation.forecast or {}))),
         *_section("estimate", list(expected_rows(evaluation.estimate or {}))),
         *_section("warnings", warnings),
@@ -76,6 +77,26 @@ def _scored_row(each: Scored) -> tuple[str, ...]:
     when = moment(each.created_at)
     facts = each.evaluation, when, labels(each.labels)
     return place.rjust(4), number(each.value), bounds(each.interval), *facts
+
+
+def distrusted(evaluation: Evaluation) -> list[str]:
+    """A line where one sentence for all images has as good a score as people's captions have."""
+    health = evaluation.health if isinstance(evaluation.health, Mapping) else {}
+    shares = {name: _constant_of_human(health.get(name)) for name in evaluation.scores}
+    bad = [f"{name} {share:.0%}" for name, share in shares.items() if share >= 1]
+    if not bad:
+        return []
+    told = (
+        "health: one and the same sentence for all images scores as much as people's captions or "
+        f"more, so these scores say little: {', '.join(bad)} of people's; "
+        f"prescore health {evaluation.dataset}"
+    )
+    return [quoted(told)]
+
+
+def _constant_of_human(health: Any) -> float:
+    share = health.get("constant_of_human") if isinstance(health, Mapping) else None
+    return float(share) if isinstance(share, int | float) else 0.0
 
 
 def many(count: int, noun: str) -> str:
