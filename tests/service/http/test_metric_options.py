@@ -138,6 +138,19 @@ def test_a_refusal_says_it_once_in_the_words_of_the_command(prescore, tmp_path, 
     assert request.startswith("  (request ")
 
 
+def test_files_are_compared_after_they_are_submitted(prescore):
+    told = prescore("compare", "said.json", "model.safetensors")
+    assert told.exit_code == 2
+    assert told.stderr.splitlines() == [
+        "expected the ids of two runs, ev_..., found said.json",
+        "Submit first what has no id yet, and compare the ids that are printed:",
+        "  prescore submit said.json --dataset NAME/SPLIT --wait",
+        "  prescore submit model.safetensors --dataset NAME/SPLIT --wait",
+    ]
+    one = prescore("compare", "EV", "said.json").stderr
+    assert one.count("prescore submit") == 1
+
+
 @pytest.mark.parametrize(
     "command", [("score",), ("judge",), ("lab", "study"), ("leaderboard",), ("compare",)]
 )

@@ -1,5 +1,6 @@
 """prescore compare"""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +9,9 @@ import typer
 
 from prescore.cli import console, options, text
 from prescore.cli.nearly import Meant
+from prescore.errors import InvalidArgument
 from prescore.models import Compared, Comparison, Moved
+from prescore.plain_text import quoted
 
 _COLUMNS = ("metric", "a", "b", "difference", "low", "high", "p", "minimum_detectable")
 _HEADING = ("", "a", "b", "a - b", "95 %", "p", "detectable")
@@ -48,6 +51,7 @@ def compare(
     """
     names = console.names(metrics)
     with console.connected(connection, Meant("", names or ())) as client:
+        _check_runs(a, b)
         found = client.compare(a, b, metrics=names, timeout=timeout)
         if csv_file is not None:
             console.write_csv(csv_file, _COLUMNS, _csv_rows(found))
@@ -57,6 +61,21 @@ def compare(
         console.show(_lines(found, images))
     if found.status != "succeeded":
         console.fail(f"{found.id} {found.status}{_why(found)}")
+
+
+def _check_runs(*given: str) -> None:
+    """Raise, with the commands to give, for files and digests in the place of runs."""
+    others = [one for one in given if one.startswith("sha256:") or Path(one).exists()]
+    if others:
+        each = [
+            f"  prescore submit {shlex.quote(one)} --dataset NAME/SPLIT --wait" for one in others
+        ]
+        lines = [
+            f"expected the ids of two runs, ev_..., found {quoted(others[0])!s:.200}",
+            "Submit first what has no id yet, and compare the ids that are printed:",
+            *map(quoted, each),
+        ]
+        raise InvalidArgument("\n".join(lines))
 
 
 def _why(found: Comparison) -> str:
