@@ -63,6 +63,12 @@ def test_what_is_no_bundle_exits_2(service, prescore, tmp_path, place):
     assert service.requests == []
 
 
+def test_one_image_is_one_image(service, prescore, tmp_path):
+    one = '{"image": "a.jpg", "split": "test", "references": ["a"]}\n'
+    (tmp_path / "captions.jsonl").write_text(one)
+    assert "test 1 image 1 reference  " in prescore("add", "single", tmp_path).stdout
+
+
 def test_a_refusal_exits_2(service, prescore, bundle):
     problem = {"title": "Not a bundle", "detail": "line 3, references: expected a list"}
     service.fault("PUT", "/v1/datasets", status=422, body=problem)

@@ -1,5 +1,6 @@
 """`prescore check`: check a checkpoint, a dataset bundle, captions, or columns."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,7 +69,18 @@ def check(
     if as_json:
         show_json(facts)
     else:
-        show(*(f"{name + ':':18} {value}" for name, value in facts.items()))
+        show(*(f"{name + ':':18} {line}" for name, one in facts.items() for line in _lines(one)))
+
+
+def _lines(fact: Any) -> list[str]:
+    """A fact in words; each warning, and each split, on a line of its own."""
+    if isinstance(fact, list):
+        return [str(one) for one in fact]
+    if isinstance(fact, Mapping) and any(isinstance(one, Mapping) for one in fact.values()):
+        return [f"{name}: {_lines(one)[0]}" for name, one in fact.items()]
+    if isinstance(fact, Mapping):
+        return [", ".join(f"{name} {value}" for name, value in fact.items())]
+    return ["-" if fact is None else str(fact)]
 
 
 def _facts(path: Path) -> dict[str, Any] | None:

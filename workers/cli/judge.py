@@ -14,6 +14,7 @@ from service.contract.errors import MetricUnavailable, RequestRefused
 from service.contract.metrics import tokenizers
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
+from service.contract.wording import counted
 from workers.cli.console import (
     USUAL,
     AsJson,
@@ -144,7 +145,7 @@ def _make(file: Path, people: Sequence[tuple[str, ...]], seed: int) -> None:
     if not pairs:
         raise RequestRefused(
             "expected images with several captions, in English, that name people or scenes; found "
-            f"none among {len(people)} images"
+            f"none among {counted(len(people), 'image')}"
         )
     judgements.write(file, pairs, seed=seed)
 

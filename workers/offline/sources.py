@@ -64,7 +64,7 @@ def _source(name: str, path: Path, split: str | None) -> Source:
         raise RequestRefused(
             f"expected a split of {name}, one of {', '.join(sorted(splits))}, found {split!r:.100}"
         )
-    return Source(name, path, split, _digest(path))
+    return Source(name.rstrip("/") or name, path, split, _digest(path))
 
 
 def _digest(path: Path) -> str:

@@ -55,6 +55,19 @@ def test_captions_of_each_format_are_counted_and_held_against_a_split(checked, n
     assert json.loads(against.stdout)["images"] == "2 of 2 of mine/test"
 
 
+def test_what_is_found_is_shown_in_words(checked):
+    whole = checked("mine/", "--json").stdout
+    assert json.loads(whole)["splits"] == {"test": {"images": 2, "references": 4}}
+    shown = checked("mine/").stdout.splitlines()
+    assert shown == ["splits:            test: images 2, references 4", "features:          -"]
+    odd = json.dumps([{**TWO[0], "caption": "a\u0007"}, {**TWO[1], "caption": "a dog"}])
+    told = checked("odd.json", "--dataset", "mine/", content=odd).stdout.splitlines()
+    assert "2 of 2 of mine/test" in told[2]
+    warnings = [line for line in told if line.startswith("warnings:")]
+    assert warnings
+    assert not [line for line in warnings if "[" in line or "{" in line]
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -15,6 +15,7 @@ from rich.text import Text
 from prescore import exit_codes
 from prescore.cli import console, text
 from prescore.client import Client
+from prescore.counts import counted
 from prescore.errors import TimedOut
 from prescore.http.polling import OnChange
 from prescore.models import Evaluation, Run, Work
@@ -123,7 +124,7 @@ def _state(run: Run, works: Sequence[Work]) -> str:
     done = sum(work.status not in UNDER_WAY for work in works)
     rows = [text.work_row(work) for work in works if work.status == "running"]
     running = ", ".join(" ".join(filter(None, (row[0], row[2]))) for row in rows[:MOST_NAMED])
-    return f"{run.id}  {run.status}  {done} of {text.many(len(works), 'work')} ended" + (
+    return f"{run.id}  {run.status}  {done} of {counted(len(works), 'work')} ended" + (
         f"; running: {running}" if running else ""
     )
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from prescore.cli import gate_rows
+from prescore.counts import counted
 from prescore.models import Dataset, Evaluation, Gate, Score, Scored, Standing, Work
 from prescore.plain_text import quoted
 
@@ -97,11 +98,6 @@ def distrusted(evaluation: Evaluation) -> list[str]:
 def _constant_of_human(health: Any) -> float:
     share = health.get("constant_of_human") if isinstance(health, Mapping) else None
     return float(share) if isinstance(share, int | float) else 0.0
-
-
-def many(count: int, noun: str) -> str:
-    """Such as `1 image` and `2 images`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def not_yet(split: str, done: str, command: str) -> str:
@@ -205,13 +201,9 @@ def _remarks(work: Work) -> str:
 
 def _splits(dataset: Dataset) -> str:
     return ", ".join(
-        f"{name} {_counted(split.images, 'image')} {_counted(split.references, 'reference')}"
+        f"{name} {counted(split.images, 'image')} {counted(split.references, 'reference')}"
         for name, split in dataset.splits.items()
     )
-
-
-def _counted(number: int, one: str) -> str:
-    return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
 def _features(dataset: Dataset) -> str:

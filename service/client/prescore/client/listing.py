@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any, Generic, Self, TypeVar
 
 from prescore.client.frames import frame, row
+from prescore.counts import counted
 from prescore.http.async_transport import AsyncTransport
 from prescore.http.paging import Page
 from prescore.http.steps import Steps
@@ -18,7 +19,7 @@ class Scores(dict[str, Score]):
     """Scores by the names of their metrics."""
 
     def __repr__(self) -> str:
-        return f"<Scores of {len(self)} metrics>"
+        return f"<Scores of {counted(len(self), 'metric')}>"
 
     def to_rows(self) -> list[dict[str, Any]]:
         return [{"metric": name, **row(score)} for name, score in self.items()]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from prescore.counts import counted
 from prescore.errors import InvalidArgument
 from prescore.names import near
 
@@ -93,6 +94,6 @@ def _meant(name: str) -> str:
 
 
 def _uneven(line: int, heading: Sequence[str], row: Sequence[str], separator: str) -> str:
-    told = f"line {line}: expected {len(heading)} cells, found {len(row)}"
+    told = f"line {line}: expected {counted(len(heading), 'cell')}, found {len(row)}"
     more = len(row) > len(heading) and separator != "\t"
     return f"{told}: a text with {separator!r} in it stands in double quotes" if more else told

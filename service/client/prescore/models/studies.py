@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from prescore.counts import counted
 from prescore.models.base import Answer, Brief, Problem
 from prescore.models.runs import Pinned, Progress, Run
 
@@ -58,7 +59,7 @@ class Study(Brief):
     finished_at: datetime | None = None
 
     def facts(self) -> tuple[object, ...]:
-        return f"{len(self.evaluations)} models", *self.metrics
+        return counted(len(self.evaluations), "model"), *self.metrics
 
 
 class StudyUnderWay(Answer):

@@ -10,6 +10,7 @@ from prescore.cli import console, nearly, options, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
 from prescore.client import Client
+from prescore.counts import counted
 from prescore.models import Correlated, Correlation, Correlations, Study
 
 _COLUMNS = ("postgen", "place", "pregen", "r", "r2", "p", "spearman", "spearman_p", "models")
@@ -104,8 +105,8 @@ def _why(found: Correlations, split: str) -> str:
 
 
 def _lines(found: Correlations, study: Study) -> list[str]:
-    models = f"{len(study.evaluations)} models"
-    facts = (str(found.dataset), models, f"{study.rows} rows", text.moment(study.finished_at))
+    models = counted(len(study.evaluations), "model")
+    facts = (str(found.dataset), models, counted(study.rows, "row"), text.moment(study.finished_at))
     lines = text.aligned([facts])
     for name, one in study.metrics.items():
         lines += text.aligned([(name, one.reason or _of_images(one))])
