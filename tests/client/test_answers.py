@@ -44,7 +44,7 @@ def test_an_answer_is_short_in_a_console(service, client, shapes):
     assert repr(client.dataset("shapes")) == "<Dataset shapes@v1 test=2 val=1>"
     for listing in (client.evaluations(), client.captions("ev_1"), client.leaderboard("shapes")):
         assert len(repr(listing)) < 120
-    assert repr(client.pregen("ev_1")) == "<Scores of 1 metrics>"
+    assert repr(client.pregen("ev_1")) == "<Scores of 1 metric>"
 
 
 def test_a_short_form_is_plain_text():

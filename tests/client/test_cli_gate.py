@@ -221,7 +221,7 @@ def test_a_refusal_is_usage_and_never_a_gate_that_failed(service, gate):
     service.fault("POST", "evaluations", status=422, body=problem)
     result = gate()
     assert result.exit_code == 2
-    assert "/gates/0: no metric cidr" in result.stderr
+    assert "--gate: no metric cidr" in result.stderr
     assert result.stdout == ""
 
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from prescore import absent
-from prescore.cli.comparing import compare
 from prescore.cli.datasets import datasets
 from prescore.cli.gating import gate
 from prescore.cli.reading.captions import captions
+from prescore.cli.reading.comparing import compare
 from prescore.cli.reading.listing import list_
 from prescore.cli.reading.tokens import tokens
 from prescore.cli.runs import cancel, scores, status, watch

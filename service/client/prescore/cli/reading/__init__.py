@@ -1,1 +1,1 @@
-"""prescore list, captions, tokens: what evaluations have."""
+"""prescore list, captions, tokens, compare: what evaluations have."""
