@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from prescore import PrescoreClientError, exit_codes
+from prescore import PrescoreClientError, ServiceError, exit_codes
 from prescore.cli import telling
 from service.contract import plain_text
 from service.contract.errors import Canceled, PrescoreError, RequestRefused
@@ -102,6 +102,12 @@ def check_folders(outputs: Iterable[Path | None]) -> None:
             raise RequestRefused(f"expected a folder for {path.name}, found none at {path.parent}")
 
 
+def _code(error: PrescoreError) -> int:
+    if isinstance(error.__cause__, ServiceError):  # what is to be read is a service's
+        return exit_codes.UNREACHABLE
+    return exit_codes.REFUSED if isinstance(error, RequestRefused) else exit_codes.FAILED
+
+
 @contextmanager
 def errors() -> Iterator[None]:
     """Print errors of Prescore as one line and exit; other errors keep their traceback."""
@@ -115,8 +121,7 @@ def errors() -> Iterator[None]:
         raise typer.Exit(exit_codes.INTERRUPTED) from None
     except PrescoreError as error:
         say(f"{error.code}: {error.detail}")
-        refused = isinstance(error, RequestRefused)
-        raise typer.Exit(exit_codes.REFUSED if refused else exit_codes.FAILED) from None
+        raise typer.Exit(_code(error)) from None
     except PrescoreClientError as error:
         for line in telling.told(error).split("\n"):  # of our own; foreign parts are quoted in them
             say(line)

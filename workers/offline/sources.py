@@ -94,7 +94,7 @@ def _fetched(
         said = " ".join(str(error).split("\n"))
         raise RequestRefused(
             f"found no bundle at {name}, and the service gave an error: {said}"
-        ) from None
+        ) from error
     try:
         return _source(pinned, folder, split)
     except InvalidBundle:

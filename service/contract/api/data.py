@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from service.contract.api.answers import Page
 from service.contract.api.texts import Digest, Timestamp
@@ -53,6 +53,8 @@ class CachedOut(BaseModel):
 
 
 class ConfigOut(BaseModel):
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
     cell: Literal["gru", "lstm", "torch_gru"]
     size: int
     embedding_size: int | None = Field(default=None, description="null: the same as `size`.")

@@ -144,7 +144,10 @@ def test_cocos_annotations_are_joined_by_image_in_the_order_of_images(put):
         ('{"images": [], "images": []}', ("x.json: expected every key once", "'images' 2 times")),
         ('{"images": ["\\ud800"]}', ("x.json/images/0", "lone surrogate")),
         (b'{"images": "\xff"}', ("x.json: not UTF-8", "byte 12")),
-        (json.dumps({"images": []}).encode("utf-16"), ("x.json: not UTF-8",)),
+        (
+            json.dumps({"images": []}).encode("utf-16"),
+            ("x.json", "found a text in UTF-16: save it as UTF-8"),
+        ),
         ("[" * 100_000, ("x.json: expected JSON", "too deep")),
         ("[]", ("x.json: expected a field", "found []")),
         ("5", ("x.json: expected a field", "found 5")),
