@@ -24,6 +24,7 @@ from service.http.entrance.uploads import Early, check_again, check_digest, judg
 from service.stored import columns
 
 router = APIRouter(prefix="/v1/columns", tags=["columns"])
+_LINKED = openapi.links("digest", "get_columns", "has_columns")
 _HEADER = Early("columns header", header.needed)
 
 
@@ -48,7 +49,8 @@ def head(digest: Digest, service: Service) -> Response:
     response_model=ColumnsOut,
     response_description="They were stored already.",
     responses={
-        201: {"model": ColumnsOut, "description": "Stored."},
+        200: _LINKED,
+        201: {"model": ColumnsOut, "description": "Stored.", **_LINKED},
         **openapi.refusals(
             *(TooLarge, DigestMismatch, ColumnsRefused, InvalidRequest),
             *(StoreUnavailable, Unavailable, DiskFull),

@@ -34,6 +34,7 @@ from service.stored import datasets, versions
 from service.stored.versions import Arrived
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
+_LINKED = openapi.links("name", "get_dataset")
 _TAR = Early("beginning", lambda _: plain_tar.BLOCK)
 LINES = "application/x-ndjson"
 Reference = Annotated[
@@ -48,7 +49,8 @@ Reference = Annotated[
     response_model=DatasetOut,
     response_description="A version with this content exists already: this one.",
     responses={
-        201: {"model": DatasetOut, "description": "A new version."},
+        200: _LINKED,
+        201: {"model": DatasetOut, "description": "A new version.", **_LINKED},
         **openapi.refusals(
             TooLarge, InvalidBundle, InvalidRequest, StoreUnavailable, Unavailable, DiskFull
         ),
