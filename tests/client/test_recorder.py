@@ -15,6 +15,7 @@ from safetensors.numpy import load_file
 
 import prescore
 from builders import KINDS, encoded, model, random_references, tensors
+from prescore.recording.measuring import measure
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.formats.columns import fitting, values
@@ -135,6 +136,29 @@ def test_half_precision_of_torch_is_read(bundle, tmp_path):
     assert load_file(tmp_path / "out")["logp"][0] == pytest.approx(first[0], rel=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_every_precision_is_measured_in_float64(kind):
+    """The sum over 5,000 words; the wanted ranks of equal logits; the most probable in order."""
+    logits = np.random.default_rng(2).normal(scale=2, size=(3, 5000)).astype(kind)
+    logits[1] = 0
+    targets = [int(logits[0].argmax()), 7, 4999]
+    found = measure(logits, targets, top=20)
+    rows = [definition(row, target) for row, target in zip(logits.tolist(), targets, strict=True)]
+    logp, rank, best, logs, entropy = zip(*rows, strict=True)
+    np.testing.assert_allclose(found.logp, logp, rtol=1e-7)
+    np.testing.assert_allclose(found.entropy, entropy, rtol=1e-7)
+    np.testing.assert_array_equal(found.rank, rank)
+    expected = [[one[id_] for id_ in each[:20]] for one, each in zip(logs, best, strict=True)]
+    np.testing.assert_allclose(found.top_logp, expected, rtol=1e-7)
+    assert found.rank[1] == 0
+
+
+def test_a_difference_that_only_float64_has_is_a_rank():
+    logits = np.ones((1, 3))
+    logits[0, 2] += 1e-12
+    assert measure(logits, [0], top=1).rank == 1
+
+
 def test_the_order_in_which_references_come_does_not_matter(bundle, tmp_path):
     expected = written(bundle, tmp_path).read_bytes()
     with prescore.Recorder(bundle) as recorder:
@@ -179,6 +203,7 @@ def test_a_missing_reference_is_named_and_nothing_is_written(bundle, tmp_path):
         (("a.jpg", 0, np.zeros((1, 7)), [0.0]), "found float64"),
         (("a.jpg", 0, np.zeros((2, 7)), [2, -100]), "from 0 to 6, found -100 to 2"),
         (("a.jpg", 0, np.zeros((1, 7)), [7]), "from 0 to 6, found 7 to 7"),
+        (("a.jpg", 0, np.zeros((2, 7)), [0, 2]), "expected the same last token, END"),
         (("a.jpg", 0, np.full((1, 7), np.nan), [0]), "finite logits"),
         (("a.jpg", 0, np.array([[0, np.inf, 0, 0, 0, 0, 0]]), [0]), "finite logits"),
         (("a.jpg", 0, np.full((1, 7), -np.inf), [0]), "finite logits"),

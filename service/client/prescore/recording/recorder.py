@@ -85,7 +85,9 @@ class Recorder:
                 f"expected logits (T, {len(self._vocabulary)}), a column for each token of the "
                 f"vocabulary, found {tuple(logits.shape)}"
             )
-        self._measured[place] = measure(logits, targets, self._top)
+        found = measure(logits, targets, self._top)
+        self._check_end(int(found.ids[-1]))
+        self._measured[place] = found
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the file; InvalidArgument where a reference of the split is missing."""
@@ -102,6 +104,15 @@ class Recorder:
                 f"found {reference}"
             )
         return self._first[at] + reference
+
+    def _check_end(self, last: int) -> None:
+        """Raise unless the last token is that of the reference recorded first."""
+        end = next((int(each.ids[-1]) for each in self._measured.values()), last)
+        if last != end:
+            raise InvalidArgument(
+                f"expected the same last token, END, in each reference; found {last}, and {end} in "
+                "the reference recorded first: add END to the targets, and its row to the logits"
+            )
 
     def _check_complete(self) -> None:
         missing = [
