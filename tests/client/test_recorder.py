@@ -178,6 +178,11 @@ def test_a_tar_is_read_as_its_folder_is(bundle, tmp_path):
     assert written(packed, tmp_path).read_bytes() == expected
 
 
+def test_the_images_of_the_split_are_given_in_order_with_their_references(bundle):
+    found = [*prescore.Recorder(bundle).images()]
+    assert found == [(each.image, each.references) for each in ITEMS if each.split == "test"]
+
+
 def test_a_missing_reference_is_named_and_nothing_is_written(bundle, tmp_path):
     with prescore.Recorder(bundle) as recorder:
         recorded(recorder, {("a.jpg", 0): [2, 3, 0], ("b.jpg", 1): [2, 0]})

@@ -57,7 +57,7 @@ class Recorder:
         self._images = splits.read(Path(bundle), split)
         names = ((name, at) for at, image in enumerate(self._images) for name in _names(image))
         self._places = dict(names)
-        self._first = [0, *accumulate(image.references for image in self._images)]
+        self._first = [0, *accumulate(len(image.references) for image in self._images)]
         self._vocabulary = vocabulary
         self._metadata = {"tokenizer": tokenizer, "model": quoted(model)}
         self._top = top
@@ -69,6 +69,11 @@ class Recorder:
 
     def __exit__(self, *_: object) -> None:
         self._measured.clear()
+
+    def images(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The split's images in order: the name of each, and its references."""
+        for image in self._images:
+            yield image.name, image.references
 
     def add(self, image: str, reference: int, logits: Any, targets: Any) -> None:
         """Record one reference of an image. `reference`: its place among the image's, from 0;
@@ -98,10 +103,10 @@ class Recorder:
         at = self._places.get(image)
         if at is None:
             raise InvalidArgument(f"{image!r} is not an image of the split")
-        if not 0 <= reference < self._images[at].references:
+        references = len(self._images[at].references)
+        if not 0 <= reference < references:
             raise InvalidArgument(
-                f"{image!r} has {self._images[at].references} references, counted from 0; "
-                f"found {reference}"
+                f"{image!r} has {references} references, counted from 0; found {reference}"
             )
         return self._first[at] + reference
 
@@ -118,7 +123,7 @@ class Recorder:
         missing = [
             f"reference {reference} of {image.name!r}"
             for at, image in enumerate(self._images)
-            for reference in range(image.references)
+            for reference in range(len(image.references))
             if self._first[at] + reference not in self._measured
         ]
         if missing:

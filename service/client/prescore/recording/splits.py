@@ -1,4 +1,4 @@
-"""A split's images, from a dataset's folder or tar: their names and numbers of references."""
+"""A split's images, from a dataset's folder or tar: their names and references."""
 
 import json
 import tarfile
@@ -17,7 +17,7 @@ from prescore.files.reading import readable
 class Image:
     name: str
     id: str | None
-    references: int
+    references: tuple[str, ...]
 
 
 def read(bundle: Path, split: str) -> list[Image]:
@@ -68,11 +68,11 @@ def _member(bundle: Path, archive: tarfile.TarFile) -> IO[bytes]:
 def _image(bundle: Path, number: int, line: bytes) -> tuple[Image, str]:
     try:
         value = json.loads(line)
-        image, split, references = value["image"], value["split"], value["references"]
+        image, split, references = value["image"], value["split"], tuple(value["references"])
     except (ValueError, TypeError, KeyError):
         raise InvalidArgument(
             f'{bundle}, {CAPTIONS}, line {number}: expected {{"image", "split", "references"}}; '
             "`prescore check` says more"
         ) from None
     id_ = value.get("id")
-    return Image(image, None if id_ is None else str(id_), len(references)), split
+    return Image(image, None if id_ is None else str(id_), references), split
