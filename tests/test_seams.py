@@ -63,7 +63,7 @@ def test_what_a_run_keeps_of_its_request_is_read_as_a_field_too():
     kept = (results.EvaluationKept, results.Past, results.ComparisonKept, results.StudyKept)
     keys = {key for model in kept for key in model.model_fields}
     of_works = {"a", "b", "checkpoint", "pregen", "decoding", "precision"}
-    of_works |= {"tokenizer", "idf", "bertscore"}
+    of_works |= {"tokenizer", "idf", "bertscore", "units"}
     found = [
         (path, line, name)
         for path, tree in _trees("service/works", "service/runs")

@@ -178,6 +178,7 @@ class EvaluationKept(_Kept):
 
     checkpoint: str | None = None
     columns: str | None = None
+    units: str = "words"
     pregen: Literal["all"] | list[str] | None = None
     postgen: list[str] = []
     gates: list[str] = []
@@ -195,7 +196,7 @@ class EvaluationKept(_Kept):
 
     def is_computed_as(self, other: "EvaluationKept") -> bool:
         """Whether both requests compute scores in the same way, so that these can be compared."""
-        how = ("precision", "decoding", "tokenizer", "idf", "bertscore")
+        how = ("units", "precision", "decoding", "tokenizer", "idf", "bertscore")
         return all(getattr(self, name) == getattr(other, name) for name in how)
 
 

@@ -114,7 +114,7 @@ def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
     else:
         assert evaluation.columns is not None
         path = parts.blobs.path(evaluation.columns, check=False)
-        columns, words = TensorFile(path), _of_columns(path)
+        columns, words = _of_columns(path, TensorFile(parts.blobs.path(result, check=False)))
     first, last = columns.rows("image_offsets", place, place + 2)
     offsets = columns.rows("caption_offsets", first, last + 1)
     captions = [
@@ -151,9 +151,14 @@ def _of_checkpoint(path: Path) -> _Words:
     return _Words(description.tokenizer, description.vocabulary, checkpoint_header.EDGE)
 
 
-def _of_columns(path: Path) -> _Words:
+def _of_columns(path: Path, scored: TensorFile) -> tuple[TensorFile, _Words]:
+    """The columns that are shown: what was brought, or what a work made of its pieces."""
     found = header.read(path)
-    return _Words(found.tokenizer, found.vocabulary or (), None)
+    units = scored.header.metadata.get("units")
+    if units == "words":
+        return scored, _Words(found.tokenizer, (), None)
+    tokenizer = found.tokenizer if units is None else ""
+    return TensorFile(path), _Words(tokenizer, found.vocabulary or (), None)
 
 
 def _tokens(columns: TensorFile, start: int, stop: int, words: _Words, text: str) -> list[TokenOut]:

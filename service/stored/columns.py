@@ -27,7 +27,7 @@ def get(records: Records, digest: str) -> ColumnsOut:
     return ColumnsOut(
         digest=digest,
         bytes=found.bytes,
-        **found.description,
+        **{"words": None, "pieces": None, **found.description},
         created_at=rfc3339(found.created_at),
     )
 

@@ -71,6 +71,8 @@ def _of_columns(found: ColumnsHeader) -> dict[str, Any]:
         "references": found.references,
         "tokens": found.tokens,
         "tokenizer": found.tokenizer,
+        "words": found.words,
+        "pieces": found.pieces,
         "model": found.model,
         "vocabulary_size": None if found.vocabulary is None else len(found.vocabulary),
         "top": found.top,

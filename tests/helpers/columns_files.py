@@ -28,6 +28,8 @@ WITH_WORDS = TENSORS | {
     "top_logp": ("F32", (9, 1), BEST),
     "entropy": ("F32", (9,), [0.5] * 9),
 }
+# The first two tokens are pieces of one word, and so are the sixth and the seventh.
+WITH_PIECES = WITH_WORDS | {"word_offsets": ("I64", (8,), [0, 2, 3, 4, 5, 7, 8, 9])}
 METADATA = {
     "prescore_columns": "1",
     "images": json.dumps(IMAGES),
@@ -52,8 +54,9 @@ def columns(
             offsets = [len(data), len(data) + len(packed)]
             header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": offsets}
             data += packed
-    words = {"vocabulary": json.dumps(WORDS)} if base is WITH_WORDS else {}
-    described = {**METADATA, **words, **(metadata or {})}
+    words = {"vocabulary": json.dumps(WORDS)} if "ids" in base else {}
+    pieces = {"pieces": "bpe"} if "word_offsets" in base else {}
+    described = {**METADATA, **words, **pieces, **(metadata or {})}
     header["__metadata__"] = {name: text for name, text in described.items() if text is not None}
     return safetensors_file(header, data)
 

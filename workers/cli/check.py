@@ -132,6 +132,7 @@ def _columns_facts(path: Path) -> dict[str, Any]:
         "images": len(found.images),
         "references": found.references,
         "tokens": found.tokens,
+        **({} if found.pieces is None else {"pieces": found.pieces, "words": found.words}),
         "vocabulary_size": None if found.vocabulary is None else len(found.vocabulary),
     }
 

@@ -14,6 +14,7 @@ from workers.files import tensor_files
 
 _OF_TOKENS = ("logp", "rank", "caption_offsets", "image_offsets")
 _TENSORS = (*_OF_TOKENS, "top_ids", "top_logp")
+_WORDS = "word_offsets"  # where the pieces of each word begin
 
 
 @dataclass(frozen=True)
@@ -65,14 +66,35 @@ def read(path: Path) -> tuple[Columns, dict[str, str]]:
     return Columns(**tensors), metadata
 
 
-def read_brought(path: Path) -> tuple[Columns, dict[str, str]]:
-    """Read columns that somebody's own code computed. Where they have no most probable words, k is
-    0.
+def read_brought(path: Path, units: str = "words") -> tuple[Columns, dict[str, str]]:
+    """Read columns that somebody's own code computed, and their `tokenizer`; where tokens are
+    pieces of words, also the `units`. Where they have no most probable words, k is 0.
     """
     tensors, metadata = _tensors(path, _OF_TOKENS)
+    told = {"tokenizer": metadata["tokenizer"]}
+    begins = tensors.pop(_WORDS, None)
+    if begins is not None:
+        told["units"] = units
+        if units == "words":
+            tensors = _of_words(tensors, begins)
+        else:
+            told["tokenizer"] = metadata["pieces"]
     shape = len(tensors["logp"]), 0
     none = {"top_ids": np.empty(shape, np.uint16), "top_logp": np.empty(shape, np.float32)}
-    return Columns(**{**none, **tensors}), metadata
+    return Columns(**{**none, **tensors}), told
+
+
+def _of_words(tensors: Mapping[str, Any], begins: NDArray[np.int64]) -> dict[str, Any]:
+    """The product of the pieces' probabilities, and their greatest rank: a word is a hit where all
+    its pieces are.
+    """
+    starts = begins[:-1]
+    return {
+        "logp": np.add.reduceat(tensors["logp"].astype(np.float64), starts).astype(np.float32),
+        "rank": np.maximum.reduceat(tensors["rank"], starts),
+        "caption_offsets": np.searchsorted(begins, tensors["caption_offsets"]).astype(np.int64),
+        "image_offsets": tensors["image_offsets"],
+    }
 
 
 def _tensors(path: Path, needed: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -82,7 +104,9 @@ def _tensors(path: Path, needed: Sequence[str]) -> tuple[dict[str, Any], dict[st
             missing = [name for name in needed if name not in names]
             if missing:
                 raise InvalidColumns(f"expected the tensors {needed}, missing: {missing}")
-            tensors = {name: file.get_tensor(name) for name in names & {*_TENSORS, "entropy"}}
+            tensors = {
+                name: file.get_tensor(name) for name in names & {*_TENSORS, _WORDS, "entropy"}
+            }
             return tensors, file.metadata() or {}
     except SafetensorError as error:
         raise InvalidColumns(f"not a columns file: {error}") from None

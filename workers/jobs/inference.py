@@ -77,8 +77,10 @@ def brought(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  
     """Columns that somebody's own code computed, in the form of our own."""
     from workers.inference import columns as columns_file
 
-    found, metadata = columns_file.read_brought(request.inputs["columns"])
-    told = {"brought": request.digests["columns"], "tokenizer": metadata["tokenizer"]}
+    found, metadata = columns_file.read_brought(
+        request.inputs["columns"], request.parameters.get("units", "words")
+    )
+    told = {"brought": request.digests["columns"], **metadata}
     return Result(lambda path: columns_file.write(path, found, told))
 
 
@@ -92,7 +94,8 @@ def pregen(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  #
 
 def _how(metadata: Mapping[str, str]) -> str:
     if "brought" in metadata:
-        return f"brought|tok:{metadata['tokenizer']}"
+        units = f"|units:{metadata['units']}" if "units" in metadata else ""
+        return f"brought|tok:{metadata['tokenizer']}{units}"
     return f"columns|{metadata.get('precision', 'fp32')}"
 
 

@@ -85,7 +85,14 @@ class ColumnsOut(BaseModel):
     references: int
     tokens: int = Field(description="Of all references, END included.")
     tokenizer: str = Field(
-        description="How references became tokens; scores of another one are not compared."
+        description="How references became tokens, or words where the tokens are pieces of these; "
+        "scores of another one are not compared."
+    )
+    words: int | None = Field(
+        description="How many words the tokens make; null where the file tells of no pieces."
+    )
+    pieces: str | None = Field(
+        description="The tokenizer by which the tokens are pieces of words; null: they are not."
     )
     model: str = Field(description="What was scored, in the words of who brought them.")
     vocabulary_size: int | None = Field(description="null where the file has no vocabulary.")

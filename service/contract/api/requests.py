@@ -206,6 +206,12 @@ class EvaluationIn(Strict):
         description="Log-probabilities and ranks that somebody's own code computed and "
         "`PUT /v1/columns/{digest}` has stored: instead of a checkpoint, with captions or without.",
     )
+    units: Literal["words", "pieces"] = Field(
+        default="words",
+        exclude_if=unless("words"),
+        description="What pre-gen scores are made of where the tokens of columns are pieces of "
+        "words. The signature says which.",
+    )
     dataset: DatasetReference
     pregen: (
         Literal["all"] | Annotated[Many[PregenName], Field(max_length=limits.METRICS)] | None
@@ -289,6 +295,13 @@ class EvaluationIn(Strict):
     def _of_a_checkpoint(cls, value: Any, info: ValidationInfo) -> Any:
         if value not in ("fp32", None) and info.data.get("checkpoint", ...) is None:
             raise ValueError("expected a checkpoint: captions alone have no probabilities")
+        return value
+
+    @field_validator("units")
+    @classmethod
+    def _of_columns(cls, value: str, info: ValidationInfo) -> str:
+        if value != "words" and info.data.get("columns", ...) is None:
+            raise ValueError("expected `columns`: nothing else has pieces")
         return value
 
     @model_validator(mode="after")

@@ -122,11 +122,14 @@ def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: 
     return Plan(_Postgen(Blob(captions), Blob(dataset), split, images, wanted).named())
 
 
-def plan_brought(columns: str, captions: Plan | None, *, pregen: bool) -> Plan:
+def plan_brought(
+    columns: str, captions: Plan | None, *, pregen: bool, units: str = "words"
+) -> Plan:
     """Pre-gen scores of columns that somebody's own code computed, then what captions are scored
     by, if there are some.
     """
-    named = {"columns": Work("brought", {"columns": Blob(columns)}, {})}
+    unusual = {} if units == "words" else {"units": units}
+    named = {"columns": Work("brought", {"columns": Blob(columns)}, unusual)}
     if pregen:
         named["pregen"] = Work("pregen", {"columns": named["columns"]}, {})
     return Plan({**named, **(captions.named if captions is not None else {})})

@@ -35,7 +35,7 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
     model = None
     request = _usual(request)
     if request.columns is not None:
-        _check_columns(parts, request.columns, pinned)
+        _check_columns(parts, request.columns, request.units, pinned)
     if request.checkpoint is not None:
         model = checkpoints.describe(parts.records, request.checkpoint)
         pinned = _with_features(parts.records, request, pinned, model)
@@ -79,9 +79,13 @@ def _usual(request: EvaluationIn) -> EvaluationIn:
     return request.model_copy(update={"postgen": []})
 
 
-def _check_columns(parts: Parts, digest: str, pinned: Pinned) -> None:
-    """Raise unless these columns are stored, and of this split."""
-    columns.get(parts.records, digest)
+def _check_columns(parts: Parts, digest: str, units: str, pinned: Pinned) -> None:
+    """Raise unless these columns are stored, have these units, and are of this split."""
+    if columns.get(parts.records, digest).pieces is None and units == "pieces":
+        raise InvalidRequest(
+            "the file does not say which of its tokens are pieces of one word",
+            [("/units", 'expected "words", by which each token is scored as one')],
+        )
     told = columns.difference(parts.blobs, digest, pinned)
     if told is not None:
         raise InvalidRequest(
@@ -209,7 +213,9 @@ def _plan(
         )
         captions = planning.plan_captions(digest, pinned.captions, *split, wanted)
     if request.columns is not None:
-        found = planning.plan_brought(request.columns, captions, pregen=names != [])
+        found = planning.plan_brought(
+            request.columns, captions, pregen=names != [], units=request.units
+        )
         return found, warnings
     if captions is not None:
         return captions, warnings

@@ -12,7 +12,17 @@ import torch
 from typer.testing import CliRunner
 
 import prescore
-from columns_files import IMAGES, RANK, TENSORS, WITH_WORDS, WORDS, changed, columns
+from columns_files import (
+    IMAGES,
+    LOGP,
+    RANK,
+    TENSORS,
+    WITH_PIECES,
+    WITH_WORDS,
+    WORDS,
+    changed,
+    columns,
+)
 from contract_files import line, tar, tar_entry
 from fleet import bundle, checkpoint, digest, upload
 from prescore import commands
@@ -116,6 +126,8 @@ def test_columns_are_stored_once_and_described(client):
         "images": 2,
         "references": 3,
         "tokens": 9,
+        "words": None,
+        "pieces": None,
         "tokenizer": "own",
         "model": "a model",
         "vocabulary_size": 5,
@@ -274,6 +286,93 @@ def test_words_are_shown_where_the_file_tells_them(content, words, tops, client,
     assert tokens[1]["logp"] == pytest.approx(TENSORS["logp"][2][1])
 
 
+def pieces(client, tokenizer="karpathy"):
+    """Columns of pieces, and the split of which they are."""
+    text = line("a.jpg", ["Acat!", "sat"]) + line("b.jpg", ["acat sat"])
+    content = tar(tar_entry(b"captions.jsonl", text))
+    assert client.put("/v1/datasets/pieces", content=content).status_code in (200, 201)
+    content = columns(metadata={"tokenizer": tokenizer}, base=WITH_PIECES)
+    if client.head(f"/v1/columns/{digest(content)}").status_code != 200:
+        send(client, content)
+    return {"columns": digest(content), "dataset": "pieces/test"}
+
+
+WORD_LOGP = [LOGP[0] + LOGP[1], *LOGP[2:5], LOGP[5] + LOGP[6], *LOGP[7:]]
+WORD_RANK = [1, 2, 0, 1, 3, 4, 0]
+
+
+def perplexity(*references):
+    """The geometric mean of those of the references."""
+    mean = sum(sum(logps) / len(logps) for logps in references) / len(references)
+    return pytest.approx(math.exp(-mean), rel=1e-6)
+
+
+def tokens_of(client, found):
+    answers = [
+        client.get(f"/v1/evaluations/{found['id']}/tokens/{image}").json() for image in IMAGES
+    ]
+    return [
+        token for answer in answers for caption in answer["captions"] for token in caption["tokens"]
+    ]
+
+
+@pytest.mark.parametrize("asked", [{}, {"units": "words"}])
+def test_pieces_are_scored_as_words(asked, client):
+    found = evaluated(client, **pieces(client), **asked)
+    tokens = tokens_of(client, found)
+    assert [token["rank"] for token in tokens] == WORD_RANK
+    assert [token["logp"] for token in tokens] == pytest.approx(WORD_LOGP)
+    words = ["acat", "<end>", "sat", "<end>", "acat", "sat", "<end>"]
+    assert [token["word"] for token in tokens] == words
+    assert {token["top"] for token in tokens} == {token["entropy"] for token in tokens} == {None}
+    scores = client.get(f"/v1/evaluations/{found['id']}/pregen").json()["scores"]
+    assert {one["signature"] for one in scores.values()} == {
+        "pregen|brought|tok:karpathy|units:words|v:1"
+    }
+    counted = scores["sum_join_count_filter0"]["value"]
+    assert counted == WORD_RANK.count(0)
+    assert found["scores"]["perplexity"]["value"] == perplexity(
+        WORD_LOGP[:2], WORD_LOGP[2:4], WORD_LOGP[4:]
+    )
+
+
+def test_pieces_are_scored_as_they_are_where_that_is_asked_for(client):
+    found = evaluated(client, **pieces(client), units="pieces")
+    tokens = tokens_of(client, found)
+    assert [token["rank"] for token in tokens] == RANK
+    assert [token["word"] for token in tokens][:3] == ["a", "cat", "<end>"]
+    assert tokens[0]["top"] == "a"
+    score = found["scores"]["perplexity"]
+    assert score["signature"] == "pregen|brought|tok:bpe|units:pieces|v:1"
+    assert score["value"] == perplexity(LOGP[:3], LOGP[3:5], LOGP[5:])
+    described = client.get(f"/v1/columns/{found['columns']}").json()
+    assert (described["tokens"], described["words"], described["pieces"]) == (9, 7, "bpe")
+
+
+def test_the_library_tells_words_and_pieces(service, client):
+    with prescore.Client(service.url) as library:
+        found = library.columns(pieces(client)["columns"])
+    assert (found.tokens, found.words, found.pieces) == (9, 7, "bpe")
+
+
+def test_words_of_a_tokenizer_that_prescore_does_not_know_have_no_names(client):
+    tokens = tokens_of(client, evaluated(client, **pieces(client, "jieba")))
+    assert [token["word"] for token in tokens][:2] == [None, "<end>"]
+
+
+def test_words_and_pieces_are_not_compared(client):
+    ids = [evaluated(client, **pieces(client), units=units)["id"] for units in ("words", "pieces")]
+    request = {"a": ids[0], "b": ids[1], "metrics": ["mean_mean_normcount_none"]}
+    assert client.post("/v1/comparisons", json=request).status_code == 422
+
+
+def test_pieces_of_columns_without_them_are_refused(client, brought):
+    found = refused(client, columns=brought, units="pieces")
+    assert [one["pointer"] for one in found["errors"]] == ["/units"]
+    found = refused(client, checkpoint=digest(MODEL), units="pieces")
+    assert [one["pointer"] for one in found["errors"]] == ["/units"]
+
+
 def test_stored_columns_are_no_garbage(service, client):
     content = columns(metadata={"model": "kept"})
     send(client, content)
@@ -345,6 +444,9 @@ def test_the_command_sends_columns_and_captions(command, items, tmp_path, captio
     told = command(*asked, "--wait")
     assert "uploading columns" in told.stderr
     assert "perplexity" in told.stdout
+    assert "--units: expected" in command(*asked, "--units", "pieces", code=2).stderr
+    alone = ("submit", "--captions", tmp_path / "said.json", "--dataset", "tiny/test")
+    assert "--units goes with" in command(*alone, "--units", "pieces", code=2).stderr
     given = ("--captions", tmp_path / "said.json", "--postgen", "bleu_4", "--wait", "--json")
     found = json.loads(command(*asked, *given).stdout)
     assert {"bleu_4", "perplexity"} <= set(found["scores"])

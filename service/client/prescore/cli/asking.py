@@ -73,16 +73,18 @@ def check_one(given: Sequence[str], brought: Brought) -> None:
             "expected CHECKPOINT or CAPTIONS, or --columns FILE with or without --captions FILE; "
             f"found {found}"
         )
+    if brought.units is not None and brought.columns is None:
+        raise typer.BadParameter("--units goes with --columns: nothing else has pieces")
 
 
 def brought(client: Client, given: Brought) -> dict[str, Any]:
     """The request's `columns`, a file of which is uploaded first, and its `captions`."""
     said = {} if given.captions is None else {"captions": captions.read(given.captions)}
     if given.columns is None or given.columns.startswith("sha256:"):
-        return {"columns": given.columns, **said}
+        return {"columns": given.columns, "units": given.units, **said}
     path = Path(given.columns)
     with console.upload_shown(path.name) as progress:
-        return {"columns": client.upload_columns(path, progress), **said}
+        return {"columns": client.upload_columns(path, progress), "units": given.units, **said}
 
 
 def tokens(top: int | None, *, entropy: bool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from prescore.client import DEFAULT_URL, PATIENCE_SECONDS
-from prescore.models import Idf, Precision, Tokenizer, Until
+from prescore.models import Idf, Precision, Tokenizer, Units, Until
 
 Target = Annotated[
     str | None,
@@ -95,6 +95,13 @@ class Brought:
         typer.Option(
             metavar="FILE",
             help="The model's captions: beside --columns; alone, the same as an argument.",
+        ),
+    ] = None
+    units: Annotated[
+        Units | None,
+        typer.Option(
+            help="With --columns: where tokens are pieces of words, what pre-gen scores are made "
+            "of. Default: words."
         ),
     ] = None
 

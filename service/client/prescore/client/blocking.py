@@ -118,7 +118,7 @@ class Client(Analyses):
             client.submit("flickr8k/test", captions=captions, postgen=["cider_d", "spice"])
 
         Each of `captions` is {"image" or "image_id", "caption"}; or they are {image: caption}, or a
-        file's path. Also: `pregen` ("all" or names),
+        file's path. Also: `pregen` ("all" or names), `units` (of columns: "words" or "pieces"),
         `postgen`, `precision`, `tokens`, `tokenizer`, `decoding`, `subset`, `idf`, `bertscore`,
         `gates`, `baseline`, `until`, `trust`, `labels`, `deadline`; None means the service's
         default. With `wait`, the service answers when the first scores exist, or after so many

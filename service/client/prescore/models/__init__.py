@@ -20,6 +20,7 @@ from prescore.models.choices import (
     Idf,
     Precision,
     Tokenizer,
+    Units,
     Until,
 )
 from prescore.models.comparisons import (
@@ -132,6 +133,7 @@ __all__ = [
     "Tokenizer",
     "Tokens",
     "TopWord",
+    "Units",
     "Until",
     "Work",
 ]

@@ -10,6 +10,13 @@ class Tokenizer(StrEnum):
     NONE = "none"
 
 
+class Units(StrEnum):
+    """What pre-gen scores are made of where the tokens of columns are pieces of words."""
+
+    WORDS = "words"
+    PIECES = "pieces"
+
+
 class Precision(StrEnum):
     """Precision of the logits from which pre-gen scores are computed."""
 

@@ -41,7 +41,8 @@ class Checkpoint(Linked):
 
 class Columns(Linked):
     """Columns that somebody's own code computed. `tokens`: of all references, END included; `top`:
-    how many of the most probable tokens there are at each token.
+    how many of the most probable tokens there are at each token. `words`: where tokens are pieces
+    of words, how many these make; `pieces`: the tokenizer of pieces.
     """
 
     digest: Digest
@@ -51,6 +52,8 @@ class Columns(Linked):
     images: int | None = None
     references: int | None = None
     tokens: int | None = None
+    words: int | None = None
+    pieces: str | None = None
     vocabulary_size: int | None = None
     top: int | None = None
     entropy: bool | None = None

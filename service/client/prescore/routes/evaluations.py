@@ -18,6 +18,7 @@ class Asked(TypedDict, total=False):
 
     pregen: Literal["all"] | Sequence[str] | None
     postgen: Sequence[str] | None
+    units: str | None
     precision: str | None
     tokens: Mapping[str, Any] | None
     tokenizer: str | None

@@ -25,14 +25,14 @@ def difference(path: Path, items: Iterable[Item], images: int) -> str | None:
             counts = f"{counted(len(item.references), 'reference')}, the columns {last - first}"
             return _at(place, f"{item.image!r:.100} has {counts}")
         for number, text in enumerate(item.references if split else ()):
-            start, end = found.captions[first + number : first + number + 2]
+            has = found.words_of(first + number)
             expected = len(split(text)) + 1 if split else 0
-            if end - start != expected:
+            if has != expected:
                 return _at(
                     place,
                     f"reference {number + 1} of {item.image!r:.100} has "
                     f"{counted(expected, 'token')} by the "
-                    f"tokenizer {header.tokenizer}, END included; the columns have {end - start}",
+                    f"tokenizer {header.tokenizer}, END included; the columns have {has}",
                 )
     if len(header.images) != images:
         return f"the split has {counted(images, 'image')}, the columns {len(header.images)}"

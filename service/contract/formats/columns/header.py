@@ -28,12 +28,14 @@ MAX_WORDS = 500_000  # the largest vocabularies of language models have 260,000
 MAX_MODEL = 1000  # characters
 _TOKENIZER = re.compile(r"[A-Za-z0-9._@:/+-]{1,100}")  # it is a part of signatures
 _REQUIRED_METADATA = ("prescore_columns", "images", "tokenizer", "model")
+_OF_PIECES = "pieces"  # metadata: by which tokenizer the tokens are pieces of words
 _INDEX = ("U16", "U32")
 _DTYPES: Mapping[str, tuple[str, ...]] = {
     "logp": ("F32",),
     "rank": _INDEX,
     "caption_offsets": ("I64",),
     "image_offsets": ("I64",),
+    "word_offsets": ("I64",),
     "ids": _INDEX,
     "top_ids": _INDEX,
     "top_logp": ("F32",),
@@ -46,8 +48,9 @@ _OF_WORDS = ("ids", "top_ids")  # these are places in the vocabulary
 
 @dataclass(frozen=True)
 class ColumnsHeader:
-    """What a file of columns says of itself. `tokenizer`: how references became tokens; `top`: how
-    many of the most probable words there are at each token.
+    """What a file of columns says of itself. `tokenizer`: how references became tokens, or words
+    where the tokens are pieces of these; `pieces`: the tokenizer of pieces; `words`: how many these
+    make; `top`: how many of the most probable tokens there are at each token.
     """
 
     images: tuple[str, ...]
@@ -59,6 +62,8 @@ class ColumnsHeader:
     top: int
     tensors: Mapping[str, TensorEntry]
     data_start: int
+    pieces: str | None
+    words: int | None
 
 
 def read(path: Path) -> ColumnsHeader:
@@ -89,6 +94,7 @@ def judge(stream: IO[bytes], file_bytes: float) -> ColumnsHeader:
     vocabulary = _vocabulary(header.metadata)
     images = _images(header.metadata)
     _check_names(header.tensors, vocabulary)
+    pieces = _pieces(header.metadata, header.tensors)
     tokens, references, top = _check_shapes(header.tensors, len(images))
     return ColumnsHeader(
         images,
@@ -100,6 +106,8 @@ def judge(stream: IO[bytes], file_bytes: float) -> ColumnsHeader:
         top,
         header.tensors,
         header.data_start,
+        pieces,
+        header.tensors["word_offsets"].shape[0] - 1 if pieces is not None else None,
     )
 
 
@@ -137,12 +145,7 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
     if metadata["prescore_columns"] != FORMAT:
         found = f"{metadata['prescore_columns']!r:.60}"
         raise _wrong("prescore_columns", f"expected {FORMAT!r}, found {found}")
-    if not _TOKENIZER.fullmatch(metadata["tokenizer"]):
-        raise _wrong(
-            "tokenizer",
-            "expected `karpathy`, `blanks` or the name of another tokenizer: 1 to 100 letters, "
-            f"digits and ._@:/+- in ASCII; found {metadata['tokenizer']!r:.60}",
-        )
+    _check_tokenizer(metadata, "tokenizer", "`karpathy`, `blanks` or the name of another tokenizer")
     model = metadata["model"]
     if len(model) > MAX_MODEL or not is_plain(model):
         raise _wrong(
@@ -150,6 +153,28 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
             f"expected a text of at most {MAX_MODEL} characters, none of them a control character; "
             f"found {model!r:.60}",
         )
+
+
+def _check_tokenizer(metadata: Mapping[str, str], entry: str, expected: str) -> None:
+    if not _TOKENIZER.fullmatch(metadata[entry]):
+        raise _wrong(
+            entry,
+            f"expected {expected}: 1 to 100 letters, digits and ._@:/+- in ASCII; "
+            f"found {metadata[entry]!r:.60}",
+        )
+
+
+def _pieces(metadata: Mapping[str, str], tensors: Mapping[str, TensorEntry]) -> str | None:
+    """The tokenizer of pieces, which is there where pieces make words."""
+    if (_OF_PIECES in metadata) != ("word_offsets" in tensors):
+        raise ColumnsRefused(
+            "expected both the metadata `pieces` and the tensor `word_offsets`, or neither; "
+            "found one alone"
+        )
+    if _OF_PIECES not in metadata:
+        return None
+    _check_tokenizer(metadata, _OF_PIECES, "the name of the tokenizer of pieces")
+    return metadata[_OF_PIECES]
 
 
 def _images(metadata: Mapping[str, str]) -> tuple[str, ...]:
@@ -219,6 +244,8 @@ def _check_shapes(tensors: Mapping[str, TensorEntry], images: int) -> tuple[int,
     top = _width(tensors)
     shapes = {name: (tokens, top) if name in _MATRICES else (tokens,) for name in tensors}
     shapes |= {"caption_offsets": (references + 1,), "image_offsets": (images + 1,)}
+    if "word_offsets" in tensors:
+        shapes["word_offsets"] = (_length(tensors, "word_offsets", tokens + 1, "offsets"),)
     for name, tensor in tensors.items():
         if tensor.shape != shapes[name]:
             raise _odd(

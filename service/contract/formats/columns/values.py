@@ -3,7 +3,7 @@
 import math
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
@@ -38,11 +38,20 @@ def offsets(path: Path, header: ColumnsHeader) -> "Offsets":
 @dataclass(frozen=True)
 class Offsets:
     """`captions`: where the tokens of each reference begin; `images`: where the references of each
-    image begin. Both have an end.
+    image begin; `words`: where the tokens of each word begin, None where each token is one. All
+    have an end.
     """
 
     captions: "array[int]"
     images: "array[int]"
+    words: "array[int] | None"
+
+    def words_of(self, caption: int) -> int:
+        """How many words a reference has, END included."""
+        start, end = self.captions[caption : caption + 2]
+        if self.words is None:
+            return end - start
+        return bisect_left(self.words, end) - bisect_left(self.words, start)
 
 
 class _Values:
@@ -52,6 +61,7 @@ class _Values:
 
     def check(self) -> None:
         self._ends = self.offsets()
+        self._check_ends()
         self._check_probabilities()
         self._check_words()
         self._check_top()
@@ -59,9 +69,11 @@ class _Values:
 
     def offsets(self) -> Offsets:
         header = self._header
+        is_of_pieces = "word_offsets" in header.tensors
         return Offsets(
             self._offsets("caption_offsets", header.tokens, "tokens"),
             self._offsets("image_offsets", header.references, "references"),
+            self._offsets("word_offsets", header.tokens, "tokens") if is_of_pieces else None,
         )
 
     def _offsets(self, name: str, end: int, of: str) -> "array[int]":
@@ -79,6 +91,17 @@ class _Values:
             expected = f"expected entry {at + 1} to be greater than entry {at}"
             raise _odd(name, expected, low, high)
         return found
+
+    def _check_ends(self) -> None:
+        """Raise unless the last token of each reference, END, is a word of its own."""
+        words = self._ends.words
+        if words is None:
+            return
+        for end in islice(self._ends.captions, 1, None):
+            at = bisect_left(words, end)
+            if (words[at - 1], words[at]) != (end - 1, end):
+                expected = f"expected {end - 1} and {end}, since END is a word of its own"
+                raise self._wrong("word_offsets", end - 1, expected, words[at - 1], words[at])
 
     def _check_probabilities(self) -> None:
         words = math.inf if self._header.vocabulary is None else len(self._header.vocabulary)

@@ -5,7 +5,17 @@ import math
 
 import pytest
 
-from columns_files import IMAGES, LOGP, RANK, TENSORS, WITH_WORDS, WORDS, changed, columns
+from columns_files import (
+    IMAGES,
+    LOGP,
+    RANK,
+    TENSORS,
+    WITH_PIECES,
+    WITH_WORDS,
+    WORDS,
+    changed,
+    columns,
+)
 from contract_files import cost_of_reading, refused, safetensors_file
 from service.contract.errors import ColumnsRefused
 from service.contract.formats.bundles import Item
@@ -29,6 +39,13 @@ def test_the_header_says_what_the_columns_are_of(base, judged):
     assert (found.tokens, found.references, found.top) == (9, 3, int(base is WITH_WORDS))
     assert (found.tokenizer, found.model) == ("own", "a model")
     assert found.vocabulary == (WORDS if base is WITH_WORDS else None)
+
+
+def test_pieces_make_words(judged):
+    found = judged(columns(base=WITH_PIECES))
+    assert (found.tokens, found.words, found.pieces) == (9, 7, "bpe")
+    found = judged(columns(base=WITH_WORDS))
+    assert (found.words, found.pieces) == (None, None)
 
 
 def test_what_is_unusual_but_right_is_accepted(judged):
@@ -88,6 +105,16 @@ def dtype(name, wanted):
         (columns({"top_ids": None}, base=WITH_WORDS), ("both `top_ids` and `top_logp`",)),
         (columns({"top_logp": None}, base=WITH_WORDS), ("both `top_ids` and `top_logp`",)),
         (columns(metadata={"vocabulary": None}, base=WITH_WORDS), ("expected the words of `ids`",)),
+        *(
+            (content, ("both the metadata `pieces` and the tensor `word_offsets`",))
+            for content in (
+                columns(metadata={"pieces": "bpe"}),
+                columns(metadata={"pieces": None}, base=WITH_PIECES),
+            )
+        ),
+        (columns(metadata={"pieces": "a|b"}, base=WITH_PIECES), ("pieces: expected the name",)),
+        (columns({"word_offsets": ("I64", (11,), [*range(11)])}, {"pieces": "bpe"}),
+            ("word_offsets: expected a vector of 1 to 10 offsets",)),
         (columns(dtype("logp", "F64")), ("logp: expected a dtype of F32, found F64",)),
         (columns(dtype("rank", "I64")), ("rank: expected a dtype of U16 or U32, found I64",)),
         (columns(dtype("caption_offsets", "U32")), ("expected a dtype of I64, found U32",)),
@@ -118,6 +145,10 @@ def test_a_wrong_header_is_refused_with_what_was_expected(content, words, judged
         ("caption_offsets", 2, 3, ("entry 2 to be greater than entry 1", "found 3, 3")),
         ("caption_offsets", 1, -1, ("entry 1 to be greater than entry 0", "found 0, -1")),
         ("caption_offsets", 1, 2**62, ("entry 2 to be greater than entry 1",)),
+        ("word_offsets", 0, 1, ("word_offsets: expected 0 first and 9",)),
+        ("word_offsets", 7, 10, ("expected 0 first and 9, the number of tokens, last",)),
+        ("word_offsets", 2, 2, ("entry 2 to be greater than entry 1", "found 2, 2")),
+        ("word_offsets", 1, 1, ("image 'a.jpg', reference 1, token 3: ", "END", "found 1, 3")),
         ("image_offsets", 2, 4, ("image_offsets: expected 0 first and 3",)),
         ("image_offsets", 1, 3, ("entry 2 to be greater than entry 1", "found 3, 3")),
         ("rank", 7, 5, ("rank, image 'b.jpg', reference 1, token 3: ", "5 words; found 5")),
@@ -133,7 +164,7 @@ def test_a_wrong_header_is_refused_with_what_was_expected(content, words, judged
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_its_place(name, place, value, words, judged):
-    content = columns(changed(name, place, value, WITH_WORDS), base=WITH_WORDS)
+    content = columns(changed(name, place, value, WITH_PIECES), base=WITH_PIECES)
     refused(lambda: judged(content), ColumnsRefused, *words)
 
 
@@ -180,6 +211,15 @@ def test_columns_are_held_against_their_split(metadata, split, told, tmp_path):
     path.write_bytes(columns(metadata=metadata))
     found = fitting.difference(path, split, len(split))
     assert (found or "").startswith(told or "") if told else found is None
+
+
+def test_the_words_of_pieces_are_held_against_their_split(tmp_path):
+    path = tmp_path / "columns.safetensors"
+    path.write_bytes(columns(metadata={"tokenizer": "karpathy"}, base=WITH_PIECES))
+    split = (Item("a.jpg", "test", ("Acat!", "sat")), Item("b.jpg", "test", ("acat sat",)))
+    assert fitting.difference(path, split, 2) is None
+    told = "image 1: reference 1 of 'a.jpg' has 3 tokens by the tokenizer karpathy, END included; "
+    assert fitting.difference(path, SPLIT, 2) == f"{told}the columns have 2"
 
 
 LISTS = "[" + "[]," * 10**6 + "[]]"
