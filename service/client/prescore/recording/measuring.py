@@ -49,7 +49,7 @@ def _columns(part: Measured) -> Iterator[NDArray[Any]]:
 
 
 def _targets(targets: Any, logits: Any) -> NDArray[np.int64]:
-    ids = np.asarray(_on_cpu(targets))
+    ids = np.asarray(on_cpu(targets))
     shape = tuple(logits.shape)
     if len(shape) != 2 or 0 in shape or ids.shape != shape[:1]:
         raise InvalidArgument(
@@ -111,11 +111,11 @@ def _entropy(logs: Floats, probabilities: Floats) -> NDArray[np.float32]:
 
 
 def _floats(values: Any) -> Floats:
-    found = _on_cpu(values)
+    found = on_cpu(values)
     if hasattr(found, "double"):  # of torch: numpy knows no bfloat16
         found = found.double()
     return np.asarray(found, np.float64)
 
 
-def _on_cpu(values: Any) -> Any:
+def on_cpu(values: Any) -> Any:
     return values.detach().cpu() if hasattr(values, "detach") else values

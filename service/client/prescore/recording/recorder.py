@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prescore.errors import InvalidArgument
 from prescore.plain_text import quoted
-from prescore.recording import columns_file, splits
+from prescore.recording import columns_file, splits, words
 from prescore.recording.measuring import Measured, measure
 
 _TOKENIZER = re.compile(r"[A-Za-z0-9._@:/+-]{1,100}")
@@ -33,7 +33,9 @@ class Recorder:
     `bundle`: the dataset's folder or tar. `vocabulary`: the model's tokens by id, which answers
     show; without it they show no tokens. `tokenizer`: how references became tokens: `karpathy` and
     `blanks` are known to Prescore, which then counts the tokens of each reference; any other name
-    keeps scores of different tokenizers apart. `model`: any text. `top`: how many of the most
+    keeps scores of different tokenizers apart. `pieces`: the name of the model's tokenizer, where
+    its tokens are pieces of words; `tokenizer` then says how references became words. `model`: any
+    text. `top`: how many of the most
     probable tokens are kept. `entropy`: whether the entropy of the next token is kept.
     """
 
@@ -44,14 +46,21 @@ class Recorder:
         *,
         vocabulary: Sequence[str] | None = None,
         tokenizer: str = "own",
+        pieces: str | None = None,
         model: str = "",
         top: int = 1,
         entropy: bool = False,
     ) -> None:
-        if not _TOKENIZER.fullmatch(tokenizer):
-            raise InvalidArgument(
-                f"tokenizer: expected 1 to 100 letters, digits and ._@:/+-, found {tokenizer!r:.60}"
-            )
+        named = (
+            {"tokenizer": tokenizer}
+            if pieces is None
+            else {"tokenizer": tokenizer, "pieces": pieces}
+        )
+        for name, value in named.items():
+            if not _TOKENIZER.fullmatch(value):
+                raise InvalidArgument(
+                    f"{name}: expected 1 to 100 letters, digits and ._@:/+-, found {value!r:.60}"
+                )
         if not 1 <= top <= _MOST_TOP:
             raise InvalidArgument(f"top: expected 1 to {_MOST_TOP}, found {top}")
         self._images = splits.read(Path(bundle), split)
@@ -59,28 +68,45 @@ class Recorder:
         self._places = dict(names)
         self._first = [0, *accumulate(len(image.references) for image in self._images)]
         self._vocabulary = vocabulary
-        self._metadata = {"tokenizer": tokenizer, "model": quoted(model)}
+        self._metadata = {**named, "model": quoted(model)}
         self._top = top
         self._entropy = entropy
         self._measured: dict[int, Measured] = {}
+        self._counts: dict[int, list[int]] = {}  # of the pieces of words, END included
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._measured.clear()
+        self._counts.clear()
 
     def images(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """The split's images in order: the name of each, and its references."""
+        """The split's images in order: the name of each, and its references. With a tokenizer that
+        Prescore knows, a reference is its words with one blank between them.
+        """
         for image in self._images:
-            yield image.name, image.references
+            yield image.name, tuple(map(self._text, image.references))
 
-    def add(self, image: str, reference: int, logits: Any, targets: Any) -> None:
+    def add(
+        self,
+        image: str,
+        reference: int,
+        logits: Any,
+        targets: Any,
+        *,
+        offsets: Any = None,
+        counts: Any = None,
+    ) -> None:
         """Record one reference of an image. `reference`: its place among the image's, from 0;
         `logits` (T, V): the model's scores for each next token, before or after log-softmax;
         `targets` (T): the ids of the reference's tokens, END included. Arrays of numpy or tensors
         of torch; padding is left out. A tie with the largest logit is a hit, so logits in float32
         or float64 say more than those in half precision.
+
+        With `pieces`, one of two says which targets make each word, END apart: `offsets` (T - 1, 2)
+        in the text that `images()` gives, as a tokenizer's `offset_mapping` has them; or `counts`,
+        how many targets each word has.
         """
         place = self._place(image, reference)
         if place in self._measured:
@@ -92,6 +118,14 @@ class Recorder:
             )
         found = measure(logits, targets, self._top)
         self._check_end(int(found.ids[-1]))
+        pieces = len(found.ids) - 1
+        if "pieces" in self._metadata:
+            self._counts[place] = [*self._counted(image, reference, pieces, offsets, counts), 1]
+        elif offsets is not None or counts is not None:
+            raise InvalidArgument(
+                "expected no offsets and no counts, since the Recorder was made without `pieces`, "
+                "the name of the tokenizer of pieces"
+            )
         self._measured[place] = found
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -109,6 +143,36 @@ class Recorder:
                 f"{image!r} has {references} references, counted from 0; found {reference}"
             )
         return self._first[at] + reference
+
+    def _text(self, reference: str) -> str:
+        return words.text_of(reference, self._metadata["tokenizer"])
+
+    def _counted(
+        self, image: str, reference: int, pieces: int, offsets: Any, counts: Any
+    ) -> list[int]:
+        """How many pieces each word of a reference has."""
+        if (offsets is None) == (counts is None):
+            raise InvalidArgument(
+                "expected `offsets` or `counts` for pieces, one of the two; found "
+                f"{'neither' if offsets is None else 'both'}"
+            )
+        tokenizer = self._metadata["tokenizer"]
+        is_known = tokenizer in words.TOKENIZERS
+        text = self._text(self._images[self._places[image]].references[reference])
+        if offsets is None:
+            found, expected = words.checked(counts, pieces), text.split()
+            if is_known and len(found) != len(expected):
+                raise InvalidArgument(
+                    f"expected counts of the {len(expected)} words of {text!r:.100}, "
+                    f"found {len(found)}"
+                )
+            return found
+        if not is_known:
+            raise InvalidArgument(
+                f"expected `counts`: offsets tell words of the tokenizers "
+                f"{' and '.join(words.TOKENIZERS)} alone, not of {tokenizer}"
+            )
+        return words.counted(text, offsets, pieces)
 
     def _check_end(self, last: int) -> None:
         """Raise unless the last token is that of the reference recorded first."""
@@ -146,6 +210,9 @@ class Recorder:
             tensors["ids"] = _indices([each.ids for each in found])
             tensors["top_ids"] = _indices([each.top_ids for each in found])
             tensors["top_logp"] = np.concatenate([each.top_logp for each in found])
+        if self._counts:
+            of_words = (count for at in range(self._first[-1]) for count in self._counts[at])
+            tensors["word_offsets"] = np.array([0, *accumulate(of_words)], np.int64)
         if self._entropy:
             tensors["entropy"] = np.concatenate([each.entropy for each in found])
         return tensors

@@ -1,0 +1,110 @@
+"""Which pieces of a model's tokenizer make each word of a reference."""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from prescore.errors import InvalidArgument
+from prescore.recording.measuring import on_cpu
+
+
+def _karpathy(text: str) -> list[str]:
+    return re.findall(r"\w+", re.sub(r"[^\w\s\-/,;:&]", "", text.lower()))
+
+
+# Those that the service knows too, by which it counts the words of a reference.
+TOKENIZERS: Mapping[str, Callable[[str], list[str]]] = {"karpathy": _karpathy, "blanks": str.split}
+
+
+def text_of(reference: str, tokenizer: str) -> str:
+    """The words of a reference with one blank between them; the reference as it stands where the
+    tokenizer is not known.
+    """
+    split = TOKENIZERS.get(tokenizer)
+    return reference if split is None else " ".join(split(reference))
+
+
+def checked(counts: Any, pieces: int) -> list[int]:
+    """How many pieces each word has, which are so many together."""
+    found = np.asarray(on_cpu(counts))
+    if found.ndim != 1 or (found.size and (found.dtype.kind not in "iu" or found.min() < 1)):
+        raise InvalidArgument(
+            f"expected counts of at least 1 piece for each word, without END, found {counts!r:.100}"
+        )
+    if found.sum() != pieces:
+        raise InvalidArgument(
+            f"expected counts whose sum is {pieces}, the targets without END, found {found.sum()}"
+        )
+    return [int(count) for count in found]
+
+
+def counted(text: str, offsets: Any, pieces: int) -> list[int]:
+    """How many pieces each word of a text has, by the characters of which each piece is. `offsets`
+    (`pieces`, 2), and one more row that is not read where it has END's.
+    """
+    spans = _spans(text, offsets, pieces)
+    _check_covered(text, spans)
+    starts = [0, *(at + 1 for at, sign in enumerate(text) if sign == " ")] if text else []
+    counts = [0] * len(starts)
+    for place, (start, end) in enumerate(spans):
+        own = _without_blanks(text, start, end)
+        word = bisect_right(starts, own[0]) - 1
+        if " " in text[slice(*own)]:
+            raise InvalidArgument(
+                f"piece {place + 1}, {text[start:end]!r:.60}, is of more than one word of "
+                f"{text!r:.100}: words cannot be told; record pieces alone, without `pieces`"
+            )
+        counts[word] += 1
+    if 0 in counts:
+        lost = text.split(" ")[counts.index(0)]
+        raise InvalidArgument(
+            f"no piece is of the word {lost!r:.60} of {text!r:.100}: "
+            "expected the whole text to be tokenized, without truncation"
+        )
+    return counts
+
+
+def _spans(text: str, offsets: Any, pieces: int) -> list[tuple[int, int]]:
+    """The characters of each piece, in order."""
+    found = np.asarray(on_cpu(offsets))
+    found = found.reshape(0, 2) if found.size == 0 else found
+    if found.shape not in ((pieces, 2), (pieces + 1, 2)) or found.dtype.kind not in "iuf":
+        raise InvalidArgument(
+            f"expected offsets ({pieces}, 2), first character and end of each target without END, "
+            f"found {found.shape}"
+        )
+    spans = [(int(start), int(end)) for start, end in found[:pieces]]
+    if any(not 0 <= start < end <= len(text) for start, end in spans) or any(
+        one[0] > other[0] for one, other in pairwise(spans)
+    ):
+        raise InvalidArgument(
+            f"expected offsets of characters in {text!r:.100}, which `images()` gives; found others"
+        )
+    return spans
+
+
+def _check_covered(text: str, spans: Sequence[tuple[int, int]]) -> None:
+    """Raise unless all characters are of pieces, except blanks, and what tokenizers leave out:
+    marks, signs without width, and what stands for bytes that are no text.
+    """
+    left = set(range(len(text))).difference(*(range(*span) for span in spans))
+    for at in sorted(left):
+        if text[at] not in " \ufffd" and unicodedata.category(text[at])[0] not in "MC":
+            raise InvalidArgument(
+                f"no piece is of character {at + 1} of {text!r:.100}, {text[at]!r}: expected the "
+                "whole text to be tokenized as `images()` gives it, without truncation"
+            )
+
+
+def _without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
+    """A piece's characters without the blanks around them; blanks alone are of the next word."""
+    while start < end and text[start] == " ":
+        start += 1
+    while end > start and text[end - 1] == " ":
+        end -= 1
+    return start, end
