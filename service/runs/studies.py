@@ -32,6 +32,7 @@ from service.contract.plan.works import Blob, Work
 from service.contract.results import Signed, StudyFile, StudyKept, StudyMetric, StudyPair
 from service.runs import base, evaluations
 from service.runs.base import Kind, Looked, Run
+from service.stored import columns as columns_store
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.kept import summaries
@@ -44,6 +45,7 @@ _HEADLINE = frozenset(catalogue.metric(name).name for name in catalogue.HEADLINE
 _MOST = 200  # the latest evaluations, each with 15 rows
 _COLUMNS = "columns"
 _OTHERS = (_COLUMNS, "captions", "references")
+_BROUGHT = "brought"  # the kind of the work that reads columns of somebody's own code
 _STUDY = "study"
 
 
@@ -94,7 +96,7 @@ def hindrance(pinned: Pinned, material: "Material") -> str | None:
     found = len(material.models)
     if found < FEWEST:
         return (
-            f"a study needs finished evaluations of {FEWEST} checkpoints, with pre-gen scores and "
+            f"a study needs finished evaluations of {FEWEST} models, with pre-gen scores and "
             f"{SORTED_BY}; {pinned} has {found}"
         )
     return None
@@ -143,7 +145,7 @@ class Material:
 @dataclass(frozen=True)
 class _Finished:
     """A finished evaluation: its works' results by name, and the signatures of its scores; that of
-    its columns is their precision.
+    its columns is their precision, or how they were brought.
     """
 
     id: str
@@ -175,7 +177,7 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
         .where(
             runs.c.kind == evaluations.KIND.name,
             base.on_split(dataset),
-            runs.c.checkpoint.is_not(None),
+            sa.or_(runs.c.checkpoint.is_not(None), _has_columns()),
             runs.c.status.in_(("succeeded", "failed")),
         )
         .order_by(runs.c.finished_at.desc(), runs.c.id.desc())
@@ -183,13 +185,13 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
     )
     identities = connection.execute(query).scalars().all()
     found: dict[str, list[Any]] = {identity: [] for identity in identities}
-    columns = ("kind", "status", "result", "summary", "summary_id", "parameters")
+    columns = ("kind", "status", "result", "summary", "summary_id", "parameters", "inputs")
     works = (
         sa.select(run_works.c.run_id, run_works.c.name, *(work_rows.c[name] for name in columns))
         .join(work_rows, work_rows.c.key == run_works.c.work_key)
         .where(
             run_works.c.run_id.in_(identities),
-            work_rows.c.kind.in_([*_OTHERS, *FAMILIES]),
+            work_rows.c.kind.in_([*_OTHERS, _BROUGHT, *FAMILIES]),
         )
         .order_by(run_works.c.run_id, run_works.c.position)
     )
@@ -198,13 +200,41 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
     summaries.fill(connection, [row for row in done if row["kind"] in FAMILIES])
     for row in done:
         found[row["run_id"]].append(row)
+    brought = [_brought(row) for row in done if row["kind"] == _BROUGHT]
+    how = columns_store.signed(connection, brought)
     for identity, rows in found.items():
         yield _Finished(
             identity,
-            {row["name"]: row["result"] for row in rows},
+            _sent_captions(rows) | {row["name"]: row["result"] for row in rows},
             {row["name"]: _signature(row) for row in rows if kind_of(row["name"]) in FAMILIES}
-            | {row["name"]: _precision(row) for row in rows if row["name"] == _COLUMNS},
+            | {
+                row["name"]: how[_brought(row)] if row["kind"] == _BROUGHT else _precision(row)
+                for row in rows
+                if row["name"] == _COLUMNS
+            },
         )
+
+
+def _has_columns() -> sa.Exists:
+    """Of an evaluation that has columns, which may have been brought."""
+    of_run = run_works.c.run_id == runs.c.id
+    return sa.exists().where(of_run, run_works.c.name == _COLUMNS)
+
+
+def _brought(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The digest of columns that were brought, and which units of them are scored."""
+    return json.loads(row["inputs"])[_COLUMNS], json.loads(row["parameters"]).get("units", "words")
+
+
+def _sent_captions(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The captions that were sent beside columns: no work has made them."""
+    inputs = (json.loads(row["inputs"]) for row in rows if row["name"] == SORTED_BY)
+    return {
+        name: given
+        for one in inputs
+        for name, given in one.items()
+        if name == "captions" and not given.startswith("work:")
+    }
 
 
 def _signature(row: Mapping[str, Any]) -> str:

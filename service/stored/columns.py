@@ -1,14 +1,20 @@
 """Stored columns that somebody's own code computed, by the SHA-256 of their bytes."""
 
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from service.contract.api.data import ColumnsOut
 from service.contract.api.texts import rfc3339
 from service.contract.errors import NotFound
+from service.contract.metrics import signatures
 from service.stored import described, judges
 from service.stored.datasets import Pinned, split_of
 from service.works.blobs import Blobs
-from service.works.records import Records
+from service.works.records import Records, in_batches
 from service.works.tables import brought_columns
 
 
@@ -30,6 +36,23 @@ def get(records: Records, digest: str) -> ColumnsOut:
         **{"words": None, "pieces": None, **found.description},
         created_at=rfc3339(found.created_at),
     )
+
+
+def signed(connection: Connection, asked: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """How scores of columns are signed, by their digest and the units that are scored."""
+    pairs = set(asked)
+    found: dict[str, dict[str, Any]] = {}
+    for batch in in_batches({digest for digest, _ in pairs}):
+        query = sa.select(brought_columns).where(brought_columns.c.digest.in_(batch))
+        found |= {row.digest: json.loads(row.description) for row in connection.execute(query)}
+    return {(digest, units): _signed(found[digest], units) for digest, units in pairs}
+
+
+def _signed(description: Mapping[str, Any], units: str) -> str:
+    pieces = description.get("pieces")
+    if pieces is None:
+        return signatures.brought(description["tokenizer"], None)
+    return signatures.brought(pieces if units == "pieces" else description["tokenizer"], units)
 
 
 def difference(blobs: Blobs, digest: str, pinned: Pinned) -> str | None:

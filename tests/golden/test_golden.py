@@ -45,6 +45,9 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
         ),
         ("/body/detail", "/body/errors"),
     ),
+    **dict.fromkeys(  # a study is of models, since columns may be brought
+        ("correlations of none", "correlations of many"), ("/body/none_because",)
+    ),
     **dict.fromkeys(  # what is not of the same captions is told by its version
         ("compare-others", "probe-elsewhere", "train-on-others"),
         ("/body/detail", "/body/errors/*/detail"),

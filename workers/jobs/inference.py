@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from service.contract.formats import bundles
-from service.contract.metrics import catalogue
+from service.contract.metrics import catalogue, signatures
 from service.contract.results import Decoded, Scored
 from workers.jobs.request import Request, Result, summed, write_json
 from workers.jobs.toolbox import Toolbox
@@ -94,8 +94,7 @@ def pregen(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  #
 
 def _how(metadata: Mapping[str, str]) -> str:
     if "brought" in metadata:
-        units = f"|units:{metadata['units']}" if "units" in metadata else ""
-        return f"brought|tok:{metadata['tokenizer']}{units}"
+        return signatures.brought(metadata["tokenizer"], metadata.get("units"))
     return f"columns|{metadata.get('precision', 'fp32')}"
 
 

@@ -4,6 +4,11 @@ import re
 from collections.abc import Mapping
 
 
+def brought(tokenizer: str, units: str | None) -> str:
+    """How columns that somebody's own code computed were made; `units` where they have pieces."""
+    return f"brought|tok:{tokenizer}" + ("" if units is None else f"|units:{units}")
+
+
 def difference(one: str, other: str) -> str | None:
     """The fields that differ, with both values, as text; None where the signatures are equal."""
     if one == other:

@@ -180,6 +180,24 @@ def test_columns_of_a_checkpoint_have_its_scores(client, brought):
         assert (score["interval"] is None) == (theirs[name]["interval"] is None), name
 
 
+def test_evaluations_of_columns_and_captions_are_studied(client, items, tmp_path):
+    for number in range(3):
+        content = recorded(items, tmp_path, tokenizer="studied", model=str(number))
+        send(client, content)
+        captions = [
+            {"image": item.image, "caption": item.references[number % len(item.references)][:9]}
+            for item in items[1]
+        ]
+        evaluated(client, columns=digest(content), captions=captions, postgen=["cider_d"])
+    for idf in ("dataset", "stratum"):
+        answer = client.post("/v1/studies", json={"dataset": "tiny/test", "idf": idf})
+        assert answer.status_code in (201, 202), answer.text
+        found = client.get(answer.headers["location"]).json()
+        assert found["status"] == "succeeded", found["works"]
+        assert len(found["study"]["evaluations"]) == 3
+        assert found["study"]["rows"] == 45
+
+
 def test_its_tokens_are_those_of_the_checkpoint(client, brought, items, tmp_path):
     own = evaluated(
         client, checkpoint=digest(MODEL), postgen=[], tokens={"top": 1, "entropy": True}

@@ -174,9 +174,9 @@ def test_a_bundle_is_sent_only_where_its_content_is_new(service, tmp_path):
 def test_a_split_that_was_not_studied_says_why(prescore):
     told = prescore("correlations", "tiny/test", code=3)
     assert told.stdout == ""
-    assert "a study needs finished evaluations of 3 checkpoints" in told.stderr
+    assert "a study needs finished evaluations of 3 models" in told.stderr
     refused = prescore("correlations", "tiny/test", "--compute", code=2)
-    assert "a study needs finished evaluations of 3 checkpoints" in refused.stderr
+    assert "a study needs finished evaluations of 3 models" in refused.stderr
 
 
 def test_trainings_are_listed_and_files_are_looked_at_first(prescore, tmp_path):

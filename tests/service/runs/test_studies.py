@@ -17,13 +17,13 @@ from service.runs import base, correlations, studies
 from service.runs.base import Run
 from service.runs.correlations import Asked
 from service.runs.kinds import KINDS, submit
-from service.stored import datasets
+from service.stored import datasets, described
 from service.works.blobs import open_blobs
 from service.works.kept import summaries
 from service.works.parts import Parts
 from service.works.queueing import AtOnce
 from service.works.records import Records
-from service.works.tables import needs, run_works, runs, work_rows
+from service.works.tables import brought_columns, needs, run_works, runs, work_rows
 
 # The queries are alike in all tests: those that write, and read what has ended, run on both.
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
@@ -66,6 +66,16 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
         decoding=DECODING,
         precision=facts.get("precision", "fp32"),
     )
+    brought = facts.get("brought")  # description and units
+    if brought is not None:
+        described.add(records, brought_columns, _digest(f"columns {name}"), 1, brought[0])
+        wanted = Wanted(families, "ptb")
+        captions = planning.plan_captions(
+            _digest(f"captions {name}"), pinned.digest, pinned.split, pinned.images, wanted
+        )
+        plan = planning.plan_brought(
+            _digest(f"columns {name}"), captions, pregen=True, units=brought[1]
+        )
     run = Run(
         f"ev_{name}",
         "evaluation",
@@ -74,7 +84,7 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
         plan,
         [],
         3600,
-        checkpoint=_digest(name),
+        checkpoint=None if brought else _digest(name),
     )
     with records.transaction() as connection:
         base.insert(connection, records, run)
@@ -187,7 +197,7 @@ def _result(parts, status="succeeded", finished_at=None):
 
 @on_sqlite
 def test_a_study_needs_three_checkpoints_and_looking_makes_none(parts):
-    few = "of 3 checkpoints, with pre-gen scores and cider_d; coco@v1/test has 2"
+    few = "of 3 models, with pre-gen scores and cider_d; coco@v1/test has 2"
     for name in ("a", "b"):
         _finish(parts.records, name)
     found = _told(parts)
@@ -310,6 +320,49 @@ def test_columns_of_another_precision_are_left_out(parts):
     (left,) = kept["left_out"]
     assert (left["evaluation"], left["metric"]) == ("ev_half", None)
     assert left["reason"] == "its columns are of bf16, most are of fp32"
+
+
+OWN = {"tokenizer": "own"}  # as it was stored before pieces were known
+PIECES = {"tokenizer": "karpathy", "pieces": "bpe"}
+
+
+def test_brought_columns_are_studied_with_the_captions_beside_them(parts):
+    for name in ("a", "b", "c"):
+        _finish(parts.records, name, brought=(OWN, "words"))
+    _ask(parts, idf="stratum")
+    found = _needs(parts.records)
+    assert set(found) == {"ev_a", "ev_b", "ev_c"}
+    inputs, _ = found["ev_a"]
+    assert set(inputs) == {"columns", "cider_d", "bleu", "captions", "references"}
+    assert inputs["captions"] == _digest("captions a")
+
+
+def test_columns_of_another_signature_are_left_out(parts):
+    for name in ("a", "b", "c"):
+        _finish(parts.records, name, brought=(PIECES, "words"))
+    _finish(parts.records, "own", brought=(OWN, "words"))
+    _finish(parts.records, "pieces", brought=(PIECES, "pieces"))
+    _finish(parts.records, "checkpoint")
+    _ask(parts)
+    kept = _kept(parts.records)
+    assert kept["evaluations"] == ["ev_c", "ev_b", "ev_a"]
+    most = "most are of brought|tok:karpathy|units:words"
+    assert {each["evaluation"]: each["reason"] for each in kept["left_out"]} == {
+        "ev_own": f"its columns are of brought|tok:own, {most}",
+        "ev_pieces": f"its columns are of brought|tok:bpe|units:pieces, {most}",
+        "ev_checkpoint": f"its columns are of fp32, {most}",
+    }
+
+
+@on_sqlite
+def test_columns_without_captions_are_left_out(parts):
+    _finish(parts.records, "silent", brought=(OWN, "words"), families=())
+    for name in ("a", "b", "c"):
+        _finish(parts.records, name)
+    _ask(parts)
+    (left,) = _kept(parts.records)["left_out"]
+    assert left["evaluation"] == "ev_silent"
+    assert left["reason"].startswith("it has no captions, references, cider_d")
 
 
 @on_sqlite
