@@ -106,7 +106,7 @@ def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
             scores=material.scores(names),
             intervals=dict(pregen.intervals(material, names)),
             resampling=dict(intervals.HOW),
-            signature=f"pregen|{how}|v:1",
+            signature=signatures.pregen(how),
         )
     )
 

@@ -7,13 +7,12 @@ FEWEST_RUNS = 2  # one run alone does not show how much runs differ
 PREDICTORS = ("perplexity", "mean_join_normcount_filter0", "mean_max_normcount_prefix0")
 
 
-def too_few(evaluations: int, runs: int) -> str | None:
+def too_few(evaluations: int, runs: int, of: str = "checkpoints") -> str | None:
     """Why so many evaluations and runs are too few for a forecast; None where they are enough."""
     if evaluations < FEWEST_EVALUATIONS:
         return (
-            f"{counted(evaluations, 'finished evaluation')} of other checkpoints on this split, "
-            "computed in "
-            f"the same way; at least {FEWEST_EVALUATIONS} are needed"
+            f"{counted(evaluations, 'finished evaluation')} of other {of} on this split, "
+            f"computed in the same way; at least {FEWEST_EVALUATIONS} are needed"
         )
     if runs < FEWEST_RUNS:
         return (

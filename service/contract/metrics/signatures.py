@@ -9,6 +9,10 @@ def brought(tokenizer: str, units: str | None) -> str:
     return f"brought|tok:{tokenizer}" + ("" if units is None else f"|units:{units}")
 
 
+def pregen(how: str) -> str:
+    return f"pregen|{how}|v:1"
+
+
 def difference(one: str, other: str) -> str | None:
     """The fields that differ, with both values, as text; None where the signatures are equal."""
     if one == other:

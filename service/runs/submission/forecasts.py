@@ -1,18 +1,19 @@
 """The history of a forecast: the finished evaluations of a split, found once at submission.
 
 The history is stored as a blob, which the work `forecast` reads: an equal history and equal columns
-make the same work. It never contains the evaluation's own checkpoint.
+make the same work. It never contains the evaluation's own checkpoint, nor its own columns. Columns
+that were brought are forecast from columns alone, of the same signature.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.api.requests import EvaluationIn
-from service.contract.metrics import catalogue
+from service.contract.metrics import catalogue, signatures
 from service.contract.metrics.forecasts import PREDICTORS, too_few
 from service.contract.plan import planning, works
 from service.contract.plan.planning import Plan
@@ -23,12 +24,12 @@ from service.contract.results import (
     Unforeseen,
 )
 from service.runs import base, evaluations
+from service.stored import columns
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 from service.works.tables import boards, checkpoints, labels, runs, score_rows
 
 _MOST = 200  # the latest evaluations; older ones say less, and each submission reads them all
-_OF_CHECKPOINTS = "forecasts are learned from checkpoints; these columns were brought"
 _LABELS = ("run", "branch")  # the first of these labels that exists tells training runs apart
 
 
@@ -39,11 +40,10 @@ def add(
     metrics = catalogue.expand(request.postgen)
     if "pregen" not in plan.named or not metrics:
         return plan, None
-    if request.checkpoint is None:
-        return plan, Unforeseen(none_because=_OF_CHECKPOINTS)
     with parts.records.reading() as connection:
         past = _past(connection, request, pinned, metrics)
-    reasons = [_too_few(past, metric) for metric in metrics]
+    of = "checkpoints" if request.columns is None else "columns"
+    reasons = [_too_few(past, metric, of) for metric in metrics]
     if None not in reasons:
         return plan, Unforeseen(none_because=reasons[0] or "")
     history = ForecastHistory(metrics=metrics, evaluations=past)
@@ -51,53 +51,98 @@ def add(
     return planning.with_forecast(plan, digest), None
 
 
-def _too_few(past: Sequence[PastEvaluation], metric: str) -> str | None:
+def _too_few(past: Sequence[PastEvaluation], metric: str, of: str) -> str | None:
     runs = [one.run for one in past if one.scores.get(metric) is not None]
-    return too_few(len(runs), len(set(runs)))
+    return too_few(len(runs), len(set(runs)), of)
 
 
 def _past(
     connection: Connection, request: EvaluationIn, pinned: Pinned, metrics: Sequence[str]
 ) -> list[PastEvaluation]:
-    """The history: one evaluation of every checkpoint, the latest first."""
-    found = {row.id: row for row in _ended(connection, request, pinned)}
+    """The history: one evaluation of every checkpoint, or of all columns, the latest first."""
+    find = _of_checkpoints if request.columns is None else _of_columns
+    found = find(connection, request, pinned)
     scores = _scores(connection, found, [*PREDICTORS, *metrics])
     marked = _labels(connection, found)
     return [
         PastEvaluation(
-            run=_run(json.loads(row.description), marked.get(identity, {})),
-            architecture=json.loads(row.description)["architecture"],
+            run=_run(usual, marked.get(identity, {})),
+            architecture=architecture,
             scores=scores[identity],
         )
-        for identity, row in found.items()
+        for identity, (architecture, usual) in found.items()
         if scores.get(identity, {}).keys() >= set(PREDICTORS)
     ]
 
 
-def _ended(connection: Connection, request: EvaluationIn, pinned: Pinned) -> Iterable[Any]:
-    asked = EvaluationKept.model_validate(request.model_dump())
+def _of_checkpoints(
+    connection: Connection, request: EvaluationIn, pinned: Pinned
+) -> dict[str, tuple[str, str]]:
+    """Architecture and usual run by evaluation, the latest of each checkpoint."""
     query = (
-        sa.select(
-            runs.c.id,
-            runs.c.checkpoint,
-            runs.c.request,
-            checkpoints.c.description,
-        )
+        sa.select(runs.c.id, runs.c.checkpoint, runs.c.request, checkpoints.c.description)
         .join(checkpoints, checkpoints.c.digest == runs.c.checkpoint)
+        .where(runs.c.checkpoint != request.checkpoint)
+    )
+    found: dict[str, tuple[str, str]] = {}
+    seen: set[str] = set()
+    for row, _ in _ended(connection, query, request, pinned):
+        if row.checkpoint not in seen:
+            seen.add(row.checkpoint)
+            described = json.loads(row.description)
+            config = described["config"]
+            usual = f"{described['architecture']} {config['cell']} {config['size']}"
+            found[row.id] = described["architecture"], usual
+    return found
+
+
+def _of_columns(
+    connection: Connection, request: EvaluationIn, pinned: Pinned
+) -> dict[str, tuple[str, str]]:
+    """As of checkpoints: the latest evaluation of all columns that are signed as those asked for.
+    Nothing but a label tells which run columns are of.
+    """
+    assert request.columns is not None
+    asked = request.columns, request.units
+    signature = signatures.pregen(columns.signed(connection, [asked])[asked])
+    query = (
+        sa.select(runs.c.id, runs.c.request)
+        .join(score_rows, score_rows.c.run_id == runs.c.id)
+        .join(boards, boards.c.id == score_rows.c.board_id)
         .where(
+            boards.c.dataset_captions == pinned.captions,
+            boards.c.split == pinned.split,
+            boards.c.signature == signature,
+            score_rows.c.metric == PREDICTORS[0],
+        )
+    )
+    found: dict[str, tuple[str, str]] = {}
+    seen = {request.columns}
+    for row, kept in _ended(connection, query, request, pinned):
+        if kept.columns is not None and kept.columns not in seen:
+            seen.add(kept.columns)
+            found[row.id] = "columns", "columns"
+    return found
+
+
+def _ended(
+    connection: Connection, query: sa.Select[Any], request: EvaluationIn, pinned: Pinned
+) -> Iterator[tuple[Any, EvaluationKept]]:
+    """The evaluations of a split, computed as the asked one, the latest first."""
+    asked = EvaluationKept.model_validate(request.model_dump())
+    ended = (
+        query.where(
             runs.c.kind == evaluations.KIND.name,
             base.on_split(pinned),
             runs.c.status == "succeeded",
-            runs.c.checkpoint != request.checkpoint,
         )
         .order_by(runs.c.created_at.desc(), runs.c.id)
         .limit(_MOST)
     )
-    latest: dict[str, Any] = {}
-    for row in connection.execute(query).all():
-        if asked.is_computed_as(EvaluationKept.model_validate_json(row.request)):
-            latest.setdefault(row.checkpoint, row)
-    return latest.values()
+    for row in connection.execute(ended).all():
+        kept = EvaluationKept.model_validate_json(row.request)
+        if asked.is_computed_as(kept):
+            yield row, kept
 
 
 def _scores(
@@ -128,10 +173,9 @@ def _labels(connection: Connection, identities: Iterable[str]) -> dict[str, dict
     return found
 
 
-def _run(description: Mapping[str, Any], marked: Mapping[str, str]) -> str:
-    """The training run of a checkpoint: its label, else its architecture, cell and size."""
+def _run(usual: str, marked: Mapping[str, str]) -> str:
+    """The training run of a model: its label, else what is usual."""
     for name in _LABELS:
         if name in marked:
             return f"{name}={marked[name]}"
-    config = description["config"]
-    return f"{description['architecture']} {config['cell']} {config['size']}"
+    return usual

@@ -13,6 +13,7 @@ from service.contract.plan.planning import Wanted
 from service.contract.results import EvaluationKept, Unforeseen
 from service.runs import evaluations
 from service.runs.submission import forecasts
+from service.stored import columns
 from service.stored.datasets import Pinned
 from service.works.blobs import open_blobs
 from service.works.records import Records
@@ -36,11 +37,21 @@ class _Past:
         self.blobs = blobs
         self.count = 0
 
+    def brought(self, digest, **description):
+        """Columns, stored."""
+        described = {"tokenizer": "own", **description}
+        columns.add(self.records, digest, 1, described)
+        return digest
+
     def ended(self, cider=0.4, *, checkpoint=None, shown=None, sign="cider_d|v:1", told=(), **row):
-        """An evaluation that has come to its end, later than those before."""
+        """An evaluation that has come to its end, later than those before; `columns`: of these,
+        whose pre-gen scores are signed `of`.
+        """
         self.count += 1
         identity, digest = f"ev_{self.count}", checkpoint or f"sha256:{self.count:064}"
+        brought, of = row.pop("columns", None), row.pop("of", "pregen|v:1")
         kept = _request().model_dump() | row.pop("request", {})
+        kept |= {} if brought is None else {"checkpoint": None, "columns": brought}
         row = on_split(PINNED) | {"kind": "evaluation", "status": "succeeded"} | row
         named = {"architecture": row.pop("architecture", "merge"), "config": CONFIG}
         scores = dict.fromkeys(forecasts.PREDICTORS, 0.3) | {"cider_d": cider}
@@ -58,7 +69,7 @@ class _Past:
                 runs.insert().values(
                     id=identity,
                     request=json.dumps(kept),
-                    checkpoint=digest,
+                    checkpoint=digest if brought is None else None,
                     version=1,
                     warnings="[]",
                     deadline=0.0,
@@ -67,7 +78,7 @@ class _Past:
                 )
             )
             for name, value in scores.items():
-                signature = sign if name == "cider_d" else "pregen|v:1"
+                signature = sign if name == "cider_d" else of
                 enter_scores(connection, identity, {name: (value, None, None)}, signature)
             for name, value in dict(told).items():
                 marked = {"run_id": identity, "name": name, "value": value}
@@ -76,6 +87,10 @@ class _Past:
     def add(self, **request):
         """The plan's names, the history that it reads, and why there is none."""
         asked = _request(**request)
+        if asked.columns is not None:
+            wanted = Wanted(asked.postgen, "ptb")
+            captions = planning.plan_captions("sha256:c", "sha256:d", "test", PINNED.images, wanted)
+            return self._add(asked, planning.plan_brought(asked.columns, captions, pregen=True))
         plan = planning.plan_checkpoint(
             NEW,
             PINNED.digest,
@@ -85,6 +100,9 @@ class _Past:
             wanted=Wanted([name for name in asked.postgen if name != "bleu"], "ptb"),
             decoding=asked.decoding.model_dump(),
         )
+        return self._add(asked, plan)
+
+    def _add(self, asked, plan):
         found, reason = forecasts.add(parts_on(self.records, self.blobs), asked, PINNED, plan)
         work = found.named.get("forecast")
         history = work and json.loads(self.blobs.path(str(work.inputs["history"])).read_text())
@@ -92,7 +110,8 @@ class _Past:
 
 
 def _request(**more):
-    return EvaluationIn(checkpoint=NEW, dataset="d/test", **({"postgen": ["cider_d"]} | more))
+    usual = {"checkpoint": NEW, "dataset": "d/test", "postgen": ["cider_d"]}
+    return EvaluationIn(**(usual | more))
 
 
 def _eight(past, **more):
@@ -207,6 +226,59 @@ def test_an_infinite_score_is_null_and_a_group_is_its_metrics(past):
     _, history, _ = past.add(postgen=["bleu", "cider_d"])
     assert history["metrics"] == ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"]
     assert history["evaluations"][0]["scores"]["cider_d"] is None
+
+
+MINE = f"sha256:{'e' * 64}"
+
+
+def _asked(**more):
+    captions = [{"image": "a.jpg", "caption": "a"}]
+    return {"checkpoint": None, "columns": MINE, "captions": captions, **more}
+
+
+def _of_columns(past, at, of="pregen|brought|tok:own|v:1", **more):
+    past.ended(at / 10, columns=f"sha256:{at:064}", of=of, told={"run": str(at % 2)}, **more)
+
+
+def test_columns_are_forecast_from_columns_of_the_same_signature(engine, tmp_path):
+    past = _Past(Records(engine), open_blobs(None, tmp_path))
+    past.brought(MINE)
+    _eight(past)  # checkpoints
+    for at in range(8):
+        _of_columns(past, at)
+    _of_columns(past, 9, split="val")
+    _of_columns(past, 7)  # again: the latest counts
+    past.ended(0.9, columns=MINE, of="pregen|brought|tok:own|v:1", told={"run": "x"})
+    _of_columns(past, 8, of="pregen|brought|tok:other|v:1")
+    names, history, reason = past.add(**_asked())
+    assert names[:3] == ["columns", "pregen", "forecast"]
+    assert reason is None
+    told = [one["scores"]["cider_d"] for one in history["evaluations"]]
+    assert told == [at / 10 for at in reversed(range(8))]
+    assert history["evaluations"][0]["run"] == "run=1"
+    assert {one["architecture"] for one in history["evaluations"]} == {"columns"}
+    assert len(past.add()[1]["evaluations"]) == 8  # a checkpoint's is of checkpoints
+
+
+def test_words_and_pieces_of_columns_have_forecasts_of_their_own(past):
+    past.brought(MINE, tokenizer="karpathy", pieces="bpe")
+    for at in range(8):
+        _of_columns(past, at, of="pregen|brought|tok:karpathy|units:words|v:1")
+    assert "forecast" in past.add(**_asked())[0]
+    reason = past.add(**_asked(units="pieces"))[2].none_because
+    assert reason.startswith("0 finished evaluations of other columns")
+    for at in range(8):
+        of, asked = "pregen|brought|tok:bpe|units:pieces|v:1", {"units": "pieces"}
+        _of_columns(past, at, of=of, request=asked)
+    for units in ("pieces", "words"):
+        assert "forecast" in past.add(**_asked(units=units))[0]
+
+
+def test_columns_without_labels_are_of_one_run(past):
+    past.brought(MINE)
+    for at in range(8):
+        past.ended(columns=f"sha256:{at:064}", of="pregen|brought|tok:own|v:1")
+    assert "one training run" in past.add(**_asked())[2].none_because
 
 
 FORECAST = {"value": 0.4, "interval": [0.3, 0.5], "none_because": None, "card": None}
