@@ -1,0 +1,1 @@
+"""Child processes that reach nothing: for files that may run code when they are opened."""

@@ -1,0 +1,103 @@
+"""What a child is confined to, by the kernel, for good, with all that it starts.
+
+Where a mechanism is missing nothing is opened: `missing`.
+"""
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workers.sandbox import calls, landlock, limits, machine, seccomp
+from workers.sandbox.landlock import READ, WRITE, Rule
+from workers.sandbox.limits import Limits
+
+# Where programs' libraries are, and what they ask of the machine. No file of it is anybody's.
+_SYSTEM = (
+    *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"),
+    *("/etc/localtime", "/usr/share/zoneinfo", "/dev/null", "/dev/urandom", "/dev/zero"),
+    *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices/system"),
+    *("/sys/kernel/mm/transparent_hugepage", "/proc/self", "/sys/fs/cgroup", "/proc/cgroups"),
+)
+KERNELS = frozenset({"landlock", "seccomp"})  # what a kernel may lack
+MECHANISMS = KERNELS | {"limits", "privileges"}
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """`reads` and `writes`: files, or folders with all in them. `without`: mechanisms that are left
+    out, by an operator's decision and in tests.
+    """
+
+    reads: tuple[Path, ...] = ()
+    writes: tuple[Path, ...] = ()
+    threads: bool = False
+    limits: Limits = field(default_factory=Limits)
+    without: frozenset[str] = frozenset()
+
+    def apply(self) -> None:
+        """Confine this process. It must be young: other threads would stay as they are. Raises
+        OSError or KeyError where the kernel does not do it; the caller must then end.
+        """
+        used = MECHANISMS - self.without
+        if used and len(list(Path("/proc/self/task").iterdir())) > 1:
+            raise OSError("a process with several threads cannot be confined")
+        os.open("/proc/self", os.O_PATH)  # stays open, so that the kernel knows it by its rule
+        if "limits" in used:
+            limits.apply(self.limits)
+        if "privileges" in used:
+            limits.drop_privileges()
+        if "seccomp" in used or "landlock" in used:
+            seccomp.forbid_new_privileges()
+        if "landlock" in used:
+            landlock.restrict(self._rules())
+        if "seccomp" in used:
+            seccomp.restrict(calls.of(threads=self.threads))
+
+    def _rules(self) -> Iterable[Rule]:
+        shared = sysconfig.get_config_var("LIBDIR") or sys.base_prefix
+        for path in (*libraries(), Path(shared), *map(Path, _SYSTEM), *self.reads):
+            yield Rule(path, READ)
+        for path in self.writes:
+            yield Rule(path, WRITE)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "reads": [str(path) for path in self.reads],
+            "writes": [str(path) for path in self.writes],
+            "threads": self.threads,
+            "limits": vars(self.limits),
+            "without": sorted(self.without),
+        }
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> "Confinement":
+        return cls(
+            tuple(map(Path, found["reads"])),
+            tuple(map(Path, found["writes"])),
+            found["threads"],
+            Limits(**found["limits"]),
+            frozenset(found["without"]),
+        )
+
+
+def missing() -> str | None:
+    """Why nothing can be confined on this machine, as a sentence; None if it can."""
+    return machine.missing() or landlock.missing() or seccomp.missing()
+
+
+def libraries() -> list[Path]:
+    """The folders of Python and of what is installed for it, in the order in which Python looks for
+    modules. Not the others of `sys.path`: `python -m` has the folder that one is in among them, and
+    that may be the home.
+    """
+    paths = sysconfig.get_paths()
+    own = [Path(paths[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    own += [Path(folder) / "lib-dynload" for folder in own]
+    searched = [Path(each) for each in sys.path]
+    found = [each for each in searched if each in own or each.name in _INSTALLED]
+    return [each for each in dict.fromkeys([*found, *own]) if each.is_dir()]

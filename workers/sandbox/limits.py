@@ -1,0 +1,56 @@
+"""Limits of resources, and privileges given up."""
+
+import ctypes
+import os
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.sandbox import kernel, machine
+
+_CAPABILITIES_VERSION = 0x20080522
+_STATM = Path("/proc/self/statm")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a child may take. `seconds` are of the clock, `cpu_seconds` of its threads together;
+    `memory` is what it may allocate after its libraries are loaded, `file_size` holds for each
+    file; both in bytes.
+    """
+
+    seconds: float = 120.0
+    cpu_seconds: int = 120
+    memory: int = 4_000_000_000
+    file_size: int = 8_000_000_000
+    files: int = 64
+
+
+def apply(limits: Limits) -> None:
+    """All but that of memory, which `limit_memory` sets."""
+    _set(resource.RLIMIT_CPU, limits.cpu_seconds, 1)  # SIGXCPU says why; a second later, SIGKILL
+    _set(resource.RLIMIT_FSIZE, limits.file_size)
+    _set(resource.RLIMIT_NOFILE, limits.files)
+    _set(resource.RLIMIT_CORE, 0)
+    _set(resource.RLIMIT_MEMLOCK, 0)
+    _set(resource.RLIMIT_MSGQUEUE, 0)
+
+
+def limit_memory(more: int) -> None:
+    """Let this process have so many bytes more of addresses than now: libraries have many."""
+    pages = int(_STATM.read_text().split()[0])
+    _set(resource.RLIMIT_AS, pages * os.sysconf("SC_PAGE_SIZE") + more)
+
+
+def drop_privileges() -> None:
+    """Give up the capabilities of root, if this process has them."""
+    head = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
+    nothing = (ctypes.c_uint32 * 6)()
+    kernel.call(machine.number("capset"), ctypes.byref(head), ctypes.byref(nothing))
+
+
+def _set(name: int, most: int, more: int = 0) -> None:
+    _, hard = resource.getrlimit(name)
+    if hard != resource.RLIM_INFINITY:
+        most, more = min(most, hard), 0
+    resource.setrlimit(name, (most, most + more))
