@@ -71,9 +71,14 @@ class Child:
     """A child in its own process group, its pipes, and a thread that reads its stderr."""
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], output_bytes: int
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        output_bytes: int,
+        largest: int = _LARGEST_MESSAGE,
     ) -> None:
-        """`output_bytes`: how much of the end of stderr to keep."""
+        """`output_bytes`: how much of the end of stderr to keep. `largest`: bytes of a message."""
+        self._largest = largest
         self._output = b""
         self._output_bytes = output_bytes
         started: Future[subprocess.Popen[bytes]] = Future()
@@ -183,7 +188,7 @@ class Child:
         if len(received) < _LENGTH.size:
             return None
         size: int = _LENGTH.unpack_from(received)[0]
-        if size > _LARGEST_MESSAGE:
+        if size > self._largest:
             raise Gone(f"announced an answer of {size:,} bytes: {bytes(received[:40])!r}")
         end = _LENGTH.size + size
         if len(received) < end:

@@ -1,0 +1,23 @@
+import functools
+from pathlib import Path
+
+import pytest
+
+import hostile_child
+from workers.sandbox import confined, confinement
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    """Runs an operation of tests/helpers/hostile_child.py in the sandbox; skips where there is
+    none.
+    """
+    lacking = confinement.missing()
+    if lacking is not None:
+        pytest.skip(lacking)
+    run = functools.partial(confined.run, modules=[Path(hostile_child.__file__).parent])
+
+    def perform(name, parameters=None, *, inputs=(), outputs=(), **options):
+        return run(f"hostile_child:{name}", inputs, outputs, parameters, **options)
+
+    return perform
