@@ -35,6 +35,7 @@
     │   └── LongHeader               a request whose header is too long
     └── RunFailed                    a run began and could not end; stored as data
         ├── UnusableCheckpoint       the tensors' values (not finite, cut off)
+        ├── SandboxUnavailable       a file is opened in a sandbox alone, and this machine has none
         ├── UnusableDataset          features that are missing, not finite or of another size
         ├── CheckpointMismatch       checkpoint and dataset do not belong together
         ├── InvalidColumns           columns that contradict themselves
@@ -222,6 +223,10 @@ class RunFailed(PrescoreError):
 
 class UnusableCheckpoint(RunFailed):
     code = "invalid_checkpoint"
+
+
+class SandboxUnavailable(RunFailed):
+    code = "unavailable"
 
 
 class UnusableDataset(RunFailed):

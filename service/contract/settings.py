@@ -96,6 +96,12 @@ class Settings(BaseModel):
         description="Addresses or networks of the proxies before the API, with commas between "
         "them: what their X-Forwarded-For says is believed.",
     )
+    sandbox: Literal["required", "off"] = Field(
+        default="required",
+        description="Files that may run code when they are opened: required (in a sandbox alone; "
+        "unavailable where this machine has none) or off (without one: whoever sends such a file "
+        "may get all that this user has).",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The lowest level that is logged: debug, info, warning, error."
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from service.contract import settings
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, checkpoint_header, importers
 from service.contract.formats.checkpoint_header import Encoder
@@ -135,6 +136,25 @@ def _encoder(given: "Map", dataset: Path | None) -> Encoder:
             "[encoder] with `name` and `digest` in the map"
         )
     return given.encoder
+
+
+@convert.command()
+def pytorch(
+    source: Annotated[Path, typer.Argument(help="A state dict: what torch.save has written.")],
+    out: Annotated[Path, typer.Argument(help="The safetensors file to write.")],
+) -> None:
+    """Write the tensors of a PyTorch state dict as safetensors, with the same names.
+
+    The file is opened in a sandbox. A checkpoint also needs the names, shapes and metadata of
+    deploy/guide/checkpoints.md.
+    """
+    from workers.inference.conversion import converting
+
+    with errors():
+        converted = converting.pytorch(source, out, settings.load())
+    if converted.left_out:
+        say(f"left out, since they are no tensors of weights: {', '.join(converted.left_out)}")
+    show(f"{out}: {converted.tensors} tensors")
 
 
 def _write(out: Path, items: Callable[[], Iterator[bundles.Item]]) -> None:

@@ -5,7 +5,7 @@ each time; here files are found by their SHA-256.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,16 @@ def write(
     dtypes: Mapping[str, str] | None = None,
 ) -> None:
     """Write tensors, sorted by name. `dtypes` names types that numpy lacks (BF16 as uint16)."""
+    atomic.write(path, lambda partial: write_into(partial, tensors, metadata, dtypes))
+
+
+def write_into(
+    path: Path,
+    tensors: Mapping[str, NDArray[Any]],
+    metadata: Mapping[str, str],
+    dtypes: Mapping[str, str] | None = None,
+) -> None:
+    """The same in this very file, where no other one may be made."""
     header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     arrays, end = [], 0
     for name, tensor in sorted(tensors.items()):
@@ -45,11 +55,7 @@ def write(
         end += array.nbytes
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # tensors begin at a multiple of eight
-    atomic.write(path, lambda partial: _save(partial, text, arrays))
-
-
-def _save(partial: Path, header: bytes, arrays: Sequence[NDArray[Any]]) -> None:
-    with partial.open("wb") as stream:
-        stream.write(len(header).to_bytes(8, "little") + header)
+    with path.open("wb") as stream:
+        stream.write(len(text).to_bytes(8, "little") + text)
         for array in arrays:
             stream.write(array.data if array.size else b"")

@@ -61,7 +61,7 @@ def run(
     if lacking is not None:
         raise Unavailable(lacking)
     for output in outputs:
-        output.touch(mode=0o600, exist_ok=False)
+        output.touch(exist_ok=False)
     inputs, outputs = ([each.resolve() for each in given] for given in (inputs, outputs))
     path = [*modules, _OURS, *confinement.libraries()]
     packages = [_OURS / name for name in _PACKAGES]

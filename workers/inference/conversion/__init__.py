@@ -1,0 +1,1 @@
+"""Files of other programs, converted to safetensors in the sandbox."""

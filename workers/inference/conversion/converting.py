@@ -1,0 +1,79 @@
+"""Converts a file that is not canonical, in the sandbox, and judges what comes out."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.contract import plain_text
+from service.contract.errors import (
+    InvalidCheckpoint,
+    RequestRefused,
+    SandboxUnavailable,
+    UnusableCheckpoint,
+)
+from service.contract.formats import safetensors_header
+from service.contract.settings import Settings
+from workers.sandbox import confined
+from workers.sandbox.confinement import KERNELS
+from workers.sandbox.limits import Limits
+
+_SECONDS = 600.0
+_MOST_BYTES = 16_000_000_000
+
+
+@dataclass(frozen=True)
+class Converted:
+    """`left_out`: some of the entries that are no tensors, or tensors that no checkpoint has."""
+
+    tensors: int
+    left_out: Sequence[str]
+
+
+def pytorch(source: Path, target: Path, settings: Settings) -> Converted:
+    """Write the tensors of a PyTorch state dict to a safetensors file with the same names.
+
+    Raises UnusableCheckpoint where the file is not one or takes too much, and SandboxUnavailable
+    where this machine has no sandbox and PRESCORE_SANDBOX asks for one.
+    """
+    return _convert("workers.inference.conversion.pytorch:convert", source, target, settings)
+
+
+def _convert(operation: str, source: Path, target: Path, settings: Settings) -> Converted:
+    if not source.is_file():
+        raise RequestRefused(f"expected a file, found nothing at {source}")
+    limits = Limits(_SECONDS, int(_SECONDS), settings.work_memory, _MOST_BYTES)
+    without = KERNELS if settings.sandbox == "off" else frozenset[str]()
+    with tempfile.TemporaryDirectory(prefix=".prescore-", dir=target.resolve().parent) as folder:
+        made = Path(folder) / "made"
+        asked = {"most_bytes": _MOST_BYTES}
+        try:
+            answer = confined.run(
+                operation, [source], [made], asked, limits=limits, without=without
+            )
+        except confined.Refused as refused:
+            raise UnusableCheckpoint(str(refused)) from None
+        except confined.Stopped as stopped:
+            raise UnusableCheckpoint(f"its conversion failed: the process {stopped}") from None
+        except confined.Unavailable as unavailable:
+            raise SandboxUnavailable(
+                f"{unavailable}; this format is opened in a sandbox alone (PRESCORE_SANDBOX)"
+            ) from None
+        header = _judge(made)
+        made.replace(target)
+    return Converted(len(header.tensors), _names(answer.get("left_out")))
+
+
+def _names(found: object) -> list[str]:
+    """Texts of a list, which the child may have made of anything."""
+    listed = found if isinstance(found, list) else []
+    return [plain_text.quoted(each) for each in listed if isinstance(each, str)]
+
+
+def _judge(made: Path) -> safetensors_header.SafetensorsHeader:
+    """With the reader for strangers' files: whoever wrote the source may have written this."""
+    try:
+        with made.open("rb") as stream:
+            return safetensors_header.read(stream, made.stat().st_size)
+    except InvalidCheckpoint as error:
+        raise UnusableCheckpoint(f"what was made of it is wrong: {error.detail}") from None

@@ -1,0 +1,104 @@
+"""The tensors of a PyTorch file, written as safetensors.
+
+Runs in the sandbox's child alone: the file is a pickle, and what opens pickles safely has been
+broken before.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workers.files import tensor_files
+from workers.sandbox.child import Refused
+
+# Where training programs keep the tensors beside other things.
+_WITHIN = ("state_dict", "model_state_dict", "model")
+_MOST_NAMED = 20
+_SAVE = "save the tensors alone: torch.save(model.state_dict(), path)"
+_ADVICE = ("Weights only load failed", "Please file an issue", "Check the documentation")
+_REFUSED = {  # by torch, in sentences about its own options
+    "TorchScript archive": "it is a TorchScript program, and loading one runs code in it",
+    "legacy .tar format": "it is a tar, PyTorch's oldest format",
+}
+_DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+}
+
+
+def convert(
+    inputs: Sequence[Path], outputs: Sequence[Path], parameters: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Answers how many tensors were written, and the names of some entries that were left out."""
+    found = dict(_entries(_load(inputs[0])))
+    tensors = {name: value for name, value in found.items() if _is_plain(value)}
+    if not tensors:
+        raise Refused(f"expected names and tensors, found no tensor that can be used; {_SAVE}")
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    most = int(parameters["most_bytes"])
+    if size > most:
+        raise Refused(f"its tensors have {size:,} bytes, more than {most:,}")
+    with torch.no_grad():
+        _write(outputs[0], tensors)
+    left_out = sorted(name for name in found if name not in tensors)
+    return {"tensors": len(tensors), "left_out": left_out[:_MOST_NAMED]}
+
+
+def _load(path: Path) -> Any:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  torch raises many kinds for a file that is wrong
+        raise Refused(f"PyTorch cannot read it: {_reason(error)}; {_SAVE}") from None
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, of a message that also advises to switch the safe reader off."""
+    text = str(error)
+    if named := re.search(r"GLOBAL ([\w.]+)", text):
+        return f"it names {named[1]}, and a state dict holds nothing but tensors"
+    for mark, said in _REFUSED.items():
+        if mark in text:
+            return said
+    lines = [line for line in text.splitlines() if line and not line.startswith(_ADVICE)]
+    return f"{type(error).__name__}: {next(iter(lines), '')}"[:200]
+
+
+def _entries(found: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(found, Mapping):
+        raise Refused(f"expected names and tensors, found a {type(found).__name__}; {_SAVE}")
+    for name in _WITHIN:
+        if isinstance(found.get(name), Mapping):
+            found = found[name]
+            break
+    for name, value in found.items():
+        if not isinstance(name, str):
+            raise Refused(f"expected names that are text, found a {type(name).__name__}; {_SAVE}")
+        yield name, value
+
+
+def _is_plain(value: Any) -> bool:
+    return (
+        isinstance(value, torch.Tensor)
+        and value.layout is torch.strided
+        and value.device.type == "cpu"
+        and value.dtype in _DTYPES
+    )
+
+
+def _write(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
+    """A tensor that shares another one's memory gets its own."""
+    arrays, dtypes = {}, {}
+    for name, tensor in tensors.items():
+        whole = tensor.detach().contiguous()
+        if tensor.dtype is torch.bfloat16:
+            whole, dtypes[name] = whole.view(torch.uint16), "BF16"
+        arrays[name] = whole.numpy()
+    tensor_files.write_into(path, arrays, {}, dtypes)
