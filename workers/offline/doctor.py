@@ -21,8 +21,13 @@ from workers.metrics.java.jvm import Jvm
 from workers.offline import sources
 from workers.offline.sources import Source
 from workers.progress import silent
+from workers.sandbox import confined, probe
 
 _INSTALL = "install the `workers` extra again"
+_SANDBOX = (
+    "Linux 6.7 or later with Landlock and seccomp; a container's own filter must allow "
+    "landlock_create_ruleset, landlock_add_rule, landlock_restrict_self and seccomp"
+)
 _TORCH_SECONDS = 20.0
 # usually 1, 8 and 8; on a busy machine four times as long
 _JAVA_SECONDS, _METEOR_SECONDS, _OTHERS_SECONDS = 10.0, 60.0, 45.0
@@ -37,6 +42,7 @@ def examine(settings: Settings) -> list[Finding]:
         [
             Probe("torch", lambda: _torch(settings.device), _INSTALL, seconds=_TORCH_SECONDS),
             Probe("memory", _memory, needed=False),
+            Probe("sandbox", lambda: _sandbox(settings.sandbox), _SANDBOX, needed=False),
             Probe(
                 "metrics",
                 lambda: _metrics(settings),
@@ -119,6 +125,22 @@ def _container_limit() -> int | None:
         return int(_CONTAINER.read_text())
     except (OSError, ValueError):  # no container, or "max"
         return None
+
+
+def _sandbox(setting: str) -> Iterator[Finding]:
+    if setting == "off":
+        found = "off by PRESCORE_SANDBOX: files that run code when they are opened are opened here"
+        yield Finding("sandbox", "warning", found, "set PRESCORE_SANDBOX=required")
+        return
+    began = time.monotonic()
+    try:
+        held = probe.holds()
+    except (confined.Unavailable, confined.Stopped) as error:
+        found = f"{error}: files that may run code when they are opened are unavailable"
+        yield Finding("sandbox", "unavailable", found, _SANDBOX)
+        return
+    seconds = time.monotonic() - began
+    yield Finding("sandbox", "ok", f"{held}; a child starts in {seconds:.1f} s")
 
 
 def _metrics(settings: Settings) -> Iterator[Finding]:

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from workers.offline import doctor
+from workers.sandbox import confined, confinement, landlock
+from workers.sandbox.confinement import MECHANISMS
 
 
 def test_a_device_that_is_not_there_is_told_with_those_there_are():
@@ -31,6 +33,42 @@ def test_cuda_devices_are_named_with_their_memory():
 def test_a_torch_without_onednn_is_a_warning(monkeypatch):
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     assert doctor._products().status == "warning"
+
+
+@pytest.mark.processes
+def test_the_sandbox_is_tried_by_a_child_in_it():
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    (found,) = doctor._sandbox("required")
+    assert found.status == "ok"
+    assert f"Landlock {landlock.version()} and seccomp; a child starts in" in found.found
+
+
+def test_a_machine_without_a_sandbox_is_told_with_what_it_lacks(monkeypatch):
+    monkeypatch.setattr(landlock, "version", lambda: 3)
+    (found,) = doctor._sandbox("required")
+    assert (found.status, found.needed) == ("unavailable", False)
+    assert "Landlock has version 3" in found.found
+    assert "Linux 6.7" in found.advice
+
+
+@pytest.mark.processes
+def test_a_sandbox_that_does_not_hold_is_told(monkeypatch):
+    def open_run(operation, inputs, outputs, parameters=None, *, limits):
+        return run(operation, inputs, outputs, limits=limits, without=MECHANISMS)
+
+    run = confined.run
+    monkeypatch.setattr(confined, "run", open_run)
+    (found,) = doctor._sandbox("required")
+    assert found.status == "unavailable"
+    for each in ("files", "the network", "other processes", "programs"):
+        assert each in found.found
+
+
+def test_a_sandbox_that_is_switched_off_is_a_warning():
+    (found,) = doctor._sandbox("off")
+    assert found.status == "warning"
+    assert "PRESCORE_SANDBOX=required" in found.advice
 
 
 @pytest.mark.parametrize(
