@@ -61,7 +61,7 @@ _PRCTL = (3, 15, 16, 21, 23, 39, 0x53564D41)
 ENDS = ("clone3",)  # "there is no such call", so that libraries take the older one
 
 
-def of(*, threads: bool = False) -> Allowed:
+def of(*, threads: bool = False, memory_files: bool = False) -> Allowed:
     """Of this process, whose id it holds: no other one may be signalled or limited."""
     mine = os.getpid()
     plain = (*_FILES, *_MEMORY, *_OWN, *_SIGNALS, *_WAITING)
@@ -71,4 +71,6 @@ def of(*, threads: bool = False) -> Allowed:
     allowed |= {"prlimit64": Only(0, (0, mine))}
     if threads:
         allowed["clone"] = Only(0, (_THREAD,), _THREAD | _NAMESPACES)
+    if memory_files:
+        allowed["memfd_create"] = None
     return allowed

@@ -18,10 +18,11 @@ from workers.sandbox.limits import Limits
 # Where programs' libraries are, and what they ask of the machine. No file of it is anybody's.
 _SYSTEM = (
     *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"),
-    *("/etc/localtime", "/usr/share/zoneinfo", "/dev/null", "/dev/urandom", "/dev/zero"),
+    *("/etc/localtime", "/usr/share/zoneinfo", "/dev/urandom", "/dev/zero"),
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices/system"),
     *("/sys/kernel/mm/transparent_hugepage", "/proc/self", "/sys/fs/cgroup", "/proc/cgroups"),
 )
+_NOWHERE = Path("/dev/null")
 KERNELS = frozenset({"landlock", "seccomp"})  # what a kernel may lack
 MECHANISMS = KERNELS | {"limits", "privileges"}
 _INSTALLED = ("site-packages", "dist-packages")
@@ -29,13 +30,15 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 @dataclass(frozen=True)
 class Confinement:
-    """`reads` and `writes`: files, or folders with all in them. `without`: mechanisms that are left
-    out, by an operator's decision and in tests.
+    """`reads` and `writes`: files, or folders with all in them. `threads` and `memory_files`: may
+    they be made? The latter have no place. `without`: mechanisms that are left out, by an
+    operator's decision and in tests.
     """
 
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
     threads: bool = False
+    memory_files: bool = False
     limits: Limits = field(default_factory=Limits)
     without: frozenset[str] = frozenset()
 
@@ -56,13 +59,13 @@ class Confinement:
         if "landlock" in used:
             landlock.restrict(self._rules())
         if "seccomp" in used:
-            seccomp.restrict(calls.of(threads=self.threads))
+            seccomp.restrict(calls.of(threads=self.threads, memory_files=self.memory_files))
 
     def _rules(self) -> Iterable[Rule]:
         shared = sysconfig.get_config_var("LIBDIR") or sys.base_prefix
         for path in (*libraries(), Path(shared), *map(Path, _SYSTEM), *self.reads):
             yield Rule(path, READ)
-        for path in self.writes:
+        for path in (_NOWHERE, *self.writes):
             yield Rule(path, WRITE)
 
     def as_json(self) -> dict[str, Any]:
@@ -70,6 +73,7 @@ class Confinement:
             "reads": [str(path) for path in self.reads],
             "writes": [str(path) for path in self.writes],
             "threads": self.threads,
+            "memory_files": self.memory_files,
             "limits": vars(self.limits),
             "without": sorted(self.without),
         }
@@ -80,6 +84,7 @@ class Confinement:
             tuple(map(Path, found["reads"])),
             tuple(map(Path, found["writes"])),
             found["threads"],
+            found["memory_files"],
             Limits(**found["limits"]),
             frozenset(found["without"]),
         )

@@ -14,13 +14,12 @@ _STATM = Path("/proc/self/statm")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a child may take. `seconds` are of the clock, `cpu_seconds` of its threads together;
-    `memory` is what it may allocate after its libraries are loaded, `file_size` holds for each
-    file; both in bytes.
+    """What a child may take: seconds of the clock, seconds of the processor for all its threads
+    (None: no limit), bytes of memory beyond its libraries, bytes of each file, open files.
     """
 
     seconds: float = 120.0
-    cpu_seconds: int = 120
+    cpu_seconds: int | None = 120
     memory: int = 4_000_000_000
     file_size: int = 8_000_000_000
     files: int = 64
@@ -28,7 +27,8 @@ class Limits:
 
 def apply(limits: Limits) -> None:
     """All but that of memory, which `limit_memory` sets."""
-    _set(resource.RLIMIT_CPU, limits.cpu_seconds, 1)  # SIGXCPU says why; a second later, SIGKILL
+    if limits.cpu_seconds is not None:
+        _set(resource.RLIMIT_CPU, limits.cpu_seconds, 1)  # SIGXCPU says why; then comes SIGKILL
     _set(resource.RLIMIT_FSIZE, limits.file_size)
     _set(resource.RLIMIT_NOFILE, limits.files)
     _set(resource.RLIMIT_CORE, 0)

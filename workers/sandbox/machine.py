@@ -78,6 +78,7 @@ _TABLE: dict[str, tuple[int, int | None]] = {
     "lstat": (6, None),
     "madvise": (28, 233),
     "membarrier": (324, 283),
+    "memfd_create": (319, 279),
     "mincore": (27, 232),
     "mkdir": (83, None),
     "mkdirat": (258, 34),

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from workers import processes
+from workers.sandbox import confinement
+from workers.sandbox.confinement import Confinement
+from workers.sandbox.limits import Limits
 
 Operation = Callable[[Sequence[Any]], list[Any]]  # items -> as many answers
 
@@ -22,6 +25,10 @@ KINDS: Mapping[str, str] = {
     "coco": "workers.metrics.java.coco_java",
     "spice": "workers.metrics.java.spice_java",
 }
+
+_OURS = Path(__file__).resolve().parents[3]  # where `workers` is found
+_PACKAGES = ("workers", "service")
+_LIMITS = Limits(cpu_seconds=None, files=256)  # it stays warm; its heap has a limit of its own
 
 _OPTIONS = (
     "-Duser.language=en",  # a comma-decimal locale breaks METEOR's own parsing of numbers
@@ -46,11 +53,30 @@ def main() -> None:
     kind, parent, heap, *jars = sys.argv[1:]
     processes.die_with(int(parent))
     requests, answers = processes.private_pipes()
+    _confine(jars)
     module = importlib.import_module(KINDS[kind])
     _start_java([*module.class_path(), *jars], heap, module.OPTIONS)
     operations: Mapping[str, Operation] = module.OPERATIONS
     while (request := processes.read(requests)) is not None:
         processes.write(answers, {"id": request["id"], **_answer(operations, request)})
+
+
+def _confine(jars: Sequence[str]) -> None:
+    """Java reads what strangers have written, and needs nothing but packages and its jars: it is
+    kept from all else, where the kernel can do that. Where it cannot, Java runs: texts are no code.
+    To be called before anything starts threads, as numpy does.
+    """
+    if confinement.missing() is not None:
+        return
+    modules = [folder for folder in map(Path, sys.path) if _is_of_modules_alone(folder)]
+    reads = (*modules, *(_OURS / name for name in _PACKAGES), *map(Path, jars))
+    Confinement(reads, threads=True, memory_files=True, limits=_LIMITS).apply()
+
+
+def _is_of_modules_alone(folder: Path) -> bool:
+    """Python looks for modules where a command was started, too, and that may be the home."""
+    places = (Path.cwd(), _OURS)
+    return folder.is_absolute() and not any(place.is_relative_to(folder) for place in places)
 
 
 def _start_java(jars: Sequence[str], heap: str, options: Sequence[str]) -> None:

@@ -13,7 +13,9 @@ import pytest
 import ending
 from service.contract.errors import Canceled, JavaFailed, MetricFailed
 from workers import processes
+from workers.metrics.java import jvm_child
 from workers.metrics.java.jvm import Jvm
+from workers.sandbox import confinement
 
 pytestmark = pytest.mark.processes
 
@@ -80,6 +82,51 @@ def test_its_process_is_a_group_of_its_own_and_knows_no_secrets(java, monkeypatc
     }
     assert names <= {"LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR"}
     assert "-Xmx" not in Path(f"/proc/{java.pid}/cmdline").read_text()
+
+
+TRIES = """
+import os, socket, sys, threading
+from workers.metrics.java import jvm_child
+def reaches(attempt):
+    try:
+        attempt()
+    except OSError as error:
+        return error.errno
+jvm_child._confine([sys.argv[1]])
+threading.Thread(target=int).start()
+open(sys.argv[1]).close()
+print([reaches(lambda: open(sys.argv[2])), reaches(lambda: open(sys.argv[1], "w")),
+       reaches(socket.socket), reaches(os.fork), reaches(lambda: os.kill(os.getppid(), 0))])
+"""
+
+
+def test_java_is_confined_before_it_starts(tmp_path):
+    """It may read packages and its jars, and start threads; no other file, socket or process. The
+    folder that it is started in is one in which Python looks for modules.
+    """
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    jar, record = tmp_path / "a.jar", tmp_path / "record.sqlite"
+    for path in (jar, record):
+        path.write_text("x")
+    command = [sys.executable, "-c", TRIES, jar, record]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.stdout == "[13, 13, 1, 1, 1]\n", result.stderr
+
+
+def test_java_is_in_the_sandbox(java):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    java.call("ptb", TEXTS)
+    status = Path(f"/proc/{java.pid}/status").read_text()
+    assert "\nSeccomp:\t2\n" in status
+    assert "\nCapEff:\t0000000000000000\n" in status
+
+
+def test_where_there_is_no_sandbox_java_runs_all_the_same(monkeypatch):
+    monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
+    monkeypatch.setattr(confinement.Confinement, "apply", lambda _: pytest.fail("confined"))
+    jvm_child._confine([])
 
 
 def test_a_killed_java_is_an_error_that_says_so_and_the_next_call_starts_another(java, when_asked):
@@ -260,7 +307,9 @@ def test_a_busy_java_dies_with_its_parent():
     """While METEOR reads its table and no pipe is looked at."""
     code = """
 import os, signal, time
+from workers.metrics.java import jvm_child
 from workers.metrics.java.jvm import Jvm
+from workers.sandbox import confinement
 
 java = Jvm()
 java.call("ptb", ["a"])
