@@ -90,6 +90,16 @@ class Confinement:
         )
 
 
+def keep_from_others() -> None:
+    """For a process that needs files and programs: forbid it, and all that it starts, TCP, to trace
+    other processes, and to read their memory and environment; from Landlock 6 on their abstract
+    sockets and signals to them, too. It must be young, as for `apply`. Raises OSError.
+    """
+    limits.drop_privileges(but_files=True)
+    seccomp.forbid_new_privileges()
+    landlock.restrict(None)
+
+
 def missing() -> str | None:
     """Why nothing can be confined on this machine, as a sentence; None if it can."""
     return machine.missing() or landlock.missing() or seccomp.missing()

@@ -71,20 +71,23 @@ def missing() -> str | None:
     return None
 
 
-def restrict(rules: Iterable[Rule]) -> None:
-    """Forbid this thread, and all that it starts, everything but the rules.
+def restrict(rules: Iterable[Rule] | None) -> None:
+    """Forbid this thread, and all that it starts, everything but the rules; files are left as they
+    are where there are None.
 
     Paths that do not exist are left out. Raises OSError; then nothing is forbidden, and the caller
     must not go on.
     """
     known = version()
     handled = sum(bit for name, bit in _BIT.items() if known >= _SINCE.get(name, NEEDED))
+    if rules is None:
+        handled = 0
     scopes = _SCOPES if known >= _SCOPES_SINCE else 0
     asked = _Ruleset(handled, _TCP, scopes)
     size = ctypes.sizeof(asked) if scopes else _Ruleset.scoped.offset
     ruleset = kernel.call(_CREATE, ctypes.byref(asked), size, 0)
     try:
-        for rule in rules:
+        for rule in rules or ():
             _add(ruleset, rule, handled)
         kernel.call(_RESTRICT, ruleset, 0)
     finally:

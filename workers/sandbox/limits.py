@@ -9,6 +9,7 @@ from pathlib import Path
 from workers.sandbox import kernel, machine
 
 _CAPABILITIES_VERSION = 0x20080522
+_OF_FILES = 0b1111  # CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER
 _STATM = Path("/proc/self/statm")
 
 
@@ -42,11 +43,16 @@ def limit_memory(more: int) -> None:
     _set(resource.RLIMIT_AS, pages * os.sysconf("SC_PAGE_SIZE") + more)
 
 
-def drop_privileges() -> None:
-    """Give up the capabilities of root, if this process has them."""
+def drop_privileges(*, but_files: bool = False) -> None:
+    """Give up the capabilities of root, if this process has them; `but_files`: not those by which
+    root reads and writes the files of others.
+    """
     head = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
-    nothing = (ctypes.c_uint32 * 6)()
-    kernel.call(machine.number("capset"), ctypes.byref(head), ctypes.byref(nothing))
+    have = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; the later bits after them
+    kernel.call(machine.number("capget"), ctypes.byref(head), ctypes.byref(have))
+    kept = _OF_FILES if but_files else 0
+    left = (ctypes.c_uint32 * 6)(have[0] & kept, have[1] & kept)
+    kernel.call(machine.number("capset"), ctypes.byref(head), ctypes.byref(left))
 
 
 def _set(name: int, most: int, more: int = 0) -> None:
