@@ -24,6 +24,11 @@ CONVERT = (
     "load it where it was trained and write its tensors as safetensors with the names, shapes and "
     "metadata of deploy/guide/checkpoints.md"
 )
+_TENSORS = (
+    "Prescore opens no pickle that is sent to it, since that would run code in it; "
+    "`prescore convert pytorch` writes its tensors as safetensors, to which the names, shapes and "
+    "metadata of deploy/guide/checkpoints.md have to be given"
+)
 _NO_PICKLE = f"Prescore opens no pickle, since that would run code in it; {CONVERT}"
 _UNPACK = "unpack it first"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
@@ -103,7 +108,7 @@ _FILES: tuple[tuple[Told, Format], ...] = (
         _zip(b"/code/", b"constants.pkl"),
         Format("a TorchScript program", f"loading one runs code in it; {CONVERT}"),
     ),
-    (_zip(b"data.pkl"), Format("a PyTorch file (a zip with a pickle)", _NO_PICKLE)),
+    (_zip(b"data.pkl"), Format("a PyTorch file (a zip with a pickle)", _TENSORS)),
     (_zip(b".npy"), Format("arrays of numpy (.npz)", f"{CONVERT}; {_FEATURES}")),
     (_zip(b"model.weights.h5"), Format("a Keras model", CONVERT)),
     (_zip(b".onnx"), Format("a zip with an ONNX model", CONVERT)),
@@ -111,7 +116,7 @@ _FILES: tuple[tuple[Told, Format], ...] = (
     (_zip(), Format("a zip", _UNPACK)),
     (
         _begins(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."),
-        Format("a PyTorch file (a pickle)", _NO_PICKLE),
+        Format("a PyTorch file (a pickle)", _TENSORS),
     ),
     (_matches(rb"\x80[\x02-\x05][\x95(\]}c\x8c]"), Format("a pickle", _NO_PICKLE)),
     (_matches(rb"\((dp|lp)[0-9]+\n|ccopy_reg\n"), Format("a pickle", _NO_PICKLE)),
