@@ -25,7 +25,7 @@ def main() -> None:
     model = folder / "model.pt"
     torch.save({"weight": torch.ones(1000, 1000)}, model)
     empty = ("hostile_child:surroundings", [], [Path(hostile_child.__file__).parent])
-    opens = ("workers.inference.conversion.pytorch:convert", [model], [])
+    opens = ("workers.conversion.pytorch:convert", [model], [])
     print("| a child that | in the sandbox | without | adds |\n|---|---|---|---|")
     for name, asked, times in (
         ("does nothing", empty, TIMES),

@@ -5,7 +5,7 @@ import pickle
 
 import torch
 
-from workers.inference.conversion import pytorch
+from workers.conversion import pytorch
 from workers.sandbox.child import Refused
 
 RAN = []  # by the payloads

@@ -67,7 +67,7 @@ def coco(
 def checkpoint(
     model: Annotated[
         Path,
-        typer.Argument(help="A model's tensors: a safetensors file with the code's own names."),
+        typer.Argument(help="Its state dict: what torch.save has written, or a safetensors file."),
     ],
     vocabulary: Annotated[
         Path, typer.Option(help="JSON: a list of words by id, or an object with words and ids.")
@@ -82,13 +82,14 @@ def checkpoint(
         typer.Option(help="A bundle with the image features that the model was trained on."),
     ] = None,
 ) -> None:
-    """Convert a model of torch's layers to a checkpoint.
+    """Convert a model of torch's layers to a checkpoint. What torch.save has written is opened in a
+    sandbox.
 
     First without --map: a map is printed, for you to look at. Then with it:
 
-      prescore convert checkpoint model.safetensors --vocabulary words.json > names.toml
+      prescore convert checkpoint model.pt --vocabulary words.json > names.toml
 
-      prescore convert checkpoint model.safetensors --vocabulary words.json --map names.toml
+      prescore convert checkpoint model.pt --vocabulary words.json --map names.toml
       --dataset flickr8k/ --out captioner.safetensors
 
     Afterwards `prescore verify` compares it with numbers of your own code.
@@ -97,7 +98,9 @@ def checkpoint(
     from workers.files import tensor_files
 
     with errors():
-        arrays = state_dicts.read(model)
+        arrays, left_out = state_dicts.read(model, settings.load())
+        if left_out:
+            say(f"left out, since they are no tensors of weights: {', '.join(left_out)}")
         words = vocabularies.parse(_text(vocabulary, vocabularies.MAX_BYTES))
         if map_file is None:
             typer.echo(proposal.propose(arrays, words), nl=False)
@@ -136,25 +139,6 @@ def _encoder(given: "Map", dataset: Path | None) -> Encoder:
             "[encoder] with `name` and `digest` in the map"
         )
     return given.encoder
-
-
-@convert.command()
-def pytorch(
-    source: Annotated[Path, typer.Argument(help="A state dict: what torch.save has written.")],
-    out: Annotated[Path, typer.Argument(help="The safetensors file to write.")],
-) -> None:
-    """Write the tensors of a PyTorch state dict as safetensors, with the same names.
-
-    The file is opened in a sandbox. A checkpoint also needs the names, shapes and metadata of
-    deploy/guide/checkpoints.md.
-    """
-    from workers.inference.conversion import converting
-
-    with errors():
-        converted = converting.pytorch(source, out, settings.load())
-    if converted.left_out:
-        say(f"left out, since they are no tensors of weights: {', '.join(converted.left_out)}")
-    show(f"{out}: {converted.tensors} tensors")
 
 
 def _write(out: Path, items: Callable[[], Iterator[bundles.Item]]) -> None:

@@ -1,25 +1,41 @@
-"""Reads a model's tensors from a safetensors file that any program wrote."""
+"""Reads a model's tensors from a file that its own program wrote."""
 
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import ForeignFormat, RequestRefused
 from service.contract.formats import foreign, safetensors_header
+from service.contract.settings import Settings
+from workers.conversion import sandboxed
 from workers.conversion.layers import Arrays
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def read(path: Path) -> Arrays:
-    """Its tensors of numbers with a fraction, in float32; what counts (integers) is left out."""
+def read(path: Path, settings: Settings) -> tuple[Arrays, Sequence[str]]:
+    """Tensors of numbers with a fraction, in float32, and the names of entries that are no tensors.
+    What counts (integers) is left out. A PyTorch file is opened in the sandbox.
+    """
     if not path.is_file():
         raise RequestRefused(f"expected a file with a model's tensors, found nothing at {path}")
     with path.open("rb") as stream:
         found = foreign.of_file(stream, path.stat().st_size)
-        refusal = foreign.refusal(found, foreign.CHECKPOINT)
-        if refusal is not None:
-            raise ForeignFormat(refusal)
+    if found is not None and found.serves == foreign.STATE_DICT:
+        with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
+            target = Path(folder) / "model.safetensors"
+            left_out = sandboxed.pytorch(path, target, settings).left_out
+            return _tensors(target), left_out
+    refusal = foreign.refusal(found, foreign.CHECKPOINT)
+    if refusal is not None:
+        raise ForeignFormat(refusal)
+    return _tensors(path), ()
+
+
+def _tensors(path: Path) -> Arrays:
+    with path.open("rb") as stream:
         header = safetensors_header.read(stream, path.stat().st_size)
     try:
         with safe_open(path, framework="pt") as file:

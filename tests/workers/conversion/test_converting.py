@@ -19,6 +19,7 @@ from service.contract.formats import checkpoint_header
 from workers.cli.convert import convert as command
 from workers.conversion import converting, maps, proposal, vocabularies
 from workers.inference import checkpoints, scoring
+from workers.sandbox import confinement
 
 WORDS = ["<pad>", "<start>", "a", "dog", "<unk>", "runs", "<end>", "fast", "red"]
 FEATURES, IMAGE, WORD, STATE = 7, 5, 6, 4
@@ -121,14 +122,20 @@ def _run(*arguments):
 def files(tmp_path):
     """A model's tensors, its words, and a bundle's place for what is written."""
 
-    def written(model, given):
-        save_file(model.state_dict(), tmp_path / "model.safetensors")
+    def written(model, given, name="model.safetensors"):
+        write = torch.save if name.endswith(".pt") else save_file
+        write(model.state_dict(), tmp_path / name)
         (tmp_path / "words.json").write_text(json.dumps(WORDS))
         (tmp_path / "names.toml").write_text(
             f'{given}\n[encoder]\nname = "{ENCODER.name}"\ndigest = "{ENCODER.digest}"\n'
         )
-        at = tmp_path / "model.safetensors"
-        return [at, "--vocabulary", tmp_path / "words.json", "--map", tmp_path / "names.toml"]
+        return [
+            tmp_path / name,
+            "--vocabulary",
+            tmp_path / "words.json",
+            "--map",
+            tmp_path / "names.toml",
+        ]
 
     return written
 
@@ -143,6 +150,19 @@ def test_a_converted_model_computes_what_it_computed(files, tmp_path, architectu
     features = torch.randn(3, FEATURES, generator=torch.Generator().manual_seed(1))
     np.testing.assert_allclose(_ours(out, features), [*_theirs(model, features)], atol=2e-6)
     assert checkpoint_header.read(out).description.encoder == ENCODER
+
+
+@pytest.mark.processes
+def test_what_torch_saved_becomes_the_same_checkpoint(files, tmp_path):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    model, written = _made("init", "lstm", between=True), []
+    for name in ("model.pt", "model.safetensors"):
+        out = tmp_path / f"{name}.checkpoint"
+        done = _run(*files(model, _map("init", between=True), name), "--out", out)
+        assert done.exit_code == 0, done.output
+        written.append(out.read_bytes())
+    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize("cell", LAYERS)

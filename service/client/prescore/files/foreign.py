@@ -18,6 +18,7 @@ MOST_NAMES = 10_000  # of a folder
 
 CHECKPOINT = "a checkpoint in Prescore's safetensors format"
 BUNDLE = "a dataset bundle: a tar or a folder with captions.jsonl"
+STATE_DICT = "a model's tensors"
 CAPTIONS = 'a JSON list of {"image" or "image_id", "caption"}'
 
 CONVERT = (
@@ -26,8 +27,7 @@ CONVERT = (
 )
 _TENSORS = (
     "Prescore opens no pickle that is sent to it, since that would run code in it; "
-    "`prescore convert pytorch` writes its tensors as safetensors, to which the names, shapes and "
-    "metadata of deploy/guide/checkpoints.md have to be given"
+    "`prescore convert checkpoint` makes a checkpoint of a model of PyTorch's layers"
 )
 _NO_PICKLE = f"Prescore opens no pickle, since that would run code in it; {CONVERT}"
 _UNPACK = "unpack it first"
@@ -108,7 +108,7 @@ _FILES: tuple[tuple[Told, Format], ...] = (
         _zip(b"/code/", b"constants.pkl"),
         Format("a TorchScript program", f"loading one runs code in it; {CONVERT}"),
     ),
-    (_zip(b"data.pkl"), Format("a PyTorch file (a zip with a pickle)", _TENSORS)),
+    (_zip(b"data.pkl"), Format("a PyTorch file (a zip with a pickle)", _TENSORS, STATE_DICT)),
     (_zip(b".npy"), Format("arrays of numpy (.npz)", f"{CONVERT}; {_FEATURES}")),
     (_zip(b"model.weights.h5"), Format("a Keras model", CONVERT)),
     (_zip(b".onnx"), Format("a zip with an ONNX model", CONVERT)),
@@ -116,7 +116,7 @@ _FILES: tuple[tuple[Told, Format], ...] = (
     (_zip(), Format("a zip", _UNPACK)),
     (
         _begins(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."),
-        Format("a PyTorch file (a pickle)", _TENSORS),
+        Format("a PyTorch file (a pickle)", _TENSORS, STATE_DICT),
     ),
     (_matches(rb"\x80[\x02-\x05][\x95(\]}c\x8c]"), Format("a pickle", _NO_PICKLE)),
     (_matches(rb"\((dp|lp)[0-9]+\n|ccopy_reg\n"), Format("a pickle", _NO_PICKLE)),

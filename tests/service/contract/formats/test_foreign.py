@@ -169,7 +169,7 @@ def test_safetensors_of_others_say_what_is_missing_and_what_to_do(tmp_path):
 
 def test_pytorchs_files_are_told_the_command_that_opens_them_and_other_pickles_are_not():
     found = {what: foreign.of_file(io.BytesIO(data), len(data)) for what, data in FILES.items()}
-    told = {what for what, each in found.items() if "`prescore convert pytorch`" in each.do}
+    told = {what for what, each in found.items() if "`prescore convert checkpoint`" in each.do}
     assert told == {"a PyTorch file (a zip with a pickle)", "a PyTorch file (a pickle)"}
 
 

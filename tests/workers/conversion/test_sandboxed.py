@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 
 from service.contract.errors import RequestRefused, SandboxUnavailable, UnusableCheckpoint
 from service.contract.settings import Settings
-from workers.inference.conversion import converting
+from workers.conversion import sandboxed
 from workers.sandbox import confined, confinement
 
 pytestmark = [pytest.mark.processes]
@@ -44,14 +44,14 @@ def test_tensors_keep_their_names_and_values(needs_sandbox, tmp_path, settings):
     """Those that share memory get their own; what is no weight is named, and left out."""
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save({"state_dict": _state(), "epoch": 3}, source)
-    converted = converting.pytorch(source, target, settings)
+    converted = sandboxed.pytorch(source, target, settings)
     found = load_file(target)
     expected = {name: value for name, value in _state().items() if name not in ("mask", "parts")}
     assert set(found) == set(expected)
     for name, tensor in found.items():
         assert tensor.dtype == expected[name].dtype
         assert torch.equal(tensor, expected[name])
-    assert converted == converting.Converted(6, ["mask", "parts"])
+    assert converted == sandboxed.Converted(6, ["mask", "parts"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.pt", "model.safetensors"]
 
 
@@ -60,7 +60,7 @@ def test_what_is_no_state_dict_leaves_no_file(needs_sandbox, tmp_path, settings)
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save([1, 2], source)
     with pytest.raises(UnusableCheckpoint, match=r"found a list; save the tensors alone"):
-        converting.pytorch(source, target, settings)
+        sandboxed.pytorch(source, target, settings)
     assert not target.exists()
 
 
@@ -71,7 +71,7 @@ def test_where_there_is_no_sandbox_the_format_is_unavailable(tmp_path, settings,
     with pytest.raises(
         SandboxUnavailable, match=r"this kernel has no Landlock; .*PRESCORE_SANDBOX"
     ):
-        converting.pytorch(source, tmp_path / "out", settings)
+        sandboxed.pytorch(source, tmp_path / "out", settings)
     assert not (tmp_path / "out").exists()
 
 
@@ -80,7 +80,7 @@ def test_only_the_operators_setting_opens_it_without_one(tmp_path, settings, mon
     monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save({"weight": torch.ones(2)}, source)
-    converting.pytorch(source, target, settings.model_copy(update={"sandbox": "off"}))
+    sandboxed.pytorch(source, target, settings.model_copy(update={"sandbox": "off"}))
     assert torch.equal(load_file(target)["weight"], torch.ones(2))
 
 
@@ -105,7 +105,7 @@ def test_what_a_child_has_written_is_judged_as_a_strangers_file(
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     source.write_bytes(b"x")
     with pytest.raises(UnusableCheckpoint, match=said):
-        converting.pytorch(source, target, settings)
+        sandboxed.pytorch(source, target, settings)
     assert not target.exists()
 
 
@@ -117,11 +117,11 @@ def test_what_a_child_says_of_its_work_may_be_anything(tmp_path, settings, monke
 
     monkeypatch.setattr(confined, "run", broken)
     (tmp_path / "model.pt").write_bytes(b"x")
-    found = converting.pytorch(tmp_path / "model.pt", tmp_path / "out", settings)
+    found = sandboxed.pytorch(tmp_path / "model.pt", tmp_path / "out", settings)
     assert found.tensors == 1
     assert all(name == r"a\x1b[2J" for name in found.left_out)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path, settings):
     with pytest.raises(RequestRefused, match="expected a file, found nothing"):
-        converting.pytorch(tmp_path / "none.pt", tmp_path / "out", settings)
+        sandboxed.pytorch(tmp_path / "none.pt", tmp_path / "out", settings)

@@ -1,4 +1,4 @@
-"""Converts a file that is not canonical, in the sandbox, and judges what comes out."""
+"""Opens a file that could run code, in the sandbox, and judges what comes out."""
 
 import tempfile
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def pytorch(source: Path, target: Path, settings: Settings) -> Converted:
     Raises UnusableCheckpoint where the file is not one or takes too much, and SandboxUnavailable
     where this machine has no sandbox and PRESCORE_SANDBOX asks for one.
     """
-    return _convert("workers.inference.conversion.pytorch:convert", source, target, settings)
+    return _convert("workers.conversion.pytorch:convert", source, target, settings)
 
 
 def _convert(operation: str, source: Path, target: Path, settings: Settings) -> Converted:

@@ -1,1 +1,0 @@
-"""Files of other programs, converted to safetensors in the sandbox."""
