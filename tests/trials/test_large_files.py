@@ -97,7 +97,7 @@ def test_a_tar_of_200000_empty_files_keeps_nobody_waiting(empty_files, client, o
             b"\2\0\0\0\0\0\0\0{}" + bytes(1014),
             "invalid_checkpoint",
         ),
-        ("datasets/nothing", b"PK\3\4" * 256, "uncompressed, complete tar"),
+        ("datasets/nothing", b"PK\3\4" * 256, "found a zip"),
     ],
 )
 def test_a_wrong_file_is_refused_at_its_first_kilobyte(fleet, place, beginning, word, announced):

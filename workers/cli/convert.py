@@ -94,7 +94,14 @@ def checkpoint(
 
     Afterwards `prescore verify` compares it with numbers of your own code.
     """
-    from workers.conversion import converting, maps, proposal, state_dicts, vocabularies
+    from workers.conversion import (
+        converting,
+        maps,
+        proposal,
+        state_dicts,
+        unknown_words,
+        vocabularies,
+    )
     from workers.files import tensor_files
 
     with errors():
@@ -112,6 +119,9 @@ def checkpoint(
         description, tensors = converting.convert(arrays, words, given, _encoder(given, dataset))
         tensor_files.write(out, tensors, checkpoint_header.metadata_of(description))
         header = checkpoint_header.read(out)
+        remark = dataset and unknown_words.remark(dataset, description)
+        if remark:
+            say(f"warning: {remark}")
     show(
         f"{out}: {given.architecture}, {description.config.cell}, "
         f"{len(description.vocabulary):,} words, {header.parameters:,} parameters"

@@ -38,13 +38,12 @@ def propose(arrays: Arrays, by_id: Sequence[str]) -> str:
         "# Proposed from the tensors' shapes: look at each line, then give the file as --map.",
         f"architecture = {_quoted(architecture)}  # {why}",
         'normalize = "?"  # "l2" or "none": were the image features divided by their length?',
-        'tokenizer = "karpathy"  # or "blanks": how captions became words',
+        _tokenizer(by_id),
         "",
         "[words]  # as the vocabulary writes them",
-        *(
-            f"{name} = {_quoted(_word(by_id, usual))}"
-            for name, usual in (("start", _START), ("end", _END), ("unknown", _UNKNOWN))
-        ),
+        f"start = {_quoted(_word(by_id, _START))}",
+        f"end = {_quoted(_word(by_id, _END))}",
+        f"unknown = {_quoted(_word(by_id, _UNKNOWN))}  # for words that it does not have",
         "",
         "[layers]  # names of modules",
         f"image = {_quoted(image)}{_or(found.images)}",
@@ -106,6 +105,16 @@ def _architecture(
     if seen == state != word:
         return "init", f"the image's vector is as long as the state: {seen}"
     return "pre", f'or "init": image, word and state have {seen}, {word} and {state} numbers'
+
+
+def _tokenizer(by_id: Sequence[str]) -> str:
+    """`karpathy` makes neither capitals nor signs."""
+    made = next((word for word in by_id if len(word) < 2 and not word.isalnum() and word), None)
+    made = made or next((word for word in by_id if word.lower() != word and word.isalpha()), None)
+    if made is not None:
+        return f'tokenizer = "blanks"  # words between blanks, since {_quoted(made)} is one of them'
+    why = '"karpathy" (small letters, no signs) or "blanks": how captions became words'
+    return f'tokenizer = "?"  # {why}'
 
 
 def _first(names: Sequence[str] | Mapping[str, object]) -> str:

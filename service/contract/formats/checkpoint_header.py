@@ -196,7 +196,7 @@ _REQUIRED = ("prescore", "architecture", "config", "vocabulary", "tokenizer", "e
 def _known_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
     missing = [name for name in _REQUIRED if name not in metadata]
     if missing:
-        others = "" if len(missing) < len(_REQUIRED) else f"; another program's? {foreign.CONVERT}"
+        others = "" if len(missing) < len(_REQUIRED) else f"; another program's? {foreign.LAYERS}"
         raise MetadataInvalid(
             f"expected the metadata {', '.join(_REQUIRED)}; missing: {', '.join(missing)}{others}",
             pointer=f"/__metadata__/{missing[0]}",

@@ -14,10 +14,13 @@ def pregen(how: str) -> str:
 
 
 def difference(one: str, other: str) -> str | None:
-    """The fields that differ, with both values, as text; None where the signatures are equal."""
+    """What differs, the fields with both values, as text; None where the signatures are equal."""
     if one == other:
         return None
     ours, theirs = _fields(one), _fields(other)
+    if ("brought" in ours) != ("brought" in theirs):
+        first = "first" if "brought" in ours else "second"
+        return f"the {first} was brought as columns, the other was computed from a checkpoint"
     return ", ".join(
         f"{name}: {ours.get(name, 'nothing')} and {theirs.get(name, 'nothing')}"
         for name in dict.fromkeys([*ours, *theirs])

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 from builders import ENCODER, encoded
 from service.contract.errors import RequestRefused
-from service.contract.formats import checkpoint_header
+from service.contract.formats import bundles, checkpoint_header
+from service.contract.formats.bundles import Item
 from workers.cli.convert import convert as command
 from workers.conversion import converting, maps, proposal, vocabularies
 from workers.inference import checkpoints, scoring
@@ -180,9 +181,29 @@ def test_a_proposal_names_the_layers_and_where_the_image_enters(architecture, ce
         'unknown = "<unk>"',
     ):
         assert f"\n{line}" in text
-    with pytest.raises(RequestRefused, match="normalize"):  # left to a person
+    for question in ('normalize = "?"', 'tokenizer = "?"'):  # left to a person
+        assert question in text
+    with pytest.raises(RequestRefused, match=r"map, (normalize|tokenizer)"):
         maps.parse(text)
-    assert maps.parse(text.replace('normalize = "?"', 'normalize = "l2"')).layers.cell == "rnn"
+    given = text.replace('normalize = "?"', 'normalize = "l2"').replace('= "?"', '= "karpathy"')
+    assert maps.parse(given).layers.cell == "rnn"
+
+
+@pytest.mark.parametrize("word", [".", ",", "Dog"])
+def test_words_that_karpathy_does_not_make_tell_the_tokenizer(word):
+    text = proposal.propose(_arrays(_made("init", "lstm")), [*WORDS[:-1], word])
+    assert 'tokenizer = "blanks"' in text
+
+
+@pytest.mark.parametrize(("tokenizer", "told"), [("karpathy", False), ("blanks", True)])
+def test_a_tokenizer_that_leaves_more_words_unknown_is_told(files, tmp_path, tokenizer, told):
+    people = ["A dog runs fast.", "A red dog runs."]
+    bundles.write_folder(tmp_path / "bundle", [Item("1.jpg", "test", tuple(people))])
+    given = f'tokenizer = "{tokenizer}"\n{_map("init")}'
+    asked = files(_made("init", "lstm"), given)
+    done = _run(*asked, "--dataset", tmp_path / "bundle", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert ("by the tokenizer blanks, and 0.0% by karpathy" in done.stderr) == told
 
 
 def test_the_command_proposes_a_map_and_says_what_to_do_with_it(files):

@@ -25,10 +25,11 @@ CONVERT = (
     "load it where it was trained and write its tensors as safetensors with the names, shapes and "
     "metadata of deploy/guide/checkpoints.md"
 )
-_TENSORS = (
-    "Prescore opens no pickle that is sent to it, since that would run code in it; "
-    "`prescore convert checkpoint` makes a checkpoint of a model of PyTorch's layers"
+LAYERS = (
+    "`prescore convert checkpoint` makes a checkpoint of a model of PyTorch's layers "
+    "(deploy/guide/converting.md)"
 )
+_TENSORS = f"Prescore opens no pickle that is sent to it, since that would run code in it; {LAYERS}"
 _NO_PICKLE = f"Prescore opens no pickle, since that would run code in it; {CONVERT}"
 _UNPACK = "unpack it first"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")

@@ -70,6 +70,11 @@ def _measured(logits: Floats, ids: NDArray[np.int64], top: int) -> Measured:
     best = logits.max(axis=1, keepdims=True)
     if not np.isfinite(best).all() or np.isnan(logits).any():
         raise InvalidArgument("expected finite logits (-inf is accepted), found nan or inf")
+    if _are_probabilities(logits):
+        raise InvalidArgument(
+            "expected logits or log-probabilities, found rows of probabilities, which sum to 1: "
+            "give what the model says before its softmax"
+        )
     own = np.take_along_axis(logits, ids[:, None], axis=1)
     exponentials = np.exp(logits - best)
     total = exponentials.sum(axis=1, keepdims=True)
@@ -82,6 +87,14 @@ def _measured(logits: Floats, ids: NDArray[np.int64], top: int) -> Measured:
         top_ids=top_ids,
         top_logp=_logarithms(np.take_along_axis(logs, top_ids, axis=1)),
         entropy=_entropy(logs, exponentials / total),
+    )
+
+
+def _are_probabilities(logits: Floats) -> bool:
+    return (
+        logits.shape[1] > 2
+        and logits.min() >= 0
+        and bool(np.allclose(logits.sum(axis=1), 1, 0, 1e-3))
     )
 
 

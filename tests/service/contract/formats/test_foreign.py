@@ -163,7 +163,10 @@ def test_safetensors_of_others_say_what_is_missing_and_what_to_do(tmp_path):
     header = json.dumps({"__metadata__": {"format": "pt"}}).encode()
     path = tmp_path / "model.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header)
-    with pytest.raises(MetadataInvalid, match=r"missing: prescore.*another program's\? load it"):
+    with pytest.raises(
+        MetadataInvalid,
+        match=r"missing: prescore.*another program's\? `prescore convert checkpoint` makes",
+    ):
         checkpoint_header.read(path)
 
 

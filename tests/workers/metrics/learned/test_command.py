@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from prescore import exit_codes
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.plan.assets import Places
@@ -40,9 +41,9 @@ def files(world, tmp_path):
     return [*arguments, *small, "--out", str(tmp_path / "model.safetensors")]
 
 
-def _refused(arguments):
+def _refused(arguments, code=exit_codes.REFUSED):
     result = CliRunner().invoke(learned, ["train", *map(str, arguments)])
-    assert (result.exit_code, type(result.exception)) == (1, SystemExit), result.output
+    assert (result.exit_code, type(result.exception)) == (code, SystemExit), result.output
     return result.stderr.replace("\n", " ")
 
 
@@ -89,13 +90,16 @@ def test_every_learner_is_asked_for_by_name_and_scores(files, learner, refs, unu
 @pytest.mark.long
 def test_word_vectors_are_a_feature_where_they_are_registered(files, tmp_path, monkeypatch):
     monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
-    arguments = [*files, "--features", "bleu_1,wmd"]
-    assert "`prescore assets add word-vectors PATH` registers it" in _refused(arguments)
+    arguments = [*files, "--features", "wmd"]  # beside the two of before
+    said = _refused(arguments, exit_codes.FAILED)
+    assert "`prescore assets add word-vectors PATH` registers it" in said
     text = "".join(f"{word} {at} 1\n" for at, word in enumerate(("man", "dog", "cat", "runs")))
     (tmp_path / "vectors.txt").write_text(f"4 2\n{text}")
     assets.add("word-vectors", tmp_path / "vectors.txt", Places(tmp_path / "home"))
     result = CliRunner().invoke(learned, ["train", *arguments, "--json"])
-    assert list(json.loads(result.stdout)["features"]) == ["bleu_1", "wmd"], result.output
+    assert list(json.loads(result.stdout)["features"]) == ["bleu_1", "cider_d", "wmd"], (
+        result.output
+    )
 
 
 def test_a_rated_photo_under_another_name_is_refused_or_left_out(files, tmp_path):
