@@ -11,6 +11,7 @@ import hashlib
 import io
 import itertools
 import json
+import re
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
@@ -35,7 +36,7 @@ CHECKPOINTS = [
     if name.endswith(".safetensors") and content != COLUMNS
 ]
 SPLIT = "right/test"
-OF_COLUMNS = "brought/test"
+OF_COLUMNS = "brought@v1/test"  # of which others may bring a second version
 STUDIED = "studied/test"  # with the evaluations that a study needs, and no others
 FEATURES = families.usual_features()
 
@@ -61,7 +62,7 @@ def after_load_schema(_: HookContext, schema: BaseSchema) -> None:
     with httpx.Client(base_url=schema.get_base_url(), timeout=90) as client:
         bundles_of = {SPLIT: BUNDLE, STUDIED: BUNDLE, OF_COLUMNS: _FILES["holiday.tar"]}
         for split, bundle in bundles_of.items():
-            name = split.partition("/")[0]
+            name = re.split("[@/]", split)[0]
             client.put(f"/v1/datasets/{name}", content=bundle).raise_for_status()
         client.put(f"/v1/columns/{_digest(COLUMNS)}", content=COLUMNS).raise_for_status()
         for data in CHECKPOINTS:
