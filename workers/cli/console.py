@@ -4,10 +4,11 @@ What others wrote is plain text in all output, and makes no line of its own.
 """
 
 import json
+import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,8 +41,53 @@ def one_of(names: Callable[[], Sequence[str]], help: str, *flags: str) -> Any:  
     )
 
 
-Out = Annotated[
-    Path, typer.Argument(help="The bundle to write: a folder, created if it does not exist.")
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise RequestRefused(f"expected a file to write, found the folder {path}: add a name to it")
+    if not path.parent.is_dir():
+        raise RequestRefused(f"expected a folder for {path.name}, found none at {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise RequestRefused(f"expected a file that may be written, found {path}")
+
+
+def _check_folder(path: Path) -> None:
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise RequestRefused(f"expected a folder to write, found the file {there}")
+    if not os.access(there, os.W_OK):
+        raise RequestRefused(f"expected a folder that may be written, found {there}")
+
+
+def _before(check: Callable[[Path], None], more: str = "") -> Callable[[Path | None], Path | None]:
+    """What refuses a wrong place as soon as it is named, and so before minutes of work."""
+
+    def checked(path: Path | None) -> Path | None:
+        with errors():
+            try:
+                if path is not None:
+                    check(path)
+            except RequestRefused as error:
+                raise RequestRefused(f"{error.detail}{more}") from None
+        return path
+
+    return checked
+
+
+def file_to_write(help: str, *flags: str, metavar: str | None = None) -> Any:  # noqa: A002
+    """An option that names a file to write."""
+    return typer.Option(*flags, help=help, metavar=metavar, callback=_before(_check_file))
+
+
+def folder_to_write(help: str, more: str = "") -> Any:  # noqa: A002
+    """An argument that names a folder to write; `more` is said where it is a file."""
+    return typer.Argument(help=help, callback=_before(_check_folder, more))
+
+
+_BUNDLE = "The bundle to write: a folder, created if it does not exist."
+Out = Annotated[Path, folder_to_write(_BUNDLE)]
+OutFirst = Annotated[
+    Path,
+    folder_to_write(_BUNDLE, ". The first is the folder to write: were the two swapped?"),
 ]
 Split = Annotated[
     str,
@@ -69,8 +115,8 @@ Metrics = Annotated[
 Tokens = Annotated[
     str, one_of(tokenizers.scored, "none: the text is tokens already.", "--tokenizer")
 ]
-JsonOut = Annotated[Path | None, typer.Option("--json-out", help="Write the JSON to a file.")]
-TableOut = Annotated[Path | None, typer.Option("--csv", help="Write the table to a CSV file.")]
+JsonOut = Annotated[Path | None, file_to_write("Write the JSON to a file.", "--json-out")]
+TableOut = Annotated[Path | None, file_to_write("Write the table to a CSV file.", "--csv")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
@@ -95,13 +141,6 @@ def names(*given: str) -> list[str]:
     return list(dict.fromkeys(name for name in found if name))
 
 
-def check_folders(outputs: Iterable[Path | None]) -> None:
-    """Raise, before minutes of work, if the folder of an output file does not exist."""
-    for path in outputs:
-        if path is not None and not path.parent.is_dir():
-            raise RequestRefused(f"expected a folder for {path.name}, found none at {path.parent}")
-
-
 def _code(error: PrescoreError) -> int:
     if isinstance(error.__cause__, ServiceError):  # what is to be read is a service's
         return exit_codes.UNREACHABLE
@@ -110,7 +149,9 @@ def _code(error: PrescoreError) -> int:
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Print errors of Prescore as one line and exit; other errors keep their traceback."""
+    """Print errors of Prescore, and of paths, as one line and exit; other errors keep their
+    traceback.
+    """
     try:
         yield
     except Canceled as error:
@@ -126,6 +167,11 @@ def errors() -> Iterator[None]:
         for line in telling.told(error).split("\n"):  # of our own; foreign parts are quoted in them
             say(line)
         raise typer.Exit(exit_codes.of(error)) from None
+    except OSError as error:
+        if error.filename is None:  # it is of no path
+            raise
+        say(f"refused: {error.filename}: {error.strerror}")
+        raise typer.Exit(exit_codes.REFUSED) from None
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, checkpoint_header, importers
 from service.contract.formats.checkpoint_header import Encoder
 from workers.cli.check import bundle_facts
-from workers.cli.console import Out, errors, say, show
+from workers.cli.console import Out, OutFirst, errors, file_to_write, say, show
 
 if TYPE_CHECKING:
     from workers.conversion.maps import Map
@@ -47,7 +47,7 @@ def flickr8k(
 
 @convert.command()
 def karpathy(
-    out: Out, source: Annotated[Path, typer.Argument(help="dataset_flickr8k.json or similar.")]
+    out: OutFirst, source: Annotated[Path, typer.Argument(help="dataset_flickr8k.json or similar.")]
 ) -> None:
     """Convert Karpathy's JSON, with its splits."""
     _write(out, lambda: importers.karpathy(source))
@@ -55,7 +55,7 @@ def karpathy(
 
 @convert.command()
 def coco(
-    out: Out,
+    out: OutFirst,
     source: Annotated[Path, typer.Argument(help="captions_val2014.json or similar.")],
     split: Annotated[str, typer.Option(help="The name of the split to write.")],
 ) -> None:
@@ -76,7 +76,7 @@ def checkpoint(
         Path | None,
         typer.Option("--map", help="Which layers are which. Without it, a map is proposed."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The checkpoint to write.")] = None,
+    out: Annotated[Path | None, file_to_write("The checkpoint to write.")] = None,
     dataset: Annotated[
         Path | None,
         typer.Option(help="A bundle with the image features that the model was trained on."),

@@ -24,8 +24,8 @@ from workers.cli.console import (
     TableOut,
     Tokens,
     Url,
-    check_folders,
     errors,
+    file_to_write,
     names,
     progresses,
     say,
@@ -64,7 +64,7 @@ def judge(
     as_json: AsJson = False,
     json_out: JsonOut = None,
     csv_out: TableOut = None,
-    plot: Annotated[Path | None, typer.Option(help="Write the table as a picture (SVG).")] = None,
+    plot: Annotated[Path | None, file_to_write("Write the table as a picture (SVG).")] = None,
     url: Url = None,
     key_file: KeyFile = None,
 ) -> None:
@@ -100,7 +100,6 @@ def judge(
         raise typer.BadParameter("expected names of metrics separated by commas, or all")
     with errors(), closing(Toolbox.of(settings.load())) as toolbox:
         wanted = scoring.metrics(asked)
-        check_folders(outputs.values())
         people = partial(_people, places=toolbox.places, url=url, key_file=key_file)
         if distractors is not None:
             _make(file, people(distractors), seed)
@@ -118,11 +117,11 @@ def judge(
             )
         _tell_missing(scored)
         found = verdict(judged, given, scored, raters)
-    if distractors is not None:
-        found["distractors"] = {"dataset": distractors, "seed": seed}
-    for kind, path in outputs.items():
-        if path is not None:
-            path.write_text(_written(kind, found), "utf-8")
+        if distractors is not None:
+            found["distractors"] = {"dataset": distractors, "seed": seed}
+        for kind, path in outputs.items():
+            if path is not None:
+                path.write_text(_written(kind, found), "utf-8")
     if as_json:
         show_json(found)
     else:

@@ -7,7 +7,15 @@ import typer
 
 from service.contract import settings
 from service.contract.wording import counted
-from workers.cli.console import Out, above, errors, interruptible, progress, show
+from workers.cli.console import (
+    Out,
+    above,
+    errors,
+    folder_to_write,
+    interruptible,
+    progress,
+    show,
+)
 from workers.cli.study import study
 
 if TYPE_CHECKING:
@@ -28,14 +36,15 @@ def shapes(
     """Make the shapes dataset: generated images with captions and features."""
     from workers.lab import shapes as dataset
 
-    dataset.make(out, images, seed)
+    with errors():
+        dataset.make(out, images, seed)
     show(f"{out}: {counted(images, 'image')}")
 
 
 @lab.command()
 def train(
     bundle: Annotated[Path, typer.Argument(help="A dataset bundle with features.")],
-    out: Annotated[Path, typer.Argument(help="The folder for checkpoints, one per epoch.")],
+    out: Annotated[Path, folder_to_write("The folder for checkpoints, one per epoch.")],
     architecture: Annotated[str, typer.Option(help="init, pre, par or merge.")] = "merge",
     cell: Annotated[str, typer.Option(help="gru, torch_gru or lstm.")] = "gru",
     size: Annotated[int, typer.Option(min=1, help="Units of the RNN.")] = 256,

@@ -24,6 +24,7 @@ from workers.cli.console import (
     Tokens,
     Url,
     errors,
+    file_to_write,
     interruptible,
     names,
     progress,
@@ -79,9 +80,7 @@ def train(
         list[str],
         typer.Option(metavar="NAME=FILE.json", help="A captioner's captions; give three or more."),
     ],
-    out: Annotated[
-        Path, typer.Option(metavar="F", help="The model's file to write (.safetensors).")
-    ],
+    out: Annotated[Path, file_to_write("The model's file to write (.safetensors).", metavar="F")],
     trained_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -149,8 +148,6 @@ def train(
         learner.value, learning_rate=learning_rate, beta=beta, epochs=epochs, seed=seed
     )
     with errors(), interruptible() as heed, progress("captions") as (bar, task):
-        if not out.parent.is_dir():
-            raise RequestRefused(f"expected a folder for {out.name}, found none at {out.parent}")
         chosen = settings.load()
         find = partial(sources.find, places=Places.of(chosen), url=url, key_file=key_file)
         read = _Reading(

@@ -111,10 +111,10 @@ def probe(
         asked = work.Asked(names(*probes or [_ALL]), names(*metrics or [USUAL]), tokenizer, options)
         with closing(Toolbox.of(chosen)) as toolbox:
             found = work.probe(source, asked, given, toolbox, told)
+        if csv_out is not None:
+            _write_csv(csv_out, found)
     for name, reason in found.missing.items():
         say(f"unavailable: {name}: {reason}")
-    if csv_out is not None:
-        _write_csv(csv_out, found)
     if as_json:
         about = {"name": source.name, "split": source.split, "digest": source.digest}
         document = {"dataset": about, "tokenizer": tokenizer}

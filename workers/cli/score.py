@@ -24,6 +24,7 @@ from workers.cli.console import (
     Tokens,
     Url,
     errors,
+    file_to_write,
     names,
     progresses,
     say,
@@ -68,7 +69,7 @@ def score(
     json_out: JsonOut = None,
     csv_out: Annotated[
         Path | None,
-        typer.Option("--csv", help="Write every caption with its own scores to a CSV file."),
+        file_to_write("Write every caption with its own scores to a CSV file.", "--csv"),
     ] = None,
     url: Url = None,
     key_file: KeyFile = None,
@@ -99,11 +100,11 @@ def score(
         asked = work.Asked(wanted, tokenizer, subset, idf.value)
         with closing(Toolbox.of(chosen)) as toolbox:
             found = work.score(given, source, asked, toolbox, told)
-    document = _document(source, found)
-    if json_out is not None:
-        json_out.write_text(json.dumps(document), "utf-8")
-    if csv_out is not None:
-        _write_csv(csv_out, found)
+        document = _document(source, found)
+        if json_out is not None:
+            json_out.write_text(json.dumps(document), "utf-8")
+        if csv_out is not None:
+            _write_csv(csv_out, found)
     _show(document, source, found, as_json=as_json)
     if found.missing:
         raise typer.Exit(_INCOMPLETE)

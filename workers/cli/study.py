@@ -18,8 +18,8 @@ from workers.cli.console import (
     AsJson,
     JsonOut,
     Tokens,
-    check_folders,
     errors,
+    file_to_write,
     names,
     progresses,
     say,
@@ -72,12 +72,12 @@ def study(
     ] = 0.0,
     top: Annotated[int, typer.Option(min=0, help="Print the best N pre-gen metrics.")] = 10,
     rows_out: Annotated[
-        Path | None, typer.Option("--rows", help="Write all rows to a table, for the next study.")
+        Path | None, file_to_write("Write all rows to a table, for the next study.", "--rows")
     ] = None,
     as_json: AsJson = False,
     json_out: JsonOut = None,
     csv_out: Annotated[
-        Path | None, typer.Option("--csv", help="Write every correlation to a CSV file.")
+        Path | None, file_to_write("Write every correlation to a CSV file.", "--csv")
     ] = None,
 ) -> None:
     """Correlate pre-gen with post-gen scores: the study of Tanti, Gatt and Muscat (2018).
@@ -100,7 +100,6 @@ def study(
     from workers.analysis.study.rows import join
 
     with errors():
-        check_folders((rows_out, json_out, csv_out))
         checkpoints = [path for path in files if path.suffix == _CHECKPOINT]
         parts = [tables_of_rows.read(path) for path in files if path not in checkpoints]
         missing: Mapping[str, str] = {}
@@ -117,13 +116,12 @@ def study(
             raise RequestRefused("found nothing to study")
         rows = join(parts)
         found = correlations.study(rows)
-    document = json.dumps(found, allow_nan=False)
-    if rows_out is not None:
-        tables_of_rows.write(rows_out, rows)
-    if json_out is not None:
-        json_out.write_text(document + "\n", "utf-8")
-    if csv_out is not None:
-        csv_out.write_text(tables.csv_text(found), "utf-8")
+        if rows_out is not None:
+            tables_of_rows.write(rows_out, rows)
+        if json_out is not None:
+            json_out.write_text(json.dumps(found, allow_nan=False) + "\n", "utf-8")
+        if csv_out is not None:
+            csv_out.write_text(tables.csv_text(found), "utf-8")
     if as_json:
         show_json(found)
     else:

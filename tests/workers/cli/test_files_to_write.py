@@ -1,0 +1,109 @@
+"""Files and folders that commands write: a wrong place is refused before anything is read."""
+
+import typing
+from inspect import signature, unwrap
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from prescore import commands
+
+READ = {  # parameters that are paths of what a command reads
+    *("bundle", "checkpoint", "dataset", "file", "files", "key_file", "logp", "map_file", "model"),
+    *("outputs", "path", "ratings", "source", "tokens", "train", "val", "test", "vocabulary"),
+}
+
+
+def _all(group, *names):
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _all(command, *names, name)
+        elif unwrap(command.callback).__module__.startswith("workers.cli."):
+            yield (*names, name), command
+
+
+def _paths(command):
+    """The names of parameters that are paths."""
+    hints = typing.get_type_hints(unwrap(command.callback))
+    return [name for name in signature(command.callback).parameters if _is_path(hints[name])]
+
+
+def _is_path(hint):
+    return hint is Path or Path in typing.get_args(hint)
+
+
+PRESCORE = commands.build()
+
+
+def _written():
+    """(arguments before the path, name of its parameter) of everything that commands write."""
+    for names, command in _all(typer.main.get_command(PRESCORE)):
+        arguments = [each.name for each in command.params if each.param_type_name == "argument"]
+        options = {each.name: each.opts[0] for each in command.params}
+        for path in sorted({*_paths(command)} - READ):
+            before = ["absent"] * arguments.index(path) if path in arguments else [options[path]]
+            yield pytest.param([*names, *before], path, id=f"{' '.join(names)} {path}")
+
+
+WRITTEN = list(_written())
+FOLDERS = {"convert flickr8k", "convert karpathy", "convert coco", "lab shapes", "lab train"}
+
+
+def _run(arguments):
+    done = CliRunner().invoke(PRESCORE, list(map(str, arguments)), catch_exceptions=False)
+    assert done.exit_code == 2
+    assert done.stderr.strip().count("\n") == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "path"), WRITTEN)
+def test_a_place_that_cannot_be_written_is_refused_first(tmp_path, arguments, path):
+    (tmp_path / "file").touch()
+    if " ".join(arguments[:2]) in FOLDERS and path == "out":
+        for wrong in ("file", "file/inner"):
+            said = _run([*arguments, tmp_path / wrong])
+            assert f"refused: expected a folder to write, found the file {tmp_path}/file" in said
+        return
+    said = _run([*arguments, tmp_path / "nodir" / "out.csv"])
+    assert said == f"refused: expected a folder for out.csv, found none at {tmp_path}/nodir\n"
+    assert "expected a file to write, found the folder" in _run([*arguments, tmp_path])
+
+
+def test_there_are_such_files_in_most_commands():
+    assert len(WRITTEN) >= 15
+
+
+@pytest.mark.parametrize("command", ["karpathy", "coco"])
+def test_a_source_before_the_folder_is_asked_about(tmp_path, command):
+    (tmp_path / "a.json").touch()
+    said = _run(["convert", command, tmp_path / "a.json", tmp_path / "out"])
+    assert "The first is the folder to write: were the two swapped?" in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "captions.json", "--dataset", "x/test", "--key-file", "absent"],
+        ["verify", "absent", "--logp", "absent"],
+        ["verify", "captions.json", "--logp", "."],
+        ["judge", "."],
+        ["judge", "absent", "--csv", "long" * 100],
+        ["score", ".", "--dataset", "absent"],
+        ["score", "captions.json", "--dataset", "captions.json/test"],
+        ["convert", "coco", "out", ".", "--split", "test"],
+        ["convert", "karpathy", "out", "absent"],
+        ["convert", "flickr8k", "out", "--tokens", ".", "--test", "absent"],
+        ["convert", "checkpoint", "absent", "--vocabulary", "absent"],
+        ["lab", "study", "absent"],
+        ["lab", "train", "absent", "out"],
+        ["assets", "add", "word-vectors", "absent"],
+    ],
+    ids=" ".join,
+)
+def test_a_path_that_is_wrong_is_told_in_a_line(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+    (tmp_path / "captions.json").write_text('[{"image": "1.jpg", "caption": "a dog"}]')
+    _run(arguments)
