@@ -110,7 +110,7 @@ USUAL = ",".join(families.usual())
 NAMES = "Names, separated by commas or given one by one"
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(help=f"{NAMES}; or `all` available ones.", show_default=USUAL),
+    typer.Option(help=f"{NAMES}; or `all` that are available here.", show_default=USUAL),
 ]
 Tokens = Annotated[
     str, one_of(tokenizers.scored, "none: the text is tokens already.", "--tokenizer")

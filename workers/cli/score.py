@@ -11,7 +11,9 @@ import typer
 from prescore.files import captions
 from prescore.models import Idf
 from service.contract import plain_text, settings
+from service.contract.errors import MetricUnavailable
 from service.contract.metrics import catalogue, tokenizers
+from service.contract.plan import assets
 from service.contract.plan.assets import Places
 from service.contract.wording import counted
 from workers.cli.console import (
@@ -36,7 +38,7 @@ from workers.offline import sources
 from workers.offline.sources import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from workers.offline.outputs import Scored
 
@@ -84,8 +86,9 @@ def score(
         prescore score results.json --dataset flickr8k@v1/test --json
 
     Metrics: bleu (bleu_1 to bleu_4), rouge_l, cider_d, cider, meteor, spice, spider,
-    wmd, wmd_unit, bertscore, nneval (nneval@DIGEST: with a certain model), variety.
-    Some need files that `prescore assets` adds.
+    wmd, wmd_unit, chair, bertscore, refscore, nneval (nneval@DIGEST: with a certain
+    model), variety. Some need files that `prescore assets` adds; `all` leaves out those
+    whose files are not here.
 
     Exit 0: every metric has a score. 2: usage, or refused. 3: some have no score.
     """
@@ -96,28 +99,38 @@ def score(
         given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
         source = sources.find(dataset, Places.of(chosen), url, key_file)
         wanted = names(*metrics or [USUAL])
-        wanted = list(catalogue.POSTGEN) if wanted == ["all"] else wanted
+        absent = assets.lacking(catalogue.POSTGEN, Places.of(chosen)) if "all" in wanted else {}
+        if "all" in wanted:
+            wanted = [name for name in catalogue.POSTGEN if name not in absent]
         asked = work.Asked(wanted, tokenizer, subset, idf.value)
         with closing(Toolbox.of(chosen)) as toolbox:
             found = work.score(given, source, asked, toolbox, told)
-        document = _document(source, found)
+        document = _document(source, found, absent)
         if json_out is not None:
             json_out.write_text(json.dumps(document), "utf-8")
         if csv_out is not None:
             _write_csv(csv_out, found)
+    for reason, left_out in _by_reason(absent).items():
+        say(f"left out: {', '.join(left_out)}: {reason}")
     _show(document, source, found, as_json=as_json)
     if found.missing:
         raise typer.Exit(_INCOMPLETE)
 
 
-def _document(source: Source, found: "Scored") -> dict[str, object]:
+def _by_reason(absent: "Mapping[str, str]") -> "dict[str, list[str]]":
+    reasons = dict.fromkeys(absent.values())
+    return {reason: [name for name in absent if absent[name] == reason] for reason in reasons}
+
+
+def _document(source: Source, found: "Scored", absent: "Mapping[str, str]") -> dict[str, object]:
+    missing = {name: MetricUnavailable(reason) for name, reason in absent.items()}
     return {
         "dataset": {"name": source.name, "split": source.split, "digest": source.digest},
         "captions": len(found.captions),
         "scores": {name: one.model_dump(mode="json") for name, one in found.scores.items()},
         "missing": {
             name: {"code": error.code, "detail": error.detail}
-            for name, error in found.missing.items()
+            for name, error in {**missing, **found.missing}.items()
         },
         "warnings": [warning.model_dump() for warning in found.warnings],
     }
@@ -134,7 +147,9 @@ def _show(document: object, source: Source, found: "Scored", *, as_json: bool) -
     if as_json:
         show_json(document)
         return
-    show(f"{source}, {counted(len(found.captions), 'caption')}")
+    known = any(one.interval for one in found.scores.values())
+    brackets = ", 95 % intervals in brackets" * known
+    show(f"{source}, {counted(len(found.captions), 'caption')}{brackets}")
     width = max(map(len, found.scores), default=0)
     for name, one in found.scores.items():
         value = "-" if one.value is None else f"{one.value:.4f}"

@@ -16,7 +16,7 @@ from service.contract.plan.works import Blob, Work, reference
 from workers import jobs
 from workers.files import atomic
 from workers.jobs.toolbox import Toolbox
-from workers.progress import Progress
+from workers.progress import Progress, silent
 
 if TYPE_CHECKING:
     from workers.jobs.request import Result
@@ -63,6 +63,7 @@ class _LocalRunner:
         self._keep = keep
         self._folder = folder
         self.outcomes: dict[str, Outcome] = {}
+        self._told: tuple[str, Progress] = ("", silent)
 
     def do(self, work: Work, name: str, told: Told) -> None:
         """Run a work once; the works that it needs must have run. What is there is not told."""
@@ -74,7 +75,13 @@ class _LocalRunner:
         if path.is_file():
             self.outcomes[work.key] = Outcome(path)
         else:
-            self.outcomes[work.key] = failed or self._tried(work, path, told(name))
+            self.outcomes[work.key] = failed or self._tried(work, path, self._telling(name, told))
+
+    def _telling(self, name: str, told: Told) -> Progress:
+        """Shards that follow one another have one progress."""
+        if self._told[0] != name:
+            self._told = (name, told(name))
+        return self._told[1]
 
     def _tried(self, work: Work, path: Path, progress: Progress) -> Outcome:
         request = self._request(work)

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import encoders
 from builders import captions_with_references
 from fleet import bundle_of, until_ended
+from service.contract.metrics import catalogue
 from service.contract.plan.assets import Places
 from workers.cli.score import score
 from workers.offline import assets
@@ -213,3 +214,35 @@ def test_what_is_odd_is_said_and_a_part_is_scored_on_the_wholes_scale(home, fold
     assert "df:corpus(n=60)" in json.loads(whole.stdout)["scores"]["cider_d"]["signature"]
     assert "df:subset(n=1)" in json.loads(own.stdout)["scores"]["cider_d"]["signature"]
     assert json.loads(own.stdout)["scores"]["cider_d"]["value"] == 0
+
+
+@pytest.mark.long
+def test_all_are_those_whose_files_are_here(home, folder, monkeypatch):
+    asked = ("--dataset", "tiny.tar", "--tokenizer", "none", "--metrics", "all")
+    some = ("rouge_l", "spice", "spider", "chair_i", "words_used")
+    monkeypatch.setattr(catalogue, "POSTGEN", {name: catalogue.POSTGEN[name] for name in some})
+    done = _invoke(home, folder, monkeypatch, *asked, "--json-out", "all.json")
+    assert done.exit_code == 0, done.stderr
+    left_out = [line for line in done.stderr.splitlines() if "assets add" in line]
+    assert len(left_out) == 2
+    assert left_out[0].startswith("left out: spice, spider: CoreNLP")
+    assert left_out[1].startswith("left out: chair_i: no list of objects")
+    assert done.stdout.splitlines()[0] == "tiny.tar/test, 60 captions, 95 % intervals in brackets"
+    document = json.loads((folder / "all.json").read_text())
+    assert list(document["scores"]) == ["rouge_l", "words_used"]
+    assert {name: each["code"] for name, each in document["missing"].items()} == dict.fromkeys(
+        ("spice", "spider", "chair_i"), "unavailable"
+    )
+
+
+def test_shards_of_a_work_are_told_once(home, tmp_path, monkeypatch):
+    images = {f"{index}.jpg": ["a dog"] for index in range(200)}
+    given = [{"image": image, "caption": "a cat"} for image in images]
+    (tmp_path / "out puts.json").write_text(json.dumps(given))
+    (tmp_path / "many.tar").write_bytes(bundle_of(images))
+    asked = ("--dataset", "many.tar", "--tokenizer", "none", "--metrics", "spice,rouge_l")
+    done = _invoke(home, tmp_path, monkeypatch, *asked)
+    assert done.exit_code == 3
+    told = [line.partition(":")[0] for line in done.stderr.splitlines()]
+    assert "reference_tuples" in told
+    assert sorted(told) == sorted({*told})
