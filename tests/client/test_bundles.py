@@ -167,3 +167,8 @@ def test_a_bundle_is_sent_where_a_version_has_another_digest(service, client, bu
     service.datasets["shapes"][0][0]["digest"] = "sha256:" + "0" * 64
     client.add_dataset("shapes", bundle)
     assert len(service.seen("PUT", "datasets")) == 2
+
+
+def test_the_folder_is_asked_for_where_its_captions_are_named(bundle):
+    with pytest.raises(prescore.InvalidArgument, match=f"name its folder, {bundle}"):
+        bundles.body(bundle / "captions.jsonl")

@@ -163,7 +163,10 @@ def _checkpoint_facts(path: Path) -> dict[str, Any]:
 
 
 def bundle_facts(path: Path) -> dict[str, Any]:
-    found = judging.judge(path)
+    from workers.offline import sources
+
+    with sources.naming(path):
+        found = judging.judge(path)
     features = found.features
     return {
         "splits": found.splits,

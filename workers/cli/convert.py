@@ -64,6 +64,29 @@ def coco(
 
 
 @convert.command()
+def references(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help='pycocoevalcap\'s dictionary {"1.jpg": ["a dog", "a brown dog"]}, a JSON list of '
+            '{"image" or "image_id", "references"}, JSON Lines, or a table with the columns '
+            "image,caption and a row for each reference.",
+        ),
+    ],
+    out: Out,
+    split: Annotated[str, typer.Option(help="The name of the split to write.")] = "test",
+) -> None:
+    """Convert references of your own.
+
+    prescore convert references gts.json mine/ --split test
+    """
+    from workers.offline import references as brought
+
+    _write(out, lambda: brought.read(source, split))
+
+
+@convert.command()
 def checkpoint(
     model: Annotated[
         Path,

@@ -21,6 +21,12 @@ BUNDLE = "a dataset bundle: a tar or a folder with captions.jsonl"
 STATE_DICT = "a model's tensors"
 CAPTIONS = 'a JSON list of {"image" or "image_id", "caption"}'
 
+BUNDLE_LINE = '{"image": "1.jpg", "split": "test", "references": ["a dog", "a brown dog"]}'
+_AS_BUNDLE = (
+    f"captions.jsonl has a line {BUNDLE_LINE} for each image, and its folder is named; `prescore "
+    "convert` with `references`, `coco` or `karpathy` writes it"
+)
+
 CONVERT = (
     "load it where it was trained and write its tensors as safetensors with the names, shapes and "
     "metadata of deploy/guide/checkpoints.md"
@@ -212,4 +218,5 @@ def refusal(found: Format | None, wanted: str) -> str | None:
     """The sentence for a file that is not what is wanted; None where it may be, or is not known."""
     if found is None or found.serves == wanted:
         return None
-    return f"expected {wanted}, found {found.what}: {found.do}"
+    do = _AS_BUNDLE if wanted == BUNDLE and found.is_text else found.do
+    return f"expected {wanted}, found {found.what}: {do}"

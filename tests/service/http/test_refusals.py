@@ -193,7 +193,10 @@ def test_what_is_no_file_with_captions_is_told_as_before(client, place, body, sa
     [
         (gzip.compress(bundle(3)), "found a compressed file: unpack it first"),
         (b"image,caption\n" * 999, "found a text file: "),
-        (b'{"image": "a.jpg"}\n{"image": "b.jpg"}\n', "found JSON Lines: captions are one list; "),
+        (
+            b'{"image": "a.jpg"}\n{"image": "b.jpg"}\n',
+            "found JSON Lines: captions.jsonl has a line ",
+        ),
     ],
 )
 def test_a_dataset_in_another_format_is_told_as_what_it_is(client, content, said):

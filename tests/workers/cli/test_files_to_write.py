@@ -48,7 +48,8 @@ def _written():
 
 
 WRITTEN = list(_written())
-FOLDERS = {"convert flickr8k", "convert karpathy", "convert coco", "lab shapes", "lab train"}
+CONVERTED = {f"convert {each}" for each in ("flickr8k", "karpathy", "coco", "references")}
+FOLDERS = {*CONVERTED, "lab shapes", "lab train"}
 
 
 def _run(arguments):

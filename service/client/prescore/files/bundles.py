@@ -42,6 +42,8 @@ class _Member:
 def body(bundle: Path) -> Body:
     if bundle.is_dir():
         return folder_body(bundle)
+    if bundle.name == CAPTIONS:
+        raise InvalidArgument(f"{bundle} is a file of a bundle: name its folder, {bundle.parent}")
     check_format(bundle, foreign.BUNDLE)
     return file_body(bundle)
 

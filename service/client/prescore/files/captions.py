@@ -29,7 +29,7 @@ def read(path: Path) -> list[dict[str, str]]:
     {"image": "1.jpg", "caption": "a dog"}                         one on each line
     image,caption                                      CSV: with commas, semicolons or tabs
     """
-    text = _text(path)
+    text = text_of(path)
     try:
         return normalized(_items(path, text))
     except InvalidArgument as error:
@@ -57,7 +57,8 @@ def _may_be(found: foreign.Format | None) -> bool:
     return found is not None and (found.is_text or found is foreign.UTF16)
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """The text of a file, of at most `MOST_BYTES`."""
     with readable(path):
         found = foreign.of_path(path)
         if found is not None and not _may_be(found):
@@ -76,7 +77,7 @@ def _text(path: Path) -> str:
 def _items(path: Path, text: str) -> Iterable[Mapping[str, Any]]:
     suffix = path.suffix.lower()
     is_json = text.lstrip()[:1] in ("[", "{")
-    if suffix in (".jsonl", ".ndjson") or (is_json and _has_lines(text)):
+    if suffix in (".jsonl", ".ndjson") or (is_json and has_lines(text)):
         return _lines(text)
     if not is_json and (suffix in (".csv", ".tsv") or tables.is_one(text)):
         return tables.read(text)
@@ -99,7 +100,7 @@ def _no_captions(text: str) -> str:
     )
 
 
-def _has_lines(text: str) -> bool:
+def has_lines(text: str) -> bool:
     """Whether each line is an object of its own."""
     first, _, rest = text.lstrip().partition("\n")
     return first.rstrip().endswith("}") and rest.lstrip().startswith("{")
@@ -133,7 +134,7 @@ def _only(image: str, said: Any) -> Any:
         if len(said) != 1:
             raise InvalidArgument(
                 f"{place}: expected one caption, found {len(said)}; which one is the model's? "
-                "(references belong to a dataset)"
+                "(references become a dataset with `prescore convert references`)"
             )
         said = said[0]
     if isinstance(said, Mapping):

@@ -7,7 +7,7 @@ attack: tar members are never extracted, and lengths are limited before they are
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,10 @@ from service.contract.formats.bundles.features import header_in as header_in
 
 CAPTIONS = "captions.jsonl"
 
+_CALLED: Mapping[str, tuple[str, ...]] = {  # fields by what others call them
+    "image": ("image_id", "file_name", "filename"),
+    "references": ("captions", "caption", "refs", "sentences"),
+}
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")  # an id that JSON readers write as the same text
 
 
@@ -154,7 +158,13 @@ def _plain_file(folder: Path, name: str) -> Path:
 def open_tar(path: Path) -> IO[bytes]:
     if not path.is_file():
         raise InvalidBundle(f"expected a bundle (a folder or a tar file), found nothing at {path}")
-    refusal = foreign.refusal(foreign.of_path(path), foreign.BUNDLE)
+    found = foreign.of_path(path)
+    if found is not None and found.is_text and path.name == CAPTIONS:
+        raise InvalidBundle(
+            "expected a dataset bundle: a tar or a folder with captions.jsonl, found the file "
+            f"itself: name its folder, {path.parent}"
+        )
+    refusal = foreign.refusal(found, foreign.BUNDLE)
     if refusal is not None:
         raise InvalidBundle(refusal)
     return path.open("rb")
@@ -212,46 +222,58 @@ def _item(number: int, line: bytes) -> Item:
     value = strict_json.line_object(number, line, InvalidBundle)
     references = value.get("references")
     if not isinstance(references, list) or not references:
-        raise wrong(number, "references", "a list of at least one caption", references)
+        raise _wrong_field(number, "references", "a list of at least one caption", value)
     for index, caption in enumerate(references):
         if not isinstance(caption, str) or len(caption) > limits.CAPTION:
             expected = f"a text of at most {limits.CAPTION} characters"
             raise wrong(number, f"references/{index}", expected, caption)
     return Item(
-        image=_name(number, "image", value.get("image")),
-        split=_name(number, "split", value.get("split")),
+        image=_name(number, "image", value),
+        split=_name(number, "split", value),
         references=tuple(references),
-        id=_id(number, value.get("id")),
+        id=_id(number, value),
     )
 
 
-def _name(number: int, field: str, value: Any) -> str:
+def _name(number: int, field: str, item: Mapping[str, Any]) -> str:
+    value = item.get(field)
     if not isinstance(value, str) or not 0 < len(value) <= limits.IMAGE:
         expected = f"a text of 1 to {limits.IMAGE} characters"
-        raise wrong(number, field, expected, value)
+        raise _wrong_field(number, field, expected, item)
     if not value.isprintable():
         raise wrong(number, field, "a name of printable characters", value)
     return value
 
 
-def _id(number: int, value: Any) -> str | None:
+def _id(number: int, item: Mapping[str, Any]) -> str | None:
+    value = item.get("id")
     if value is None:
         return None
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):
         raise wrong(number, "id", "a text or a whole number of at most 18 digits", value)
-    return _name(number, "id", value)
+    return _name(number, "id", item)
 
 
-def wrong(number: int, field: str, expected: str, found: Any) -> InvalidBundle:
-    shown = (
-        f"{len(found)} characters" if isinstance(found, str) and len(found) > 60 else repr(found)
-    )
+def wrong(number: int, field: str, expected: str, found: Any, advice: str = "") -> InvalidBundle:
+    shown = "none" if found is None else repr(found)
+    if isinstance(found, str) and len(found) > 60:
+        shown = f"{len(found)} characters"
     return InvalidBundle(
-        f"line {number}, {field}: expected {expected}, found {shown:.100}",
+        f"line {number}, {field}: expected {expected}, found {shown:.100}{advice}",
         pointer=f"/{number}/{field}",
     )
+
+
+def _wrong_field(number: int, field: str, expected: str, item: Mapping[str, Any]) -> InvalidBundle:
+    """With the name that the field has in other formats, where it stands there."""
+    other = next((name for name in _CALLED.get(field, ()) if name in item), None)
+    found = item.get(field)
+    if found is not None:
+        return wrong(number, field, expected, found)
+    renamed = f", but {other!r}: name it {field!r}" if other else ""
+    return wrong(number, field, expected, None, f"{renamed}; a line is {foreign.BUNDLE_LINE}")
 
 
 def _line(item: Item) -> str:

@@ -91,4 +91,4 @@ def test_a_tar_is_a_tar_whatever_its_first_file_is_called(tmp_path):
 
 def test_a_bundle_that_people_name_is_no_single_file(folder):
     alone = folder / "captions.jsonl"
-    refused(lambda: bundles.read_split(alone, "val"), InvalidBundle, "JSON Lines")
+    refused(lambda: bundles.read_split(alone, "val"), InvalidBundle, "name its folder")
