@@ -53,6 +53,11 @@ def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
             '{"a.jpg": ["a dog", "a cat"]}',
             "image 'a.jpg': expected one caption, found 2",
         ),
+        (
+            "both.json",
+            '[{"image": "a.jpg", "image_id": 7, "caption": "a dog"}]',
+            'item 1: expected "image" or "image_id", found both',
+        ),
         ("res.json", '{"a.jpg": []}', "image 'a.jpg': expected one caption, found 0"),
         ("res.json", '{"a.jpg": [{"text": "a"}]}', "image 'a.jpg': expected .*found nothing"),
         ("res.json", '{"a": ["b"], "a": ["c"]}', "expected each name once, found 'a' twice"),

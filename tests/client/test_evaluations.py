@@ -9,7 +9,7 @@ from client.contract_service import score, work
 from prescore.files import captions
 
 CAPTIONS = [
-    {"image": "a.jpg", "image_id": 391895, "caption": "a red square"},
+    {"image": "a.jpg", "caption": "a red square", "score": -1.5, "beam": 3},
     {"image": None, "image_id": 7, "caption": "", "id": 1},
 ]
 

@@ -9,11 +9,12 @@ import typer
 from prescore.files import captions
 from service.contract import settings
 from service.contract.errors import RequestRefused
-from service.contract.formats import checkpoint_header, foreign
+from service.contract.formats import bundles, checkpoint_header, foreign
 from service.contract.formats.bundles import judging
 from service.contract.formats.columns import fitting, header, values
 from service.contract.plan.assets import Places
 from workers.cli.console import AsJson, KeyFile, Url, errors, show, show_json
+from workers.files import naming
 
 if TYPE_CHECKING:
     from workers.offline.sources import Source
@@ -163,9 +164,7 @@ def _checkpoint_facts(path: Path) -> dict[str, Any]:
 
 
 def bundle_facts(path: Path) -> dict[str, Any]:
-    from workers.offline import sources
-
-    with sources.naming(path):
+    with naming.lines_of(path / bundles.CAPTIONS):
         found = judging.judge(path)
     features = found.features
     return {

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn
 from service.contract import limits
 from service.contract.errors import RequestRefused
 from service.contract.formats import strict_json
-from workers.files import atomic
+from workers.files import atomic, naming
 
 # Names of summaries over pairs; no category may have them.
 ALL, AVERAGE, WORST = ("all", "average", "worst")
@@ -48,20 +48,22 @@ class Judgements:
 def read(path: Path) -> Judgements:
     """Read a file, which may have both kinds; RequestRefused at the first wrong line."""
     found: dict[type, list[Any]] = {Rated: [], Pair: []}
-    for _, judgement in _numbered(path):
-        found[type(judgement)].append(judgement)
+    with naming.lines_of(path):
+        for _, judgement in _numbered(path):
+            found[type(judgement)].append(judgement)
     return Judgements(found[Rated], found[Pair])
 
 
 def read_images(path: Path) -> list[tuple[str, Rated]]:
     """Read rated captions, each with its image's name; RequestRefused at any other line."""
     found = []
-    for number, judgement in _numbered(path):
-        if isinstance(judgement, Pair):
-            raise RequestRefused(f"line {number}: expected a rated caption, found a pair")
-        if judgement.image is None:
-            _refuse(number, "image", "the name of the image as a text", {})
-        found.append((judgement.image, judgement))
+    with naming.lines_of(path):
+        for number, judgement in _numbered(path):
+            if isinstance(judgement, Pair):
+                raise RequestRefused(f"line {number}: expected a rated caption, found a pair")
+            if judgement.image is None:
+                _refuse(number, "image", "the name of the image as a text", {})
+            found.append((judgement.image, judgement))
     return found
 
 
@@ -115,7 +117,8 @@ def _pair(number: int, references: tuple[str, ...], value: Mapping[str, Any]) ->
     a, b = (_caption(number, name, value.get(name)) for name in ("a", "b"))
     preferred, category = value.get("preferred"), value.get("category")
     if preferred not in ("a", "b"):
-        _refuse(number, "preferred", '"a" or "b"', value)
+        expected = '"a" or "b" (lines where people preferred neither are left out of the file)'
+        _refuse(number, "preferred", expected, value)
     if category is not None and not _is_name(category):
         _refuse(number, "category", f"a name other than {ALL}, {AVERAGE} and {WORST}", value)
     return Pair(references, a, b, preferred, category)

@@ -1,8 +1,6 @@
 """Datasets for commands without a service: a local bundle, or a dataset of a service."""
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +10,7 @@ from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import bundles
 from service.contract.formats.bundles import stored
 from service.contract.plan.assets import Places
+from workers.files import naming
 
 _USUAL_SPLIT = "test"
 _PATIENCE = 2.0  # seconds; short, since the name may be a misspelt path
@@ -59,7 +58,7 @@ def find(text: str, places: Places, url: str | None = None, key_file: Path | Non
 
 
 def _source(name: str, path: Path, split: str | None) -> Source:
-    with naming(path):
+    with naming.lines_of(path / bundles.CAPTIONS):
         splits = list(bundles.count_splits(path))
     if split is None:
         split = splits[0] if len(splits) == 1 else _USUAL_SPLIT
@@ -68,18 +67,6 @@ def _source(name: str, path: Path, split: str | None) -> Source:
             f"expected a split of {name}, one of {', '.join(sorted(splits))}, found {split!r:.100}"
         )
     return Source(name.rstrip("/") or name, path, split, _digest(path))
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Errors in lines of a bundle name the bundle's file too."""
-    try:
-        yield
-    except InvalidBundle as error:
-        if not error.detail.startswith("line "):
-            raise
-        named = f"{path / bundles.CAPTIONS}, {error.detail}"
-        raise InvalidBundle(named, pointer=error.pointer) from None
 
 
 def _digest(path: Path) -> str:

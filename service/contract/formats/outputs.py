@@ -103,7 +103,19 @@ def _warnings(
 ) -> Iterator[dict[str, Any]]:
     """Warnings on all captions together, then on single captions."""
     captions = [caption for _, caption in pairs]
-    yield from _overall_warnings(captions, (references[place] for place, _ in pairs))
+    empty: list[tuple[int, int, int]] = []  # place of a caption, its empty references, of all
+
+    def seen() -> Iterator[Sequence[str]]:
+        for at, (place, _) in enumerate(pairs):
+            people = references[place]
+            if blank := sum(not text.strip() for text in people):
+                empty.append((at, blank, len(people)))
+            yield people
+
+    yield from _overall_warnings(captions, seen())
+    for at, blank, count in empty:
+        detail = f"{blank} of {counted(count, 'reference')} without words, which nothing matches"
+        yield _warning("empty_references", detail, images[at])
     for image, caption in zip(images, captions, strict=True):
         if not caption.strip():
             yield _warning("empty_caption", "it scores 0", image)
@@ -141,8 +153,9 @@ def _overall_warnings(
     if copied > _COPIED:
         detail = f"{copied:.0%} of the captions are references of their own image, word for word"
         yield _warning("captions_are_references", f"{detail}: are these a captioner's?")
-    elif few := few_distinct(len(captions), len(set(captions))):
-        yield few
+    elif _are_few(len(captions), len(set(captions))):
+        detail = f"{counted(len(set(captions)), 'different caption')} for {len(captions)} images"
+        yield _warning("few_distinct_captions", f"{detail}: are these all that was said?")
     elif alone and len(only) < _VARIED * len(set(captions)):
         # They look like captions: only one an image, and many the same.
         detail = "the references, one for each image, repeat themselves far more than the captions"
@@ -156,7 +169,7 @@ def _words(text: str) -> list[str]:
 
 def few_distinct(captions: int, distinct: int) -> dict[str, Any] | None:
     """A warning where a captioner says the same of nearly all images."""
-    if captions < _FEW or distinct > max(1, _SAME * captions):
+    if not _are_few(captions, distinct):
         return None
     detail = (
         f"{counted(distinct, 'different caption')} for {captions} images: does the model see the "
@@ -164,6 +177,10 @@ def few_distinct(captions: int, distinct: int) -> dict[str, Any] | None:
         "are their features those of its training (`normalize` in the checkpoint)?"
     )
     return _warning("few_distinct_captions", detail)
+
+
+def _are_few(captions: int, distinct: int) -> bool:
+    return captions >= _FEW and distinct <= max(1, _SAME * captions)
 
 
 def _control(caption: str) -> str | None:

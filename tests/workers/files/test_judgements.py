@@ -81,16 +81,17 @@ def _but(line, *absent, **changes):
         (_but(RATED, ratings=[1, None]), "line 2, ratings/1: expected a number, found None"),
         ('{"candidate": "a", "references": ["b"], "rating": NaN}', "line 2: NaN is not JSON"),
         (_but(PAIR, "b"), "line 2, b: expected a text"),
-        (_but(PAIR, preferred="c"), 'line 2, preferred: expected "a" or "b", found \'c\''),
+        (_but(PAIR, preferred="tie"), 'line 2, preferred: expected "a" or "b" (lines where people'),
         (_but(PAIR, category="worst"), "line 2, category: expected a name other than all"),
         (_but(PAIR, category=""), "line 2, category: expected a name"),
         (_but(PAIR, category="x\ny"), "line 2, category: expected a name"),
     ],
 )
 def test_what_is_wrong_is_said_with_line_and_field(tmp_path, line, said):
+    path = _file(tmp_path, RATED, line)
     with pytest.raises(RequestRefused) as refused:
-        judgements.read(_file(tmp_path, RATED, line))
-    assert refused.value.detail.startswith(said)
+        judgements.read(path)
+    assert refused.value.detail.startswith(f"{path}, {said}")
 
 
 def test_a_wrong_field_has_a_pointer(tmp_path):

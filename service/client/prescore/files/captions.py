@@ -165,7 +165,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _item(place: str, item: Any) -> dict[str, str]:
     if not isinstance(item, Mapping):
         raise InvalidArgument(f"{place}: expected an object, found {_kind(item)}")
-    image = item.get("image_id") if item.get("image") is None else item["image"]
+    image, identity = item.get("image"), item.get("image_id")
+    if image is not None and identity is not None:
+        raise InvalidArgument(f'{place}: expected "image" or "image_id", found both')
+    image = identity if image is None else image
     if isinstance(image, bool) or not isinstance(image, str | int):
         expected = 'expected "image" or "image_id", a text or a whole number'
         raise InvalidArgument(f"{place}: {expected}, found {_kind(image)}")

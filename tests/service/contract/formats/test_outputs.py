@@ -169,3 +169,23 @@ def test_a_captioner_that_says_the_same_of_all_is_noticed(images, distinct, told
         not told
         or f"{counted(distinct, 'different caption')} for {images} images" in warning["detail"]
     )
+
+
+def test_references_without_words_are_told_once_for_an_image_that_has_a_caption():
+    people = [["", " "], ["a dog", ""], ["a cat"], [""]]
+    given = [("0", "a"), ("1", "b"), ("2", "c")]
+    places = {str(place): place for place in range(4)}
+    found = arrange(given, places, people, "mine/test", subset=True)
+    told = [(each["image"], each["detail"]) for each in found.warnings]
+    assert {each["code"] for each in found.warnings} == {"empty_references"}
+    assert told == [
+        ("0", "2 of 2 references without words, which nothing matches"),
+        ("1", "1 of 2 references without words, which nothing matches"),
+    ]
+
+
+def test_few_captions_that_were_sent_are_not_asked_about_a_model():
+    given = [(str(place), "") for place in range(30)]
+    places = {str(place): place for place in range(30)}
+    found = arrange(given, places, [["a dog"]] * 30, "mine/test", subset=False).warnings[0]
+    assert found["detail"] == "1 different caption for 30 images: are these all that was said?"

@@ -252,5 +252,6 @@ def test_a_wrong_line_is_refused_in_one_sentence(tmp_path):
     command = [sys.executable, "-m", "workers", "judge", str(file)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert result.returncode == 2
-    assert result.stderr == "refused: line 2, rating: expected a number, found 'good'\n"
+    said = f"refused: {file}, line 2, rating: expected a number, found 'good'\n"
+    assert result.stderr == said
     assert result.stdout == ""
