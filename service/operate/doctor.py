@@ -45,7 +45,11 @@ def examine(settings: Settings, url: str, told: Told = quiet) -> list[Finding]:
 
 
 def tell(finding: Finding) -> None:
-    """A line on stderr, while other probes still look: Java and METEOR may take a minute."""
+    """A line on a terminal, while other probes still look: Java and METEOR may take a minute. A log
+    has the table alone.
+    """
+    if not sys.stderr.isatty():
+        return
     line = plain_text.line(f"{finding.status:11}  {finding.name}: {finding.found}")
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()

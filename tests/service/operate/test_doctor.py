@@ -352,8 +352,12 @@ def _until_it_listens(port):
     until(listens, 10, "a server")
 
 
-def test_what_is_told_at_once_is_one_plain_line(capsys):
-    doctor.tell(Finding("blobs", "warning", "a\x1b[31m\nb"))
+def test_what_is_told_at_once_is_one_plain_line_on_a_terminal_alone(capsys, monkeypatch):
+    finding = Finding("blobs", "warning", "a\x1b[31m\nb")
+    doctor.tell(finding)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    doctor.tell(finding)
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "warning      blobs: a\\x1b[31m\\nb\n")
 
