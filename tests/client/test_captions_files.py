@@ -58,6 +58,8 @@ def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
             '[{"image": "a.jpg", "image_id": 7, "caption": "a dog"}]',
             'item 1: expected "image" or "image_id", found both',
         ),
+        ("list.json", '["two"]', "item 1: expected an object, found the text 'two'$"),
+        ("list.json", "[[true, null]]", r"item 1: expected an object, found \[true, null\]$"),
         ("res.json", '{"a.jpg": []}', "image 'a.jpg': expected one caption, found 0"),
         ("res.json", '{"a.jpg": [{"text": "a"}]}', "image 'a.jpg': expected .*found nothing"),
         ("res.json", '{"a": ["b"], "a": ["c"]}', "expected each name once, found 'a' twice"),

@@ -79,8 +79,8 @@ def test_every_field_of_the_contract_arrives_as_it_was_given(service, client, sh
         ({"captions": CAPTIONS, "idempotency_key": "a" * 256}, "255"),
         ({"captions": ["a red square"]}, "item 1: expected an object"),
         ({"captions": [{"caption": "a"}]}, 'item 1: expected "image" or "image_id"'),
-        ({"captions": [*CAPTIONS, {"image": True, "caption": "a"}]}, "item 3: .*found bool"),
-        ({"captions": [{"image_id": 1.5, "caption": "a"}]}, "found float 1.5"),
+        ({"captions": [*CAPTIONS, {"image": True, "caption": "a"}]}, "item 3: .*found true"),
+        ({"captions": [{"image_id": 1.5, "caption": "a"}]}, "found 1.5"),
         ({"captions": [{"image": "a.jpg", "caption": None}]}, 'expected "caption", .*nothing'),
     ],
 )

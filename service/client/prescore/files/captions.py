@@ -179,4 +179,9 @@ def _item(place: str, item: Any) -> dict[str, str]:
 
 
 def _kind(value: Any) -> str:
-    return "nothing" if value is None else f"{type(value).__name__} {value!r:.60}"
+    """A value in JSON's terms."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, str):
+        return f"the text {value!r:.60}"
+    return f"{json.dumps(value, default=repr):.60}"
