@@ -98,7 +98,8 @@ class GateOut(BaseModel):
     detail: str | None
     no_baseline: bool = Field(
         description="Whether it is `not_comparable` because nothing has been scored yet that could "
-        "be its baseline, as on a first run; false where another version of the dataset has one."
+        "be its baseline, as on a first run; false where another version of the dataset has "
+        "one, and where a run with its label has not ended."
     )
     scores: dict[str, GateScore]
 

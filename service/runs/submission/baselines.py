@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection, Row
 from service.contract.api.runs import DatasetPinned
 from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
+from service.contract.plain_text import quoted
 from service.contract.results import EvaluationKept, Past
 from service.runs import base, evaluations, pairs
 from service.stored.datasets import Pinned
@@ -82,11 +83,27 @@ class _Search:
             reasons.append(f"{identity} {reason}")
         if reasons:
             return Past(none_because=reasons[0])
+        if (going := self._unfinished()) is not None:
+            return Past(none_because=f"no baseline yet: {going}")
         elsewhere = self._elsewhere(metric)
         reason = f"no baseline yet: {self._none_found()}"
         if elsewhere is None:
             return Past(none_because=reason, is_first=True)
         return Past(none_because=f"{reason}; {_told(elsewhere)}")
+
+    def _unfinished(self) -> str | None:
+        """What to do about the latest run with the label that has not ended, if there is one."""
+        if self._label is None:
+            return None
+        here = base.on_split(self.sought.dataset)
+        query = self._labelled(sa.select(runs.c.id, runs.c.status), here)
+        found = self.connection.execute(query.where(runs.c.finished_at.is_(None)).limit(1)).first()
+        if found is None:
+            return None
+        return (
+            f"{found.id} with the label {quoted(self.sought.text)} is {found.status}: submit this "
+            "again when it has ended"
+        )
 
     def _none_found(self) -> str:
         wanted, dataset = self.sought.text, self.sought.dataset
@@ -125,6 +142,10 @@ class _Search:
 
     def _with_label(self, query: sa.Select[Any], on: sa.ColumnElement[bool]) -> sa.Select[Any]:
         """The succeeded evaluations with the label, the latest first."""
+        return self._labelled(query, on).where(runs.c.status == "succeeded")
+
+    def _labelled(self, query: sa.Select[Any], on: sa.ColumnElement[bool]) -> sa.Select[Any]:
+        """The evaluations with the label, the latest first."""
         name, _, value = self.sought.text.partition("=")
         return (
             query.join(labels, labels.c.run_id == runs.c.id)
@@ -133,7 +154,6 @@ class _Search:
                 labels.c.value == value,
                 runs.c.kind == evaluations.KIND.name,
                 on,
-                runs.c.status == "succeeded",
             )
             .order_by(labels.c.created_at.desc())
         )

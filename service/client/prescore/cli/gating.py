@@ -86,7 +86,8 @@ def gate(
         prescore gate --columns model.columns.safetensors --captions results.json
             --dataset coco/val --gate 'perplexity <= 15.5' --gate 'cider_d >= 0.9'
 
-    The first run of a branch has no baseline: --if-no-baseline pass lets it pass.
+    The first run of a branch has no baseline: --if-no-baseline pass lets it pass. A run
+    that is to be the baseline and has not ended is no such case: exit 3, try again later.
 
     In GitHub, GitLab and Jenkins, branch and commit become labels. A job that runs
     twice for a commit uses the same run; if that run ended without a verdict, a new

@@ -121,11 +121,24 @@ def test_an_evaluation_without_the_metric_is_passed_over(records, blobs):
 
 def test_one_that_has_not_succeeded_is_no_baseline_by_its_label_but_is_by_its_id(records, blobs):
     going = _evaluated(records, blobs, 0.4, branch="main", until="cider_d")
-    assert "no baseline yet" in _find(records, blobs, "branch=main")["none_because"]
     assert _find(records, blobs, going) == {"none_because": f"{going} has no cider_d"}
     base.cancel(records, going, evaluations.KIND)
     assert "has succeeded" in _find(records, blobs, "branch=main")["none_because"]
     assert _find(records, blobs, "branch=main")["is_first"]
+
+
+def test_a_run_with_the_label_that_has_not_ended_is_named_and_makes_it_no_first_run(
+    on_either, blobs
+):
+    going = _evaluated(on_either, blobs, 0.4, branch="main", until="cider_d")
+    assert _find(on_either, blobs, "branch=main") == {
+        "none_because": f"no baseline yet: {going} with the label branch=main is running: submit "
+        "this again when it has ended"
+    }
+    assert _find(on_either, blobs, "branch=other")["is_first"]
+    assert _find(on_either, blobs, "best")["is_first"]
+    older = _evaluated(on_either, blobs, 0.5, branch="main")
+    assert _find(on_either, blobs, "branch=main")["evaluation"] == older
 
 
 def test_another_version_of_the_dataset_is_no_baseline(records, blobs):
