@@ -16,9 +16,30 @@ def question(name: str, known: Iterable[str]) -> str:
     """`; did you mean …?` with the most alike names, the most alike first; empty where none is.
     Small and capital letters are alike.
     """
+    return asked(_alike(name, known))
+
+
+def question_of_label(wanted: str, known: Iterable[str]) -> str:
+    """The same for a label, NAME=VALUE: by its value, where its name is known, else by its name."""
+    name, _, value = wanted.partition("=")
+    values: dict[str, list[str]] = {}
+    for each in islice(known, COMPARED):
+        values.setdefault(each.partition("=")[0], []).append(each.partition("=")[2])
+    if name in values:
+        return asked([f"{name}={one}" for one in _alike(value, values[name])])
+    return asked(
+        [
+            f"{near}={one}"
+            for near in _alike(name, values)
+            for one in _alike(value, values[near]) or values[near]
+        ][:MOST]
+    )
+
+
+def _alike(name: str, known: Iterable[str]) -> list[str]:
     compared = {each.lower(): each for each in islice(known, COMPARED)}
     found = difflib.get_close_matches(name[:LONGEST].lower(), compared, MOST, LEAST_ALIKE)
-    return asked([compared[each] for each in found])
+    return [compared[each] for each in found]
 
 
 def question_of_part(name: str, known: Iterable[str]) -> str:

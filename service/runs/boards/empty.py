@@ -50,7 +50,7 @@ def _labels(connection: Connection, listed: Sequence[int]) -> list[str]:
 
 def _unlabelled(wanted: Mapping[str, str], known: Sequence[str]) -> str:
     asked = [quoted(f"{name}={value}"[:_LABEL]) for name, value in wanted.items()]
-    near_ones = (near.question(one, known) for one in asked if one not in known)
+    near_ones = (near.question_of_label(one, known) for one in asked if one not in known)
     instead = f"; the latest labels are {_few(known)}" if known else "; no score has a label"
     question = next(filter(None, near_ones), instead)
     return f"no score has the label{'s' * (len(asked) > 1)} {' and '.join(asked)}{question}"

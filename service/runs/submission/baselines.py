@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from service.contract import near
 from service.contract.api.runs import DatasetPinned
 from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
@@ -24,6 +25,7 @@ from service.works.tables import boards, labels, runs, score_rows
 from service.works.verdicts import NOT_FINITE
 
 _BEST = "best"
+_LABELLED = 200  # evaluations, the latest, whose labels may be near to the one that was asked for
 _LOOKED_AT = 20  # at most so many evaluations are searched for one with the metric
 _ON: sa.Select[Any] = sa.select(  # a run and the split that it is on
     runs.c.id,
@@ -88,7 +90,7 @@ class _Search:
         elsewhere = self._elsewhere(metric)
         reason = f"no baseline yet: {self._none_found()}"
         if elsewhere is None:
-            return Past(none_because=reason, is_first=True)
+            return Past(none_because=f"{reason}{self._near()}", is_first=True)
         return Past(none_because=f"{reason}; {_told(elsewhere)}")
 
     def _unfinished(self) -> str | None:
@@ -110,8 +112,21 @@ class _Search:
         return (
             f"no evaluation of {dataset} has this score"
             if wanted == _BEST
-            else f"no evaluation of {dataset} with the label {wanted} has succeeded"
+            else f"no evaluation of {dataset} with the label {quoted(wanted)} has succeeded"
         )
+
+    def _near(self) -> str:
+        """A question with the labels of succeeded evaluations that were probably meant."""
+        if self._label is None:
+            return ""
+        run, here = runs.c, base.on_split(self.sought.dataset)
+        succeeded = run.kind == evaluations.KIND.name, run.status == "succeeded"
+        query = sa.select(run.id).where(*succeeded, here).order_by(run.created_at.desc())
+        latest = query.limit(_LABELLED).subquery()
+        on_them = sa.select(labels).join(latest, latest.c.id == labels.c.run_id)
+        found = self.connection.execute(on_them.order_by(labels.c.created_at.desc()))
+        known = dict.fromkeys(quoted(f"{row.name}={row.value}") for row in found)
+        return near.question_of_label(quoted(self._label), known)
 
     @property
     def _label(self) -> str | None:

@@ -70,6 +70,18 @@ def test_a_name_in_capitals_is_near():
     assert near.question("colour", ["Color"]) == "; did you mean Color?"
 
 
+def test_a_label_is_near_by_its_value_and_where_its_name_is_unknown_by_its_name():
+    known = ["branch=main", "branch=next", "author=ann"]
+    asked = {
+        "branch=mian": "; did you mean branch=main?",
+        "branch=release": "",
+        "brnach=main": "; did you mean branch=main?",
+        "brnach=release": "; did you mean branch=main or branch=next?",
+        "seed=1": "",
+    }
+    assert {one: near.question_of_label(one, known) for one in asked} == asked
+
+
 def test_no_near_name_is_looked_for_beyond_a_bound():
     """A search of all would take minutes."""
     known = (f"{at:09}" for at in range(10**9))

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from prescore import exit_codes
-from prescore.cli import asking, ci_environment, console, nearly, options, text
+from prescore.cli import asking, ci_environment, console, options, text
 from prescore.cli.follow import follow
 from prescore.cli.nearly import Meant
 from prescore.cli.outcomes import DECISIVE, Outcome, is_decided
@@ -32,6 +32,7 @@ _VERDICTS = {
     IfNoBaseline.FAIL: "failed",
     IfNoBaseline.UNDECIDED: "undecided",
 }
+_QUESTION = "; did you mean "  # in a detail of the service: the label is probably mistyped
 
 
 @options.spread
@@ -114,18 +115,11 @@ def gate(
             with console.suggesting(client, Meant(dataset, (), gate)):
                 evaluation = _submitted(client, request, _key(once_for, around, request))
             followed = follow(client, evaluation.id, timeout)
-            hint = _meant_baseline(client, followed, judging.baseline)
-            outcome = Outcome.of(followed, _VERDICTS[if_no_baseline], hint)
+            outcome = Outcome.of(followed, _VERDICTS[if_no_baseline])
     except PrescoreClientError as error:
         outcome = Outcome.without(gate, error)
     _advise(outcome, judging.baseline)
     _end(outcome, reports, as_json=as_json)
-
-
-def _meant_baseline(client: Client, evaluation: Evaluation, wanted: str | None) -> str:
-    if not wanted or not any(gate.no_baseline for gate in evaluation.gates):
-        return ""
-    return nearly.baseline(client, evaluation.dataset, wanted)
 
 
 def _advise(outcome: Outcome, wanted: str | None) -> None:
@@ -136,7 +130,8 @@ def _advise(outcome: Outcome, wanted: str | None) -> None:
             console.say(f"warning: passed with no baseline: {gate.gate}: {gate.detail}")
     if not found:
         return
-    if wanted and "=" in wanted:
+    is_mistyped = any(_QUESTION in (gate.detail or "") for gate in found)
+    if wanted and "=" in wanted and not is_mistyped:
         console.say(f"runs that are to be the baseline need --label {wanted}")
     if not any(gate.verdict in DECISIVE for gate in found):
         console.say("a first run passes with --if-no-baseline pass")

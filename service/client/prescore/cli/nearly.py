@@ -8,8 +8,7 @@ from itertools import islice
 
 from prescore.client import Client
 from prescore.errors import PrescoreClientError
-from prescore.models import Pinned
-from prescore.names import check_known, hint, near
+from prescore.names import check_known, hint
 from prescore.plain_text import quoted
 
 MOST_DATASETS = 1000
@@ -54,27 +53,6 @@ def labels(client: Client, dataset: str, wanted: Mapping[str, str]) -> list[str]
         asked = [f"{name}={value}" for name, value in wanted.items()]
         return [line for one in asked if one not in known for line in _told(one, known)]
     return []
-
-
-def baseline(client: Client, dataset: Pinned, wanted: str) -> str:
-    """A question for a label, NAME=VALUE, that no success on a split has, but a near one."""
-    name, is_label, value = wanted.partition("=")
-    if not is_label:
-        return ""
-    with suppress(PrescoreClientError):
-        runs = client.evaluations(dataset=dataset.name, status="succeeded", page_size=MOST_RUNS)
-        found = [
-            one.labels for one in islice(runs, MOST_RUNS) if one.dataset.split == dataset.split
-        ]
-        names = {each for labels in found for each in labels}
-        values = [f"{name}={labels[name]}" for labels in found if name in labels]
-        if wanted in values:
-            return ""
-        if values:
-            near_values = near(value, (one.partition("=")[2] for one in values))
-            return f"did you mean {name}={quoted(near_values[0])}?" if near_values else ""
-        return next(_told(name, names), "")
-    return ""
 
 
 def _of_dataset(client: Client, reference: str) -> Iterator[str]:

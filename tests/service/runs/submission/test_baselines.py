@@ -109,6 +109,22 @@ def test_a_label_s_value_may_have_an_equals_sign(records, blobs):
     assert "run=lr has succeeded" in _find(records, blobs, "run=lr")["none_because"]
 
 
+def test_a_mistyped_label_is_told_with_the_right_one(on_either, blobs):
+    _evaluated(on_either, blobs, 0.4, branch="main", author="ann")
+    asked = {
+        "branch=mian": "has succeeded; did you mean branch=main?",
+        "brnach=main": "has succeeded; did you mean branch=main?",
+        "branch=release": "has succeeded",
+        "best": "has this score",
+    }
+    for text, end in asked.items():
+        assert _find(on_either, blobs, text, "spice" if text == "best" else "cider_d")[
+            "none_because"
+        ].endswith(end)
+    evil = _find(on_either, blobs, "branch=\x1b[2J\nmain")["none_because"]
+    assert r"the label branch=\x1b[2J\nmain has" in evil
+
+
 def test_an_evaluation_without_the_metric_is_passed_over(records, blobs):
     older = _evaluated(records, blobs, 0.4, branch="main")
     newer = _evaluated(records, blobs, 0.3, metric="meteor", branch="main")
