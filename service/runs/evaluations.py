@@ -12,6 +12,7 @@ from service.contract.api.scores import ScoreOut
 from service.contract.api.texts import EVALUATION
 from service.contract.errors import InvalidRequest
 from service.contract.formats import outputs
+from service.contract.gates import gates
 from service.contract.metrics import catalogue
 from service.contract.plan import works
 from service.contract.results import Decoded, EvaluationKept, Forecasts, Row
@@ -87,13 +88,14 @@ def captions_of(parts: Parts, identity: str) -> str | None:
 
 def _answer(parts: Parts, looked: Looked) -> EvaluationOut:  # noqa: ARG001  as of all kinds
     row, rows, request = looked.row, looked.works, looked.request(EvaluationKept)
-    gates, verdict = verdicts.of(rows, request)
+    judged, verdict = verdicts.of(rows, request)
+    found = [*looked.common["warnings"], *_odd_captions(rows), *_unavailable(rows, request)]
     return EvaluationOut(
-        **{**looked.common, "warnings": [*looked.common["warnings"], *_odd_captions(rows)]},
+        **{**looked.common, "warnings": found},
         checkpoint=row.checkpoint,
         columns=request.columns,
         scores=scores.shown(rows, request),
-        gates=gates,
+        gates=judged,
         verdict=verdict,
         forecast=forecast_shown(rows, request),
         estimate=scores.estimated(rows) or None,
@@ -107,6 +109,22 @@ def _odd_captions(rows: Sequence[Row]) -> list[WarningOut]:
     decoded = (results.of(row, Decoded) for row in rows if row["name"] == "captions")
     found = (outputs.few_distinct(one.decoded, one.distinct) for one in decoded if one)
     return [WarningOut(**warning) for warning in found if warning]
+
+
+def _unavailable(rows: Sequence[Row], request: EvaluationKept) -> list[WarningOut]:
+    """Each metric of captions that was asked for and cannot be computed, with the reason."""
+    reasons = {
+        row["name"]: json.loads(row["error"])["detail"]
+        for row in rows
+        if row["status"] == "unavailable" and row["error"]
+    }
+    asked = catalogue.expand([*request.postgen, *gates.names(request.gates)]) if reasons else []
+    return [
+        WarningOut(code="unavailable", image=None, detail=f"{name}: {reason}")
+        for name in asked
+        if catalogue.metric(name).family == "postgen"
+        and (reason := reasons.get(catalogue.work_of(name)))
+    ]
 
 
 def _is_early_enough(evaluation: EvaluationOut) -> bool:

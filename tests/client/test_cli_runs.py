@@ -435,6 +435,15 @@ def test_a_run_that_gave_no_score_exits_3(service, prescore, command):
     assert prescore(command, "ev_1").exit_code == 0
 
 
+def test_why_a_metric_is_unavailable_is_told_once(service, prescore):
+    told = [{"code": "unavailable", "image": None, "detail": "spice: CoreNLP 3.6.0 is not here"}]
+    odd = {"code": "one_image", "image": None, "detail": "of one image"}
+    _start(service, status="succeeded", works=[SPICE], scores={}, warnings=[*told, odd])
+    shown = prescore("status", "ev_1").stdout
+    assert shown.count("CoreNLP 3.6.0 is not here") == 1
+    assert "of one image" in shown
+
+
 def test_waiting_for_a_run_that_gives_no_score_exits_3(service, shapes, prescore, captions):
     with _end(service, status="succeeded", works=[SPICE], scores={}):
         result = prescore("submit", captions, "--dataset", "shapes/test", "--wait")

@@ -30,6 +30,10 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(  # metrics beside the one that is asked for
         ("leaderboard*", "history*"), ("/body/beside", "/body/items/*/scores", "/body/none_because")
     ),
+    **dict.fromkeys(  # a metric that is unavailable is a warning
+        ("run unavailable", "run undecided"), ("/body/warnings",)
+    ),
+    "evaluations page *": ("/body/items/*/warnings",),
     "captions in pages *": ("/body/next",),  # opaque; those of then are still taken
     "dataset*": tuple(
         f"/body/{place}{name}" for place in ("", "items/*/") for name in ("content", "captions")

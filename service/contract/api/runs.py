@@ -39,7 +39,9 @@ class WorkOut(BaseModel):
 
 
 class WarningOut(BaseModel):
-    """Something odd in the input, which can still be scored."""
+    """Something odd in the input, which can still be scored; `unavailable`: a metric that was asked
+    for and cannot be computed here, with the reason.
+    """
 
     code: str
     image: str | None

@@ -137,6 +137,10 @@ def test_without_its_files_spice_is_unavailable_and_the_evaluation_succeeds(bare
         metrics = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
     assert found["status"] == "succeeded"
     assert list(found["scores"]) == ["cider_d"]
+    (warning,) = (each for each in found["warnings"] if each["code"] == "unavailable")
+    assert warning["image"] is None
+    assert warning["detail"] == f"spider: {works['spider']['error']['detail']}"
+    assert works["spice"]["error"]["detail"] in warning["detail"]
     for name in ("reference_tuples", "tuples", "spice", "spider"):
         assert works[name]["status"] == "unavailable"
         assert works[name]["error"]["code"] == "unavailable"

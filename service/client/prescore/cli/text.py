@@ -31,7 +31,11 @@ def summary(evaluation: Evaluation) -> list[str]:
         ("verdict", verdict(evaluation.verdict or "", evaluation.gates)),
         ("error", evaluation.error.detail or evaluation.error.title if evaluation.error else ""),
     ]
-    warnings = [(one.code, one.image or "", one.detail) for one in evaluation.warnings]
+    warnings = [
+        (one.code, one.image or "", one.detail)
+        for one in evaluation.warnings
+        if one.code != "unavailable"  # a work's line says so
+    ]
     return [
         *aligned([(evaluation.id, evaluation.status, str(evaluation.dataset))]),
         *aligned([fact for fact in facts if fact[1]]),
