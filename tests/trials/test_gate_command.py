@@ -101,7 +101,7 @@ def test_exit_0_every_gate_passed(shell, tmp_path):
 
 @pytest.mark.slow
 def test_exit_1_a_gate_failed(shell, tmp_path):
-    line = _gate("cider_d >= 0", "cider_d >= 11", more="--junit gates.xml")
+    line = _gate("cider_d >= 0", "cider_d >= 10", more="--junit gates.xml")
     result = shell(f"{line} || echo and the job ends with $?")
     assert result.stdout.endswith("and the job ends with 1\n")
     (suite,) = validate((tmp_path / "gates.xml").read_bytes())
@@ -221,12 +221,12 @@ def test_two_gates_at_once_on_one_commit_are_one_run(service, shell, tmp_path):
 def test_github_gets_a_summary_outputs_and_annotations(shell, tmp_path):
     places = {"GITHUB_STEP_SUMMARY": tmp_path / "summary", "GITHUB_OUTPUT": tmp_path / "output"}
     result = shell(
-        _gate("cider_d >= 11", "spice > 0"),
+        _gate("cider_d >= 10", "spice > 0"),
         GITHUB_ACTIONS="true",
         **{name: str(path) for name, path in places.items()},
     )
     assert result.returncode == 1
-    assert "\n::error title=prescore gate::cider_d >= 11: cider_d " in result.stderr
+    assert "\n::error title=prescore gate::cider_d >= 10: cider_d " in result.stderr
     assert "\n::warning title=prescore gate::spice > 0: undecided: " in result.stderr
     assert "verdict=failed\n" in (tmp_path / "output").read_text()
     table = (tmp_path / "summary").read_text("utf-8").splitlines()

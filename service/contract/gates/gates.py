@@ -27,7 +27,7 @@ MAX_LENGTH = 200  # of a gate's text
 SIGNIFICANT = 0.05  # two-sided, each metric separately
 NO_DROP = "no_significant_drop"
 
-_RELATIONS: Mapping[str, tuple[Callable[[Fraction, Fraction], bool], str]] = {
+_RELATIONS: Mapping[str, tuple[Callable[[Fraction | float, Fraction], bool], str]] = {
     ">=": (operator.ge, "<"),  # the test, and the sign to show where it fails
     "<=": (operator.le, ">"),
     ">": (operator.gt, "<="),
@@ -51,6 +51,10 @@ class Threshold:
     @property
     def needs_baseline(self) -> bool:
         return self.bound.coefficient != 0
+
+    def holds(self, value: Fraction | float, bound: Fraction) -> bool:
+        test, _ = _RELATIONS[self.relation]
+        return test(value, bound)
 
 
 @dataclass(frozen=True)
@@ -218,10 +222,10 @@ def _decide_threshold(gate: Threshold, evidence: Evidence) -> Decision:
     past = baseline if isinstance(baseline, Baseline) else None
     bound = gate.bound.at(past.value if past else 0)
     low, high = exactly(measured.low), exactly(measured.high)
-    holds, otherwise = _RELATIONS[gate.relation]
-    if holds(low, bound) != holds(high, bound):
+    _, otherwise = _RELATIONS[gate.relation]
+    passed = gate.holds(low, bound)
+    if passed != gate.holds(high, bound):
         return OPEN
-    passed = holds(low, bound)
     least, most, at, of_past = _texts(low, high, bound, exactly(past.value if past else 0))
     found = least if low == high else f"between {least} and {most}"
     said = f"{gate.metric} {found} {gate.relation if passed else otherwise} {at}"

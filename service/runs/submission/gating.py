@@ -7,7 +7,7 @@ from typing import Any
 
 from service.contract.api.requests import EvaluationIn
 from service.contract.errors import InvalidRequest, RequestRefused
-from service.contract.gates import gates
+from service.contract.gates import gates, ranges
 from service.contract.gates.gates import Gate, NoDrop
 from service.contract.metrics import catalogue
 from service.contract.plan import asked, planning
@@ -52,6 +52,7 @@ def completed(parts: Parts, request: EvaluationIn) -> EvaluationIn:
 
 def _checked(text: str, request: EvaluationIn) -> Gate:
     gate = gates.parse(text)
+    ranges.check(gate)
     if gate.needs_baseline and request.baseline is None:
         raise InvalidRequest(
             f"{text!r} needs a baseline",

@@ -224,6 +224,7 @@ def test_a_part_of_a_split_has_no_comparison_with_the_whole(service):
     ("change", "status", "code", "pointer", "detail"),
     [
         ({"gates": ["cider_d > 0", "cyder_d > 0"]}, 422, "unknown_metric", "/gates/1", "cider_d"),
+        ({"gates": ["bleu_4 >= 33"]}, 422, "invalid_request", "/gates/0", "did you mean 0.33?"),
         ({"gates": ["cider_d"]}, 422, "invalid_request", "/gates/0", "character 8"),
         ({"gates": ["cider_d > baseline"]}, 422, "invalid_request", "/baseline", "branch=main"),
         ({"gates": ["no_significant_drop(meteor)"]}, 422, "invalid_request", "/baseline", "best"),

@@ -1,0 +1,61 @@
+"""Gates that decide nothing: thresholds outside of a metric's range."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+
+from service.contract import near
+from service.contract.errors import InvalidRequest
+from service.contract.gates.expressions import BASELINE, Linear
+from service.contract.gates.gates import Gate, Threshold
+from service.contract.metrics import catalogue
+
+_PERCENT = 100
+
+
+def check(gate: Gate) -> None:
+    """Raise for a threshold that no value, or every value, of a metric of captions meets, as where
+    scores are meant in percent. What every score meets by convention, such as `>= 0`, is taken.
+    """
+    if not isinstance(gate, Threshold) or catalogue.metric(gate.metric).family != "postgen":
+        return
+    possible = _possible(gate, gate.bound)
+    if len(possible) == 2 or (possible == {True} and _is_usual(gate)):
+        return
+    low, high = catalogue.metric(gate.metric).range
+    between = f"at least {low:g}" if math.isinf(high) else f"between {low:g} and {high:g}"
+    always = "always passes" if True in possible else "can never pass"
+    raise InvalidRequest(f"{gate.text!r} {always}: {gate.metric} is {between}{_question(gate)}")
+
+
+def _possible(gate: Threshold, bound: Linear) -> set[bool]:
+    """Which outcomes the gate can have: a linear condition has them at the ends of ranges."""
+    low, high = catalogue.metric(gate.metric).range
+    if not bound.coefficient:
+        bounds = [bound.constant]
+    elif math.isinf(low) or math.isinf(high):
+        return {True, False}
+    else:
+        bounds = [bound.at(low), bound.at(high)]
+    return {gate.holds(value, at) for value, at in product((low, high), bounds)}
+
+
+def _is_usual(gate: Threshold) -> bool:
+    bound = gate.bound
+    return not bound.coefficient and bound.constant in (0, *catalogue.metric(gate.metric).range)
+
+
+def _question(gate: Threshold) -> str:
+    """The same in hundredths, where scores were meant in percent."""
+    meant = Linear(gate.bound.coefficient, gate.bound.constant / _PERCENT)
+    if meant.coefficient not in (0, 1) or len(_possible(gate, meant)) < 2:
+        return ""
+    number = _decimal(abs(meant.constant))
+    sign = "-" if meant.constant < 0 else "+" if meant.coefficient else ""
+    text = f"{BASELINE} {sign} {number}" if meant.coefficient else f"{sign}{number}"
+    return near.asked([text])
+
+
+def _decimal(number: Fraction) -> str:
+    return f"{float(Decimal(number.numerator) / Decimal(number.denominator)):.6g}"
