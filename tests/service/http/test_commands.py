@@ -6,12 +6,13 @@ In process: what is printed is made of the service's answers.
 import csv
 import json
 import re
+import shlex
 import tarfile
 
 import pytest
 from typer.testing import CliRunner
 
-from fleet import checkpoint, until_ended, upload
+from fleet import bundle_of, checkpoint, until_ended, upload
 from prescore import Client, commands
 
 IMAGES = [str(900 + number) for number in range(40)]
@@ -142,6 +143,34 @@ def test_a_board_shows_other_metrics_of_the_same_runs(service, prescore, runs, t
     assert float(beside[runs["outputs"]]["bleu_1"]) == scores["outputs"]["bleu_1"].value
     assert float(beside[runs["outputs"]]["value"]) == scores["outputs"]["cider_d"].value
     assert beside[runs["model"]]["bleu_1"] == ""
+
+
+@pytest.mark.long
+def test_a_board_says_which_command_shows_the_runs_that_it_leaves_out(service, prescore):
+    people = {"a.jpg": ["a dog runs", "a dog"], "b.jpg": ["a man sits", "a man"]}
+    said = [{"image": image, "caption": texts[0]} for image, texts in people.items()]
+    ids = {}
+    with service.client() as client:
+        client.put("/v1/datasets/boarded", content=bundle_of(people)).raise_for_status()
+        asked = {"dataset": "boarded/test", "captions": said, "postgen": ["bleu_1"]}
+        for tokenizer in ("none", "ptb"):
+            answer = client.post("/v1/evaluations", json={**asked, "tokenizer": tokenizer})
+            ids[tokenizer] = until_ended(client, answer.json()["id"], 60)["id"]
+    for history in ([], ["--history"]):
+        told = prescore("leaderboard", "boarded", "--metric", "bleu_1", *history).stdout
+        assert ids["ptb"] in told
+        assert ids["none"] not in told
+        (line,) = (line for line in told.splitlines() if line.startswith("show them"))
+        assert ("--history" in line) == bool(history)
+        shown = prescore(*shlex.split(line.removeprefix("show them"))[1:]).stdout
+        assert ids["none"] in shown
+        assert ids["ptb"] not in shown
+    assert (
+        "no score of bleu_1 has this signature"
+        in prescore(
+            "leaderboard", "boarded", "--metric", "bleu_1", "--signature", "bleu_1|of:another"
+        ).stderr
+    )
 
 
 def test_a_bundle_is_sent_only_where_its_content_is_new(service, tmp_path):

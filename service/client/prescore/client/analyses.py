@@ -41,15 +41,20 @@ class Analyses:
         *unnamed: Never,
         metrics: Sequence[str] = (),
         split: str | None = None,
+        signature: str | None = None,
         labels: Mapping[str, str] | None = None,
         page_size: int | None = None,
     ) -> Board[Standing]:
-        """A dataset's evaluations, the best first, fetched page by page during the iteration."""
+        """A dataset's evaluations, the best first, fetched page by page during the iteration.
+
+        By default of the latest score's `signature`; `head.others` has the other ones.
+        """
         wanted: dict[str, Any] = {
             "metric": metric,
             "unnamed": unnamed,
             "metrics": metrics,
             "split": split,
+            "signature": signature,
             "labels": labels,
         }
         return self._board(Standing, "leaderboard", dataset, page_size=page_size, **wanted)
@@ -61,6 +66,7 @@ class Analyses:
         *unnamed: Never,
         metrics: Sequence[str] = (),
         split: str | None = None,
+        signature: str | None = None,
         labels: Mapping[str, str] | None = None,
         page_size: int | None = None,
     ) -> Board[Scored]:
@@ -70,6 +76,7 @@ class Analyses:
             "unnamed": unnamed,
             "metrics": metrics,
             "split": split,
+            "signature": signature,
             "labels": labels,
         }
         return self._board(Scored, "history", dataset, page_size=page_size, **wanted)

@@ -41,6 +41,7 @@ class AsyncAnalyses:
         *unnamed: Never,
         metrics: Sequence[str] = (),
         split: str | None = None,
+        signature: str | None = None,
         labels: Mapping[str, str] | None = None,
         page_size: int | None = None,
     ) -> AsyncBoard[Standing]:
@@ -49,6 +50,7 @@ class AsyncAnalyses:
             "unnamed": unnamed,
             "metrics": metrics,
             "split": split,
+            "signature": signature,
             "labels": labels,
         }
         return self._board(Standing, "leaderboard", dataset, page_size=page_size, **wanted)
@@ -60,6 +62,7 @@ class AsyncAnalyses:
         *unnamed: Never,
         metrics: Sequence[str] = (),
         split: str | None = None,
+        signature: str | None = None,
         labels: Mapping[str, str] | None = None,
         page_size: int | None = None,
     ) -> AsyncBoard[Scored]:
@@ -68,6 +71,7 @@ class AsyncAnalyses:
             "unnamed": unnamed,
             "metrics": metrics,
             "split": split,
+            "signature": signature,
             "labels": labels,
         }
         return self._board(Scored, "history", dataset, page_size=page_size, **wanted)

@@ -23,6 +23,7 @@ def board(
     unnamed: Sequence[object] = (),
     metrics: Sequence[str] = (),
     split: str | None,
+    signature: str | None,
     labels: Mapping[str, str] | None,
     page_size: int | None = None,
 ) -> Steps[None]:
@@ -34,7 +35,11 @@ def board(
     name, _, named = dataset.partition("/")
     beside = ",".join(metrics) or None
     params = asking.given(
-        metric=metric, metrics=beside, split=split or named or None, limit=page_size
+        metric=metric,
+        metrics=beside,
+        split=split or named or None,
+        signature=signature,
+        limit=page_size,
     )
     place = f"/v1/datasets/{segment(name)}/{of}"
     return paging.pages(address, model, place, params | asking.labelled(labels))

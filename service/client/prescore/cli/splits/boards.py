@@ -1,6 +1,7 @@
 """prescore leaderboard"""
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any
@@ -35,6 +36,13 @@ def leaderboard(
         list[str] | None,
         typer.Option(help="NAME=VALUE: only runs with this label; may be given many times."),
     ] = None,
+    signature: Annotated[
+        str | None,
+        typer.Option(
+            help="Only runs that were scored so, by default as the latest one; quote it for the "
+            "shell."
+        ),
+    ] = None,
     over_time: Annotated[
         bool, typer.Option("--history", help="List all runs by time, the latest first.")
     ] = False,
@@ -47,7 +55,8 @@ def leaderboard(
 
     Runs share a rank (=) when their intervals overlap the interval of the best run of
     that rank: this split is too small to tell them apart. Runs that were scored in
-    another way (their signature differs), or on a part of the split, are left out.
+    another way (their signature differs), or on a part of the split, are left out;
+    --signature shows those of another one.
 
         prescore leaderboard flickr8k/test
         prescore leaderboard flickr8k/test --metrics cider_d,meteor,spice
@@ -58,7 +67,7 @@ def leaderboard(
     the metric can be trusted there (`prescore health`).
     """
     names = console.names(metrics) or ["cider_d"]
-    wanted: dict[str, Any] = {"labels": console.labels(label or [])}
+    wanted: dict[str, Any] = {"labels": console.labels(label or []), "signature": signature}
     with console.connected(connection, Meant(dataset, names)) as client:
         board: Any = client.history if over_time else client.leaderboard
         listing = board(dataset, names[0], metrics=names[1:], page_size=min(limit, MOST), **wanted)
@@ -74,7 +83,8 @@ def leaderboard(
     if as_json:
         console.print_json([_json(each, names[1:]) for each in rows])
     elif rows:
-        console.show([*_heading(head, health), *_table(rows, *names)])
+        asked = ["--history"] if over_time else []
+        console.show([*_heading(head, health, asked), *_table(rows, *names)])
 
 
 def _say_none(
@@ -93,7 +103,7 @@ def _health(client: Client, head: BoardHead) -> MetricHealth | None:
     return (found or {}).get(head.metric)
 
 
-def _heading(head: BoardHead, health: MetricHealth | None) -> list[str]:
+def _heading(head: BoardHead, health: MetricHealth | None, asked: Sequence[str]) -> list[str]:
     better = {True: "higher is better", False: "lower is better", None: ""}[head.higher_is_better]
     others = [f"{count} scored as {signature}" for signature, count in head.others.items()]
     facts = [
@@ -101,9 +111,19 @@ def _heading(head: BoardHead, health: MetricHealth | None) -> list[str]:
         ("metric", ", ".join(filter(None, (head.metric, better)))),
         ("scored as", head.signature or ""),
         ("left out", "; ".join(others)),
+        ("show them", _command(head, asked)),
         ("health", "" if health is None else sentence(health)),
     ]
     return [*text.aligned([fact for fact in facts if fact[1]]), ""]
+
+
+def _command(head: BoardHead, asked: Sequence[str]) -> str:
+    """The command that shows the most runs of those that are left out."""
+    if not head.others:
+        return ""
+    most = max(head.others, key=lambda signature: head.others[signature])
+    words = "prescore", "leaderboard", str(head.dataset), "--metrics", head.metric, *asked
+    return shlex.join([*words, "--signature", most])
 
 
 def _table(rows: Sequence[Scored], metric: str, *more: str) -> list[str]:
