@@ -36,6 +36,7 @@ from service.stored.versions import Arrived
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 _LINKED = openapi.links("name", "get_dataset")
 _TAR = Early("beginning", lambda _: plain_tar.BLOCK)
+_OF_FILES = (".tar", ".gz", ".tgz", ".zip", ".json", ".jsonl")
 LINES = "application/x-ndjson"
 Reference = Annotated[
     str, InPath(description="`name` or `name@version`.", examples=["flickr8k@v1"])
@@ -65,6 +66,7 @@ async def put(name: DatasetName, request: Request, service: Service) -> Response
     """Every line of `captions.jsonl` is checked at once; errors name line and field. A version is
     the content of its captions, features and images: in another tar they are the same version.
     """
+    _check_name(name)
     blobs = service.blobs
     async with receive(request, blobs, _TAR) as (upload, _):
         with blobs.derived.new() as images, blobs.derived.new() as captions:
@@ -76,6 +78,16 @@ async def put(name: DatasetName, request: Request, service: Service) -> Response
             records = service.records
             answer, new = await asyncio.to_thread(versions.store, records, blobs, name, arrived)
     return JSONResponse(answer.model_dump(), 201 if new else 200)
+
+
+def _check_name(name: str) -> None:
+    """Raise for a file's name: curl adds it to an address that ends with a slash."""
+    if name.lower().endswith(_OF_FILES):
+        raise InvalidRequest(
+            f"{name} is the name of a file, and a dataset is called as flickr8k is: curl adds the "
+            "file's name to an address that ends with /",
+            [("/path/name", f"expected a name without {', '.join(_OF_FILES)} at its end")],
+        )
 
 
 async def _tell_earlier(request: Request, service: Running, name: str, arrived: Arrived) -> None:

@@ -48,6 +48,14 @@ def test_a_checkpoint_is_uploaded_once_and_described(client):
     assert found["cached"] == []
 
 
+@pytest.mark.parametrize("name", ["shapes.tar", "shapes.TAR.gz", "captions.json"])
+def test_a_dataset_is_not_called_as_the_file_that_curl_sends(client, name):
+    answer = client.put(f"/v1/datasets/{name}", content=bundle(3))
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+    assert answer.json()["detail"].startswith(f"{name} is the name of a file")
+    assert client.get(f"/v1/datasets/{name}").status_code == 404
+
+
 def test_a_dataset_is_judged_with_its_last_bytes(client):
     """The first ones are judged while the others are not there yet."""
     data = bundle(3, seed=77)
