@@ -115,7 +115,7 @@ def _routes() -> FastAPI:
         *app.routes,
         *(route for router in (*routers, health.router) for route in router.routes),
     ]
-    app.state.paths = {route.path for route in every if isinstance(route, Route)}
+    app.state.paths = {route.path for route in every if isinstance(route, Route)} - {"/"}
     return app
 
 

@@ -3,6 +3,9 @@
 import re
 from html import unescape
 
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
 import interface
 from service.http import reference
 
@@ -29,3 +32,16 @@ def test_each_operation_names_every_status_that_it_may_answer():
         own = re.findall("<td>([0-9]{3})</td>", told)
         linked = re.findall("[0-9]{3}", usual)
         assert sorted([*own, *linked]) == sorted(operation["responses"]), path
+
+
+def test_the_root_says_where_it_is():
+    """The routes that are named are there, and need no record."""
+    app = Starlette()
+    app.openapi = lambda: interface.DOCUMENT
+    app.title, app.version = "Prescore", "1"
+    reference.Reference(app)
+    client = TestClient(app)
+    found = client.get("/").json()
+    assert (found["name"], found["ready"]) == ("Prescore", "/readyz")
+    assert client.get(found["docs"]).status_code == 200
+    assert client.get(found["openapi"]).json() == interface.DOCUMENT
