@@ -42,7 +42,7 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "images-missing": ("/body/detail", "/body/errors/*/detail"),  # one is no plural
     **dict.fromkeys(  # what was expected and found is told in other words, or was not told
         (
-            *("unknown-field", "unknown-metric", "unknown-version"),
+            *("unknown-field", "unknown-metric", "unknown-version", "both", "neither"),
             *("unknown-dataset", "probe-nothing", "correlations refused", "no route", "no method"),
             *("captions of pregen", "tokens of captions", "model of none", "dataset unknown"),
             *("limit of none", "wrong-types", "probe-oddly", "train-on-two", "train-by-rouge"),

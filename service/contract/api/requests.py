@@ -167,6 +167,11 @@ class ComparisonIn(Strict):
     deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
 
 
+_ONE_SOURCE = (
+    "expected one of `checkpoint`, `captions` and `columns`; `captions` may stand beside `columns`"
+)
+
+
 class EvaluationIn(Strict):
     """Score a checkpoint, or captions and columns or one of them, on one split of a dataset."""
 
@@ -308,9 +313,9 @@ class EvaluationIn(Strict):
     def _one_source(self) -> Self:
         if self.columns is None:
             if (self.checkpoint is None) == (self.captions is None):
-                raise ValueError("expected either `checkpoint` or `captions`, and not both")
+                raise ValueError(_ONE_SOURCE)
         elif self.checkpoint is not None:
-            raise ValueError("expected either `checkpoint` or `columns`, and not both")
+            raise ValueError(_ONE_SOURCE)
         elif self.subset:
             raise ValueError("expected no `subset`: columns are of all images of the split")
         return self
