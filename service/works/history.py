@@ -44,7 +44,7 @@ def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
         sa.select(run_works.c.run_id, run_works.c.name)
         .join(runs, runs.c.id == run_works.c.run_id)
         .where(runs.c.finished_at.is_(None))
-        .order_by(run_works.c.position)
+        .order_by(run_works.c.position, run_works.c.run_id)  # the same runs are told each time
     )
     concerned = [
         row

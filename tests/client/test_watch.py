@@ -227,6 +227,7 @@ def test_what_is_refused_is_told_and_the_next_is_sent(service, watch, saved, sil
     if strict:
         with pytest.raises(prescore.Refused, match="another encoder"):
             run.should_stop()
+    _until(silenced)
     assert len(silenced()) == 1
     assert "step 1 is not scored" in silenced()[0]
     assert "another encoder" in silenced()[0]
