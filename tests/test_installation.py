@@ -63,7 +63,7 @@ def test_the_install_line_of_the_readme_gives_working_commands(clone, tmp_path):
     captions.mkdir()
     line = '{"image": "a.jpg", "split": "test", "references": ["a cat"]}\n'
     (captions / "captions.jsonl").write_text(line)
-    assert "'images': 1" in _run(binaries / "prescore", "check", captions, cwd=tmp_path)
+    assert "images 1" in _run(binaries / "prescore", "check", captions, cwd=tmp_path)
     code = (
         "from workers.inference import decoding, prefix, scoring; from workers.lab import training"
     )
