@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from prescore import PrescoreClientError, ServiceError, exit_codes
+from prescore.cli import console as of_client
 from prescore.cli import telling
 from service.contract import plain_text
 from service.contract.errors import Canceled, PrescoreError, RequestRefused
@@ -137,8 +138,7 @@ def show_json(document: object) -> None:
 
 def names(*given: str) -> list[str]:
     """The names in texts such as `bleu,cider_d`."""
-    found = (name.strip() for text in given for name in text.split(","))
-    return list(dict.fromkeys(name for name in found if name))
+    return of_client.names(given) or []
 
 
 def _code(error: PrescoreError) -> int:

@@ -9,7 +9,7 @@ import typer
 
 from service.contract import settings
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles, checkpoint_header, importers
+from service.contract.formats import bundles, importers
 from service.contract.formats.checkpoint_header import Encoder
 from workers.cli.check import bundle_facts
 from workers.cli.console import Out, OutFirst, errors, file_to_write, say, show
@@ -125,7 +125,6 @@ def checkpoint(
         unknown_words,
         vocabularies,
     )
-    from workers.files import tensor_files
 
     with errors():
         arrays, left_out = state_dicts.read(model, settings.load())
@@ -140,8 +139,7 @@ def checkpoint(
         if out is None:
             raise typer.BadParameter("expected the checkpoint to write, found none: give --out")
         description, tensors = converting.convert(arrays, words, given, _encoder(given, dataset))
-        tensor_files.write(out, tensors, checkpoint_header.metadata_of(description))
-        header = checkpoint_header.read(out)
+        header = converting.write(out, description, tensors)
         remark = dataset and unknown_words.remark(dataset, description)
         if remark:
             say(f"warning: {remark}")

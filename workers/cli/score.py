@@ -99,8 +99,9 @@ def score(
         given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
         source = sources.find(dataset, Places.of(chosen), url, key_file)
         wanted = names(*metrics or [USUAL])
-        absent = assets.lacking(catalogue.POSTGEN, Places.of(chosen)) if "all" in wanted else {}
+        absent: Mapping[str, str] = {}
         if "all" in wanted:
+            absent = assets.lacking(catalogue.POSTGEN, Places.of(chosen))
             wanted = [name for name in catalogue.POSTGEN if name not in absent]
         asked = work.Asked(wanted, tokenizer, subset, idf.value)
         with closing(Toolbox.of(chosen)) as toolbox:

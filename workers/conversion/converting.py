@@ -1,6 +1,7 @@
 """A model's tensors, its words and a map become a captioner's description and tensors."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,12 +9,19 @@ from pydantic import ValidationError
 
 from service.contract.errors import RequestRefused
 from service.contract.formats import checkpoint_header
-from service.contract.formats.checkpoint_header import Config, Description, Encoder, shapes
+from service.contract.formats.checkpoint_header import (
+    CheckpointHeader,
+    Config,
+    Description,
+    Encoder,
+    shapes,
+)
 from service.contract.wording import told
 from workers.conversion import layers, vocabularies
 from workers.conversion.layers import Affine, Arrays, Cell, Floats, State
 from workers.conversion.maps import Map
 from workers.conversion.vocabularies import Ordered
+from workers.files import atomic, tensor_files
 
 Tensors = dict[str, NDArray[np.float32]]
 _MOST_NAMED = 10
@@ -45,6 +53,16 @@ def convert(
     _check_shapes(description, tensors)
     _check_left_over(given, state)
     return description, {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
+
+
+def write(path: Path, description: Description, tensors: Tensors) -> CheckpointHeader:
+    """Write the checkpoint, or nothing where it is none: words, too, have rules."""
+
+    def save(partial: Path) -> CheckpointHeader:
+        tensor_files.write_into(partial, tensors, checkpoint_header.metadata_of(description))
+        return checkpoint_header.read(partial)
+
+    return atomic.write(path, save)
 
 
 def _config(given: Map, image: Affine, cell: Cell, embedding: Floats) -> Config:

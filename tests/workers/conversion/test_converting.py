@@ -213,6 +213,16 @@ def test_the_command_proposes_a_map_and_says_what_to_do_with_it(files):
     assert "--map" in done.stderr
 
 
+def test_what_is_no_checkpoint_is_not_written(files, tmp_path):
+    asked, out = files(_made("init", "lstm"), _map("init")), tmp_path / "out"
+    (tmp_path / "words.json").write_text(json.dumps([*WORDS[:-1], "two words"]))
+    out.write_text("as it was")
+    done = _run(*asked, "--out", out)
+    assert done.exit_code == 2, done.output
+    assert "'two words' has a blank in it" in done.stderr
+    assert out.read_text() == "as it was"
+
+
 def _converted(architecture="init", model=None, given=None, by_id=WORDS):
     model = model or _made(architecture, "lstm")
     return converting.convert(

@@ -10,8 +10,8 @@ from workers.inference.matrix_products import Product
 Tensors = Mapping[str, Tensor]
 
 
-class Gru:
-    """The classic GRU: the reset gate is applied before the matrix product; one bias per gate."""
+class _AnyGru:
+    """What both GRUs read of their input."""
 
     def __init__(self, tensors: Tensors, inputs: int) -> None:
         gates, candidate = tensors["gates.weight"], tensors["candidate.weight"]
@@ -19,11 +19,18 @@ class Gru:
         self.width = self.size
         self.input_weight = torch.cat([gates[:inputs], candidate[:inputs]], dim=1)
         self.input_bias = torch.cat([tensors["gates.bias"], tensors["candidate.bias"]])
-        self._gates = Product(gates[inputs:])
-        self._candidate = Product(candidate[inputs:])
 
     def start(self, h: Tensor) -> Tensor:
         return h
+
+
+class Gru(_AnyGru):
+    """The classic GRU: the reset gate is applied before the matrix product; one bias per gate."""
+
+    def __init__(self, tensors: Tensors, inputs: int) -> None:
+        super().__init__(tensors, inputs)
+        self._gates = Product(tensors["gates.weight"][inputs:])
+        self._candidate = Product(tensors["candidate.weight"][inputs:])
 
     def step(self, x: Tensor, state: Tensor) -> Tensor:
         """`x` is the input times `input_weight` plus `input_bias`: (n, 3s)."""
@@ -33,22 +40,16 @@ class Gru:
         return torch.lerp(candidate, state, update)  # u*h + (1-u)*c
 
 
-class TorchGru:
+class TorchGru(_AnyGru):
     """The GRU of torch.nn.GRU: the reset gate is applied after the matrix product, whose bias it
     scales too.
     """
 
     def __init__(self, tensors: Tensors, inputs: int) -> None:
+        super().__init__(tensors, inputs)
         gates, candidate = tensors["gates.weight"], tensors["candidate.weight"]
-        self.size = candidate.shape[1]
-        self.width = self.size
-        self.input_weight = torch.cat([gates[:inputs], candidate[:inputs]], dim=1)
-        self.input_bias = torch.cat([tensors["gates.bias"], tensors["candidate.bias"]])
         bias = torch.cat([torch.zeros_like(tensors["gates.bias"]), tensors["candidate.state_bias"]])
         self._state = Product(torch.cat([gates[inputs:], candidate[inputs:]], dim=1), bias)
-
-    def start(self, h: Tensor) -> Tensor:
-        return h
 
     def step(self, x: Tensor, state: Tensor) -> Tensor:
         """`x` is the input times `input_weight` plus `input_bias`: (n, 3s)."""
