@@ -4,6 +4,7 @@
     ├── RequestRefused               nothing was started; the caller must change the request
     │   ├── InvalidCheckpoint        header, metadata, config or vocabulary are wrong:
     │   │   ├── ForeignFormat        a file of another program: says of which, and what to do
+    │   │   ├── InvalidPackage       a model of several files, one of which is wrong or absent
     │   │   ├── HeaderTruncated      the file ends before its header does
     │   │   ├── HeaderTooLarge       a length, count or text above a limit
     │   │   ├── HeaderMalformed      not the JSON that a safetensors header must be
@@ -80,6 +81,10 @@ class InvalidCheckpoint(RequestRefused):
 
 
 class ForeignFormat(InvalidCheckpoint):
+    pass
+
+
+class InvalidPackage(InvalidCheckpoint):
     pass
 
 

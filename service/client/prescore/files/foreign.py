@@ -44,12 +44,15 @@ _FEATURES = "a bundle's features are a safetensors file (deploy/guide/files.md)"
 
 @dataclass(frozen=True)
 class Format:
-    """`serves`: that as which a file or folder of this format may be right, so it is read on."""
+    """`serves`: that as which a file or folder of this format may be right, so it is read on.
+    `is_package`: it may hold the files of a model.
+    """
 
     what: str
     do: str
     serves: str = ""
     is_text: bool = False
+    is_package: bool = False
 
 
 TEXT = Format(
@@ -118,9 +121,9 @@ _FILES: tuple[tuple[Told, Format], ...] = (
     (_zip(b"data.pkl"), Format("a PyTorch file (a zip with a pickle)", _TENSORS, STATE_DICT)),
     (_zip(b".npy"), Format("arrays of numpy (.npz)", f"{CONVERT}; {_FEATURES}")),
     (_zip(b"model.weights.h5"), Format("a Keras model", CONVERT)),
-    (_zip(b".onnx"), Format("a zip with an ONNX model", CONVERT)),
-    (_zip(b"config.json"), Format("a zip with a Hugging Face model", CONVERT)),
-    (_zip(), Format("a zip", _UNPACK)),
+    (_zip(b".onnx"), Format("a zip with an ONNX model", CONVERT, is_package=True)),
+    (_zip(b"config.json"), Format("a zip with a Hugging Face model", CONVERT, is_package=True)),
+    (_zip(), Format("a zip", _UNPACK, is_package=True)),
     (
         _begins(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."),
         Format("a PyTorch file (a pickle)", _TENSORS, STATE_DICT),
@@ -141,7 +144,12 @@ _FILES: tuple[tuple[Told, Format], ...] = (
     ),
     (
         _begins(b"ustar", at=257),
-        Format("a tar", "a dataset bundle is added by `prescore datasets add NAME FILE`", BUNDLE),
+        Format(
+            "a tar",
+            "a dataset bundle is added by `prescore datasets add NAME FILE`",
+            BUNDLE,
+            is_package=True,
+        ),
     ),
     (
         _matches(rb"\s*<(!doctype html|html|\?xml)"),

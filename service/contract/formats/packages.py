@@ -1,0 +1,212 @@
+"""A model that is several files: a folder, or a tar or a zip of one. Nothing is unpacked.
+
+A package may be an attack: names, numbers and sizes are judged before any file in it is opened.
+"""
+
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from service.contract import limits
+from service.contract.errors import InvalidBundle, InvalidPackage
+from service.contract.formats.bundles import plain_tar
+
+MOST_FILES = 1000
+MOST_RATIO = 200  # of a zip's files to the zip itself
+_LOCAL_HEADER = 30
+_PLAIN_ZIP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_OF_THE_SYSTEM = ("__MACOSX", ".DS_Store")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the bytes of a file lie as they are: in `path`, from `start` on."""
+
+    path: Path
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A file of a package; `place` is None where it is compressed."""
+
+    size: int
+    open: Callable[[], IO[bytes]]
+    place: Place | None
+
+
+@dataclass(frozen=True)
+class Package:
+    """Files by their names; a folder that holds all of them is left out of the names."""
+
+    files: Mapping[str, Inside]
+
+    def read(self, name: str, most: int) -> bytes:
+        """A small file as a whole; InvalidPackage where it is absent or has more bytes."""
+        found = self.file(name)
+        if found.size > most:
+            raise InvalidPackage(
+                f"{name}: {found.size:,} bytes, at most {most:,} are accepted", pointer=f"/{name}"
+            )
+        try:
+            with found.open() as stream:
+                data = stream.read(most + 1)
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise InvalidPackage(
+                f"{name}: cannot be unpacked: {error!s:.200}", pointer=f"/{name}"
+            ) from None
+        if len(data) != found.size:
+            raise InvalidPackage(
+                f"{name}: expected {found.size:,} bytes, found {len(data):,}", pointer=f"/{name}"
+            )
+        return data
+
+    def text(self, name: str, most: int) -> str:
+        try:
+            return self.read(name, most).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InvalidPackage(
+                f"{name}: expected UTF-8, found byte {error.start}", pointer=f"/{name}"
+            ) from None
+
+    def file(self, name: str) -> Inside:
+        if name not in self.files:
+            there = ", ".join(sorted(self.files)[:10]) or "no file"
+            raise InvalidPackage(f"expected a file {name}, found {there:.500}")
+        return self.files[name]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Package]:
+    """The files of a folder, or of a tar or a zip that stays open meanwhile."""
+    if path.is_dir():
+        yield _named(_in_folder(path))
+        return
+    with path.open("rb") as stream:
+        if stream.read(2) == b"PK":
+            with _zip(stream) as archive:
+                yield _named(_in_zip(path, archive))
+        else:
+            yield _named(_in_tar(path, stream))
+
+
+def _named(found: Mapping[str, Inside]) -> Package:
+    files = {name: each for name, each in found.items() if not _is_of_the_system(name)}
+    if not files:
+        raise InvalidPackage("expected the files of a model, found none")
+    folders = {name.split("/")[0] if "/" in name else None for name in files}
+    (folder, *others) = folders
+    if folder is None or others:
+        return Package(files)
+    return Package({name.removeprefix(f"{folder}/"): each for name, each in files.items()})
+
+
+def _is_of_the_system(name: str) -> bool:
+    """Whether a file was added by the system that packed the others."""
+    parts = name.split("/")
+    return any(part in _OF_THE_SYSTEM for part in parts) or parts[-1].startswith("._")
+
+
+def _in_folder(path: Path) -> dict[str, Inside]:
+    found: dict[str, Inside] = {}
+    for file in sorted(path.rglob("*")):
+        if not file.is_file():
+            continue
+        if len(found) == MOST_FILES:
+            raise InvalidPackage(f"expected at most {MOST_FILES} files of a model, found more")
+        size = file.stat().st_size
+        found[_plain(file.relative_to(path).as_posix())] = Inside(
+            size, partial(file.open, "rb"), Place(file, 0, size)
+        )
+    return found
+
+
+def _in_tar(path: Path, stream: IO[bytes]) -> dict[str, Inside]:
+    try:
+        members = plain_tar.members(stream, MOST_FILES)
+    except InvalidBundle as refused:
+        raise InvalidPackage(refused.detail) from None
+    return {
+        name: Inside(
+            member.size,
+            partial(plain_tar.open_member, stream, member),
+            Place(path, member.start, member.size),
+        )
+        for name, member in members.items()
+    }
+
+
+@contextmanager
+def _zip(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    try:
+        archive = zipfile.ZipFile(stream)
+    except (zipfile.BadZipFile, ValueError, OverflowError, UnicodeError, OSError) as error:
+        raise InvalidPackage(f"the zip cannot be read: {error!s:.200}") from None
+    with archive:
+        yield archive
+
+
+def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Inside]:
+    listed = [each for each in archive.infolist() if not each.is_dir()]
+    if len(listed) > MOST_FILES:
+        raise InvalidPackage(f"expected at most {MOST_FILES} files of a model, found more")
+    whole = sum(each.file_size for each in listed)
+    if whole > min(limits.UPLOAD_BYTES, MOST_RATIO * path.stat().st_size):
+        raise InvalidPackage(f"the zip says that its files have {whole:,} bytes: too many for it")
+    found: dict[str, Inside] = {}
+    for each in listed:
+        name = _plain(each.filename)
+        if name in found:
+            raise InvalidPackage(f"{name!r:.200} is in the zip twice")
+        _check_plain(each)
+        found[name] = Inside(
+            each.file_size, partial(_member, archive, each), _place(path, archive, each)
+        )
+    return found
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
+    try:
+        return archive.open(info)
+    except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
+        raise InvalidPackage(f"{info.filename!r:.200}: cannot be read: {error!s:.200}") from None
+
+
+def _check_plain(info: zipfile.ZipInfo) -> None:
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        raise InvalidPackage(f"{info.filename!r:.200} is a link or a device; expected plain files")
+    if info.flag_bits & 1 or info.compress_type not in _PLAIN_ZIP:
+        raise InvalidPackage(
+            f"{info.filename!r:.200} is encrypted, or compressed in another way than by deflate"
+        )
+
+
+def _place(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Place | None:
+    if info.compress_type != zipfile.ZIP_STORED:
+        return None
+    stream = archive.fp
+    assert stream is not None
+    stream.seek(info.header_offset)
+    header = stream.read(_LOCAL_HEADER)
+    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    start = info.header_offset + _LOCAL_HEADER + lengths
+    if not header.startswith(b"PK\x03\x04") or start + info.file_size > path.stat().st_size:
+        raise InvalidPackage(f"{info.filename!r:.200}: the zip's list and its content disagree")
+    if info.compress_size != info.file_size:
+        raise InvalidPackage(f"{info.filename!r:.200}: the zip names two sizes of it")
+    return Place(path, start, info.file_size)
+
+
+def _plain(name: str) -> str:
+    try:
+        return plain_tar.plain_name(name)
+    except InvalidBundle as refused:
+        raise InvalidPackage(refused.detail) from None
