@@ -3,6 +3,7 @@
 A package may be an attack: names, numbers and sizes are judged before any file in it is opened.
 """
 
+import io
 import stat
 import zipfile
 import zlib
@@ -38,7 +39,7 @@ class Inside:
     """A file of a package; `place` is None where it is compressed."""
 
     size: int
-    open: Callable[[], IO[bytes]]
+    open: Callable[[], IO[bytes] | io.FileIO]
     place: Place | None
 
 
@@ -123,7 +124,7 @@ def _in_folder(path: Path) -> dict[str, Inside]:
             raise InvalidPackage(f"expected at most {MOST_FILES} files of a model, found more")
         size = file.stat().st_size
         found[_plain(file.relative_to(path).as_posix())] = Inside(
-            size, partial(file.open, "rb"), Place(file, 0, size)
+            size, partial(io.FileIO, file), Place(file, 0, size)
         )
     return found
 
