@@ -231,7 +231,7 @@ class UnusableCheckpoint(RunFailed):
 
 
 class SandboxUnavailable(RunFailed):
-    code = "unavailable"
+    code = "sandbox_unavailable"
 
 
 class UnusableDataset(RunFailed):

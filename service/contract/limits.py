@@ -38,6 +38,7 @@ UPLOAD_BYTES = 50_000_000_000  # of a checkpoint, a dataset or a file of columns
 IMAGES = 4_000_000  # of a dataset: COCO has 330,000, Conceptual Captions 3.3 million
 SPLITS = 1000  # of a dataset: published sets have 3 to 10, strata and folds of one some dozens
 MEMBERS = 500_000  # files of a dataset's tar: all of COCO; larger sets bring features alone
+PACKAGE_FILES = 1000  # of a model that is several files; the largest are shards of weights
 LINE_BYTES = 1_000_000  # of one image in captions.jsonl
 JUDGING_SECONDS = 600  # for a dataset; a million images take 20 to 60
 JUDGING_BYTES = 2 << 30  # of memory meanwhile; a million images take a tenth of it
@@ -117,6 +118,9 @@ class LimitsOut(BaseModel):
     images: int = Field(default=IMAGES, description="Images of a dataset.")
     splits: int = Field(default=SPLITS, description="Splits of a dataset.")
     members: int = Field(default=MEMBERS, description="Files of a dataset's tar.")
+    package_files: int = Field(
+        default=PACKAGE_FILES, description="Files of a model that comes as a tar or a zip."
+    )
     line_bytes: int = Field(
         default=LINE_BYTES, description="Bytes of one line, which is one image, of a dataset."
     )

@@ -34,6 +34,12 @@ class Scored(_Frozen):
     signature: str | dict[str, str]
 
 
+class Converted(_Frozen):
+    """What the header of a converted checkpoint says (`formats.models`)."""
+
+    converted: dict[str, Any]
+
+
 class Decoded(_Frozen):
     """How many captions were decoded, and how many of them are different."""
 
@@ -77,6 +83,7 @@ Model = ModelOut  # the model card of a trained metric
 
 # Kinds that are not named here have `Scored`, or no summary.
 SUMMARIES: Mapping[str, type[BaseModel]] = {
+    "checkpoint": Converted,
     "captions": Decoded,
     "look": Estimated,
     "comparison": Compared,

@@ -35,6 +35,9 @@ def _data_home() -> Path:
         raise InvalidSetting("PRESCORE_HOME: expected a folder, found no home folder") from None
 
 
+Sandbox = Literal["required", "off"]
+
+
 class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -96,7 +99,7 @@ class Settings(BaseModel):
         description="Addresses or networks of the proxies before the API, with commas between "
         "them: what their X-Forwarded-For says is believed.",
     )
-    sandbox: Literal["required", "off"] = Field(
+    sandbox: Sandbox = Field(
         default="required",
         description="Files that may run code when they are opened: required (in a sandbox alone; "
         "unavailable where this machine has none) or off (without one: whoever sends such a file "

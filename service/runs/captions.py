@@ -21,7 +21,7 @@ from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
 from service.runs import answered, base, evaluations, lacking, pairs, search, tensor_files
 from service.runs.tensor_files import TensorFile
-from service.stored import datasets
+from service.stored import checkpoints, datasets
 from service.works.parts import Parts
 
 _END = "<end>"
@@ -110,7 +110,8 @@ def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
         raise NotFound(f"{image!r:.100} is not an image of {pinned}")
     if evaluation.checkpoint is not None:
         columns = TensorFile(parts.blobs.path(result, check=False))
-        words = _of_checkpoint(parts.blobs.path(evaluation.checkpoint, check=False))
+        file = checkpoints.file_of(parts.records, evaluation.checkpoint)
+        words = _of_checkpoint(parts.blobs.path(file, check=False))
     else:
         assert evaluation.columns is not None
         path = parts.blobs.path(evaluation.columns, check=False)

@@ -1,6 +1,11 @@
-"""Stored checkpoints, by the SHA-256 of their bytes."""
+"""Stored checkpoints, by the SHA-256 of their bytes.
 
-from collections.abc import Iterator
+One in Prescore's own form is ready when it is stored. Of one in another form a work makes one in
+our own; until then what is known of it is what its package says.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -8,13 +13,30 @@ from sqlalchemy.engine import Connection
 
 from service.contract.api.data import CachedOut, CheckpointOut
 from service.contract.api.texts import rfc3339
-from service.contract.errors import NotFound
+from service.contract.errors import InvalidRequest, NotFound
+from service.contract.plan import planning
 from service.contract.plan.works import Blob, Work
-from service.stored import described
+from service.stored import conversions, described
+from service.stored.conversions import Conversion
 from service.stored.described import Described
+from service.works import intake
 from service.works.blobs import Blobs
+from service.works.parts import Parts
 from service.works.records import Records
 from service.works.tables import checkpoints, datasets, runs, work_rows
+
+_OURS = "canonical"
+_NOT_KNOWN_YET = {"config": None, "parameters": None}
+
+
+@dataclass(frozen=True)
+class Used:
+    """What the works of a run read: the digest of a file in our own form, or the work that makes
+    one, before which `description` may lack `config`.
+    """
+
+    source: str | Work
+    description: Mapping[str, Any]
 
 
 def add(records: Records, digest: str, size: int, description: dict[str, Any]) -> None:
@@ -25,21 +47,65 @@ def exists(records: Records, blobs: Blobs, digest: str) -> bool:
     return described.find(records, checkpoints, digest) is not None and blobs.has(digest)
 
 
-def describe(records: Records, digest: str) -> dict[str, Any]:
-    return _found(records, digest).description
+def prepare(parts: Parts, digest: str, caller: str = intake.LOCAL) -> None:
+    """Begin what has to be done before a checkpoint can be used."""
+    if not _is_ours(_found(parts.records, digest)):
+        conversions.begin(parts, digest, caller)
+
+
+def use(records: Records, digest: str) -> Used:
+    """InvalidRequest where its conversion has shown that it is no checkpoint."""
+    found = _found(records, digest)
+    if _is_ours(found):
+        return Used(digest, found.description)
+    with records.reading() as connection:
+        conversion = conversions.look(connection, digest)
+    if conversion.is_hopeless and conversion.problem is not None:
+        raise InvalidRequest(
+            f"{digest} is no checkpoint: {conversion.problem.detail}",
+            [("/checkpoint", "expected a checkpoint that is ready, or is being converted")],
+        )
+    return Used(planning.conversion(digest), _description(found, conversion))
+
+
+def descriptions(
+    connection: Connection, stored: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """Descriptions by digest, as they are stored, with what conversions have found."""
+    packages = [digest for digest, of in stored.items() if of.get("format", _OURS) != _OURS]
+    converted = conversions.facts(connection, packages)
+    return {digest: {**of, **converted.get(digest, {})} for digest, of in stored.items()}
+
+
+def file_of(records: Records, digest: str) -> str:
+    """The digest of the file in our own form."""
+    if _is_ours(_found(records, digest)):
+        return digest
+    with records.reading() as connection:
+        result = conversions.look(connection, digest).result
+    if result is None:
+        raise NotFound(f"checkpoint {digest} is not converted")
+    return result
 
 
 def get(records: Records, digest: str) -> CheckpointOut:
     found = _found(records, digest)
     with records.reading() as connection:
-        cached = [CachedOut(dataset=name, columns=True) for name in _scored(connection, digest)]
+        conversion = conversions.look(connection, digest) if not _is_ours(found) else _READY
+        source = Blob(digest) if _is_ours(found) else planning.conversion(digest)
+        scored = [*_scored(connection, digest, source)]
     return CheckpointOut(
         digest=digest,
         bytes=found.bytes,
-        **found.description,
-        cached=sorted(cached, key=lambda entry: entry.dataset),
+        state=conversion.state,
+        problem=conversion.problem,
+        **{"format": _OURS, **_NOT_KNOWN_YET, **_description(found, conversion)},
+        cached=[CachedOut(dataset=name, columns=True) for name in sorted(scored)],
         created_at=rfc3339(found.created_at),
     )
+
+
+_READY = Conversion("ready")
 
 
 def _found(records: Records, digest: str) -> Described:
@@ -49,11 +115,19 @@ def _found(records: Records, digest: str) -> Described:
     return found
 
 
-def _scored(connection: Connection, digest: str) -> Iterator[str]:
+def _is_ours(found: Described) -> bool:
+    return bool(found.description.get("format", _OURS) == _OURS)
+
+
+def _description(found: Described, conversion: Conversion) -> dict[str, Any]:
+    return {**found.description, **(conversion.facts or {})}
+
+
+def _scored(connection: Connection, digest: str, source: Blob | Work) -> Iterator[str]:
     """The splits on which a checkpoint has columns, looked for only where it was evaluated."""
     on = sa.select(runs.c.dataset_digest, runs.c.split).where(runs.c.checkpoint == digest)
     for bundle, split in connection.execute(on.distinct()).all():
-        inputs = {"checkpoint": Blob(digest), "dataset": Blob(bundle)}
+        inputs = {"checkpoint": source, "dataset": Blob(bundle)}
         key = Work("columns", inputs, {"split": split}).key
         status = sa.select(work_rows.c.status).where(work_rows.c.key == key)
         if connection.execute(status).scalar() == "done":

@@ -95,15 +95,16 @@ def pin(records: Records, reference: str) -> Pinned:
 
 
 def pin_with(records: Records, pinned: Pinned, features: Mapping[str, Any]) -> Pinned:
-    """The same split of the latest version that has these features and the same captions; the
-    given one where no version has them.
+    """The same split of the latest version that has these features, of any size where `size` is
+    None, and the same captions; the given one where no version has them.
     """
+    wanted = {name: value for name, value in features.items() if value is not None}
     columns = datasets.c
     same = columns.name == pinned.name, columns.captions == pinned.captions
     query = sa.select(datasets).where(*same, columns.features.is_not(None))
     with records.reading() as connection:
         for row in connection.execute(query.order_by(columns.version.desc())):
-            if json.loads(row.features) == features:
+            if wanted.items() <= (json.loads(row.features) or {}).items():
                 return _pinned(row, pinned.split)
     return pinned
 

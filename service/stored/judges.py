@@ -30,6 +30,7 @@ _CHUNK = 1 << 16
 _COMMAND = [sys.executable, "-m", "service.stored.judging"]
 
 Facts = dict[str, Any]
+NOT_YET: Facts = {"not yet": True}  # of a beginning that is right, and tells no more
 
 
 class Gone(Exception):

@@ -24,12 +24,12 @@ from typing import Any
 
 from service.contract import limits
 from service.contract.errors import InvalidBundle, RequestRefused
-from service.contract.formats import bundles, checkpoint_header
+from service.contract.formats import bundles, checkpoint_header, models
 from service.contract.formats.bundles import judging, plain_tar, stored
 from service.contract.formats.bundles.content import content_of
 from service.contract.formats.columns import fitting, header, values
 from service.contract.formats.columns.header import ColumnsHeader
-from service.stored import refusals, splits
+from service.stored import judges, refusals, splits
 from service.works import presence
 
 Asked = Mapping[str, Any]
@@ -38,19 +38,15 @@ _POLITE = 5  # of `nice`: whoever asks for a status comes first
 
 
 def checkpoint(asked: Asked) -> dict[str, Any]:
-    """The facts in a checkpoint's header; `bytes` is the length of the whole file, if known."""
-    with Path(asked["path"]).open("rb") as stream:
-        length = asked["bytes"]
+    """The facts of a checkpoint; `bytes` is the length of the whole file, if known. Of a package
+    they are there when all of it is.
+    """
+    path, length = Path(asked["path"]), asked["bytes"]
+    with path.open("rb") as stream:
+        if models.may_be_package(stream):
+            return models.of_package(path) if path.stat().st_size == length else judges.NOT_YET
         found = checkpoint_header.judge(stream, math.inf if length is None else length)
-    checkpoint_header.check_new(found)
-    description = found.description
-    return {
-        "architecture": description.architecture,
-        "config": description.config.model_dump(exclude_none=True),
-        "parameters": found.parameters,
-        "vocabulary_size": len(description.vocabulary),
-        "encoder": description.encoder.model_dump(),
-    }
+    return models.of_header(found)
 
 
 def columns_header(asked: Asked) -> dict[str, Any]:

@@ -80,9 +80,12 @@ POSTS = {exchange["name"]: exchange for exchange in home.read("posts")["posts"]}
 MAY_DIFFER |= {
     name: MAY_DIFFER["dataset*"] for name, post in POSTS.items() if "/datasets/" in post["path"]
 }
-_SIZES = ("/body/config/embedding_size", "/body/config/image_size")
+_OF_CHECKPOINTS = (  # told since then
+    *("/body/config/embedding_size", "/body/config/image_size"),
+    *(f"/body/{name}" for name in ("format", "state", "problem", "inputs", "units")),
+)
 MAY_DIFFER |= {
-    name: (*MAY_DIFFER.get(name, ()), *_SIZES)
+    name: (*MAY_DIFFER.get(name, ()), *_OF_CHECKPOINTS)
     for name, exchange in {**ANSWERS, **POSTS}.items()
     if "/checkpoints/" in exchange["path"]
 }

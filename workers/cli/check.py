@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prescore.files import captions
+from prescore.files.models import is_package
 from service.contract import settings
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, checkpoint_header, foreign
 from service.contract.formats.bundles import judging
+from service.contract.formats.checkpoint_header import Description
 from service.contract.formats.columns import fitting, header, values
 from service.contract.plan.assets import Places
 from workers.cli.console import AsJson, KeyFile, Url, errors, show, show_json
@@ -27,7 +29,8 @@ def check(
     path: Annotated[
         Path,
         typer.Argument(
-            help="A checkpoint or columns (.safetensors), a dataset bundle, or captions."
+            help="A checkpoint or columns (.safetensors), a package of a state dict (a folder, a "
+            "tar or a zip), a dataset bundle, or captions."
         ),
     ],
     dataset: Annotated[
@@ -89,6 +92,8 @@ def _facts(path: Path) -> dict[str, Any] | None:
     found = foreign.of_path(path)
     if found is None and not path.exists():
         raise RequestRefused(f"found nothing at {path}")
+    if is_package(path):
+        return _package_facts(path)
     serves = None if found is None else found.serves
     if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
         return _columns_facts(path) if header.is_one(path) else _checkpoint_facts(path)
@@ -146,10 +151,23 @@ def _fitting(path: Path, source: "Source") -> dict[str, Any]:
     return {"split": f"all of {source}"}
 
 
+def _package_facts(path: Path) -> dict[str, Any]:
+    """What a service's worker would make of it."""
+    from workers.conversion import packages
+    from workers.conversion.sandboxed import Box
+
+    description, tensors = packages.convert(path, Box.of(settings.load()))
+    parameters = sum(tensor.size for tensor in tensors.values())
+    return {"format": "pytorch", **_described(description, parameters)}
+
+
 def _checkpoint_facts(path: Path) -> dict[str, Any]:
     header = checkpoint_header.read(path)
     checkpoint_header.check_new(header)
-    description = header.description
+    return _described(header.description, header.parameters)
+
+
+def _described(description: Description, parameters: int) -> dict[str, Any]:
     return {
         "architecture": description.architecture,
         "cell": description.config.cell,
@@ -159,7 +177,7 @@ def _checkpoint_facts(path: Path) -> dict[str, Any]:
         "vocabulary_size": len(description.vocabulary),
         "tokenizer": description.tokenizer,
         "encoder": str(description.encoder),
-        "parameters": header.parameters,
+        "parameters": parameters,
     }
 
 

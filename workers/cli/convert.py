@@ -15,7 +15,7 @@ from workers.cli.check import bundle_facts
 from workers.cli.console import Out, OutFirst, errors, file_to_write, say, show
 
 if TYPE_CHECKING:
-    from workers.conversion.maps import Map
+    from service.contract.formats.state_dicts.maps import Map
 
 convert = typer.Typer(
     help="Convert published datasets to dataset bundles, and models to checkpoints.",
@@ -117,17 +117,17 @@ def checkpoint(
 
     Afterwards `prescore verify` compares it with numbers of your own code.
     """
+    from service.contract.formats.state_dicts import maps, vocabularies
     from workers.conversion import (
         converting,
-        maps,
         proposal,
         state_dicts,
         unknown_words,
-        vocabularies,
     )
+    from workers.conversion.sandboxed import Box
 
     with errors():
-        arrays, left_out = state_dicts.read(model, settings.load())
+        arrays, left_out = state_dicts.read(model, Box.of(settings.load()))
         if left_out:
             say(f"left out, since they are no tensors of weights: {', '.join(left_out)}")
         words = vocabularies.parse(_text(vocabulary, vocabularies.MAX_BYTES))

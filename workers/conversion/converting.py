@@ -16,11 +16,12 @@ from service.contract.formats.checkpoint_header import (
     Encoder,
     shapes,
 )
+from service.contract.formats.state_dicts import vocabularies
+from service.contract.formats.state_dicts.maps import Map
+from service.contract.formats.state_dicts.vocabularies import Ordered
 from service.contract.wording import told
-from workers.conversion import layers, vocabularies
+from workers.conversion import layers
 from workers.conversion.layers import Affine, Arrays, Cell, Floats, State
-from workers.conversion.maps import Map
-from workers.conversion.vocabularies import Ordered
 from workers.files import atomic, tensor_files
 
 Tensors = dict[str, NDArray[np.float32]]

@@ -13,13 +13,25 @@ from service.contract.errors import (
     UnusableCheckpoint,
 )
 from service.contract.formats import safetensors_header
-from service.contract.settings import Settings
+from service.contract.settings import Sandbox, Settings
 from workers.sandbox import confined
 from workers.sandbox.confinement import KERNELS
 from workers.sandbox.limits import Limits
 
 _SECONDS = 600.0
 _MOST_BYTES = 16_000_000_000
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a conversion may take, and whether it is confined."""
+
+    memory: int = Limits.memory  # bytes
+    sandbox: Sandbox = "required"
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Box":
+        return cls(settings.work_memory, settings.sandbox)
 
 
 @dataclass(frozen=True)
@@ -30,20 +42,20 @@ class Converted:
     left_out: Sequence[str]
 
 
-def pytorch(source: Path, target: Path, settings: Settings) -> Converted:
+def pytorch(source: Path, target: Path, box: Box) -> Converted:
     """Write the tensors of a PyTorch state dict to a safetensors file with the same names.
 
     Raises UnusableCheckpoint where the file is not one or takes too much, and SandboxUnavailable
     where this machine has no sandbox and PRESCORE_SANDBOX asks for one.
     """
-    return _convert("workers.conversion.pytorch:convert", source, target, settings)
+    return _convert("workers.conversion.pytorch:convert", source, target, box)
 
 
-def _convert(operation: str, source: Path, target: Path, settings: Settings) -> Converted:
+def _convert(operation: str, source: Path, target: Path, box: Box) -> Converted:
     if not source.is_file():
         raise RequestRefused(f"expected a file, found nothing at {source}")
-    limits = Limits(_SECONDS, int(_SECONDS), settings.work_memory, _MOST_BYTES)
-    without = KERNELS if settings.sandbox == "off" else frozenset[str]()
+    limits = Limits(_SECONDS, int(_SECONDS), box.memory, _MOST_BYTES)
+    without = KERNELS if box.sandbox == "off" else frozenset[str]()
     with tempfile.TemporaryDirectory(prefix=".prescore-", dir=target.resolve().parent) as folder:
         made = Path(folder) / "made"
         asked = {"most_bytes": _MOST_BYTES}

@@ -8,14 +8,14 @@ from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import ForeignFormat, RequestRefused
 from service.contract.formats import foreign, safetensors_header
-from service.contract.settings import Settings
 from workers.conversion import sandboxed
 from workers.conversion.layers import Arrays
+from workers.conversion.sandboxed import Box
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def read(path: Path, settings: Settings) -> tuple[Arrays, Sequence[str]]:
+def read(path: Path, box: Box) -> tuple[Arrays, Sequence[str]]:
     """Tensors of numbers with a fraction, in float32, and the names of entries that are no tensors.
     What counts (integers) is left out. A PyTorch file is opened in the sandbox.
     """
@@ -26,7 +26,7 @@ def read(path: Path, settings: Settings) -> tuple[Arrays, Sequence[str]]:
     if found is not None and found.serves == foreign.STATE_DICT:
         with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
             target = Path(folder) / "model.safetensors"
-            left_out = sandboxed.pytorch(path, target, settings).left_out
+            left_out = sandboxed.pytorch(path, target, box).left_out
             return _tensors(target), left_out
     refusal = foreign.refusal(found, foreign.CHECKPOINT)
     if refusal is not None:

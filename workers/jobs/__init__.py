@@ -12,6 +12,7 @@ from typing import Any
 from service.contract.errors import PrescoreError
 from service.contract.metrics.families import FAMILIES
 from workers.jobs import (
+    checkpoints,
     comparisons,
     estimate,
     forecasts,
@@ -26,6 +27,7 @@ from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress, silent
 
 OTHERS: dict[str, Job] = {  # kinds of works that are not families of metrics
+    "checkpoint": checkpoints.convert,
     "prefix": inference.prefix,
     "columns": inference.columns,
     "brought": inference.brought,

@@ -26,7 +26,7 @@ class Request:
 class Result:
     """`write` writes the result to a file; `summary` is stored in the database."""
 
-    write: Callable[[Path], None]
+    write: Callable[[Path], object]
     summary: BaseModel | None = None  # of the kind's model in service.contract.results
 
 

@@ -12,10 +12,11 @@ from service.contract.errors import MetricUnavailable
 from service.contract.metrics import families
 from service.contract.metrics.families import Need
 from service.contract.plan import assets
-from service.contract.settings import Settings
+from service.contract.settings import Sandbox, Settings
 from workers.progress import Progress, silent
 
 if TYPE_CHECKING:
+    from workers.conversion.sandboxed import Box
     from workers.inference.captioners import Recurrent
     from workers.metrics.java.jvm import Jvm
     from workers.metrics.learned.model import Model
@@ -34,6 +35,7 @@ class Toolbox:
     device: str
     places: assets.Places
     memory: int | None = None  # bytes that a work may take
+    sandbox: Sandbox = "required"
     remember: bool = True  # store the parsed tuples of captions in PRESCORE_HOME
     _model: "tuple[str, Recurrent] | None" = None
     _jvm: "Jvm | None" = None
@@ -47,12 +49,21 @@ class Toolbox:
 
     @classmethod
     def of(cls, chosen: Settings) -> "Toolbox":
-        return cls(chosen.device, assets.Places.of(chosen), chosen.work_memory)
+        return cls(chosen.device, assets.Places.of(chosen), chosen.work_memory, chosen.sandbox)
 
     @classmethod
     def from_environment(cls) -> "Toolbox":
         places = assets.Places.from_environment(os.environ)
-        return cls(os.environ["PRESCORE_DEVICE"], places, int(os.environ["PRESCORE_WORK_MEMORY"]))
+        memory = int(os.environ["PRESCORE_WORK_MEMORY"])
+        sandbox: Sandbox = "off" if os.environ.get("PRESCORE_SANDBOX") == "off" else "required"
+        return cls(os.environ["PRESCORE_DEVICE"], places, memory, sandbox)
+
+    @property
+    def box(self) -> "Box":
+        """In which files are opened that may run code."""
+        from workers.conversion.sandboxed import Box
+
+        return Box(sandbox=self.sandbox) if self.memory is None else Box(self.memory, self.sandbox)
 
     def model(self, digest: str, path: Path) -> "Recurrent":
         from workers.inference import checkpoints, devices

@@ -183,6 +183,7 @@ def _child_settings(settings: Settings) -> dict[str, str]:
         "PRESCORE_DEVICE": settings.device,
         "PRESCORE_HOME": str(settings.home),
         "PRESCORE_WORK_MEMORY": str(settings.work_memory),
+        "PRESCORE_SANDBOX": settings.sandbox,
     }
     if settings.assets is not None:
         found["PRESCORE_ASSETS"] = str(settings.assets)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.contract.api.answers import Page
+from service.contract.api.answers import Page, RunProblem
 from service.contract.api.texts import Digest, Timestamp
 
 
@@ -63,13 +63,29 @@ class ConfigOut(BaseModel):
 
 
 class CheckpointOut(BaseModel):
-    """A checkpoint, as its header describes it."""
+    """A checkpoint, as its header describes it, or the package in which it came."""
 
     digest: Digest
     bytes: int
+    format: Literal["canonical", "pytorch"] = Field(
+        description="canonical: Prescore's own form. pytorch: a state dict with its map and its "
+        "words, of which a work makes a checkpoint in that form."
+    )
+    state: Literal["ready", "converting", "invalid"] = Field(
+        description="Only an invalid one cannot be evaluated. The works of an evaluation wait for "
+        "one that is being converted."
+    )
+    problem: RunProblem | None = Field(
+        description="Why it is invalid. Another PUT tries again, unless `code` is "
+        "invalid_checkpoint."
+    )
     architecture: str = Field(examples=["merge"])
-    config: ConfigOut
-    parameters: int
+    inputs: Literal["features"] = Field(
+        default="features", description="What it takes of an image."
+    )
+    units: Literal["words"] = Field(default="words", description="What its tokens are.")
+    config: ConfigOut | None = Field(description="null until it is converted.")
+    parameters: int | None = Field(description="null until it is converted.")
     vocabulary_size: int
     encoder: EncoderOut
     cached: list[CachedOut] = Field(description="The splits on which it was scored, in fp32.")

@@ -18,7 +18,6 @@ from service.contract import limits
 from service.contract.errors import InvalidBundle, InvalidPackage
 from service.contract.formats.bundles import plain_tar
 
-MOST_FILES = 1000
 MOST_RATIO = 200  # of a zip's files to the zip itself
 _LOCAL_HEADER = 30
 _PLAIN_ZIP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -120,8 +119,10 @@ def _in_folder(path: Path) -> dict[str, Inside]:
     for file in sorted(path.rglob("*")):
         if not file.is_file():
             continue
-        if len(found) == MOST_FILES:
-            raise InvalidPackage(f"expected at most {MOST_FILES} files of a model, found more")
+        if len(found) == limits.PACKAGE_FILES:
+            raise InvalidPackage(
+                f"expected at most {limits.PACKAGE_FILES} files of a model, found more"
+            )
         size = file.stat().st_size
         found[_plain(file.relative_to(path).as_posix())] = Inside(
             size, partial(io.FileIO, file), Place(file, 0, size)
@@ -131,7 +132,7 @@ def _in_folder(path: Path) -> dict[str, Inside]:
 
 def _in_tar(path: Path, stream: IO[bytes]) -> dict[str, Inside]:
     try:
-        members = plain_tar.members(stream, MOST_FILES)
+        members = plain_tar.members(stream, limits.PACKAGE_FILES)
     except InvalidBundle as refused:
         raise InvalidPackage(refused.detail) from None
     return {
@@ -156,8 +157,10 @@ def _zip(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
 
 def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Inside]:
     listed = [each for each in archive.infolist() if not each.is_dir()]
-    if len(listed) > MOST_FILES:
-        raise InvalidPackage(f"expected at most {MOST_FILES} files of a model, found more")
+    if len(listed) > limits.PACKAGE_FILES:
+        raise InvalidPackage(
+            f"expected at most {limits.PACKAGE_FILES} files of a model, found more"
+        )
     whole = sum(each.file_size for each in listed)
     if whole > min(limits.UPLOAD_BYTES, MOST_RATIO * path.stat().st_size):
         raise InvalidPackage(f"the zip says that its files have {whole:,} bytes: too many for it")

@@ -65,8 +65,13 @@ class Wanted:
     models: Mapping[str, str] = field(default_factory=dict)
 
 
+def conversion(package: str) -> Work:
+    """What makes a checkpoint in Prescore's own form of one that came in another's."""
+    return Work("checkpoint", {"package": Blob(package)}, {})
+
+
 def plan_checkpoint(
-    checkpoint: str,
+    checkpoint: str | Work,
     dataset: str,
     split: str,
     images: int,
@@ -85,8 +90,9 @@ def plan_checkpoint(
     `references`: the object from which people's captions are read, if it is not the whole bundle.
     Parts are smaller where `sizes` say that they would take long.
     """
-    inputs: dict[str, Blob | Work] = {"checkpoint": Blob(checkpoint), "dataset": Blob(dataset)}
-    named: dict[str, Work] = {}
+    model = Blob(checkpoint) if isinstance(checkpoint, str) else checkpoint
+    inputs: dict[str, Blob | Work] = {"checkpoint": model, "dataset": Blob(dataset)}
+    named: dict[str, Work] = {"checkpoint": model} if isinstance(model, Work) else {}
 
     def columns(**more: Any) -> Work:
         unusual = {} if precision == "fp32" else {"precision": precision}

@@ -20,6 +20,7 @@ _STEP = 1.5e-3  # a word of a block's images
 _WORDS = 12  # of a reference, with its end
 _PREFIX = 3  # words of an image
 _JOINED = 0.05  # whatever is read, joined and written
+_CONVERTED = 5.0  # a checkpoint of another form, in a process of its own
 # Works on an image's references; tuples may be those of captions.
 _OF_REFERENCES = frozenset({"references", "tuples", "embedded_references", "reference_sentences"})
 
@@ -72,6 +73,8 @@ def priced(works: Iterable[Work], sizes: Sizes) -> list[Work]:
 def of(work: Work, sizes: Sizes) -> float:
     if work.parts:
         return _JOINED
+    if work.kind == "checkpoint":
+        return _CONVERTED
     start, stop = work.parameters.get("images", (0, sizes.images))
     return _JOINED + _image(work, sizes) * float(stop - start)
 

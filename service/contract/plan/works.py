@@ -44,6 +44,7 @@ OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
     kind.name: kind
     for kind in (
         Kind("prefix", "inference-now", version=1, seconds=300),
+        Kind("checkpoint", "inference-now", version=1, seconds=900),
         Kind("columns", "inference-now", version=1, seconds=900),
         Kind("brought", "inference-now", version=1, seconds=300),
         Kind("pregen", "inference-now", version=1, seconds=300),

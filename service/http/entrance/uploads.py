@@ -72,6 +72,8 @@ async def receive(
                     await _emptied(buffer, upload.write)
                     await asyncio.to_thread(upload.flush)
                     facts = await _judged(upload, early, length)
+                    if facts == judges.NOT_YET:
+                        length = None  # judged again when all of it is there
             if len(buffer) >= _BUFFER:
                 await _emptied(buffer, upload.write)
         await _emptied(buffer, upload.write)

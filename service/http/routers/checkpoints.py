@@ -17,15 +17,15 @@ from service.contract.errors import (
     TooLarge,
     Unavailable,
 )
-from service.contract.formats import safetensors_header
+from service.contract.formats import models
 from service.http import openapi
-from service.http.dependencies import Service
+from service.http.dependencies import Address, Service
 from service.http.entrance.uploads import Early, check_again, check_digest, receive
 from service.stored import checkpoints
 
 router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"])
 _LINKED = openapi.links("digest", "get_checkpoint", "has_checkpoint")
-_HEADER = Early("checkpoint", safetensors_header.needed)
+_HEADER = Early("checkpoint", models.needed)
 
 
 @router.head(
@@ -62,14 +62,17 @@ def head(digest: Digest, service: Service) -> Response:
         ),
     },
     openapi_extra=openapi.body(
-        "The file: safetensors with Prescore's metadata.", "application/octet-stream"
+        "The file: safetensors with Prescore's metadata; or a tar or a zip of a state dict with "
+        "its map and its words (`deploy/guide/converting.md`).",
+        "application/octet-stream",
     ),
 )
-async def put(digest: Digest, request: Request, service: Service) -> Response:
+async def put(digest: Digest, request: Request, service: Service, address: Address) -> Response:
     """Send the raw bytes; their SHA-256 must be the one in the URL, also where that file is stored
     already: `HEAD` says so before anything is sent. Header, metadata and config are checked as soon
     as they have come, before the rest of the file; the tensors' values by the first work that reads
-    them.
+    them. What is not in Prescore's own form is converted by a work: `state` tells when it is ready,
+    and evaluations wait for it.
     """
     known = await asyncio.to_thread(checkpoints.exists, service.records, service.blobs, digest)
     if known:
@@ -79,6 +82,7 @@ async def put(digest: Digest, request: Request, service: Service) -> Response:
             check_digest(upload.digest, digest)
             await asyncio.to_thread(upload.commit)
         await asyncio.to_thread(checkpoints.add, service.records, digest, upload.size, facts)
+    await asyncio.to_thread(checkpoints.prepare, service, digest, address)
     answer = await asyncio.to_thread(checkpoints.get, service.records, digest)
     return JSONResponse(answer.model_dump(), 200 if known else 201)
 

@@ -18,6 +18,7 @@ from service.runs import base, evaluations, probes, training
 from service.runs.base import Run
 from service.runs.submission import forecasts, gating
 from service.stored import checkpoints, columns, datasets
+from service.stored.checkpoints import Used
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 from service.works.records import Records
@@ -32,19 +33,19 @@ _OF_REFERENCES = (
 
 def begin(parts: Parts, request: EvaluationIn) -> Run:
     pinned = datasets.pin(parts.records, request.dataset)
-    model = None
+    model: Used | None = None
     request = _usual(request)
     if request.columns is not None:
         _check_columns(parts, request.columns, request.units, pinned)
     if request.checkpoint is not None:
-        model = checkpoints.describe(parts.records, request.checkpoint)
-        pinned = _with_features(parts.records, request, pinned, model)
+        model = checkpoints.use(parts.records, request.checkpoint)
+        pinned = _with_features(parts.records, request, pinned, model.description)
     _check_decoding(request.decoding)
     request = gating.completed(parts, request)
     names, models = _with_models(parts, request.postgen)
     request = request.model_copy(update={"postgen": names})
     sizes = _sizes(pinned, model, parts.speed)
-    plan, warnings = _plan(parts, request, pinned, models, sizes)
+    plan, warnings = _plan(parts, request, pinned, models, sizes, model)
     _check_parts(plan, sizes)
     _check_search(request.decoding, plan, sizes)
     plan, past = gating.with_past(parts, request, pinned, plan)
@@ -100,7 +101,8 @@ def _with_features(
     """The split that has the features of the checkpoint: where no version is named, of the latest
     one with them, among those that have the latest one's captions. Raises where there is none.
     """
-    needed = {"encoder": model["encoder"], "size": model["config"]["feature_size"]}
+    config = model.get("config")
+    needed = {"encoder": model["encoder"], "size": config and config["feature_size"]}
     if "@" not in request.dataset.partition("/")[0]:
         pinned = datasets.pin_with(records, pinned, needed)
     _check_match(needed, pinned)
@@ -125,14 +127,16 @@ def _check_decoding(decoding: Decoding) -> None:
         )
 
 
-def _sizes(pinned: Pinned, model: Mapping[str, Any] | None, speed: float) -> Sizes:
-    """By which the works are priced: the split's, the model's, and the workers'."""
+def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
+    """By which the works are priced: the split's, the model's where they are known, and the
+    workers'.
+    """
     if model is None:
         return pinned.sizes
-    config = model["config"]
-    largest = max(config.get(name, 0) for name in ("size", "embedding_size", "image_size"))
-    found = {"size": largest, "vocabulary": model["vocabulary_size"]}
-    return replace(pinned.sizes, **found, speed=speed)
+    config = model.description.get("config") or {}
+    sizes = [config[name] for name in ("size", "embedding_size", "image_size") if name in config]
+    size, vocabulary = max(sizes, default=prices.USUAL.size), model.description["vocabulary_size"]
+    return replace(pinned.sizes, size=size, vocabulary=vocabulary, speed=speed)
 
 
 def _check_parts(plan: Plan, sizes: Sizes) -> None:
@@ -187,6 +191,7 @@ def _plan(
     pinned: Pinned,
     models: Mapping[str, str],
     sizes: Sizes,
+    model: Used | None,
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     families = _families(request.postgen)
     names = _pregen(request)
@@ -219,9 +224,9 @@ def _plan(
         return found, warnings
     if captions is not None:
         return captions, warnings
-    assert request.checkpoint is not None
+    assert model is not None
     plan = planning.plan_checkpoint(
-        request.checkpoint,
+        model.source,
         pinned.digest,
         *split,
         pregen=names != [],
@@ -278,7 +283,7 @@ def _check_match(needed: Mapping[str, Any], pinned: Pinned) -> None:
             [("/dataset", "expected the checkpoint's encoder")],
         )
     expected = needed["size"]
-    if expected != pinned.features["size"]:
+    if expected not in (None, pinned.features["size"]):
         raise InvalidRequest(
             f"the checkpoint expects image features of size {expected}, "
             f"the dataset's have {pinned.features['size']}",

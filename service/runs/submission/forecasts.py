@@ -24,10 +24,11 @@ from service.contract.results import (
     Unforeseen,
 )
 from service.runs import base, evaluations
-from service.stored import columns
+from service.stored import checkpoints, columns
 from service.stored.datasets import Pinned
+from service.works import tables
 from service.works.parts import Parts
-from service.works.tables import boards, checkpoints, labels, runs, score_rows
+from service.works.tables import boards, labels, runs, score_rows
 
 _MOST = 200  # the latest evaluations; older ones say less, and each submission reads them all
 _LABELS = ("run", "branch")  # the first of these labels that exists tells training runs apart
@@ -80,19 +81,21 @@ def _of_checkpoints(
 ) -> dict[str, tuple[str, str]]:
     """Architecture and usual run by evaluation, the latest of each checkpoint."""
     query = (
-        sa.select(runs.c.id, runs.c.checkpoint, runs.c.request, checkpoints.c.description)
-        .join(checkpoints, checkpoints.c.digest == runs.c.checkpoint)
+        sa.select(runs.c.id, runs.c.checkpoint, runs.c.request, tables.checkpoints.c.description)
+        .join(tables.checkpoints, tables.checkpoints.c.digest == runs.c.checkpoint)
         .where(runs.c.checkpoint != request.checkpoint)
     )
-    found: dict[str, tuple[str, str]] = {}
-    seen: set[str] = set()
+    latest: dict[str, str] = {}
+    stored: dict[str, Any] = {}
     for row, _ in _ended(connection, query, request, pinned):
-        if row.checkpoint not in seen:
-            seen.add(row.checkpoint)
-            described = json.loads(row.description)
-            config = described["config"]
-            usual = f"{described['architecture']} {config['cell']} {config['size']}"
-            found[row.id] = described["architecture"], usual
+        if row.checkpoint not in latest:
+            latest[row.checkpoint] = row.id
+            stored[row.checkpoint] = json.loads(row.description)
+    found: dict[str, tuple[str, str]] = {}
+    for digest, described in checkpoints.descriptions(connection, stored).items():
+        architecture, config = described["architecture"], described.get("config", {})
+        usual = " ".join(str(config[name]) for name in ("cell", "size") if name in config)
+        found[latest[digest]] = architecture, f"{architecture} {usual}"
     return found
 
 

@@ -17,85 +17,24 @@ from builders import ENCODER, encoded
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, checkpoint_header
 from service.contract.formats.bundles import Item
+from service.contract.formats.state_dicts import maps, vocabularies
+from torch_captioners import (
+    FEATURES,
+    LAYERS,
+    STATE,
+    WORD,
+    WORDS,
+    arrays,
+    made,
+    map_of,
+    with_encoder,
+)
 from workers.cli.convert import convert as command
-from workers.conversion import converting, maps, proposal, vocabularies
+from workers.conversion import converting, proposal
 from workers.inference import checkpoints, scoring
 from workers.sandbox import confinement
 
-WORDS = ["<pad>", "<start>", "a", "dog", "<unk>", "runs", "<end>", "fast", "red"]
-FEATURES, IMAGE, WORD, STATE = 7, 5, 6, 4
 CAPTIONS = [["a", "dog", "runs"], [], ["a", "zebra", "runs", "fast"], ["red"]]
-LAYERS = {"lstm": nn.LSTM, "torch_gru": nn.GRU}
-
-
-class Captioner(nn.Module):
-    """As people write them: START and END are two words, and padding has a place in the softmax."""
-
-    def __init__(self, architecture, cell, between=False):
-        super().__init__()
-        self.architecture = architecture
-        seen = {"init": STATE, "pre": WORD}.get(architecture, IMAGE)
-        self.look = nn.ModuleList([nn.Linear(FEATURES, seen)])
-        if between:
-            self.look = nn.ModuleList(
-                [nn.Linear(FEATURES, 3), nn.BatchNorm1d(3), nn.Linear(3, seen, bias=False)]
-            )
-        self.embed = nn.Embedding(len(WORDS), WORD, padding_idx=0)
-        self.rnn = LAYERS[cell](WORD + (IMAGE if architecture == "par" else 0), STATE)
-        self.out = nn.Linear(STATE + (IMAGE if architecture == "merge" else 0), len(WORDS))
-        if architecture in ("par", "merge"):
-            self.first = nn.Parameter(torch.randn(1, 1, STATE))
-
-    def forward(self, features, words):
-        """Log-probabilities of the words that follow START and each word."""
-        image = features[None]
-        for layer in self.look:
-            image = layer(image)
-        inputs = self.embed(torch.tensor(words))
-        h = torch.zeros(1, STATE)
-        if self.architecture == "init":
-            h = image
-        if self.architecture == "pre":
-            inputs = torch.cat([image, inputs])
-        if self.architecture == "par":  # the word first
-            inputs = torch.cat([inputs, image.expand(len(inputs), -1)], 1)
-        if self.architecture in ("par", "merge"):
-            h = self.first[0]
-        lstm = isinstance(self.rnn, nn.LSTM)
-        rows, _ = self.rnn(inputs, (h, torch.zeros_like(h)) if lstm else h)
-        if self.architecture == "pre":
-            rows = rows[1:]
-        if self.architecture == "merge":  # the state first
-            rows = torch.cat([rows, image.expand(len(rows), -1)], 1)
-        return self.out(rows).log_softmax(1)
-
-
-def _made(architecture, cell, between=False):
-    torch.manual_seed(3)
-    model = Captioner(architecture, cell, between)
-    for name, buffer in model.named_buffers():
-        if name.endswith(("mean", "var")):
-            buffer.uniform_(0.5, 2)
-    return model.eval()
-
-
-def _arrays(model):
-    return {name: tensor.detach().float().numpy() for name, tensor in model.state_dict().items()}
-
-
-def _map(architecture, between=False, **more):
-    lines = [
-        f'architecture = "{architecture}"',
-        'normalize = "none"',
-        *(f"{name} = {json.dumps(value)}" for name, value in more.items()),
-        '[words]\nstart = "<start>"\nend = "<end>"\nunknown = "<unk>"',
-        f"[layers]\nimage = {json.dumps(['look.0', 'look.1', 'look.2'] if between else 'look.0')}",
-        'embedding = "embed"\ncell = "rnn"\noutput = "out"',
-    ]
-    if architecture in ("par", "merge"):
-        lines.append('initial = "first"')
-    lines.append('[order]\ncell = ["word", "image"]\noutput = ["state", "image"]')
-    return "\n".join(lines)
 
 
 def _theirs(model, features):
@@ -127,9 +66,7 @@ def files(tmp_path):
         write = torch.save if name.endswith(".pt") else save_file
         write(model.state_dict(), tmp_path / name)
         (tmp_path / "words.json").write_text(json.dumps(WORDS))
-        (tmp_path / "names.toml").write_text(
-            f'{given}\n[encoder]\nname = "{ENCODER.name}"\ndigest = "{ENCODER.digest}"\n'
-        )
+        (tmp_path / "names.toml").write_text(with_encoder(given))
         return [
             tmp_path / name,
             "--vocabulary",
@@ -145,8 +82,8 @@ def files(tmp_path):
 @pytest.mark.parametrize("cell", LAYERS)
 @pytest.mark.parametrize("architecture", checkpoint_header.ARCHITECTURES)
 def test_a_converted_model_computes_what_it_computed(files, tmp_path, architecture, cell, between):
-    model, out = _made(architecture, cell, between), tmp_path / "captioner.safetensors"
-    done = _run(*files(model, _map(architecture, between)), "--out", out)
+    model, out = made(architecture, cell, between), tmp_path / "captioner.safetensors"
+    done = _run(*files(model, map_of(architecture, between)), "--out", out)
     assert done.exit_code == 0, done.output
     features = torch.randn(3, FEATURES, generator=torch.Generator().manual_seed(1))
     np.testing.assert_allclose(_ours(out, features), [*_theirs(model, features)], atol=2e-6)
@@ -157,10 +94,10 @@ def test_a_converted_model_computes_what_it_computed(files, tmp_path, architectu
 def test_what_torch_saved_becomes_the_same_checkpoint(files, tmp_path):
     if lacking := confinement.missing():
         pytest.skip(lacking)
-    model, written = _made("init", "lstm", between=True), []
+    model, written = made("init", "lstm", between=True), []
     for name in ("model.pt", "model.safetensors"):
         out = tmp_path / f"{name}.checkpoint"
-        done = _run(*files(model, _map("init", between=True), name), "--out", out)
+        done = _run(*files(model, map_of("init", between=True), name), "--out", out)
         assert done.exit_code == 0, done.output
         written.append(out.read_bytes())
     assert written[0] == written[1]
@@ -169,7 +106,7 @@ def test_what_torch_saved_becomes_the_same_checkpoint(files, tmp_path):
 @pytest.mark.parametrize("cell", LAYERS)
 @pytest.mark.parametrize("architecture", checkpoint_header.ARCHITECTURES)
 def test_a_proposal_names_the_layers_and_where_the_image_enters(architecture, cell):
-    text = proposal.propose(_arrays(_made(architecture, cell)), WORDS)
+    text = proposal.propose(arrays(made(architecture, cell)), WORDS)
     for line in (
         f'architecture = "{architecture}"',
         'image = "look.0"',
@@ -191,7 +128,7 @@ def test_a_proposal_names_the_layers_and_where_the_image_enters(architecture, ce
 
 @pytest.mark.parametrize("word", [".", ",", "Dog"])
 def test_words_that_karpathy_does_not_make_tell_the_tokenizer(word):
-    text = proposal.propose(_arrays(_made("init", "lstm")), [*WORDS[:-1], word])
+    text = proposal.propose(arrays(made("init", "lstm")), [*WORDS[:-1], word])
     assert 'tokenizer = "blanks"' in text
 
 
@@ -199,22 +136,22 @@ def test_words_that_karpathy_does_not_make_tell_the_tokenizer(word):
 def test_a_tokenizer_that_leaves_more_words_unknown_is_told(files, tmp_path, tokenizer, told):
     people = ["A dog runs fast.", "A red dog runs."]
     bundles.write_folder(tmp_path / "bundle", [Item("1.jpg", "test", tuple(people))])
-    given = f'tokenizer = "{tokenizer}"\n{_map("init")}'
-    asked = files(_made("init", "lstm"), given)
+    given = f'tokenizer = "{tokenizer}"\n{map_of("init")}'
+    asked = files(made("init", "lstm"), given)
     done = _run(*asked, "--dataset", tmp_path / "bundle", "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
     assert ("by the tokenizer blanks, and 0.0% by karpathy" in done.stderr) == told
 
 
 def test_the_command_proposes_a_map_and_says_what_to_do_with_it(files):
-    done = _run(*files(_made("init", "lstm"), "")[:3])
+    done = _run(*files(made("init", "lstm"), "")[:3])
     assert done.exit_code == 0, done.output
     assert 'cell = "rnn"' in done.stdout
     assert "--map" in done.stderr
 
 
 def test_what_is_no_checkpoint_is_not_written(files, tmp_path):
-    asked, out = files(_made("init", "lstm"), _map("init")), tmp_path / "out"
+    asked, out = files(made("init", "lstm"), map_of("init")), tmp_path / "out"
     (tmp_path / "words.json").write_text(json.dumps([*WORDS[:-1], "two words"]))
     out.write_text("as it was")
     done = _run(*asked, "--out", out)
@@ -224,15 +161,15 @@ def test_what_is_no_checkpoint_is_not_written(files, tmp_path):
 
 
 def _converted(architecture="init", model=None, given=None, by_id=WORDS):
-    model = model or _made(architecture, "lstm")
+    model = model or made(architecture, "lstm")
     return converting.convert(
-        _arrays(model), by_id, maps.parse(given or _map(architecture)), ENCODER
+        arrays(model), by_id, maps.parse(given or map_of(architecture)), ENCODER
     )
 
 
 def test_a_start_that_is_the_end_is_one_word():
     words = ["<edge>" if word == "<start>" else word for word in WORDS]
-    given = _map("init").replace("<start>", "<edge>").replace("<end>", "<edge>")
+    given = map_of("init").replace("<start>", "<edge>").replace("<end>", "<edge>")
     description, tensors = _converted(given=given, by_id=words)
     assert description.vocabulary[:2] == ("<edge>", "<unk>")
     assert sorted(description.vocabulary) == sorted(words)
@@ -260,21 +197,21 @@ def test_a_start_that_is_the_end_is_one_word():
     ],
 )
 def test_what_does_not_fit_is_named(change, told):
-    assert change[0] in _map("init")
+    assert change[0] in map_of("init")
     with pytest.raises(RequestRefused, match=told):
-        _converted(given=_map("init").replace(*change, 1))
+        _converted(given=map_of("init").replace(*change, 1))
 
 
 def test_tensors_that_are_left_over_are_named_unless_the_map_ignores_them():
-    model = _made("init", "lstm")
+    model = made("init", "lstm")
     model.extra = nn.Linear(2, 2)
     with pytest.raises(RequestRefused, match=r"reads: extra.weight, extra.bias\. If"):
         _converted(model=model)
-    _converted(model=model, given=_map("init", ignore=["extra.*"]))
+    _converted(model=model, given=map_of("init", ignore=["extra.*"]))
 
 
 def test_two_layers_are_refused_and_told_what_to_do():
-    model = _made("init", "lstm")
+    model = made("init", "lstm")
     model.rnn = nn.LSTM(WORD, STATE, num_layers=2)
     with pytest.raises(RequestRefused, match=r"expected one layer .* found 'rnn.weight_ih_l1'"):
         _converted(model=model)
@@ -321,7 +258,7 @@ def test_a_vocabulary_that_is_none_is_refused(text, told):
 
 def test_the_pages_map_is_one():
     page = (Path(__file__).parents[3] / "deploy/guide/converting.md").read_text("utf-8")
-    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    text, _ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     given = maps.parse(text)
     assert given.images == ["linear", "bn"]
     uncommented = re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE)

@@ -1,22 +1,23 @@
 """PyTorch's state dicts as safetensors, by the command's own function."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from service.contract.errors import RequestRefused, SandboxUnavailable, UnusableCheckpoint
-from service.contract.settings import Settings
 from workers.conversion import sandboxed
+from workers.conversion.sandboxed import Box
 from workers.sandbox import confined, confinement
 
 pytestmark = [pytest.mark.processes]
 
 
 @pytest.fixture
-def settings(tmp_path):
-    return Settings(home=tmp_path / "home", work_memory_mb=1000)
+def box():
+    return Box(memory=1_000_000_000)
 
 
 @pytest.fixture
@@ -40,11 +41,11 @@ def _state():
 
 
 @pytest.mark.long
-def test_tensors_keep_their_names_and_values(needs_sandbox, tmp_path, settings):
+def test_tensors_keep_their_names_and_values(needs_sandbox, tmp_path, box):
     """Those that share memory get their own; what is no weight is named, and left out."""
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save({"state_dict": _state(), "epoch": 3}, source)
-    converted = sandboxed.pytorch(source, target, settings)
+    converted = sandboxed.pytorch(source, target, box)
     found = load_file(target)
     expected = {name: value for name, value in _state().items() if name not in ("mask", "parts")}
     assert set(found) == set(expected)
@@ -56,31 +57,31 @@ def test_tensors_keep_their_names_and_values(needs_sandbox, tmp_path, settings):
 
 
 @pytest.mark.long
-def test_what_is_no_state_dict_leaves_no_file(needs_sandbox, tmp_path, settings):
+def test_what_is_no_state_dict_leaves_no_file(needs_sandbox, tmp_path, box):
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save([1, 2], source)
     with pytest.raises(UnusableCheckpoint, match=r"found a list; save the tensors alone"):
-        sandboxed.pytorch(source, target, settings)
+        sandboxed.pytorch(source, target, box)
     assert not target.exists()
 
 
-def test_where_there_is_no_sandbox_the_format_is_unavailable(tmp_path, settings, monkeypatch):
+def test_where_there_is_no_sandbox_the_format_is_unavailable(tmp_path, box, monkeypatch):
     monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
     source = tmp_path / "model.pt"
     torch.save(_state(), source)
     with pytest.raises(
         SandboxUnavailable, match=r"this kernel has no Landlock; .*PRESCORE_SANDBOX"
     ):
-        sandboxed.pytorch(source, tmp_path / "out", settings)
+        sandboxed.pytorch(source, tmp_path / "out", box)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.long
-def test_only_the_operators_setting_opens_it_without_one(tmp_path, settings, monkeypatch):
+def test_only_the_operators_setting_opens_it_without_one(tmp_path, box, monkeypatch):
     monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save({"weight": torch.ones(2)}, source)
-    sandboxed.pytorch(source, target, settings.model_copy(update={"sandbox": "off"}))
+    sandboxed.pytorch(source, target, replace(box, sandbox="off"))
     assert torch.equal(load_file(target)["weight"], torch.ones(2))
 
 
@@ -93,7 +94,7 @@ def test_only_the_operators_setting_opens_it_without_one(tmp_path, settings, mon
     ],
 )
 def test_what_a_child_has_written_is_judged_as_a_strangers_file(
-    tmp_path, settings, monkeypatch, made, said
+    tmp_path, box, monkeypatch, made, said
 ):
     """Whoever breaks out of the reader writes what they like, and answers what they like."""
 
@@ -105,23 +106,23 @@ def test_what_a_child_has_written_is_judged_as_a_strangers_file(
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     source.write_bytes(b"x")
     with pytest.raises(UnusableCheckpoint, match=said):
-        sandboxed.pytorch(source, target, settings)
+        sandboxed.pytorch(source, target, box)
     assert not target.exists()
 
 
 @pytest.mark.parametrize("answer", [{}, {"left_out": {"x": 1}}, {"left_out": [1, "a\x1b[2J"]}])
-def test_what_a_child_says_of_its_work_may_be_anything(tmp_path, settings, monkeypatch, answer):
+def test_what_a_child_says_of_its_work_may_be_anything(tmp_path, box, monkeypatch, answer):
     def broken(operation, inputs, outputs, parameters, **options):
         save_file({"weight": torch.ones(1)}, outputs[0])
         return {"tensors": 10**9, **answer}
 
     monkeypatch.setattr(confined, "run", broken)
     (tmp_path / "model.pt").write_bytes(b"x")
-    found = sandboxed.pytorch(tmp_path / "model.pt", tmp_path / "out", settings)
+    found = sandboxed.pytorch(tmp_path / "model.pt", tmp_path / "out", box)
     assert found.tensors == 1
     assert all(name == r"a\x1b[2J" for name in found.left_out)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path, settings):
+def test_a_file_that_is_not_there_is_refused(tmp_path, box):
     with pytest.raises(RequestRefused, match="expected a file, found nothing"):
-        sandboxed.pytorch(tmp_path / "none.pt", tmp_path / "out", settings)
+        sandboxed.pytorch(tmp_path / "none.pt", tmp_path / "out", box)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from prescore.errors import InvalidArgument
-from prescore.files import captions, foreign
-from prescore.files.reading import check_format, readable
+from prescore.files import captions, foreign, models
+from prescore.files.reading import readable
 
 MOST = 1000  # files of one command
 SUFFIX = ".safetensors"
@@ -34,7 +34,7 @@ def check(targets: Sequence[str]) -> None:
         if captions.looks_like_captions(Path(target)):
             captions.read(Path(target))
         else:
-            check_format(Path(target), foreign.CHECKPOINT)
+            models.check(Path(target))
 
 
 def step(target: str) -> str:

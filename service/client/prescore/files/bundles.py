@@ -6,37 +6,18 @@ names, no times, no owners.
 
 import hashlib
 import logging
-import tarfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from prescore import plain_text
 from prescore.errors import InvalidArgument
-from prescore.files import foreign
-from prescore.files.reading import Body, check_format, digest_of, file_body, read_exactly, readable
+from prescore.files import foreign, tars
+from prescore.files.reading import Body, check_format, digest_of, file_body, readable
 
 CAPTIONS = "captions.jsonl"
 FEATURES = "features.safetensors"
 IMAGES = "images"
-END = bytes(2 * tarfile.BLOCKSIZE)
 
 _log = logging.getLogger("prescore")
-
-
-@dataclass(frozen=True)
-class _Member:
-    path: Path
-    header: bytes
-    size: int
-
-    @property
-    def padding(self) -> int:
-        return -self.size % tarfile.BLOCKSIZE
-
-    @property
-    def bytes_in_all(self) -> int:
-        return len(self.header) + self.size + self.padding
 
 
 def body(bundle: Path) -> Body:
@@ -50,9 +31,10 @@ def body(bundle: Path) -> Body:
 
 def folder_body(folder: Path) -> Body:
     with readable(folder):
-        members = [_member(folder, name) for name in _names(folder)]
-    size = sum(member.bytes_in_all for member in members) + len(END)
-    return Body(size, lambda: _chunks(members))
+        names = _names(folder)
+        for name in names:
+            _check_plain(folder / name)
+    return tars.body(folder, names)
 
 
 def content(folder: Path) -> str:
@@ -68,26 +50,10 @@ def _hex_digest(path: Path) -> str:
     return digest_of(path).removeprefix("sha256:")
 
 
-def _chunks(members: Sequence[_Member]) -> Iterator[bytes]:
-    for member in members:
-        yield member.header
-        yield from read_exactly(member.path, member.size)
-        yield bytes(member.padding)
-    yield END
-
-
-def _member(folder: Path, name: str) -> _Member:
-    path = folder / name
+def _check_plain(path: Path) -> None:
+    """As `prescore check` does: a link in a bundle could send any file of this machine."""
     if path.is_symlink() or not path.is_file():
-        # As in `prescore check`: a link in a bundle could send any file of this machine.
         raise InvalidArgument(f"{path} is a link or a device; expected plain files")
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InvalidArgument(f"{name!r} is not a name in Unicode") from None
-    info = tarfile.TarInfo(name)  # its times and owners are zero
-    info.size = path.stat().st_size
-    return _Member(path, info.tobuf(tarfile.PAX_FORMAT, "utf-8"), info.size)
 
 
 def _names(folder: Path) -> list[str]:
@@ -105,7 +71,7 @@ def _names(folder: Path) -> list[str]:
 def _images(folder: Path) -> list[str]:
     images = folder / IMAGES
     if images.is_symlink() or not images.is_dir():
-        return [IMAGES]  # `_member` refuses it
+        return [IMAGES]  # which is refused
     return [
         path.relative_to(folder).as_posix()
         for path in images.rglob("*")

@@ -185,6 +185,10 @@ _FOLDERS: tuple[tuple[Callable[[Collection[str]], bool], Format], ...] = (
         lambda names: "captions.jsonl" in names,
         Format("a dataset bundle", "add it by `prescore datasets add NAME FOLDER`", BUNDLE),
     ),
+    (
+        lambda names: "map.toml" in names,
+        Format("a package of a state dict", "submit it as a checkpoint", CHECKPOINT),
+    ),
     (lambda names: "adapter_config.json" in names, Format("an adapter of PEFT", CONVERT)),
     (lambda names: "config.json" in names, Format("a folder of a Hugging Face model", CONVERT)),
     (lambda names: "saved_model.pb" in names, Format("a SavedModel of TensorFlow", CONVERT)),
@@ -208,6 +212,11 @@ def of_file(stream: IO[bytes], size: int) -> Format | None:
     stream.seek(max(0, size - TAIL_BYTES) if head.startswith(b"PK") else 0)
     tail = stream.read(TAIL_BYTES) if head.startswith(b"PK") else b""
     stream.seek(0)
+    return of_bytes(head, tail)
+
+
+def of_bytes(head: bytes, tail: bytes = b"") -> Format | None:
+    """The format of a file of which only the first and the last bytes are known."""
     return next((found for told, found in _FILES if told(head, tail)), None)
 
 

@@ -26,6 +26,13 @@ def digest_of(path: Path) -> str:
         return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def digest_of_body(body: Body) -> str:
+    found = hashlib.sha256()
+    for chunk in body.chunks():
+        found.update(chunk)
+    return f"sha256:{found.hexdigest()}"
+
+
 def file_body(path: Path) -> Body:
     with readable(path):
         size = path.stat().st_size

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from prescore.errors import Refused
-from prescore.files import foreign
-from prescore.files.reading import Body, check_columns, check_format, digest_of, file_body
+from prescore.files import models
+from prescore.files.reading import Body, check_columns, digest_of_body, file_body
 from prescore.http import retries
 from prescore.http.addresses import Address
 from prescore.http.steps import Do, Request, Send, Steps
@@ -26,22 +26,22 @@ def put(place: str, body: Body, content_type: str, progress: Progress | None) ->
 
 
 def stored_checkpoint(address: Address, path: Path, progress: Progress | None) -> Steps[str]:
-    """Send a file unless the service has it; returns its digest."""
-    check_format(path, foreign.CHECKPOINT)
-    return (yield from _stored(address, path, "/v1/checkpoints", progress))
+    """Send a checkpoint, or the files of a model, unless the service has it; returns its digest."""
+    body: Body = yield Do(lambda: models.body(path))
+    return (yield from _stored(address, body, "/v1/checkpoints", progress))
 
 
 def stored_columns(address: Address, path: Path, progress: Progress | None) -> Steps[str]:
     """Send a file of columns unless the service has it; returns its digest."""
     check_columns(path)
-    return (yield from _stored(address, path, "/v1/columns", progress))
+    return (yield from _stored(address, file_body(path), "/v1/columns", progress))
 
 
-def _stored(address: Address, path: Path, folder: str, progress: Progress | None) -> Steps[str]:
+def _stored(address: Address, body: Body, folder: str, progress: Progress | None) -> Steps[str]:
     """Every attempt asks first: an upload may be complete although its answer was lost."""
-    digest: str = yield Do(lambda: digest_of(path))
+    digest: str = yield Do(lambda: digest_of_body(body))
     place = f"{folder}/{digest}"
-    upload = put(place, file_body(path), "application/octet-stream", progress)
+    upload = put(place, body, "application/octet-stream", progress)
 
     def attempt() -> Steps[None]:
         if not (yield from is_there(place)):

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from prescore.models.base import Answer, Digest, Linked
+from prescore.models.base import Answer, Digest, Linked, Problem
 
 SPLITS_SHOWN = 4  # in a short form
 
@@ -24,8 +24,13 @@ class Cached(Answer):
 class Checkpoint(Linked):
     digest: Digest
     bytes: int | None = None
+    format: str = "canonical"
+    state: str = "ready"  # "converting", "invalid"
+    problem: Problem | None = None  # why it is invalid
     architecture: str = ""
-    config: dict[str, Any] = Field(default_factory=dict)
+    inputs: str = "features"
+    units: str = "words"
+    config: dict[str, Any] | None = None
     parameters: int | None = None
     vocabulary_size: int | None = None
     encoder: Encoder | None = None

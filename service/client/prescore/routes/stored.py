@@ -1,12 +1,11 @@
 """Requests for checkpoints, columns and datasets: send them, unless the service has them."""
 
-import hashlib
 import re
 from pathlib import Path
 
 from prescore.errors import Refused
 from prescore.files import bundles
-from prescore.files.reading import Body
+from prescore.files.reading import Body, digest_of_body
 from prescore.http import answers, downloads, retries, uploads
 from prescore.http.addresses import Address
 from prescore.http.steps import Do, Request, Steps, segment
@@ -87,12 +86,5 @@ class _Bundle:
         if version.content is not None and self._path.is_dir():
             self._content = self._content or (yield Do(lambda: bundles.content(self._path)))
             return version.content == self._content
-        self._digest = self._digest or (yield Do(lambda: _digest_of(self._body)))
+        self._digest = self._digest or (yield Do(lambda: digest_of_body(self._body)))
         return version.digest == self._digest
-
-
-def _digest_of(body: Body) -> str:
-    found = hashlib.sha256()
-    for chunk in body.chunks():
-        found.update(chunk)
-    return f"sha256:{found.hexdigest()}"

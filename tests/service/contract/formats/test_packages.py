@@ -5,6 +5,7 @@ import zipfile
 
 import pytest
 
+from service.contract import limits
 from service.contract.errors import InvalidPackage
 from service.contract.formats import packages
 
@@ -91,9 +92,9 @@ def test_a_name_that_leads_elsewhere_is_refused(pack, name, tmp_path):
 
 @pytest.mark.parametrize("pack", FORMS)
 def test_more_files_than_a_model_has_are_refused(pack, tmp_path):
-    files = {f"{number}.json": b"" for number in range(packages.MOST_FILES + 1)}
+    files = {f"{number}.json": b"" for number in range(limits.PACKAGE_FILES + 1)}
     with (
-        pytest.raises(InvalidPackage, match=f"at most {packages.MOST_FILES} files"),
+        pytest.raises(InvalidPackage, match=f"at most {limits.PACKAGE_FILES} files"),
         packages.opened(pack(tmp_path / "packed", files)),
     ):
         pass

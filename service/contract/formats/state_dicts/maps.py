@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from service.contract.errors import RequestRefused
+from service.contract.errors import InvalidPackage
 from service.contract.formats.checkpoint_header import Architecture, Encoder
 from service.contract.formats.words import Tokenizer
 from service.contract.wording import told
@@ -78,16 +78,16 @@ class Map(_Table):
 
 
 def parse(text: str) -> Map:
-    """Raises RequestRefused with the place of the first fault."""
+    """Raises InvalidPackage with the place of the first fault."""
     if len(text.encode()) > MAX_BYTES:
-        raise RequestRefused(f"map: at most {MAX_BYTES} bytes are accepted")
+        raise InvalidPackage(f"map: at most {MAX_BYTES} bytes are accepted")
     try:
         read: dict[str, Any] = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise RequestRefused(f"map: expected TOML, found an error: {error!s:.200}") from None
+        raise InvalidPackage(f"map: expected TOML, found an error: {error!s:.200}") from None
     try:
         return Map.model_validate(read)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise RequestRefused(f"map, {where or 'whole'}: {told(first)}") from None
+        raise InvalidPackage(f"map, {where or 'whole'}: {told(first)}") from None

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.contract import near
-from service.contract.errors import RequestRefused
+from service.contract.errors import InvalidPackage
 from service.contract.formats import strict_json
-from workers.conversion.maps import Words
+from service.contract.formats.state_dicts.maps import Words
 
 MAX_BYTES = 100_000_000
 _WRAPPED = (
@@ -42,12 +42,12 @@ def parse(text: str) -> list[str]:
     try:
         found = strict_json.parse(text)
     except strict_json.NotJson as error:
-        raise RequestRefused(f"vocabulary: {error}") from None
+        raise InvalidPackage(f"vocabulary: {error}") from None
     if isinstance(found, Mapping):
         found = next((found[name] for name in _WRAPPED if _is_table(found, name)), found)
     words = _listed(found) if isinstance(found, Mapping) else found
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise RequestRefused(
+        raise InvalidPackage(
             "vocabulary: expected a list of words, or an object from words to ids, found "
             f"{_kind(found)}"
         )
@@ -61,7 +61,7 @@ def ordered(by_id: Sequence[str], special: Words) -> Ordered:
     start, end = (_id(by_id, special, name) for name in ("start", "end"))
     unknown = _id(by_id, special, "unknown")
     if unknown in (start, end):
-        raise RequestRefused("map, words.unknown: is also the start or the end of captions")
+        raise InvalidPackage("map, words.unknown: is also the start or the end of captions")
     others = [at for at in range(len(by_id)) if at not in (end, unknown)]
     return Ordered(
         words=tuple(by_id[at] for at in (end, unknown, *others)),
@@ -74,7 +74,7 @@ def _id(by_id: Sequence[str], special: Words, name: str) -> int:
     word = getattr(special, name)
     if word not in by_id:
         hint = near.question(word, by_id)
-        raise RequestRefused(f"map, words.{name}: the vocabulary has no word {word!r:.60}{hint}")
+        raise InvalidPackage(f"map, words.{name}: the vocabulary has no word {word!r:.60}{hint}")
     return by_id.index(word)
 
 
@@ -87,14 +87,14 @@ def _listed(found: Mapping[str, Any]) -> list[str]:
     if None in ids:  # from ids to words, then
         ids = {_number(key): word for key, word in found.items()}
     if None in ids or not ids:
-        raise RequestRefused(
+        raise InvalidPackage(
             "vocabulary: expected an object from words to ids, or from ids to words"
         )
     if len(ids) < len(found):
-        raise RequestRefused("vocabulary: two words have one id")
+        raise InvalidPackage("vocabulary: two words have one id")
     most = max(at for at in ids if at is not None)
     if most >= 2 * len(ids) + 100:
-        raise RequestRefused(f"vocabulary: the id {most} is too large for {len(ids)} words")
+        raise InvalidPackage(f"vocabulary: the id {most} is too large for {len(ids)} words")
     return [ids.get(at, _NO_WORD.format(at)) for at in range(most + 1)]
 
 

@@ -1,0 +1,87 @@
+"""Which model a file that somebody uploads holds, by its content, and what it says of itself."""
+
+import os
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from service.contract.errors import ForeignFormat
+from service.contract.formats import (
+    checkpoint_header,
+    foreign,
+    packages,
+    safetensors_header,
+    state_dicts,
+)
+from service.contract.formats.checkpoint_header import CheckpointHeader, Description
+from service.contract.formats.packages import Package
+
+Format = Literal["canonical", "pytorch"]
+Facts = dict[str, Any]
+
+_PICKLE = b"/data.pkl"  # the first file of a zip that torch.save writes
+_LOCAL_HEADER = 30
+
+
+def needed(beginning: bytes) -> int:
+    """How many bytes of a file have to be there, of which this is the beginning, to judge it."""
+    found = safetensors_header.needed(beginning)
+    return found if found > len(beginning) else max(found, foreign.HEAD_BYTES)
+
+
+def may_be_package(stream: IO[bytes]) -> bool:
+    """Whether a file, or its beginning, is a tar or a zip that may hold the files of a model."""
+    size = stream.seek(0, os.SEEK_END)
+    found = foreign.of_file(stream, size)
+    if found is not None and found.is_package:
+        return True
+    head = stream.read(foreign.HEAD_BYTES)
+    stream.seek(0)
+    # What is inside a zip may look like it: a package with a PyTorch file, which is a zip, too.
+    return head.startswith(b"PK") and not _first_name(head).endswith(_PICKLE)
+
+
+def of_package(path: Path) -> Facts:
+    """The facts of a model of several files."""
+    with packages.opened(path) as package:
+        if state_dicts.MAP in package.files:
+            return _of_state_dict(package)
+        raise ForeignFormat(_unknown(path, package))
+
+
+def of_header(header: CheckpointHeader) -> Facts:
+    checkpoint_header.check_new(header)
+    return {**described(header.description), "parameters": header.parameters}
+
+
+def described(description: Description) -> Facts:
+    return {
+        "architecture": description.architecture,
+        "config": description.config.model_dump(exclude_none=True),
+        "vocabulary_size": len(description.vocabulary),
+        "encoder": description.encoder.model_dump(),
+    }
+
+
+def _of_state_dict(package: Package) -> Facts:
+    found = state_dicts.read(package)
+    return {
+        "format": "pytorch",
+        "architecture": found.map.architecture,
+        "vocabulary_size": len(found.by_id),
+        "encoder": found.encoder.model_dump(),
+    }
+
+
+def _unknown(path: Path, package: Package) -> str:
+    refusal = foreign.refusal(foreign.of_path(path), foreign.CHECKPOINT)
+    there = ", ".join(sorted(package.files)[:10])
+    return (
+        f"{refusal or f'expected {foreign.CHECKPOINT}, found other files'}. A package of a state "
+        f"dict has the model's tensors, {state_dicts.MAP} and {state_dicts.WORDS} "
+        f"(deploy/guide/converting.md); there: {there:.300}"
+    )
+
+
+def _first_name(head: bytes) -> bytes:
+    length = int.from_bytes(head[26:28], "little")
+    return head[_LOCAL_HEADER : _LOCAL_HEADER + length]

@@ -1,0 +1,80 @@
+"""The works that make a checkpoint in Prescore's own form of one that came in another's."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from service.contract import results
+from service.contract.api.answers import RunProblem
+from service.contract.plan import planning, prices
+from service.contract.results import Converted
+from service.works import intake
+from service.works.kept import summaries
+from service.works.parts import Parts
+from service.works.records import in_batches
+from service.works.tables import work_rows
+
+State = Literal["ready", "converting", "invalid"]
+
+_NO_CHECKPOINT = "invalid_checkpoint"  # an error that another attempt does not change
+_DEADLINE = 3600.0  # seconds
+_CANCELED = RunProblem(
+    code="canceled",
+    detail="the run for which it was converted was canceled; the next one, or PUT, begins again",
+)
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """`result`: the digest of the file in our own form, and `facts`, what its header says."""
+
+    state: State
+    problem: RunProblem | None = None
+    result: str | None = None
+    facts: Mapping[str, Any] | None = None
+
+    @property
+    def is_hopeless(self) -> bool:
+        return self.problem is not None and self.problem.code == _NO_CHECKPOINT
+
+
+def look(connection: Connection, package: str) -> Conversion:
+    work = sa.select(work_rows).where(work_rows.c.key == planning.conversion(package).key)
+    found = connection.execute(work).mappings().first()
+    match None if found is None else found["status"]:
+        case "done":
+            assert found is not None
+            return Conversion("ready", None, found["result"], facts(connection, [package])[package])
+        case "failed" | "unavailable":
+            assert found is not None
+            return Conversion("invalid", RunProblem.model_validate_json(found["error"]))
+        case "canceled":
+            return Conversion("invalid", _CANCELED)
+    return Conversion("converting")
+
+
+def facts(connection: Connection, packages: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    """What the headers of these packages' checkpoints say, of those that are converted."""
+    keys = {planning.conversion(package).key: package for package in packages}
+    found: dict[str, Mapping[str, Any]] = {}
+    for batch in in_batches(keys):
+        done = sa.select(work_rows).where(work_rows.c.key.in_(batch), work_rows.c.status == "done")
+        rows = [dict(row) for row in connection.execute(done).mappings()]
+        summaries.fill(connection, rows)
+        told = ((row["key"], results.of(row, Converted)) for row in rows)
+        found |= {keys[key]: of.converted for key, of in told if of is not None}
+    return found
+
+
+def begin(parts: Parts, package: str, caller: str = intake.LOCAL) -> None:
+    """Begin a conversion unless it has begun, or has shown that there is no checkpoint."""
+    with parts.records.transaction() as connection:
+        if not look(connection, package).is_hopeless:
+            planned = prices.priced([planning.conversion(package)], prices.USUAL)
+            until = time.time() + _DEADLINE
+            intake.add_works(parts.records, connection, planned, until, caller)
+    parts.queue.flush(parts.records)

@@ -1,0 +1,222 @@
+"""Checkpoints that come as another program saved them: a state dict with its map and its words."""
+
+import io
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fleet import bundle_of, digest, upload
+from prescore import commands
+from torch_captioners import FEATURES, WORDS, made, map_of, packed, saved, with_encoder
+from workers.sandbox import confinement
+
+pytestmark = [pytest.mark.processes]
+
+IMAGES = 12
+MAP, MERGE = with_encoder(map_of("init")), with_encoder(map_of("merge"))
+PRE = with_encoder(map_of("pre"))
+
+
+def state_dict(model=None, name="model.pt", **files):
+    model = model or made("init", "lstm")
+    return {
+        name: saved(model),
+        "map.toml": MAP.encode(),
+        "vocabulary.json": json.dumps(WORDS).encode(),
+        **files,
+    }
+
+
+def zipped(files):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def put(client, content):
+    return client.put(f"/v1/checkpoints/{digest(content)}", content=content)
+
+
+def described(client, content):
+    return client.get(f"/v1/checkpoints/{digest(content)}").json()
+
+
+def evaluated(client, checkpoint, **asked):
+    request = {"dataset": "seven/test", "checkpoint": checkpoint, "postgen": ["bleu_1"], **asked}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code in (201, 202), answer.text
+    return client.get(f"/v1/evaluations/{answer.json()['id']}").json()
+
+
+@pytest.fixture(autouse=True)
+def needs_sandbox():
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def dataset(service):
+    rng = np.random.default_rng(3)
+    people = {
+        f"{at}.jpg": [" ".join(rng.choice(WORDS[2:4] + WORDS[5:6] + WORDS[7:], 4)) for _ in "123"]
+        for at in range(IMAGES)
+    }
+    rows = rng.normal(size=(IMAGES, FEATURES)).astype(np.float32)
+    with service.client() as client:
+        answer = client.put("/v1/datasets/seven", content=bundle_of(people, rows))
+        assert answer.status_code == 201, answer.text
+
+
+def canonical(tmp_path, client):
+    """The same network, converted by the command's own functions and brought in our own form."""
+    from service.contract.formats.state_dicts import maps
+    from torch_captioners import arrays
+    from workers.conversion import converting
+
+    given = maps.parse(MAP)
+    made_of = converting.convert(arrays(made("init", "lstm")), WORDS, given, given.encoder)
+    converting.write(tmp_path / "model.safetensors", *made_of)
+    return upload(client, (tmp_path / "model.safetensors").read_bytes())
+
+
+@pytest.mark.parametrize("pack", [packed, zipped])
+def test_a_state_dict_scores_as_the_same_network_in_our_own_form(client, tmp_path, pack):
+    content = pack(state_dict())
+    answer = put(client, content)
+    assert answer.status_code == 201, answer.text
+    found = described(client, content)
+    assert (found["format"], found["state"], found["problem"]) == ("pytorch", "ready", None)
+    assert (found["architecture"], found["vocabulary_size"]) == ("init", len(WORDS))
+    assert found["config"]["feature_size"] == FEATURES
+    ours, theirs = canonical(tmp_path, client), digest(content)
+    runs = [evaluated(client, one, pregen="all") for one in (ours, theirs)]
+    assert [run["status"] for run in runs] == ["succeeded", "succeeded"]
+    pregen = [client.get(f"/v1/evaluations/{run['id']}/pregen").json()["scores"] for run in runs]
+    assert pregen[0] == pregen[1]
+    assert runs[0]["scores"]["bleu_1"]["value"] == runs[1]["scores"]["bleu_1"]["value"]
+    again = described(client, content)
+    assert [one["dataset"] for one in again["cached"]] == ["seven@v1/test"]
+    tokens = [client.get(f"/v1/evaluations/{run['id']}/tokens/0.jpg").json() for run in runs]
+    assert tokens[0]["captions"]
+    assert tokens[0]["captions"] == tokens[1]["captions"]
+
+
+def test_an_evaluation_waits_for_the_conversion_and_tells_its_progress(service, client):
+    content = packed(state_dict(made("merge", "torch_gru"), **{"map.toml": MERGE.encode()}))
+    with service.held():
+        assert put(client, content).json()["state"] == "converting"
+        assert described(client, content)["config"] is None
+        begun = evaluated(client, digest(content))
+        works = {work["name"]: work["status"] for work in begun["works"]}
+        assert (works["checkpoint"], works["columns"]) == ("ready", "waiting")
+    done = client.get(f"/v1/evaluations/{begun['id']}").json()
+    assert done["status"] == "succeeded", done["works"]
+    assert described(client, content)["state"] == "ready"
+    assert put(client, content).status_code == 200
+
+
+def test_a_model_that_does_not_fit_its_map_is_invalid_and_is_not_tried_again(client):
+    content = packed(state_dict(made("merge", "lstm")))
+    assert put(client, content).status_code == 201
+    found = described(client, content)
+    assert found["state"] == "invalid"
+    assert found["problem"]["code"] == "invalid_checkpoint"
+    answer = client.post(
+        "/v1/evaluations", json={"dataset": "seven/test", "checkpoint": digest(content)}
+    )
+    assert answer.status_code == 422
+    assert found["problem"]["detail"] in answer.json()["detail"]
+    assert answer.json()["errors"][0]["pointer"] == "/checkpoint"
+    assert put(client, content).json()["state"] == "invalid"
+
+
+def test_an_evaluation_that_waits_fails_with_what_is_wrong_with_the_model(service, client):
+    content = packed(state_dict(made("merge", "torch_gru")))
+    with service.held():
+        put(client, content)
+        begun = evaluated(client, digest(content))
+    ended = client.get(f"/v1/evaluations/{begun['id']}").json()
+    assert (ended["status"], ended["error"]["code"]) == ("failed", "invalid_checkpoint")
+
+
+def test_a_pickle_that_would_run_code_is_invalid_and_does_not_run(client, tmp_path):
+    canary = tmp_path / "canary"
+
+    class Hostile:
+        def __reduce__(self):
+            return (open, (str(canary), "w"))
+
+    import torch
+
+    buffer = io.BytesIO()
+    torch.save({"weight": torch.ones(1), "more": Hostile()}, buffer, pickle_module=pickle)
+    content = packed(state_dict(**{"model.pt": buffer.getvalue()}))
+    assert put(client, content).status_code == 201
+    assert described(client, content)["problem"]["code"] == "invalid_checkpoint"
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"map.toml": b"architecture = 3"}, r"map, architecture: "),
+        ({"map.toml": map_of("init").encode()}, "map.toml: expected [encoder]"),
+        ({"vocabulary.json": b'["a", "b"]'}, "map, words.start: the vocabulary has no word"),
+        ({"vocabulary.json": b"[1]"}, "vocabulary: expected a list of words"),
+        ({"model.pth": b"x"}, "expected one file with the model's tensors"),
+        ({"model.pt": b"\x89HDF\r\n\x1a\n"}, "found an HDF5 file"),
+    ],
+)
+def test_what_needs_no_tensors_is_refused_at_once(client, files, told):
+    content = packed(state_dict(**files))
+    answer = put(client, content)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_checkpoint")
+    assert told in answer.json()["detail"]
+    assert client.head(f"/v1/checkpoints/{digest(content)}").status_code == 404
+
+
+@pytest.mark.parametrize("pack", [packed, zipped])
+def test_a_package_of_something_else_says_what_it_is(client, pack):
+    answer = put(client, pack({"readme.txt": b"hello", "weights.h5": b"x"}))
+    assert answer.status_code == 422
+    assert "A package of a state dict has the model's tensors, map.toml" in answer.json()["detail"]
+    assert "readme.txt" in answer.json()["detail"]
+
+
+def test_a_state_dict_alone_is_refused_before_the_rest_is_sent(client):
+    content = saved(made("init", "lstm")) + bytes(1 << 20)
+    answer = put(client, content)
+    assert answer.status_code == 422
+    assert "deploy/guide/converting.md" in answer.json()["detail"]
+
+
+def test_without_a_sandbox_nothing_is_opened_and_the_next_upload_tries_again(client, monkeypatch):
+    content = packed(state_dict(made("pre", "lstm"), **{"map.toml": PRE.encode()}))
+    with monkeypatch.context() as at:
+        at.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
+        assert put(client, content).status_code == 201
+    found = described(client, content)
+    assert (found["state"], found["problem"]["code"]) == ("invalid", "sandbox_unavailable")
+    assert "this kernel has no Landlock" in found["problem"]["detail"]
+    assert put(client, content).json()["state"] == "ready"
+
+
+def test_a_folder_is_submitted_and_checked_by_the_commands(service, tmp_path):
+    for name, data in {**state_dict(), "notes.rst": b"not sent"}.items():
+        (tmp_path / name).write_bytes(data)
+    told = CliRunner().invoke(commands.build(), ["check", str(tmp_path)])
+    assert told.exit_code == 0, told.output
+    assert "format:            pytorch" in told.stdout
+    asked = ["submit", str(tmp_path), "--dataset", "seven/test", "--postgen", "none", "--json"]
+    done = CliRunner().invoke(commands.build(), [*asked, "--wait", "--url", service.url])
+    assert done.exit_code == 0, done.output
+    assert "left out of the package: notes.rst" in done.output
+    with service.client() as client:
+        checkpoint = json.loads(done.stdout)["checkpoint"]
+        assert client.get(f"/v1/checkpoints/{checkpoint}").json()["format"] == "pytorch"
