@@ -109,8 +109,8 @@ def test_a_state_dict_scores_as_the_same_network_in_our_own_form(client, tmp_pat
 
 @pytest.mark.parametrize("pack", [packed, zipped])
 def test_a_package_that_arrives_in_pieces_is_judged_when_all_of_it_is_there(service, client, pack):
-    content = pack(state_dict(**{"vocabulary.json": json.dumps(WORDS).encode() + b" " * 100_000}))
-    pieces = (content[at : at + 5000] for at in range(0, len(content), 5000))
+    content = pack(state_dict(**{"vocabulary.json": json.dumps(WORDS).encode() + b" " * 3_000_000}))
+    pieces = (content[at : at + 50_000] for at in range(0, len(content), 50_000))
     with service.held():
         place, length = f"/v1/checkpoints/{digest(content)}", {"Content-Length": str(len(content))}
         answer = client.put(place, content=pieces, headers=length)
