@@ -15,6 +15,7 @@ from service.http import openapi, problems
 from service.http.dependencies import Running
 from service.http.entrance.access_log import AccessLog
 from service.http.entrance.origins import OwnOrigins
+from service.http.final_newline import FinalNewline
 from service.http.queries import only_known
 from service.http.reference import Reference
 from service.http.routers import (
@@ -52,6 +53,7 @@ def create_app(parts: Running, hosts: Collection[str] = (), proxies: str = "") -
     app = _routes()
     app.state.parts = parts
     problems.install(app)
+    app.add_middleware(FinalNewline)
     app.add_middleware(OwnOrigins, hosts=hosts)
     app.add_middleware(AccessLog, telemetry=parts.telemetry)
     if proxies:

@@ -11,6 +11,7 @@ from service.contract import plain_text
 from service.http.streaming import paced
 
 TYPE = "text/csv"
+ADVICE = f"for CSV send the header `Accept: {TYPE}`"
 
 
 def is_wanted(accept: str | None) -> bool:

@@ -87,7 +87,7 @@ def document(
     request_id: str,
     places: Sequence[tuple[str, str]] = (),
 ) -> str:
-    return Problem(
+    found = Problem(
         type=f"urn:prescore:problem:{code}",
         title=HTTPStatus(status).phrase,
         code=code,
@@ -95,7 +95,8 @@ def document(
         detail=detail,
         request_id=request_id,
         errors=[FieldProblem(pointer=pointer, detail=text) for pointer, text in places],
-    ).model_dump_json()
+    )
+    return found.model_dump_json() + "\n"
 
 
 def _request_id(request: Request) -> str:

@@ -11,23 +11,36 @@ from fastapi.routing import APIRoute
 from service.contract import near
 from service.contract.errors import InvalidRequest
 from service.contract.formats import strict_json
-from service.http import openapi
+from service.http import csv_answers, openapi
 
 _LABEL = "label."
+_FORMAT = "format"
 
 
 async def only_known(request: Request) -> None:
     """A dependency of every router. Async, since FastAPI would start a thread for a plain one."""
     if not request.scope["query_string"]:
         return
-    known, labelled = _parameters(request.scope["route"])
-    for name in request.query_params:
+    route = request.scope["route"]
+    known, labelled = _parameters(route)
+    for name, value in request.query_params.multi_items():
+        advice = _of_csv(route, name, value)
         if name not in known and not (labelled and name.startswith(_LABEL)):
             raise InvalidRequest(
                 f"{_expected([*known, *(['label.NAME'] if labelled else [])])}, "
-                f"found {name!r:.100}{near.question(name, known)}",
+                f"found {name!r:.100}{advice or near.question(name, known)}",
                 [(strict_json.pointer(["query", name]), "unknown")],
             )
+        if name == _FORMAT and advice:
+            found = f"found {value!r:.100}{advice}"
+            raise InvalidRequest(f"{name}: {found}", [(f"/query/{name}", found)])
+
+
+def _of_csv(route: APIRoute, name: str, value: str) -> str:
+    """How CSV is asked for, where a parameter asks for it and the route has it."""
+    offered = route.responses.get(200, {}).get("content", {})
+    is_asked = any("csv" in text.lower() for text in (name, value))
+    return f"; {csv_answers.ADVICE}" if is_asked and csv_answers.TYPE in offered else ""
 
 
 def _parameters(route: APIRoute) -> tuple[tuple[str, ...], bool]:

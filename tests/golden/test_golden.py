@@ -38,6 +38,7 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "dataset*": tuple(
         f"/body/{place}{name}" for place in ("", "items/*/") for name in ("content", "captions")
     ),
+    "malformed": ("/body/detail",),  # in plain words
     "image-twice": ("/body/detail", "/body/errors/*/detail"),  # items are counted from 1
     "images-missing": ("/body/detail", "/body/errors/*/detail"),  # one is no plural
     **dict.fromkeys(  # what was expected and found is told in other words, or was not told

@@ -58,6 +58,8 @@ def check(response: httpx.Response) -> None:
     if media_type != "text/event-stream":  # the reader checks them one by one
         response.read()
         check_content(place, contents[media_type]["schema"], media_type, response.text)
+    if media_type.endswith("json"):
+        assert re.search(r"[^\n]\n\Z", response.text), f"{place}: no newline at the end, or several"
     if response.status_code >= 400:
         code = response.json()["code"]
         assert f"`{code}`" in documented["description"], f"undocumented: {place} {code}"

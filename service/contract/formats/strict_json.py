@@ -11,6 +11,18 @@ from typing import Any, NoReturn
 from service.contract.errors import RequestRefused
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+_EXPECTED = {  # by how `json` begins to say it
+    "Expecting value": "a value",
+    "Expecting property name": "a name in double quotes",
+    "Expecting ':'": "a colon",
+    "Expecting ','": "a comma, ] or }",
+    "Extra data": "nothing more",
+    "Unterminated string": "a closing quote for the text that begins",
+    "Invalid control character": r"\n or \t for a line break or tab in text",
+    "Invalid \\": r"an escape such as \n, \" or \u00e9",
+    "Unexpected UTF-8 BOM": "no byte order mark (BOM)",
+}
+_SHOWN = 20  # characters of what stood there
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # only these can make a lone surrogate
 
 
@@ -37,7 +49,7 @@ def parse(text: str, most_keys: float = math.inf) -> Any:
     except NotJson:
         raise
     except json.JSONDecodeError as error:
-        raise NotJson(f"expected JSON, found {error.msg} at character {error.pos}") from None
+        raise NotJson(_told(error)) from None
     except RecursionError:
         raise NotJson("expected JSON, found nesting too deep") from None
     if _ESCAPED_SURROGATE.search(text) and not _is_text(value):
@@ -66,6 +78,31 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _told(error: json.JSONDecodeError) -> str:
+    """What was expected, where, and what stood there. A text in one line may be a line of a file,
+    which has another number there: it is told by its column.
+    """
+    named = (said for begin, said in _EXPECTED.items() if error.msg.startswith(begin))
+    expected = next(named, f"no {error.msg.lower()}")
+    lines = f"line {error.lineno}, " if "\n" in error.doc.rstrip() else ""
+    before, rest = error.doc[: error.pos], error.doc[error.pos :]
+    if error.msg.startswith("Invalid control"):
+        found = repr(rest[0])
+    else:
+        found = repr(rest[:_SHOWN].splitlines()[0]) if rest.strip() else "the end"
+    place = f"{lines}column {error.colno}"
+    return f"expected JSON with {expected} at {place}, found {found}{_hint(before, rest)}"
+
+
+def _hint(before: str, rest: str) -> str:
+    if rest.startswith("'"):
+        return "; JSON has double quotes"
+    if rest.startswith(("True", "False", "None")):
+        return "; JSON has true, false and null"
+    is_left = rest.startswith(("]", "}")) and before.rstrip().endswith(",")
+    return "; no comma may stand before it" if is_left else ""
 
 
 def _unique(pairs: list[tuple[str, Any]], most_keys: float) -> dict[str, Any]:

@@ -174,12 +174,16 @@ def test_a_file_with_captions_is_told_as_what_it_is(client, body, status, found,
 @pytest.mark.parametrize(
     ("place", "body", "said"),
     [
-        ("evaluations", b"{", "expected JSON, found Expecting property name"),
+        ("evaluations", b"{", "expected JSON with a name in double quotes at column 2, "),
         ("evaluations", b'{"images": [{"caption": "w2"}]}', "/images: unknown field"),
-        ("evaluations", b'{"captions": [{"image": "0.jpg", "caption": "w2"},]}', "at character 50"),
-        ("evaluations", b"a caption", "expected JSON, found Expecting value"),
+        (
+            "evaluations",
+            b'{"captions": [{"image": "0.jpg", "caption": "w2"},]}',
+            "at column 51, found",
+        ),
+        ("evaluations", b"a caption", "a value at column 1, found 'a caption'"),
         ("evaluations", b'{"0.jpg": "w2"}', "/0.jpg: unknown field"),
-        ("comparisons", b"image,caption\n0.jpg,w2\n", "expected JSON, found Expecting value"),
+        ("comparisons", b"image,caption\n0.jpg,w2\n", "a value at line 1, column 1, found 'image,"),
     ],
 )
 def test_what_is_no_file_with_captions_is_told_as_before(client, place, body, said):
@@ -298,6 +302,42 @@ def test_a_parameter_that_a_route_has_not_is_refused(client, evaluation, method,
     problem = answer.json()
     assert said in problem["detail"]
     assert problem["errors"][0]["pointer"].startswith("/query/")
+
+
+CSV = "; for CSV send the header `Accept: text/csv`"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("datasets/tiny/leaderboard?format=csv", f"or label.NAME, found 'format'{CSV}"),
+        ("datasets/tiny/leaderboard?as=CSV", f"found 'as'{CSV}"),
+        ("datasets/tiny/history?csv=1", f"or label.NAME, found 'csv'{CSV}"),
+        ("datasets/tiny/correlations?accept=text/csv", f"found 'accept'{CSV}"),
+        ("evaluations/{id}/captions?format=csv", f"format: found 'csv'{CSV}"),
+        ("evaluations/{id}/captions?type=csv", f"found 'type'{CSV}"),
+    ],
+)
+def test_who_asks_for_csv_in_the_query_is_told_the_header(client, evaluation, path, said):
+    answer = client.get(f"/v1/{path.format(id=evaluation)}")
+    assert answer.status_code == 422
+    assert answer.json()["detail"].endswith(said)
+    (error,) = answer.json()["errors"]
+    assert error["pointer"] == "/query/" + re.split("[?=]", path)[1]
+
+
+@pytest.mark.parametrize(
+    "path", ["evaluations?format=csv", "datasets/tiny?format=csv", "evaluations/{id}?as=csv"]
+)
+def test_where_there_is_no_csv_nobody_is_told_of_it(client, evaluation, path):
+    answer = client.get(f"/v1/{path.format(id=evaluation)}")
+    assert answer.status_code == 422
+    assert "Accept" not in answer.json()["detail"]
+
+
+def test_a_label_may_be_csv(client):
+    path = "/v1/datasets/tiny/leaderboard?label.format=csv&metric=bleu_4"
+    assert client.get(path).status_code == 200
 
 
 def test_every_parameter_that_is_documented_is_taken(client, evaluation):

@@ -65,8 +65,8 @@ def test_a_file_shorter_than_a_length_is_truncated(size):
     ("length", "error", "words"),
     [
         (0, errors.HeaderMalformed, ("begin with '{'",)),
-        (1, errors.HeaderMalformed, ("expected JSON", "character 1")),
-        (7, errors.HeaderMalformed, ("expected JSON", "Unterminated")),
+        (1, errors.HeaderMalformed, ("expected JSON", "column 2")),
+        (7, errors.HeaderMalformed, ("expected JSON", "closing quote")),
         (3, errors.HeaderTruncated, ("claims 3 bytes", "the file has 10 in all")),
         (4_000_000, errors.HeaderTruncated, ("claims 4000000 bytes", "the file has 10 in all")),
         (4_000_001, errors.HeaderTooLarge, ("claims 4000001", "at most 4000000")),
@@ -90,8 +90,8 @@ def test_a_stream_that_ends_before_the_file_should_is_truncated():
     [
         (b'["a"]', errors.HeaderMalformed, ("begin with '{'",)),
         (b" {}", errors.HeaderMalformed, ("begin with '{'",)),
-        (b"{}x", errors.HeaderMalformed, ("expected JSON", "character 2")),
-        (b"{}\0\0", errors.HeaderMalformed, ("expected JSON", "character 2")),
+        (b"{}x", errors.HeaderMalformed, ("expected JSON", "column 3")),
+        (b"{}\0\0", errors.HeaderMalformed, ("expected JSON", "column 3")),
         (b'{"\xff": 1}', errors.HeaderMalformed, ("not UTF-8", "byte 2")),
         (b'{"\xed\xa0\x80": 1}', errors.HeaderMalformed, ("not UTF-8", "byte 2")),
         (b'{"\\ud800": 1}', errors.HeaderMalformed, ("lone surrogate",)),

@@ -3,9 +3,11 @@
 import contextlib
 import json
 import math
+import re
 
 import pytest
 
+from service.contract.errors import RequestRefused
 from service.contract.formats import strict_json
 
 
@@ -37,14 +39,22 @@ def test_an_integer_that_others_read_as_a_float_is_a_float(text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected JSON, found Expecting value at character 0"),
-        ("{} {}", "Extra data at character 3"),
-        ("{'a': 1}", "at character 1"),
-        ('{"a": 1,}', "at character"),
-        ("[01]", "at character"),
-        ('"a\nb"', "Invalid control character"),
-        ('"a\\x"', "Invalid \\escape"),
-        ("\ufeff{}", "BOM"),
+        ("", "expected JSON with a value at column 1, found the end"),
+        ("[1,\n 2\n", "expected JSON with a comma, ] or } at line 3, column 1, found the end"),
+        ("a caption", "expected JSON with a value at column 1, found 'a caption'"),
+        ("{} {}\n", "expected JSON with nothing more at column 4, found '{}'"),
+        ("{}\n{}\n", "expected JSON with nothing more at line 2, column 1, found '{}'"),
+        ("{'a': 1}", """in double quotes at column 2, found "'a': 1}"; JSON has double quotes"""),
+        ('{"a": 1,}', "quotes at column 9, found '}'; no comma may stand before it"),
+        ("[1,\n]", "a value at line 2, column 1, found ']'; no comma may stand before it"),
+        ('{"a" 1}', "expected JSON with a colon at column 6, found '1}'"),
+        ('{"a": None}', "at column 7, found 'None}'; JSON has true, false and null"),
+        ("[01]", "expected JSON with a comma, ] or } at column 3, found '1]'"),
+        ('["a", "b]', "a closing quote for the text that begins at column 7, found '\"b]'"),
+        ('"a\nb"', r"\n or \t for a line break or tab in text at line 1, column 3, found '\n'"),
+        ('"a\\x"', r"expected JSON with an escape such as \n, \" or \u00e9 at column 3"),
+        (r'"\u12g4"', r"expected JSON with an escape such as \n, \" or \u00e9 at column 3"),
+        ("\ufeff{}", "expected JSON with no byte order mark (BOM) at column 1"),
         ("NaN", "NaN is not JSON"),
         ("[Infinity]", "Infinity is not JSON"),
         ("[-Infinity]", "-Infinity is not JSON"),
@@ -61,6 +71,19 @@ def test_what_another_reader_may_take_otherwise_is_refused(text, message):
     with pytest.raises(strict_json.NotJson) as caught:
         strict_json.parse(text)
     assert message in str(caught.value)
+    assert not re.search(r"Expecting|delimiter|Extra|Unterminated|Invalid", str(caught.value))
+
+
+def test_what_another_python_says_in_other_words_is_told_in_them():
+    error = json.JSONDecodeError("Illegal trailing comma before end of array", "[1,]", 2)
+    assert strict_json._told(error) == (
+        "expected JSON with no illegal trailing comma before end of array at column 3, found ',]'"
+    )
+
+
+def test_a_line_of_a_file_is_told_with_its_own_number_alone():
+    with pytest.raises(RequestRefused, match=r"^line 7: expected JSON with a value at column 7, f"):
+        strict_json.line_object(7, b'{"a": }\n', RequestRefused)
 
 
 @pytest.mark.parametrize(
