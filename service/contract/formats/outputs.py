@@ -4,9 +4,11 @@ import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
+from service.contract.formats.neighbours import Neighbours
 from service.contract.wording import counted
 
 SEND_SUBSET = "; send `subset: true` to score a part"
@@ -142,8 +144,11 @@ def _overall_warnings(
         yield _warning("many_unknown_words", f"{share:.0%} of all words are UNK")
     copies, only = 0, set()  # captions that are references; the references of images with one
     alone = True
+    neighbours = Neighbours(frozenset(_words(caption)) for caption in captions)
     for caption, people in zip(captions, references, strict=True):
-        copies += caption in people or _words(caption) in map(_words, people)
+        said, by_people = _words(caption), [_words(text) for text in people]
+        copies += caption in people or said in by_people
+        neighbours.look(frozenset(said), frozenset(chain.from_iterable(by_people)))
         alone = alone and len(people) == 1
         if alone:
             only.add(people[0])
@@ -160,6 +165,9 @@ def _overall_warnings(
         # They look like captions: only one an image, and many the same.
         detail = "the references, one for each image, repeat themselves far more than the captions"
         yield _warning("perhaps_swapped", f"{detail}: have the two been swapped?")
+    for side in neighbours.sides():
+        detail = f"they fit the references of the image {side} theirs, and not those of their own"
+        yield _warning("captions_look_shifted", f"{detail}: are they shifted by one?")
 
 
 def _words(text: str) -> list[str]:

@@ -1,3 +1,5 @@
+import random
+
 import pytest
 
 from service.contract.formats.outputs import MAX_WARNINGS, arrange, few_distinct
@@ -119,9 +121,13 @@ def test_much_that_is_unknown_is_said():
 
 
 def _many(captions, references):
+    return [one["code"] for one in _arrange_many(captions, references)]
+
+
+def _arrange_many(captions, references):
     places = {f"{index}.jpg": index for index in range(len(references))}
     given = [(f"{index}.jpg", caption) for index, caption in enumerate(captions)]
-    return [one["code"] for one in arrange(given, places, references, "d", subset=False).warnings]
+    return arrange(given, places, references, "d", subset=False).warnings
 
 
 def test_references_handed_in_as_captions_are_noticed():
@@ -139,6 +145,62 @@ def test_references_without_their_case_and_marks_are_noticed(copy):
     people = [[f"A man at {index} ." for index in (place, place + 1)] for place in range(40)]
     assert _many([copy.format(place) for place in range(40)], people) == ["captions_are_references"]
     assert _many([f"a man is at {place}." for place in range(40)], people) == []
+
+
+def _seen(images):
+    """A captioner that names one of three things that people see, and what many images have."""
+    people = [[f"a man has a{place} b{place}", f"a man c{place}"] for place in range(images)]
+    return [f"a man {'abc'[place % 3]}{place} there" for place in range(images)], people
+
+
+@pytest.mark.parametrize(("by", "side"), [(1, "after"), (-1, "before"), (2, None), (0, None)])
+def test_captions_that_are_shifted_by_one_are_noticed(by, side):
+    captions, people = _seen(60)
+    shifted = [*captions[by:], *captions[:by]]
+    told = "" if side is None else f"the image {side} theirs"
+    found = _arrange_many(shifted, people)
+    assert [one["code"] for one in found] == (["captions_look_shifted"] if side else [])
+    assert all(told in one["detail"] for one in found)
+
+
+def test_a_shift_is_seen_in_the_order_of_the_split_and_in_a_part():
+    captions, people = _seen(120)
+    places = {f"{place}.jpg": place for place in range(120)}
+    given = [(f"{place}.jpg", captions[place + 1]) for place in reversed(range(20, 80))]
+    (told,) = arrange(given, places, people, "d", subset=True).warnings
+    assert told["code"] == "captions_look_shifted"
+
+
+def test_few_images_are_never_taken_for_shifted():
+    for images, told in ((49, []), (50, ["captions_look_shifted"])):
+        captions, people = _seen(images)
+        assert _many([*captions[1:], captions[0]], people) == told
+
+
+def test_images_that_are_alike_are_not_taken_for_shifted():
+    """Frames of a film: each looks like those beside it, and words are of several."""
+    people = [[f"a scene{at // 4} d{at} d{at + 1}"] for at in range(80)]
+    assert _many([f"scene{at // 4} d{at + at % 2}" for at in range(80)], people) == []
+
+
+def test_captions_in_a_random_order_are_not_taken_for_shifted():
+    """In one of a hundred orders the neighbours' words are the better ones by a quarter."""
+    captions, people = _seen(100)
+    people = [[f"{text} d{at % 7} e{at % 5}" for text in of] for at, of in enumerate(people)]
+    captions = [f"{text} d{at % 7} e{at % 5}" for at, text in enumerate(captions)]
+    for seed in range(100):
+        mixed = random.Random(seed).sample(captions, len(captions))
+        assert _many(mixed, people) == []
+
+
+@pytest.mark.parametrize(("shared", "told"), [(9, []), (5, ["captions_look_shifted"])])
+def test_neighbours_that_fit_a_little_better_are_no_shift(shared, told):
+    """Of the words of a caption, ten are of the next image and so many of its own, everywhere."""
+    own = [" ".join(f"{kind}{at}" for kind in "abcdefghij") for at in range(60)]
+    captions = [
+        " ".join([*own[at].split()[:shared], *own[(at + 1) % 60].split()]) for at in range(60)
+    ]
+    assert _many(captions, [[text] for text in own]) == told
 
 
 def test_references_and_captions_that_were_swapped_are_noticed():
