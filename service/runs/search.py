@@ -17,6 +17,7 @@ from service.contract import limits
 from service.contract.api.runs import RunOut
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.formats import strict_json
+from service.contract.plain_text import quoted
 from service.runs import base
 from service.runs.base import AnyKind
 from service.works.parts import Parts
@@ -24,6 +25,8 @@ from service.works.tables import labels, runs
 
 _CHECK_BYTES = 6
 _COUNTED = 1000
+_LABEL = 100  # characters of a label
+_LABELLED = 200  # runs, the latest, whose labels are looked at
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,21 @@ def marked(connection: Connection, wanted: Mapping[str, str]) -> list[sa.ColumnE
             if name != few
         ),
     ]
+
+
+def latest_labels(connection: Connection, these: sa.Select[Any]) -> list[str]:
+    """NAME=VALUE of the latest of these runs, the latest one's first. `these`: a query for their
+    `run_id` and `created_at`.
+    """
+    few = these.order_by(sa.desc("created_at")).limit(_LABELLED).subquery()
+    query = sa.select(labels).join(few, few.c.run_id == labels.c.run_id)
+    found = connection.execute(query.order_by(few.c.created_at.desc(), labels.c.name))
+    return list(dict.fromkeys(shown_label(f"{row.name}={row.value}") for row in found))
+
+
+def shown_label(label: str) -> str:
+    """NAME=VALUE as messages tell it."""
+    return quoted(label[:_LABEL])
 
 
 def _number(connection: Connection, name: str, value: str) -> int:

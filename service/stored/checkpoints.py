@@ -44,7 +44,7 @@ def add(records: Records, digest: str, size: int, description: dict[str, Any]) -
 
 
 def exists(records: Records, blobs: Blobs, digest: str) -> bool:
-    return described.find(records, checkpoints, digest) is not None and blobs.has(digest)
+    return described.exists(records, blobs, checkpoints, digest)
 
 
 def prepare(parts: Parts, digest: str, caller: str = intake.LOCAL) -> None:

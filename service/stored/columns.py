@@ -23,7 +23,7 @@ def add(records: Records, digest: str, size: int, description: dict[str, Any]) -
 
 
 def exists(records: Records, blobs: Blobs, digest: str) -> bool:
-    return described.find(records, brought_columns, digest) is not None and blobs.has(digest)
+    return described.exists(records, blobs, brought_columns, digest)
 
 
 def get(records: Records, digest: str) -> ColumnsOut:

@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from service.works.blobs import Blobs
 from service.works.records import Records
 
 
@@ -37,3 +38,7 @@ def find(records: Records, table: sa.Table, digest: str) -> Described | None:
     if row is None:
         return None
     return Described(row.bytes, dict(json.loads(row.description)), row.created_at)
+
+
+def exists(records: Records, blobs: Blobs, table: sa.Table, digest: str) -> bool:
+    return find(records, table, digest) is not None and blobs.has(digest)

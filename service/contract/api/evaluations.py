@@ -99,7 +99,8 @@ class GateOut(BaseModel):
     no_baseline: bool = Field(
         description="Whether it is `not_comparable` because nothing has been scored yet that could "
         "be its baseline, as on a first run; false where another version of the dataset has "
-        "one, and where a run with its label has not ended."
+        "one, where a run with its label has not ended, and where the label is nearly one of the "
+        "split's runs and the evaluation does not have it itself."
     )
     scores: dict[str, GateScore]
 

@@ -1,9 +1,6 @@
 """/v1/checkpoints: upload by digest, and describe."""
 
-import asyncio
-
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
 
 from service.contract.api.data import CheckpointOut
 from service.contract.api.texts import Digest
@@ -19,13 +16,19 @@ from service.contract.errors import (
 )
 from service.contract.formats import models
 from service.http import openapi
-from service.http.dependencies import Address, Service
-from service.http.entrance.uploads import Early, check_again, check_digest, receive
+from service.http.dependencies import Service
+from service.http.entrance.by_digest import ByDigest
+from service.http.entrance.uploads import Early
 from service.stored import checkpoints
 
 router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"])
 _LINKED = openapi.links("digest", "get_checkpoint", "has_checkpoint")
-_HEADER = Early("checkpoint", models.needed)
+_FILES = ByDigest(
+    "checkpoint",
+    checkpoints,
+    Early("checkpoint", models.needed),
+    prepare=checkpoints.prepare,
+)
 
 
 @router.head(
@@ -37,9 +40,7 @@ _HEADER = Early("checkpoint", models.needed)
 )
 def head(digest: Digest, service: Service) -> Response:
     """Use this before an upload, so that no checkpoint is sent twice."""
-    if not checkpoints.exists(service.records, service.blobs, digest):
-        raise NotFound(f"no checkpoint {digest}")
-    return Response()
+    return _FILES.head(service, digest)
 
 
 @router.put(
@@ -74,17 +75,7 @@ async def put(digest: Digest, request: Request, service: Service, address: Addre
     them. What is not in Prescore's own form is converted by a work: `state` tells when it is ready,
     and evaluations wait for it.
     """
-    known = await asyncio.to_thread(checkpoints.exists, service.records, service.blobs, digest)
-    if known:
-        await check_again(request, digest)
-    else:
-        async with receive(request, service.blobs, _HEADER) as (upload, facts):
-            check_digest(upload.digest, digest)
-            await asyncio.to_thread(upload.commit)
-        await asyncio.to_thread(checkpoints.add, service.records, digest, upload.size, facts)
-    await asyncio.to_thread(checkpoints.prepare, service, digest, address)
-    answer = await asyncio.to_thread(checkpoints.get, service.records, digest)
-    return JSONResponse(answer.model_dump(), 200 if known else 201)
+    return await _FILES.put(service, digest, request)
 
 
 @router.get(

@@ -1,9 +1,6 @@
 """/v1/columns: upload what somebody's own code computed by digest, and describe it."""
 
-import asyncio
-
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
 
 from service.contract.api.data import ColumnsOut
 from service.contract.api.texts import Digest
@@ -20,12 +17,13 @@ from service.contract.errors import (
 from service.contract.formats.columns import header
 from service.http import openapi
 from service.http.dependencies import Service
-from service.http.entrance.uploads import Early, check_again, check_digest, judged, receive
+from service.http.entrance.by_digest import ByDigest
+from service.http.entrance.uploads import Early
 from service.stored import columns
 
 router = APIRouter(prefix="/v1/columns", tags=["columns"])
 _LINKED = openapi.links("digest", "get_columns", "has_columns")
-_HEADER = Early("columns header", header.needed)
+_FILES = ByDigest("columns", columns, Early("columns header", header.needed), whole="columns")
 
 
 @router.head(
@@ -37,9 +35,7 @@ _HEADER = Early("columns header", header.needed)
 )
 def head(digest: Digest, service: Service) -> Response:
     """Use this before an upload, so that no file is sent twice."""
-    if not columns.exists(service.records, service.blobs, digest):
-        raise NotFound(f"no columns {digest}")
-    return Response()
+    return _FILES.head(service, digest)
 
 
 @router.put(
@@ -67,18 +63,7 @@ async def put(digest: Digest, request: Request, service: Service) -> Response:
     already: `HEAD` says so before anything is sent. The header is checked as soon as it has come,
     all values at the end; errors name image, reference and token.
     """
-    records, blobs = service.records, service.blobs
-    known = await asyncio.to_thread(columns.exists, records, blobs, digest)
-    if known:
-        await check_again(request, digest)
-    else:
-        async with receive(request, blobs, _HEADER) as (upload, _):
-            check_digest(upload.digest, digest)
-            facts = await judged(request, "columns", path=str(upload.path))
-            await asyncio.to_thread(upload.commit)
-        await asyncio.to_thread(columns.add, records, digest, upload.size, facts)
-    answer = await asyncio.to_thread(columns.get, records, digest)
-    return JSONResponse(answer.model_dump(), 200 if known else 201)
+    return await _FILES.put(service, digest, request)
 
 
 @router.get(

@@ -7,14 +7,11 @@ from sqlalchemy.engine import Connection
 
 from service.contract import near
 from service.contract.metrics import catalogue
-from service.contract.plain_text import quoted
-from service.runs import base
+from service.runs import base, search
 from service.runs.boards.finding import Asked, Found
-from service.works.tables import boards, labels, score_rows
+from service.works.tables import boards, score_rows
 
-_LATEST = 100  # evaluations whose labels are told
 _NAMED = 5
-_LABEL = 100  # characters of a label
 
 
 def because(connection: Connection, found: Found, asked: Asked) -> str | None:
@@ -42,14 +39,11 @@ def _labels(connection: Connection, listed: Sequence[int]) -> list[str]:
     """Labels of evaluations on these boards, the latest first."""
     rows = score_rows.c
     query = sa.select(rows.run_id, rows.created_at).where(rows.board_id.in_(listed), rows.listed)
-    latest = query.order_by(rows.created_at.desc()).limit(_LATEST).subquery()
-    on_them = sa.select(labels).join(latest, latest.c.run_id == labels.c.run_id)
-    found = connection.execute(on_them.order_by(latest.c.created_at.desc(), labels.c.name))
-    return list(dict.fromkeys(quoted(f"{row.name}={row.value}"[:_LABEL]) for row in found))
+    return search.latest_labels(connection, query)
 
 
 def _unlabelled(wanted: Mapping[str, str], known: Sequence[str]) -> str:
-    asked = [quoted(f"{name}={value}"[:_LABEL]) for name, value in wanted.items()]
+    asked = [search.shown_label(f"{name}={value}") for name, value in wanted.items()]
     near_ones = (near.question_of_label(one, known) for one in asked if one not in known)
     instead = f"; the latest labels are {_few(known)}" if known else "; no score has a label"
     question = next(filter(None, near_ones), instead)

@@ -16,7 +16,7 @@ from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
 from service.contract.plain_text import quoted
 from service.contract.results import EvaluationKept, Past
-from service.runs import base, evaluations, pairs
+from service.runs import base, evaluations, pairs, search
 from service.stored.datasets import Pinned
 from service.works import scores
 from service.works.blobs import Blobs
@@ -25,7 +25,6 @@ from service.works.tables import boards, labels, runs, score_rows
 from service.works.verdicts import NOT_FINITE
 
 _BEST = "best"
-_LABELLED = 200  # evaluations, the latest, whose labels may be near to the one that was asked for
 _LOOKED_AT = 20  # at most so many evaluations are searched for one with the metric
 _ON: sa.Select[Any] = sa.select(  # a run and the split that it is on
     runs.c.id,
@@ -38,13 +37,14 @@ _ON: sa.Select[Any] = sa.select(  # a run and the split that it is on
 
 @dataclass(frozen=True)
 class Sought:
-    """The requested baseline: `best`, an evaluation's id, or label=value. `images` are the places
-    of the images that have captions in the new evaluation; None: all.
+    """The requested baseline: `best`, an evaluation's id, or label=value. Of the new evaluation are
+    `images`, the places of those that have captions (None: all), and `labels`.
     """
 
     text: str
     dataset: Pinned
     images: frozenset[int] | None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def find(parts: Parts, sought: Sought, metrics: Iterable[str]) -> dict[str, Past]:
@@ -87,11 +87,13 @@ class _Search:
             return Past(none_because=reasons[0])
         if (going := self._unfinished()) is not None:
             return Past(none_because=f"no baseline yet: {going}")
-        elsewhere = self._elsewhere(metric)
         reason = f"no baseline yet: {self._none_found()}"
-        if elsewhere is None:
-            return Past(none_because=f"{reason}{self._near()}", is_first=True)
-        return Past(none_because=f"{reason}; {_told(elsewhere)}")
+        if (elsewhere := self._elsewhere(metric)) is not None:
+            return Past(none_because=f"{reason}; {_told(elsewhere)}")
+        if question := self._near():
+            first = f"if not, the first run is one that has the label {quoted(self.sought.text)}"
+            return Past(none_because=f"{reason}{question} {first}")
+        return Past(none_because=reason, is_first=True)
 
     def _unfinished(self) -> str | None:
         """What to do about the latest run with the label that has not ended, if there is one."""
@@ -116,21 +118,25 @@ class _Search:
         )
 
     def _near(self) -> str:
-        """A question with the labels of succeeded evaluations that were probably meant."""
-        if self._label is None:
+        """A question with the labels of succeeded evaluations that were probably meant; none where
+        the new evaluation has the label itself: it is the first, and the next one finds it.
+        """
+        if self._label is None or self._is_own:
             return ""
         run, here = runs.c, base.on_split(self.sought.dataset)
         succeeded = run.kind == evaluations.KIND.name, run.status == "succeeded"
-        query = sa.select(run.id).where(*succeeded, here).order_by(run.created_at.desc())
-        latest = query.limit(_LABELLED).subquery()
-        on_them = sa.select(labels).join(latest, latest.c.id == labels.c.run_id)
-        found = self.connection.execute(on_them.order_by(labels.c.created_at.desc()))
-        known = dict.fromkeys(quoted(f"{row.name}={row.value}") for row in found)
-        return near.question_of_label(quoted(self._label), known)
+        query = sa.select(run.id.label("run_id"), run.created_at).where(*succeeded, here)
+        known = search.latest_labels(self.connection, query)
+        return near.question_of_label(search.shown_label(self._label), known)
 
     @property
     def _label(self) -> str | None:
         return self.sought.text if "=" in self.sought.text else None
+
+    @property
+    def _is_own(self) -> bool:
+        name, _, value = self.sought.text.partition("=")
+        return self.sought.labels.get(name) == value
 
     def _elsewhere(self, metric: str) -> Row[Any] | None:
         """The latest evaluation, with its version, that would be found if other versions had the

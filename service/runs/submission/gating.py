@@ -94,7 +94,7 @@ def with_past(
     if request.baseline is None or not request.gates:
         return plan, {}
     images = baselines.answered(parts.blobs, _partial(request, plan), pinned)
-    sought = Sought(request.baseline, pinned, images)
+    sought = Sought(request.baseline, pinned, images, request.labels)
     found = baselines.find(parts, sought, gates.names(request.gates))
     named = dict(plan.named)
     for (mine, result), metrics in _compared(request.gates, found).items():

@@ -78,6 +78,19 @@ def test_the_baseline_is_the_latest_of_its_label_when_it_was_submitted(service):
     )
 
 
+def test_a_mistyped_baseline_is_no_first_run_unless_the_run_has_that_label(service):
+    """Else `--if-no-baseline pass`, which CI has, would let every run pass."""
+    gate = "cider_d >= baseline - 0.01"
+    _evaluated(service, GOOD, "cider_d > 0", labels={"line": "weekly"})
+    mistyped = _evaluated(service, BAD, gate, baseline="line=wekly", labels={"pr": "7"})
+    (found,) = mistyped["gates"]
+    assert (found["verdict"], found["no_baseline"]) == ("not_comparable", False)
+    assert "; did you mean line=weekly? " in found["detail"]
+    first = _evaluated(service, BAD, gate, baseline="line=wekly", labels={"line": "wekly"})
+    assert first["gates"][0]["no_baseline"]
+    assert _evaluated(service, BAD, gate, baseline="line=wekly")["verdict"] == "passed"
+
+
 @pytest.mark.long
 def test_scores_of_another_tokenizer_are_not_comparable_and_the_field_is_named(service):
     past = _evaluated(service, GOOD, "cider_d > 0", tokenizer="ptb")

@@ -78,9 +78,11 @@ def _evaluated(
     return identity
 
 
-def _find(records, blobs, text, metric="cider_d", dataset="coco/test", images=range(IMAGES)):
+def _find(
+    records, blobs, text, metric="cider_d", dataset="coco/test", images=range(IMAGES), labels=()
+):
     places = None if len(images) == IMAGES else frozenset(images)
-    sought = Sought(text, datasets.pin(records, dataset), places)
+    sought = Sought(text, datasets.pin(records, dataset), places, dict(labels))
     found = baselines.find(parts_on(records, blobs), sought, [metric])[metric]
     return found.model_dump(exclude_unset=True)
 
@@ -109,20 +111,40 @@ def test_a_label_s_value_may_have_an_equals_sign(records, blobs):
     assert "run=lr has succeeded" in _find(records, blobs, "run=lr")["none_because"]
 
 
-def test_a_mistyped_label_is_told_with_the_right_one(on_either, blobs):
+def test_a_mistyped_label_is_told_with_the_right_one_and_is_no_first_run(on_either, blobs):
     _evaluated(on_either, blobs, 0.4, branch="main", author="ann")
     asked = {
-        "branch=mian": "has succeeded; did you mean branch=main?",
-        "brnach=main": "has succeeded; did you mean branch=main?",
-        "branch=release": "has succeeded",
-        "best": "has this score",
+        "branch=mian": "did you mean branch=main? if not, the first run is one that has the label "
+        "branch=mian",
+        "brnach=main": "did you mean branch=main? if not, the first run is one that has the label "
+        "brnach=main",
     }
     for text, end in asked.items():
-        assert _find(on_either, blobs, text, "spice" if text == "best" else "cider_d")[
-            "none_because"
-        ].endswith(end)
+        for labels in ({}, {"branch": "main"}, {"commit": "mian"}):
+            found = _find(on_either, blobs, text, labels=labels)
+            assert found == {"none_because": found["none_because"]}
+            assert found["none_because"].endswith(f"has succeeded; {end}")
+    for text, end in {"branch=release": "has succeeded", "best": "has this score"}.items():
+        found = _find(on_either, blobs, text, "spice" if text == "best" else "cider_d")
+        assert found["none_because"].endswith(end)
+        assert found["is_first"]
     evil = _find(on_either, blobs, "branch=\x1b[2J\nmain")["none_because"]
     assert r"the label branch=\x1b[2J\nmain has" in evil
+
+
+@pytest.mark.parametrize("wanted", ["release-2", "lr=0.2"])
+def test_a_run_with_the_label_itself_is_the_first_however_near_other_labels_are(
+    records, blobs, wanted
+):
+    """The next run finds it: what it passes, it passes once."""
+    _evaluated(records, blobs, 0.4, branch="release-1")
+    _evaluated(records, blobs, 0.4, branch="lr=0.1")
+    found = _find(records, blobs, f"branch={wanted}", labels={"branch": wanted})
+    assert found == {
+        "none_because": "no baseline yet: no evaluation of coco@v1/test with the label "
+        f"branch={wanted} has succeeded",
+        "is_first": True,
+    }
 
 
 def test_an_evaluation_without_the_metric_is_passed_over(records, blobs):
