@@ -46,7 +46,10 @@ from workers.inference.captioners import ARCHITECTURES
 
 README, OPERATING, GUIDE = "README.md", "deploy/README.md", "deploy/guide"
 TRIALS = "tests/trials/README.md"
-COLUMNS = f"{GUIDE}/columns.md"
+ELSEWHERE = {  # pages whose programs need more than is here
+    f"{GUIDE}/columns.md",  # a model of their own: tests/client/test_recorder_page.py
+    f"{GUIDE}/comparisons-and-intervals.md",  # scores: tests/service/http/test_comparisons.py
+}
 PAGES = pytest.mark.parametrize("page", pages())
 
 # CONTRIBUTING tells of these before they are there: lists that are to become empty.
@@ -235,7 +238,7 @@ def test_the_readmes_commands_are_the_ones_that_are_checked():
 PYTHON = [
     pytest.param(page, text, id=f"{page}-{number}")
     for page in pages()
-    if page != COLUMNS  # with a model of its own: tests/client/test_recorder_page.py
+    if page not in ELSEWHERE
     for number, text in enumerate(fenced(read(page), "python"))
 ]
 

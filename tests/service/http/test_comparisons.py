@@ -6,6 +6,7 @@ by the jobs, both of which are those of the real fleet.
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -13,8 +14,11 @@ from typer.testing import CliRunner
 
 import prescore
 from builders import captions_with_references
+from documents import fenced, read
 from fleet import bundle, bundle_of, checkpoint, until, until_ended, upload
 from prescore import commands
+from prescore.models.comparisons import Compared
+from service.contract.api.comparisons import ComparedOut
 from workers.analysis.uncertainty import comparison, intervals
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
@@ -85,6 +89,34 @@ def expected():
             ]
             for captions in (SAID, OTHERS)
         ]
+
+
+PAGE = "deploy/guide/comparisons-and-intervals.md"
+
+
+@pytest.mark.long
+def test_the_program_of_the_guide_compares_two_files(service, tmp_path, monkeypatch, capsys):
+    (program,) = fenced(read(PAGE), "python")
+    for name, captions in (("a", SAID), ("b", OTHERS)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(_given(captions)))
+    with service.client() as client:
+        assert client.put("/v1/datasets/flickr8k", content=bundle_of(IMAGES)).is_success
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRESCORE_URL", service.url)
+    scope = {}
+    exec(compile(program, PAGE, "exec"), scope)  # noqa: S102  our own document
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("cider_d -")
+    assert lines[0].endswith(") differs")
+    assert len(lines) == 2 + 5
+    one = scope["found"].scores["cider_d"]
+    assert one.difference == pytest.approx(one.a - one.b)
+
+
+def test_the_guide_explains_each_number_of_a_comparison():
+    rows = re.findall(r"(?m)^\| ((?:`\w+`(?:, )?)+) \|", read(PAGE))
+    told = re.findall(r"\w+", " ".join(rows))
+    assert sorted(told) == sorted(Compared.model_fields) == sorted(ComparedOut.model_fields)
 
 
 @pytest.mark.long
