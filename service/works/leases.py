@@ -44,12 +44,6 @@ class Lease:
     short: bool
 
 
-def take(records: Records, key: str, worker: str) -> Lease | None:
-    """Begin an attempt; None if the work is not ready (done, canceled, or another worker's)."""
-    with records.transaction() as connection:
-        return _take(records, connection, key, worker)
-
-
 def take_first(records: Records, queue: str, worker: str, *, short: bool = False) -> Lease | None:
     """Begin an attempt at the ready work of a queue whose turn it is; None if none is ready.
 
@@ -57,15 +51,16 @@ def take_first(records: Records, queue: str, worker: str, *, short: bool = False
     """
     with records.transaction() as connection:
         while (key := turns.first(connection, queue, short=short)) is not None:
-            lease = _take(records, connection, key, worker, passes=short)
+            lease = begin(records, connection, key, worker, passes=short)
             if lease is not None:
                 return lease
         return None
 
 
-def _take(
+def begin(
     records: Records, connection: Connection, key: str, worker: str, *, passes: bool = False
 ) -> Lease | None:
+    """An attempt at one work; None if it is not ready (done, canceled, or another worker's)."""
     ready = sa.select(work_rows).where(work_rows.c.key == key, work_rows.c.status == "ready")
     row = connection.execute(ready).first()
     if row is None or graph.waits_again(records, connection, key):

@@ -35,7 +35,7 @@ _DTYPES = {
 def convert(
     inputs: Sequence[Path], outputs: Sequence[Path], parameters: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Answers how many tensors were written, and the names of some entries that were left out."""
+    """Answers the names of some entries that were left out."""
     found = dict(_entries(_load(inputs[0])))
     tensors = {name: value for name, value in found.items() if _is_plain(value)}
     if not tensors:
@@ -47,7 +47,7 @@ def convert(
     with torch.no_grad():
         _write(outputs[0], tensors)
     left_out = sorted(name for name in found if name not in tensors)
-    return {"tensors": len(tensors), "left_out": left_out[:_MOST_NAMED]}
+    return {"left_out": left_out[:_MOST_NAMED]}
 
 
 def _load(path: Path) -> Any:

@@ -34,16 +34,9 @@ class Box:
         return cls(settings.work_memory, settings.sandbox)
 
 
-@dataclass(frozen=True)
-class Converted:
-    """`left_out`: some of the entries that are no tensors, or tensors that no checkpoint has."""
-
-    tensors: int
-    left_out: Sequence[str]
-
-
-def pytorch(source: Path, target: Path, box: Box) -> Converted:
-    """Write the tensors of a PyTorch state dict to a safetensors file with the same names.
+def pytorch(source: Path, target: Path, box: Box) -> Sequence[str]:
+    """Write the tensors of a PyTorch state dict to a safetensors file with the same names; returns
+    some of the entries that are left out: they are no tensors, or tensors that no checkpoint has.
 
     Raises UnusableCheckpoint where the file is not one or takes too much, and SandboxUnavailable
     where this machine has no sandbox and PRESCORE_SANDBOX asks for one.
@@ -51,7 +44,7 @@ def pytorch(source: Path, target: Path, box: Box) -> Converted:
     return _convert("workers.conversion.pytorch:convert", source, target, box)
 
 
-def _convert(operation: str, source: Path, target: Path, box: Box) -> Converted:
+def _convert(operation: str, source: Path, target: Path, box: Box) -> Sequence[str]:
     if not source.is_file():
         raise RequestRefused(f"expected a file, found nothing at {source}")
     limits = Limits(_SECONDS, int(_SECONDS), box.memory, _MOST_BYTES)
@@ -71,9 +64,9 @@ def _convert(operation: str, source: Path, target: Path, box: Box) -> Converted:
             raise SandboxUnavailable(
                 f"{unavailable}; this format is opened in a sandbox alone (PRESCORE_SANDBOX)"
             ) from None
-        header = _judge(made)
+        _judge(made)
         made.replace(target)
-    return Converted(len(header.tensors), _names(answer.get("left_out")))
+    return _names(answer.get("left_out"))
 
 
 def _names(found: object) -> list[str]:
@@ -82,10 +75,10 @@ def _names(found: object) -> list[str]:
     return [plain_text.quoted(each) for each in listed if isinstance(each, str)]
 
 
-def _judge(made: Path) -> safetensors_header.SafetensorsHeader:
+def _judge(made: Path) -> None:
     """With the reader for strangers' files: whoever wrote the source may have written this."""
     try:
         with made.open("rb") as stream:
-            return safetensors_header.read(stream, made.stat().st_size)
+            safetensors_header.read(stream, made.stat().st_size)
     except InvalidCheckpoint as error:
         raise UnusableCheckpoint(f"what was made of it is wrong: {error.detail}") from None

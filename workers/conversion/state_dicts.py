@@ -26,7 +26,7 @@ def read(path: Path, box: Box) -> tuple[Arrays, Sequence[str]]:
     if found is not None and found.serves == foreign.STATE_DICT:
         with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
             target = Path(folder) / "model.safetensors"
-            left_out = sandboxed.pytorch(path, target, box).left_out
+            left_out = sandboxed.pytorch(path, target, box)
             return _tensors(target), left_out
     refusal = foreign.refusal(found, foreign.CHECKPOINT)
     if refusal is not None:

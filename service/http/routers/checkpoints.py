@@ -68,7 +68,7 @@ def head(digest: Digest, service: Service) -> Response:
         "application/octet-stream",
     ),
 )
-async def put(digest: Digest, request: Request, service: Service, address: Address) -> Response:
+async def put(digest: Digest, request: Request, service: Service) -> Response:
     """Send the raw bytes; their SHA-256 must be the one in the URL, also where that file is stored
     already: `HEAD` says so before anything is sent. Header, metadata and config are checked as soon
     as they have come, before the rest of the file; the tensors' values by the first work that reads

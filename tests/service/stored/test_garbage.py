@@ -9,6 +9,7 @@ from service.contract.plan.works import Blob, Work
 from service.stored import checkpoints, garbage
 from service.works import intake, leases
 from service.works.records import Records
+from taking import take
 
 NAMED = ("checkpoint", "dataset", "captions", "result", "sent")
 OLD = -60.0  # a grace period that ends a minute from now: everything is old
@@ -32,7 +33,7 @@ def test_what_a_row_names_stays_and_the_rest_goes(records, blobs):
     stored_versions.add(records, "d", kept["dataset"], facts, kept["captions"])
     work = Work("bleu", {"captions": Blob(kept["sent"])}, {})
     _add(records, work)
-    leases.finish(records, leases.take(records, work.key, "w"), kept["result"], {})
+    leases.finish(records, take(records, work.key, "w"), kept["result"], {})
     assert garbage.collect(records, blobs, OLD) == 2
     assert all(blobs.has(digest) for digest in kept.values())
     assert not any(blobs.has(digest) for digest in lost)

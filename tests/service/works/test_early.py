@@ -20,6 +20,7 @@ from service.works.tables import (
     score_rows,
     work_rows,
 )
+from taking import take
 
 SIGNATURE = {"cider_d": "cider_d|refs:5|df:corpus(n=1000)|v:2"}
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50}
@@ -75,7 +76,7 @@ def _insert(records, plan, identity="ev_1", until="verdict", gates=("cider_d >= 
 
 
 def _do(records, work, summary=None):
-    lease = leases.take(records, work.key, "w")
+    lease = take(records, work.key, "w")
     assert lease is not None, (work.kind, work.parameters)
     return leases.finish(records, lease, f"sha256:{work.key}", summary or {})
 
@@ -132,7 +133,7 @@ def test_what_is_left_is_not_decoded(records):
     _insert(records, plan)
     _begin(records, plan)
     third = plan.named["captions"].parts[2]
-    begun = leases.take(records, third.key, "w")
+    begun = take(records, third.key, "w")
     _look(records, plan, 0, 0.2, 0.3)
     rest = plan.named["captions"].parts[1:]
     assert _statuses(records, *rest, plan.named["captions"], plan.named["spice"]) == {"canceled"}
@@ -198,7 +199,7 @@ def test_after_a_failure_it_ends_with_its_works(records):
     plan = _plan()
     _insert(records, plan)
     _begin(records, plan)
-    lease = leases.take(records, plan.named["prefix"].key, "w")
+    lease = take(records, plan.named["prefix"].key, "w")
     leases.fail(records, lease, {"code": "x", "detail": "y"}, death=False, retry=False)
     _look(records, plan, 0, 0.5, 0.6)
     assert _evaluation(records)[0] == "running"
@@ -252,7 +253,7 @@ def test_a_new_look_at_captions_that_are_there_reads_their_parts(records):
         _do(records, part)
     _do(records, plan.named["captions"])
     _insert(records, other, "ev_2", until="done")
-    lease = leases.take(records, other.named["estimate"].parts[0].key, "w")
+    lease = take(records, other.named["estimate"].parts[0].key, "w")
     assert lease.inputs["captions0"] == f"sha256:{plan.named['captions'].parts[0].key}"
     assert _statuses(records, *plan.named["captions"].parts) == {"done"}
 

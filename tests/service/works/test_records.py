@@ -13,6 +13,7 @@ from service.contract.plan.works import Blob, Work
 from service.works import endings, history, intake, leases, presence, telling
 from service.works.records import Records
 from service.works.tables import attempts, outbox, run_works, runs, untold, work_rows
+from taking import take
 
 SOON = 1e12
 ERROR = {"code": "worker_lost", "detail": "killed"}
@@ -92,11 +93,11 @@ def test_a_work_is_ready_when_all_that_it_needs_is_done(records):
     work = _pregen()
     _plan(records, work)
     assert (_status(records, _columns()), _status(records, work)) == ("ready", "waiting")
-    lease = leases.take(records, _columns().key, "w1")
+    lease = take(records, _columns().key, "w1")
     assert lease.inputs == {"checkpoint": "sha256:a", "dataset": "sha256:d"}
     assert leases.finish(records, lease, "sha256:result", {})
     assert _status(records, work) == "ready"
-    assert leases.take(records, work.key, "w1").inputs == {"columns": "sha256:result"}
+    assert take(records, work.key, "w1").inputs == {"columns": "sha256:result"}
 
 
 def test_shards_come_back_in_their_order(records):
@@ -104,21 +105,21 @@ def test_shards_come_back_in_their_order(records):
     whole = _columns(parts=parts)
     _plan(records, whole)
     for place in (2, 0, 1):
-        leases.finish(records, leases.take(records, parts[place].key, "w"), f"sha256:{place}", {})
-    assert leases.take(records, whole.key, "w").parts == ("sha256:0", "sha256:1", "sha256:2")
+        leases.finish(records, take(records, parts[place].key, "w"), f"sha256:{place}", {})
+    assert take(records, whole.key, "w").parts == ("sha256:0", "sha256:1", "sha256:2")
 
 
 def test_every_readiness_is_a_wake_up_in_the_outbox(records):
     _plan(records, _pregen())
     assert _column(records, "work_key", outbox) == [_columns().key]
-    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:r", {})
+    leases.finish(records, take(records, _columns().key, "w"), "sha256:r", {})
     assert _column(records, "work_key", outbox) == [_columns().key, _pregen().key]
 
 
 def test_only_one_worker_gets_a_lease(records):
     _plan(records, _columns())
     with ThreadPoolExecutor(8) as pool:
-        taken = list(pool.map(lambda n: leases.take(records, _columns().key, f"w{n}"), range(16)))
+        taken = list(pool.map(lambda n: take(records, _columns().key, f"w{n}"), range(16)))
     assert len([lease for lease in taken if lease is not None]) == 1
 
 
@@ -126,9 +127,9 @@ def test_a_late_attempt_is_refused_and_the_current_one_counts(records, monkeypat
     """Trial 23's core: the lease ran out, another worker took over, the first one comes back."""
     monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
     _plan(records, _columns())
-    late = leases.take(records, _columns().key, "slow")
+    late = take(records, _columns().key, "slow")
     assert endings.expire_leases(records) == 1
-    current = leases.take(records, _columns().key, "quick")
+    current = take(records, _columns().key, "quick")
     assert current.attempt == late.attempt + 1
     assert not leases.beat(records, late, 1, 2)
     assert not leases.finish(records, late, "sha256:late", {})
@@ -140,9 +141,9 @@ def test_a_late_attempt_is_refused_and_the_current_one_counts(records, monkeypat
 
 def test_attempts_are_kept_with_how_they_ended(records):
     _plan(records, _columns())
-    lease = leases.take(records, _columns().key, "w1")
+    lease = take(records, _columns().key, "w1")
     leases.fail(records, lease, {"code": "worker_lost", "detail": "killed"}, death=True, retry=True)
-    leases.finish(records, leases.take(records, _columns().key, "w2"), "sha256:r", {})
+    leases.finish(records, take(records, _columns().key, "w2"), "sha256:r", {})
     assert _column(records, "outcome", attempts, work_key=_columns().key) == ["worker_lost", "done"]
 
 
@@ -150,24 +151,24 @@ def test_a_work_that_kills_two_workers_is_quarantined(records):
     """Trial 28's core."""
     _plan(records, _pregen())
     for attempt in range(2):
-        lease = leases.take(records, _columns().key, f"w{attempt}")
+        lease = take(records, _columns().key, f"w{attempt}")
         leases.fail(
             records, lease, {"code": "worker_lost", "detail": "died"}, death=True, retry=True
         )
     assert _status(records, _columns()) == "failed"
     assert _status(records, _pregen()) == "failed"
     assert _evaluation(records) == "failed"
-    assert leases.take(records, _columns().key, "w3") is None
+    assert take(records, _columns().key, "w3") is None
 
 
 def test_workers_that_fall_silent_are_no_failures_of_the_work(records, monkeypatch):
     _plan(records, _columns())
     monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
     for _ in range(5):
-        assert leases.take(records, _columns().key, "w") is not None
+        assert take(records, _columns().key, "w") is not None
         assert endings.expire_leases(records) == 1
     monkeypatch.undo()
-    assert leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:r", {})
+    assert leases.finish(records, take(records, _columns().key, "w"), "sha256:r", {})
     assert _evaluation(records) == "succeeded"
 
 
@@ -175,14 +176,14 @@ def test_not_even_they_may_go_on_for_ever(records, monkeypatch):
     monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
     _plan(records, _columns())
     for _ in range(leases.MAX_LOSSES):
-        assert leases.take(records, _columns().key, "w") is not None
+        assert take(records, _columns().key, "w") is not None
         endings.expire_leases(records)
     assert _status(records, _columns()) == "failed"
     assert "worker_lost" in _column(records, "error", key=_columns().key)[0]
 
 
 def _lose(records, done, total=100):
-    lease = leases.take(records, _columns().key, "w")
+    lease = take(records, _columns().key, "w")
     leases.beat(records, lease, done, total)
     leases.lose(records, lease, ERROR, killed=True)
 
@@ -209,8 +210,8 @@ def test_three_errors_of_its_own_are_enough(records):
     for _ in range(3):
         assert _status(records, _columns()) == "ready"
         _lose(records, 0)
-        leases.hand_back(records, leases.take(records, _columns().key, "w"))
-        lease = leases.take(records, _columns().key, "w")
+        leases.hand_back(records, take(records, _columns().key, "w"))
+        lease = take(records, _columns().key, "w")
         leases.fail(records, lease, {"code": "internal", "detail": "x"}, death=False, retry=True)
     assert _status(records, _columns()) == "failed"
 
@@ -219,8 +220,8 @@ def test_to_hand_back_is_no_attempt(records):
     """However often a fleet is scaled down."""
     _plan(records, _columns())
     for _ in range(5):
-        leases.hand_back(records, leases.take(records, _columns().key, "w"))
-    lease = leases.take(records, _columns().key, "w")
+        leases.hand_back(records, take(records, _columns().key, "w"))
+    lease = take(records, _columns().key, "w")
     leases.fail(records, lease, {"code": "internal", "detail": "x"}, death=False, retry=True)
     assert _status(records, _columns()) == "ready"
 
@@ -229,7 +230,7 @@ def test_a_lease_that_is_extended_in_time_is_not_taken_away(records, monkeypatch
     """The worker beats after the janitor has looked, and before it acts."""
     _plan(records, _columns())
     monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
-    lease = leases.take(records, _columns().key, "w")
+    lease = take(records, _columns().key, "w")
     monkeypatch.undo()
 
     class ThenItBeats(Records):
@@ -248,28 +249,28 @@ def test_a_dead_workers_works_are_ready_at_once_and_no_other_ones(records, tmp_p
     others = _columns("other")
     _plan(records, _columns(), others)
     with presence.present(tmp_path, dead), presence.present(tmp_path, alive):
-        leases.take(records, _columns().key, dead)
-        leases.take(records, others.key, alive)
+        take(records, _columns().key, dead)
+        take(records, others.key, alive)
         assert endings.end_leases_of_dead_workers(records, tmp_path) == 0
         (tmp_path / "workers" / dead).unlink()
         (tmp_path / "workers" / dead).touch()  # as a kill leaves it: there, and not locked
         assert endings.end_leases_of_dead_workers(records, tmp_path) == 1
         assert (_status(records, _columns()), _status(records, others)) == ("ready", "running")
         assert [path.name for path in (tmp_path / "workers").iterdir()] == [alive]
-    assert leases.take(records, _columns().key, "w").attempt == 2
+    assert take(records, _columns().key, "w").attempt == 2
 
 
 def test_a_failure_without_retry_is_final(records):
     _plan(records, _columns())
-    lease = leases.take(records, _columns().key, "w")
+    lease = take(records, _columns().key, "w")
     leases.fail(records, lease, {"code": "timeout", "detail": "late"}, death=False, retry=False)
     assert _evaluation(records) == "failed"
 
 
 def test_the_same_work_planned_again_is_not_run_again(records):
     _plan(records, _pregen())
-    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:r", {})
-    leases.finish(records, leases.take(records, _pregen().key, "w"), "sha256:s", {})
+    leases.finish(records, take(records, _columns().key, "w"), "sha256:r", {})
+    leases.finish(records, take(records, _pregen().key, "w"), "sha256:s", {})
     cached = _plan(records, _pregen(), evaluation="ev_2")
     assert all(cached.values())
     assert _evaluation(records, "ev_2") == "succeeded"
@@ -278,11 +279,11 @@ def test_the_same_work_planned_again_is_not_run_again(records):
 
 def test_a_failed_work_starts_afresh_and_the_old_evaluation_stays_failed(records):
     _plan(records, _columns())
-    lease = leases.take(records, _columns().key, "w")
+    lease = take(records, _columns().key, "w")
     leases.fail(records, lease, {"code": "timeout", "detail": "late"}, death=False, retry=False)
     _plan(records, _columns(), evaluation="ev_2")
     assert _status(records, _columns()) == "ready"
-    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:r", {})
+    leases.finish(records, take(records, _columns().key, "w"), "sha256:r", {})
     assert (_evaluation(records), _evaluation(records, "ev_2")) == ("failed", "succeeded")
 
 
@@ -298,7 +299,7 @@ def test_cancel_ends_what_nobody_else_waits_for(records):
     _cancel(records, "ev_1")
     assert (_status(records, shared), _status(records, alone)) == ("ready", "canceled")
     assert (_evaluation(records), _evaluation(records, "ev_2")) == ("canceled", "queued")
-    leases.finish(records, leases.take(records, shared.key, "w"), "sha256:r", {})
+    leases.finish(records, take(records, shared.key, "w"), "sha256:r", {})
     assert (_evaluation(records), _evaluation(records, "ev_2")) == ("canceled", "succeeded")
 
 
@@ -334,7 +335,7 @@ def test_cancel_names_no_other_run_however_many_are_unfinished(records):
 
 def test_a_canceled_work_refuses_its_result(records):
     _plan(records, _columns())
-    lease = leases.take(records, _columns().key, "w")
+    lease = take(records, _columns().key, "w")
     _cancel(records, "ev_1")
     assert not leases.beat(records, lease, 1, 2)
     assert not leases.finish(records, lease, "sha256:r", {})
@@ -344,10 +345,10 @@ def test_a_canceled_work_refuses_its_result(records):
 def test_who_was_canceled_is_not_taken_for_who_has_the_work_now(records):
     """The work is asked for again before the first worker has noticed: both are attempt 1."""
     _plan(records, _columns())
-    before = leases.take(records, _columns().key, "w1")
+    before = take(records, _columns().key, "w1")
     _cancel(records, "ev_1")
     _plan(records, _columns(), evaluation="ev_2")
-    now = leases.take(records, _columns().key, "w2")
+    now = take(records, _columns().key, "w2")
     assert (before.attempt, now.attempt) == (1, 1)
     assert not leases.beat(records, before, 1, 2)
     assert not leases.finish(records, before, "sha256:old", {})
@@ -366,7 +367,7 @@ def test_races_of_cancel_and_finish_have_one_winner(records):
     for number in range(10):
         work, identity = _columns(f"race{number}"), f"ev_race{number}"
         _plan(records, work, evaluation=identity)
-        lease = leases.take(records, work.key, "w")
+        lease = take(records, work.key, "w")
         with ThreadPoolExecutor(2) as pool:
             finished = pool.submit(leases.finish, records, lease, "sha256:r", {})
             pool.submit(_cancel, records, identity).result()
@@ -378,41 +379,41 @@ def test_races_of_cancel_and_finish_have_one_winner(records):
 
 def test_a_worker_that_stops_hands_its_work_back(records):
     _plan(records, _columns())
-    leases.hand_back(records, leases.take(records, _columns().key, "w1"))
+    leases.hand_back(records, take(records, _columns().key, "w1"))
     assert _status(records, _columns()) == "ready"
-    assert leases.take(records, _columns().key, "w2") is not None
+    assert take(records, _columns().key, "w2") is not None
 
 
 def test_a_damaged_input_is_computed_again_and_waited_for(records):
     """Trial 17's core."""
     _plan(records, _pregen())
-    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:bad", {})
-    lease = leases.take(records, _pregen().key, "w")
+    leases.finish(records, take(records, _columns().key, "w"), "sha256:bad", {})
+    lease = take(records, _pregen().key, "w")
     assert leases.recompute(records, lease, "sha256:bad")
     assert (_status(records, _columns()), _status(records, _pregen())) == ("ready", "waiting")
-    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:good", {})
-    assert leases.take(records, _pregen().key, "w").inputs == {"columns": "sha256:good"}
+    leases.finish(records, take(records, _columns().key, "w"), "sha256:good", {})
+    assert take(records, _pregen().key, "w").inputs == {"columns": "sha256:good"}
 
 
 def test_a_result_that_was_given_by_its_digest_is_waited_for_too(records):
     reader = Work("nneval", {"model": Blob("sha256:bad")}, {})
     _plan(records, _columns(), reader)
-    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:bad", {})
-    assert leases.recompute(records, leases.take(records, reader.key, "w"), "sha256:bad")
+    leases.finish(records, take(records, _columns().key, "w"), "sha256:bad", {})
+    assert leases.recompute(records, take(records, reader.key, "w"), "sha256:bad")
     assert _status(records, reader) == "waiting"
-    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:bad", {})
+    leases.finish(records, take(records, _columns().key, "w"), "sha256:bad", {})
     assert _status(records, reader) == "ready"
 
 
 def test_whoever_was_about_to_read_a_damaged_result_waits_for_it_too(records):
     other = Work("pregen", {"columns": _columns()}, {"another": True})
     _plan(records, _pregen(), other)
-    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:bad", {})
-    assert leases.recompute(records, leases.take(records, _pregen().key, "w"), "sha256:bad")
-    assert leases.take(records, other.key, "w") is None
-    leases.finish(records, leases.take(records, _columns().key, "w"), "sha256:good", {})
+    leases.finish(records, take(records, _columns().key, "w"), "sha256:bad", {})
+    assert leases.recompute(records, take(records, _pregen().key, "w"), "sha256:bad")
+    assert take(records, other.key, "w") is None
+    leases.finish(records, take(records, _columns().key, "w"), "sha256:good", {})
     for work in (_pregen(), other):
-        assert leases.take(records, work.key, "w").inputs == {"columns": "sha256:good"}
+        assert take(records, work.key, "w").inputs == {"columns": "sha256:good"}
 
 
 def _both():
@@ -421,31 +422,31 @@ def _both():
 
 
 def _done(records, work, result):
-    assert leases.finish(records, leases.take(records, work.key, "w"), result, {})
+    assert leases.finish(records, take(records, work.key, "w"), result, {})
 
 
 def test_what_is_made_again_is_not_counted_twice_by_those_who_wait_for_more(records):
     _plan(records, _pregen(_columns("a")), _both())
     _done(records, _columns("a"), "sha256:bad")
-    lease = leases.take(records, _pregen(_columns("a")).key, "w")
+    lease = take(records, _pregen(_columns("a")).key, "w")
     assert leases.recompute(records, lease, "sha256:bad")
     _done(records, _columns("a"), "sha256:good")
     assert _status(records, _both()) == "waiting"
-    assert leases.take(records, _both().key, "w") is None
+    assert take(records, _both().key, "w") is None
     _done(records, _columns("b"), "sha256:b")
-    found = leases.take(records, _both().key, "w")
+    found = take(records, _both().key, "w")
     assert found.inputs == {"columns": "sha256:good", "more": "sha256:b"}
 
 
 def test_who_waits_for_more_waits_for_what_is_made_again_too(records):
     _plan(records, _pregen(_columns("a")), _both())
     _done(records, _columns("a"), "sha256:bad")
-    lease = leases.take(records, _pregen(_columns("a")).key, "w")
+    lease = take(records, _pregen(_columns("a")).key, "w")
     assert leases.recompute(records, lease, "sha256:bad")
     _done(records, _columns("b"), "sha256:b")
     assert _status(records, _both()) == "waiting"
     _done(records, _columns("a"), "sha256:good")
-    found = leases.take(records, _both().key, "w")
+    found = take(records, _both().key, "w")
     assert found.inputs == {"columns": "sha256:good", "more": "sha256:b"}
 
 
@@ -453,23 +454,23 @@ def test_two_who_find_the_same_damage_wait_for_one_repair(records):
     other = Work("pregen", {"columns": _columns()}, {"another": True})
     _plan(records, _pregen(), other)
     _done(records, _columns(), "sha256:bad")
-    first, second = (leases.take(records, work.key, "w") for work in (_pregen(), other))
+    first, second = (take(records, work.key, "w") for work in (_pregen(), other))
     assert leases.recompute(records, first, "sha256:bad")
     assert leases.recompute(records, second, "sha256:bad")
     _done(records, _columns(), "sha256:good")
     for work in (_pregen(), other):
-        assert leases.take(records, work.key, "w").inputs == {"columns": "sha256:good"}
+        assert take(records, work.key, "w").inputs == {"columns": "sha256:good"}
 
 
 def test_who_finds_the_damage_when_it_has_been_repaired_reads_what_is_there_now(records):
     other = Work("pregen", {"columns": _columns()}, {"another": True})
     _plan(records, _pregen(), other)
     _done(records, _columns(), "sha256:bad")
-    first, second = (leases.take(records, work.key, "w") for work in (_pregen(), other))
+    first, second = (take(records, work.key, "w") for work in (_pregen(), other))
     assert leases.recompute(records, first, "sha256:bad")
     _done(records, _columns(), "sha256:good")
     assert leases.recompute(records, second, "sha256:bad")
-    assert leases.take(records, other.key, "w").inputs == {"columns": "sha256:good"}
+    assert take(records, other.key, "w").inputs == {"columns": "sha256:good"}
 
 
 def test_what_is_damaged_after_its_evaluations_deadline_is_made_again_for_the_next_one(records):
@@ -477,9 +478,9 @@ def test_what_is_damaged_after_its_evaluations_deadline_is_made_again_for_the_ne
     _plan(records, _columns(), deadline=soon - 120)
     _done(records, _columns(), "sha256:bad")
     _plan(records, _pregen(), evaluation="ev_2", deadline=soon)
-    lease = leases.take(records, _pregen().key, "w")
+    lease = take(records, _pregen().key, "w")
     assert leases.recompute(records, lease, "sha256:bad")
-    assert leases.take(records, _columns().key, "w").deadline == soon
+    assert take(records, _columns().key, "w").deadline == soon
 
 
 def test_a_sharded_work_is_made_again_with_those_shards_that_are_not_there(records):
@@ -491,21 +492,21 @@ def test_a_sharded_work_is_made_again_with_those_shards_that_are_not_there(recor
     with records.transaction() as connection:
         lost = work_rows.update().where(work_rows.c.key == whole.parts[1].key)
         connection.execute(lost.values(status="canceled", result=None))
-    assert leases.recompute(records, leases.take(records, _pregen(whole).key, "w"), "sha256:bad")
-    assert leases.take(records, whole.key, "w") is None
+    assert leases.recompute(records, take(records, _pregen(whole).key, "w"), "sha256:bad")
+    assert take(records, whole.key, "w") is None
     _done(records, whole.parts[1], "sha256:again")
-    assert leases.take(records, whole.key, "w").parts == ("sha256:0", "sha256:again")
+    assert take(records, whole.key, "w").parts == ("sha256:0", "sha256:again")
 
 
 def test_a_damaged_upload_cannot_be_computed_again(records):
     _plan(records, _columns())
-    assert not leases.recompute(records, leases.take(records, _columns().key, "w"), "sha256:a")
+    assert not leases.recompute(records, take(records, _columns().key, "w"), "sha256:a")
 
 
 def test_events_are_numbered_by_versions_without_a_gap(records):
     _plan(records, _pregen())
     for work in (_columns(), _pregen()):
-        lease = leases.take(records, work.key, "w")
+        lease = take(records, work.key, "w")
         leases.beat(records, lease, 1, 2)
         leases.finish(records, lease, "sha256:r", {"scores": {"perplexity": 2.0}, "signature": "s"})
     found = _events(records, "ev_1")
@@ -526,7 +527,7 @@ def test_readiness_is_never_lost_between_a_plan_and_a_finish(records):
     for number in range(10):
         columns = _columns(f"r{number}")
         _plan(records, columns, evaluation=f"ev_a{number}")
-        lease = leases.take(records, columns.key, "w")
+        lease = take(records, columns.key, "w")
         with ThreadPoolExecutor(2) as pool:
             pool.submit(leases.finish, records, lease, "sha256:r", {})
             pool.submit(_plan, records, _pregen(columns), evaluation=f"ev_b{number}").result()
@@ -550,7 +551,7 @@ def test_shards_are_shown_as_the_work_that_they_make_up(records):
     whole = _sharded(2)
     _plan(records, whole, _pregen(whole))
     assert _evaluation(records) == "queued"
-    first = leases.take(records, whole.parts[0].key, "w")
+    first = take(records, whole.parts[0].key, "w")
     leases.beat(records, first, 1, 2)
     shown = _shown(records)["columns"]
     assert (shown["status"], shown["done"], shown["total"]) == ("running", 1, 4)
@@ -558,10 +559,8 @@ def test_shards_are_shown_as_the_work_that_they_make_up(records):
     assert _evaluation(records) == "running"
     assert _shown(records)["pregen"]["status"] == "waiting"
     leases.finish(records, first, "sha256:0", {})
-    leases.fail(
-        records, leases.take(records, whole.parts[1].key, "w"), ERROR, death=True, retry=True
-    )
-    leases.take(records, whole.parts[1].key, "w")
+    leases.fail(records, take(records, whole.parts[1].key, "w"), ERROR, death=True, retry=True)
+    take(records, whole.parts[1].key, "w")
     shown = _shown(records)["columns"]
     assert (shown["done"], shown["attempt"]) == (2, 2)
 
@@ -569,7 +568,7 @@ def test_shards_are_shown_as_the_work_that_they_make_up(records):
 def test_a_shards_progress_is_told_as_the_works(records):
     whole = _sharded(2)
     _plan(records, whole)
-    lease = leases.take(records, whole.parts[0].key, "w")
+    lease = take(records, whole.parts[0].key, "w")
     leases.beat(records, lease, 1, 2)
     told = [json.loads(event.payload) for event in _events(records, "ev_1")]
     assert told[-1]["name"] == "columns"
@@ -580,7 +579,7 @@ def test_the_end_of_a_work_ends_its_progress(records):
     """Whatever the last beat told, a second before."""
     work = _columns()
     _plan(records, work)
-    lease = leases.take(records, work.key, "w")
+    lease = take(records, work.key, "w")
     leases.beat(records, lease, 90, 100)
     assert leases.finish(records, lease, "sha256:a", {})
     assert _column(records, "done", key=work.key) == [100]
@@ -593,20 +592,18 @@ def test_a_shards_error_is_the_works_and_the_other_shards_are_not_tried(records)
     whole = _sharded(1)
     _plan(records, whole, _pregen(whole))
     error = {"code": "invalid_checkpoint", "detail": "not finite"}
-    leases.fail(
-        records, leases.take(records, whole.parts[1].key, "w"), error, death=False, retry=False
-    )
+    leases.fail(records, take(records, whole.parts[1].key, "w"), error, death=False, retry=False)
     assert json.loads(_column(records, "error", key=whole.key)[0]) == error
     assert json.loads(_column(records, "error", key=_pregen().key)[0])["code"] == "needs_failed"
     assert _evaluation(records) == "failed"
-    assert leases.take(records, whole.parts[2].key, "w") is None
+    assert take(records, whole.parts[2].key, "w") is None
 
 
 def test_a_work_that_is_done_needs_no_shards_of_another_size(records):
     whole = _sharded(2)
     _plan(records, whole)
     for part in (*whole.parts, whole):
-        leases.finish(records, leases.take(records, part.key, "w"), "sha256:r", {})
+        leases.finish(records, take(records, part.key, "w"), "sha256:r", {})
     other = _sharded(1)
     assert other.key == whole.key
     cached = _plan(records, other, evaluation="ev_2")
@@ -617,14 +614,12 @@ def test_a_work_that_is_done_needs_no_shards_of_another_size(records):
 def test_a_work_that_begins_again_is_joined_from_its_new_shards(records):
     whole, other = _sharded(2), _sharded(1)
     _plan(records, whole)
-    leases.fail(
-        records, leases.take(records, whole.parts[0].key, "w"), ERROR, death=False, retry=False
-    )
+    leases.fail(records, take(records, whole.parts[0].key, "w"), ERROR, death=False, retry=False)
     _plan(records, other, evaluation="ev_2")
     for place, part in enumerate(other.parts):
-        assert leases.take(records, whole.key, "w") is None
-        leases.finish(records, leases.take(records, part.key, "w"), f"sha256:{place}", {})
-    lease = leases.take(records, whole.key, "w")
+        assert take(records, whole.key, "w") is None
+        leases.finish(records, take(records, part.key, "w"), f"sha256:{place}", {})
+    lease = take(records, whole.key, "w")
     assert lease.parts == ("sha256:0", "sha256:1", "sha256:2", "sha256:3")
 
 
@@ -635,12 +630,12 @@ def test_what_cannot_be_computed_here_takes_its_dependents_along_and_fails_nobod
     other = _columns("other")
     _plan(records, whole, _pregen(whole), other)
     reason = {"code": "unavailable", "detail": "no CoreNLP here"}
-    assert leases.make_unavailable(records, leases.take(records, parts[0].key, "w"), reason)
+    assert leases.make_unavailable(records, take(records, parts[0].key, "w"), reason)
     for work in (parts[0], whole, _pregen(whole)):
         assert _status(records, work) == "unavailable"
         assert json.loads(_column(records, "error", key=work.key)[0]) == reason
     assert _status(records, parts[1]) == "canceled"
-    leases.finish(records, leases.take(records, other.key, "w"), "sha256:r", {})
+    leases.finish(records, take(records, other.key, "w"), "sha256:r", {})
     with records.reading() as connection:
         assert connection.execute(sa.select(runs.c.status)).scalar() == "succeeded"
         assert "unavailable" in connection.execute(sa.select(attempts.c.outcome)).scalars().all()
@@ -649,10 +644,10 @@ def test_what_cannot_be_computed_here_takes_its_dependents_along_and_fails_nobod
 def test_an_unavailable_work_starts_afresh_with_a_new_request(records):
     work, reason = _columns(), {"code": "unavailable", "detail": "no CoreNLP here"}
     _plan(records, work)
-    assert leases.make_unavailable(records, leases.take(records, work.key, "w"), reason)
+    assert leases.make_unavailable(records, take(records, work.key, "w"), reason)
     _plan(records, work, evaluation="ev_2")
     assert _status(records, work) == "ready"
-    assert leases.take(records, work.key, "w").attempt == 1
+    assert take(records, work.key, "w").attempt == 1
 
 
 def test_a_work_that_hundreds_share_tells_some_of_them_in_each_transaction(records, monkeypatch):
@@ -660,7 +655,7 @@ def test_a_work_that_hundreds_share_tells_some_of_them_in_each_transaction(recor
     names = [f"ev_{number}" for number in range(8)]
     for name in names:
         _plan(records, _columns(), evaluation=name)
-    lease = leases.take(records, _columns().key, "w")
+    lease = take(records, _columns().key, "w")
     leases.beat(records, lease, 1, 2)
     leases.finish(records, lease, "sha256:r", {})
     statuses = [_evaluation(records, name) for name in names]

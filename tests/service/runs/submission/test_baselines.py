@@ -17,6 +17,7 @@ from service.stored import datasets
 from service.works import leases
 from service.works.blobs.files import FileBlobs
 from service.works.records import Records
+from taking import take
 
 SIGNATURE = "cider_d|refs:5|tok:ptb|v:2"
 IMAGES = 9
@@ -71,7 +72,7 @@ def _evaluated(
         base.insert(connection, records, run)
     summary = {"scores": {metric: value}, "signature": {metric: signature}}
     for work in plan.everything():
-        lease = leases.take(records, work.key, "w")
+        lease = take(records, work.key, "w")
         if lease is not None and work.kind != until:
             found = {} if work.kind == "references" else summary
             leases.finish(records, lease, blobs.put(work.key.encode()), found)
