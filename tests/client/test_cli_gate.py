@@ -182,7 +182,7 @@ def test_one_gate_that_failed_is_enough(service, gate):
     [
         (("--dataset", "shapes"), "expected NAME/SPLIT"),
         (("--label", "main"), "expected NAME=VALUE"),
-        (("--junit", "absent/gates.xml"), "cannot be written"),
+        (("--junit", "absent/gates.xml"), "expected a folder for gates.xml, found none"),
         (("--url", "nonsense"), "expected a URL"),
         (("--until", "now"), "--until"),
         (("--gates", "x"), "No such option"),

@@ -371,7 +371,7 @@ def test_scores_as_a_csv_file(service, prescore, tmp_path):
     assert rows[2]["value"] == rows[2]["low"] == ""
     result = prescore("scores", "ev_1", "--csv", tmp_path / "absent" / "scores.csv")
     assert result.exit_code == 2
-    assert "cannot be written" in result.stderr
+    assert "expected a folder for scores.csv, found none at" in result.stderr
 
 
 # watch

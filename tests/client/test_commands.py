@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from prescore import absent, commands
 from prescore.cli import options
+from prescore.root_command import PANELS
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,3 +115,51 @@ def test_without_a_command_the_help_is_shown(monkeypatch):
 def test_the_clients_needs_are_declared(module):
     declared = (Path(commands.__file__).parents[1] / "pyproject.toml").read_text()
     assert f'"{module}>=' in declared
+
+
+def test_commands_stand_in_the_order_of_a_days_work():
+    names = list(typer.main.get_command(commands.build()).commands)
+    order = [name for panel in PANELS.values() for name in panel]
+    assert names[: len(order)] == order
+    assert names[:4] == ["submit", "watch", "gate", "list"]
+    shown = CliRunner().invoke(commands.build(), ["--help"]).stdout
+    assert [shown.index(f"─ {panel} ") for panel in PANELS] == sorted(
+        shown.index(f"─ {panel} ") for panel in PANELS
+    )
+    assert "─ Commands ─" not in shown
+
+
+def test_another_distributions_command_stands_before_them(monkeypatch):
+    entry = EntryPoint("more", "prescore.cli.reading.tokens:tokens", commands.GROUP)
+    monkeypatch.setattr(commands, "entry_points", lambda group: [entry])
+    shown = CliRunner().invoke(commands.build(), ["--help"]).stdout
+    assert shown.index("─ Commands ─") < shown.index(" more ") < shown.index("─ Runs ─")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["submit", "x", "--dataset", "d/test", "--label", "a" * 90],
+            f"--label: expected NAME=VALUE, found '{'a' * 90}'",
+        ),
+        (["submit", "x"], "Missing option '--dataset'."),
+        (["list", "--limit", "many"], "Invalid value for '--limit': "),
+        (["sbmit"], "No such command 'sbmit'. Did you mean 'submit'?"),
+        (["list", "--label\x1b[2J"], "No such option: --label\\x1b[2J"),
+    ],
+)
+def test_a_wrong_call_is_told_in_a_line_however_long(monkeypatch, arguments, said):
+    monkeypatch.setenv("COLUMNS", "40")
+    result = CliRunner().invoke(commands.build(), arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    line, help_ = result.stderr.splitlines()
+    assert said in line
+    assert help_.startswith("help: ")
+    assert help_.endswith(" --help")
+
+
+def test_a_group_without_a_command_shows_its_help_once():
+    result = CliRunner().invoke(commands.build(), ["datasets"])
+    assert result.exit_code == 2
+    assert (result.stdout + result.stderr).count("Usage:") == 1

@@ -9,7 +9,7 @@ import pytest
 from client.junit_schema import validate
 from prescore.cli.outcomes import Outcome
 from prescore.cli.reports import Reports, github, junit, tell_github
-from prescore.errors import InvalidArgument, Unreachable
+from prescore.errors import Unreachable
 from prescore.models import Evaluation
 
 DROP = "no_significant_drop(cider_d, meteor)"
@@ -194,11 +194,3 @@ def test_any_words_are_written_to_every_file(tmp_path):
     places = [tmp_path / name for name in ("a.xml", "a.json", "a.csv")]
     Reports(*places).write(nothing_answered)
     assert all(path.stat().st_size for path in places)
-
-
-def test_a_place_that_cannot_be_written_is_said_before_the_run(tmp_path):
-    Reports(None, None, None).check()
-    Reports(tmp_path / "a.xml", tmp_path / "b", tmp_path / "c").check()
-    for path in (tmp_path, tmp_path / "absent" / "a.xml"):
-        with pytest.raises(InvalidArgument, match="cannot be written"):
-            Reports(None, path, None).check()

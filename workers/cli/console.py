@@ -21,6 +21,7 @@ from rich.progress import Progress as Bar
 from prescore import PrescoreClientError, ServiceError, exit_codes
 from prescore.cli import console as of_client
 from prescore.cli import telling
+from prescore.cli.options import file_to_write
 from service.contract import plain_text
 from service.contract.errors import Canceled, PrescoreError, RequestRefused
 from service.contract.metrics import families, tokenizers
@@ -42,15 +43,6 @@ def one_of(names: Callable[[], Sequence[str]], help: str, *flags: str) -> Any:  
     )
 
 
-def _check_file(path: Path) -> None:
-    if path.is_dir():
-        raise RequestRefused(f"expected a file to write, found the folder {path}: add a name to it")
-    if not path.parent.is_dir():
-        raise RequestRefused(f"expected a folder for {path.name}, found none at {path.parent}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise RequestRefused(f"expected a file that may be written, found {path}")
-
-
 def _check_folder(path: Path) -> None:
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
     if not there.is_dir():
@@ -59,29 +51,18 @@ def _check_folder(path: Path) -> None:
         raise RequestRefused(f"expected a folder that may be written, found {there}")
 
 
-def _before(check: Callable[[Path], None], more: str = "") -> Callable[[Path | None], Path | None]:
-    """What refuses a wrong place as soon as it is named, and so before minutes of work."""
+def folder_to_write(help: str, more: str = "") -> Any:  # noqa: A002
+    """An argument that names a folder to write; `more` is said where it is a file."""
 
-    def checked(path: Path | None) -> Path | None:
+    def checked(path: Path) -> Path:
         with errors():
             try:
-                if path is not None:
-                    check(path)
+                _check_folder(path)
             except RequestRefused as error:
                 raise RequestRefused(f"{error.detail}{more}") from None
         return path
 
-    return checked
-
-
-def file_to_write(help: str, *flags: str, metavar: str | None = None) -> Any:  # noqa: A002
-    """An option that names a file to write."""
-    return typer.Option(*flags, help=help, metavar=metavar, callback=_before(_check_file))
-
-
-def folder_to_write(help: str, more: str = "") -> Any:  # noqa: A002
-    """An argument that names a folder to write; `more` is said where it is a file."""
-    return typer.Argument(help=help, callback=_before(_check_folder, more))
+    return typer.Argument(help=help, callback=checked)
 
 
 _BUNDLE = "The bundle to write: a folder, created if it does not exist."

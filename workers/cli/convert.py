@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prescore.cli.options import file_to_write
 from service.contract import settings
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, importers
 from service.contract.formats.checkpoint_header import Encoder
 from workers.cli.check import bundle_facts
-from workers.cli.console import Out, OutFirst, errors, file_to_write, say, show
+from workers.cli.console import Out, OutFirst, errors, say, show
 
 if TYPE_CHECKING:
     from service.contract.formats.state_dicts.maps import Map

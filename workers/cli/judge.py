@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from prescore.cli.options import file_to_write
 from service.contract import settings
 from service.contract.errors import MetricUnavailable, RequestRefused
 from service.contract.metrics import tokenizers
@@ -25,7 +26,6 @@ from workers.cli.console import (
     Tokens,
     Url,
     errors,
-    file_to_write,
     names,
     progresses,
     say,

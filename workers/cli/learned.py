@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prescore.cli.options import file_to_write
 from prescore.files import captions
 from service.contract import settings
 from service.contract.errors import RequestRefused
@@ -24,7 +25,6 @@ from workers.cli.console import (
     Tokens,
     Url,
     errors,
-    file_to_write,
     interruptible,
     names,
     progress,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prescore.cli.options import file_to_write
 from prescore.files import captions
 from prescore.models import Idf
 from service.contract import plain_text, settings
@@ -26,7 +27,6 @@ from workers.cli.console import (
     Tokens,
     Url,
     errors,
-    file_to_write,
     names,
     progresses,
     say,

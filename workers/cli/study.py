@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from prescore.cli.options import file_to_write
 from prescore.models import Precision
 from service.contract import settings
 from service.contract.api.requests import Decoding
@@ -19,7 +20,6 @@ from workers.cli.console import (
     JsonOut,
     Tokens,
     errors,
-    file_to_write,
     names,
     progresses,
     say,

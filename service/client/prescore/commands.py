@@ -19,6 +19,7 @@ from prescore.cli.splits.health import health
 from prescore.cli.splits.learned import learned
 from prescore.cli.splits.probes import probes
 from prescore.cli.submitting import submit
+from prescore.root_command import RootCommand
 
 COMMANDS = (
     *(submit, status, watch, cancel, scores, captions, tokens, gate, compare, leaderboard),
@@ -32,6 +33,7 @@ def build() -> typer.Typer:
     """The `prescore` command with every subcommand that is installed."""
     app = typer.Typer(
         name="prescore",
+        cls=RootCommand,
         help="Scores image captioners: pre-gen scores in seconds, post-gen scores as they come.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,

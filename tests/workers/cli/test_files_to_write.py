@@ -1,5 +1,6 @@
 """Files and folders that commands write: a wrong place is refused before anything is read."""
 
+import os
 import typing
 from inspect import signature, unwrap
 from pathlib import Path
@@ -11,7 +12,8 @@ from typer.testing import CliRunner
 from prescore import commands
 
 READ = {  # parameters that are paths of what a command reads
-    *("bundle", "checkpoint", "dataset", "file", "files", "key_file", "logp", "map_file", "model"),
+    *("bundle", "captions", "captions_file", "checkpoint", "dataset", "file", "files", "key_file"),
+    *("logp", "map_file", "model"),
     *("outputs", "path", "ratings", "source", "tokens", "train", "val", "test", "vocabulary"),
 }
 
@@ -20,17 +22,19 @@ def _all(group, *names):
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from _all(command, *names, name)
-        elif unwrap(command.callback).__module__.startswith("workers.cli."):
+        elif unwrap(command.callback).__module__.startswith(("workers.cli.", "prescore.cli.")):
             yield (*names, name), command
 
 
 def _paths(command):
     """The names of parameters that are paths."""
-    hints = typing.get_type_hints(unwrap(command.callback))
-    return [name for name in signature(command.callback).parameters if _is_path(hints[name])]
+    parameters = signature(command.callback).parameters.values()
+    return [each.name for each in parameters if _is_path(each.annotation)]
 
 
 def _is_path(hint):
+    if typing.get_origin(hint) is typing.Annotated:
+        return _is_path(typing.get_args(hint)[0])
     return hint is Path or Path in typing.get_args(hint)
 
 
@@ -68,12 +72,18 @@ def test_a_place_that_cannot_be_written_is_refused_first(tmp_path, arguments, pa
             assert f"refused: expected a folder to write, found the file {tmp_path}/file" in said
         return
     said = _run([*arguments, tmp_path / "nodir" / "out.csv"])
-    assert said == f"refused: expected a folder for out.csv, found none at {tmp_path}/nodir\n"
+    assert said == f"expected a folder for out.csv, found none at {tmp_path}/nodir\n"
     assert "expected a file to write, found the folder" in _run([*arguments, tmp_path])
+    assert "File name too long" in _run([*arguments, tmp_path / ("long" * 100)])
+    if os.geteuid() != 0:  # who may write everywhere
+        (tmp_path / "theirs").touch(0o400)
+        assert "a file that may be written" in _run([*arguments, tmp_path / "theirs"])
 
 
 def test_there_are_such_files_in_most_commands():
-    assert len(WRITTEN) >= 15
+    found = {one.id.partition(" ")[0] for one in WRITTEN}
+    assert found >= {"gate", "scores", "captions", "compare", "list", "leaderboard", "judge"}
+    assert len(WRITTEN) >= 25
 
 
 @pytest.mark.parametrize("command", ["karpathy", "coco"])

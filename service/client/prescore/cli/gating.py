@@ -65,12 +65,12 @@ def gate(
         ),
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option(metavar="F", help="Write JUnit XML, a test case for each gate.")
+        Path | None, options.file_to_write("Write JUnit XML, a test case for each gate.")
     ] = None,
     json_out: Annotated[
-        Path | None, typer.Option(metavar="F", help="Write the JSON of --json to a file.")
+        Path | None, options.file_to_write("Write the JSON of --json to a file.")
     ] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="F", help="Write the gates as CSV.")] = None,
+    csv: Annotated[Path | None, options.file_to_write("Write the gates as CSV.")] = None,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
@@ -108,7 +108,6 @@ def gate(
     run = replace(run, label=[*labels, *(run.label or ())])
     fields = asking.fields(dataset, gate, scoring, judging, run)
     try:
-        reports.check()
         with console.opened(connection) as client:
             scored = asking.source(client, target) if target else asking.brought(client, brought)
             request = {**fields, **scored}

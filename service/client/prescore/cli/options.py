@@ -9,8 +9,29 @@ from typing import Annotated, Any
 
 import typer
 
+from prescore import exit_codes, plain_text
 from prescore.client import DEFAULT_URL, PATIENCE_SECONDS
+from prescore.errors import InvalidArgument
+from prescore.files import writing
 from prescore.models import Idf, Precision, Tokenizer, Units, Until
+
+
+def file_to_write(help: str, *flags: str, metavar: str | None = "F") -> Any:  # noqa: A002
+    """An option that names a file to write: a wrong place is refused as soon as it is named, and so
+    before minutes of work.
+    """
+    return typer.Option(*flags, help=help, metavar=metavar, callback=_writable)
+
+
+def _writable(path: Path | None) -> Path | None:
+    try:
+        if path is not None:
+            writing.check_file(path)
+    except InvalidArgument as error:
+        typer.echo(plain_text.line(str(error)), err=True)
+        raise typer.Exit(exit_codes.REFUSED) from None
+    return path
+
 
 Target = Annotated[
     str | None,
@@ -43,9 +64,7 @@ WholeSplit = Annotated[
 Metrics = Annotated[
     list[str] | None, typer.Option(help="Names, separated by commas; may be given many times.")
 ]
-Table = Annotated[
-    Path | None, typer.Option("--csv", metavar="F", help="Write the table to a CSV file too.")
-]
+Table = Annotated[Path | None, file_to_write("Write the table to a CSV file too.", "--csv")]
 Compute = Annotated[
     bool, typer.Option("--compute", help="Let the service compute it first, and wait.")
 ]

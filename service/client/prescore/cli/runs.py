@@ -1,7 +1,6 @@
 """prescore status, watch, cancel, scores"""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -117,9 +116,7 @@ def scores(
     pregen: Annotated[
         bool, typer.Option("--pregen", help="All pre-gen scores instead of the main scores.")
     ] = False,
-    csv_file: Annotated[
-        Path | None, typer.Option("--csv", metavar="F", help="Write the scores to a CSV file too.")
-    ] = None,
+    csv_file: options.Table = None,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:

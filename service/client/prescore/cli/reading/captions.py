@@ -35,9 +35,7 @@ def captions(
     csv_file: options.Table = None,
     coco: Annotated[
         Path | None,
-        typer.Option(
-            metavar="F", help="Write all captions as COCO's results file, without scores."
-        ),
+        options.file_to_write("Write all captions as COCO's results file, without scores."),
     ] = None,
     as_json: options.AsJson = False,
     connection: options.Connection,

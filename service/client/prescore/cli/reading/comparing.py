@@ -26,9 +26,7 @@ def compare(
     *,
     metrics: options.Metrics = None,
     images: Annotated[int, typer.Option(min=0, help="Show the N images that differ most.")] = 0,
-    csv_file: Annotated[
-        Path | None, typer.Option("--csv", metavar="F", help="Write the table to a CSV file too.")
-    ] = None,
+    csv_file: options.Table = None,
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Wait at most this many seconds.")
     ] = None,

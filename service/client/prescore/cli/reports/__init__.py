@@ -10,7 +10,6 @@ import typer
 from prescore.cli import console, gate_rows
 from prescore.cli.outcomes import Outcome
 from prescore.cli.reports import github, junit
-from prescore.errors import InvalidArgument
 
 Writer = Callable[[Path, Outcome], None]
 
@@ -20,12 +19,6 @@ class Reports:
     junit: Path | None
     json: Path | None
     csv: Path | None
-
-    def check(self) -> None:
-        """Raise now for a path that cannot be written, not after an hour of waiting."""
-        for path, _ in self._files():
-            if path.is_dir() or not path.parent.is_dir():
-                raise InvalidArgument(f"{path} cannot be written: expected a file in a folder")
 
     def write(self, outcome: Outcome) -> None:
         for path, write in self._files():

@@ -52,7 +52,7 @@ def show(
     id_: Annotated[str, typer.Argument(metavar="LN", help="The training's id, ln_...")],
     *,
     out: Annotated[
-        Path | None, typer.Option(metavar="F", help="Fetch the model (.safetensors) too.")
+        Path | None, options.file_to_write("Fetch the model (.safetensors) too.")
     ] = None,
     as_json: options.AsJson = False,
     connection: options.Connection,
