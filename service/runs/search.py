@@ -1,4 +1,4 @@
-"""Lists of runs in pages, filtered by dataset, state and labels.
+"""Lists of runs in pages, filtered by dataset, split, state and labels.
 
 Cursors are opaque; pages neither repeat nor skip runs while new ones are added.
 """
@@ -31,7 +31,7 @@ _LABELLED = 200  # runs, the latest, whose labels are looked at
 
 @dataclass(frozen=True)
 class Asked:
-    """A request for a page; `dataset` is a name, or name@version."""
+    """A request for a page; `dataset` is `name[@version][/split]`."""
 
     dataset: str | None = None
     status: str | None = None
@@ -77,10 +77,13 @@ def answers(parts: Parts, kind: AnyKind, identities: Sequence[str]) -> list[RunO
 
 def _meeting(asked: Asked) -> Iterable[sa.ColumnElement[bool]]:
     if asked.dataset is not None:
-        name, _, version = asked.dataset.partition("@")
+        whole, _, split = asked.dataset.partition("/")
+        name, _, version = whole.partition("@")
         yield runs.c.dataset_name == name
         if version:
             yield runs.c.dataset_version == int(version.removeprefix("v"))
+        if split:
+            yield runs.c.split == split
     if asked.status is not None:
         yield runs.c.status == asked.status
 

@@ -189,9 +189,10 @@ runs = sa.Table(
     sa.Column("snapshot", sa.LargeBinary),
     sa.Column("event_log", sa.LargeBinary),
     sa.Column("caller", sa.String(100), nullable=False, server_default=""),
-    # Lists, in their order: all of a kind, those of a dataset, those with a status.
+    # Lists, in their order: all of a kind, of a dataset, of a split, with a status.
     sa.Index("ix_runs_kind", "kind", "created_at", "id"),
     sa.Index("ix_runs_dataset", "kind", "dataset_name", "created_at", "id"),
+    sa.Index("ix_runs_split", "kind", "dataset_name", "split", "created_at", "id"),
     sa.Index("ix_runs_status", "kind", "status", "created_at", "id"),
     # Those on a split, by when they were submitted and by when they ended.
     sa.Index("ix_runs_submitted", "kind", "dataset_captions", "split", "created_at"),

@@ -28,6 +28,7 @@ READ = {
     "list": "/v1/evaluations?limit=3",
     "list of a label": "/v1/evaluations?limit=3&label.branch=main",
     "list of a dataset": "/v1/evaluations?limit=3&dataset=other",
+    "list of a split": "/v1/evaluations?limit=3&dataset=other/test",
     "list of a status": "/v1/evaluations?limit=3&status=succeeded",
     "checkpoint": "/v1/checkpoints/{scored}",
     "evaluation": "/v1/evaluations/{evaluation}",

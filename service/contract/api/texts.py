@@ -25,8 +25,10 @@ _NO_NUL = r"^[^\x00]*$"  # PostgreSQL refuses texts with a NUL
 
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 DATASET = f"^{_NAME}$"
-VERSION = f"^{_NAME}(@v[0-9]{{1,9}})?$"
-SPLIT = rf"^{_NAME}(@v[0-9]{{1,9}})?/[^/@\x00-\x20]{{1,100}}$"
+_VERSION = f"{_NAME}(@v[0-9]{{1,9}})?"
+_SPLIT = r"/[^/@\x00-\x20]{1,100}"
+SPLIT = f"^{_VERSION}{_SPLIT}$"
+SPLITS = f"^{_VERSION}({_SPLIT})?$"
 
 
 def _like(pattern: str, expected: str) -> AfterValidator:
@@ -57,8 +59,8 @@ DatasetName = Annotated[
 ]
 DatasetFilter = Annotated[
     str,
-    _like(VERSION, "name or name@version, such as flickr8k@v1"),
-    _described(VERSION, "`name` or `name@version`.", "flickr8k@v1"),
+    _like(SPLITS, "name[@version][/split], such as flickr8k@v1 or flickr8k/test"),
+    _described(SPLITS, "`name[@version][/split]`.", "flickr8k@v1", "flickr8k/test"),
 ]
 DatasetReference = Annotated[
     str,

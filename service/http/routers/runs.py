@@ -34,7 +34,8 @@ from service.runs.search import Asked
 
 _Status = Annotated[RunStatus | None, Query(description="Only runs with this status.")]
 _OnDataset = Annotated[
-    DatasetFilter | None, Query(description="Only runs on this dataset: `name` or `name@version`.")
+    DatasetFilter | None,
+    Query(description="Only runs on this dataset, or this split of it: `name[@version][/split]`."),
 ]
 _Limit = Annotated[int, Query(ge=1, le=200), Digits]
 Answering = Callable[..., Response | Coroutine[Any, Any, Response]]

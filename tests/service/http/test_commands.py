@@ -65,7 +65,9 @@ def test_runs_are_listed_the_latest_first(prescore, runs, tmp_path):
     assert [each["id"] for each in json.loads(prescore(*one).stdout)] == [runs["outputs"]]
     [row] = csv.DictReader(sheet.read_text().splitlines())
     assert (row["evaluation"], json.loads(row["labels"])["system"]) == (runs["outputs"], "outputs")
-    nobody = prescore("list", "tiny/other")
+    on = json.loads(prescore("list", "--dataset", "tiny/test", "--json").stdout)
+    assert [each["id"] for each in on] == [runs["model"], runs["outputs"]]
+    nobody = prescore("list", "--dataset", "tiny/other")
     assert (nobody.stdout, nobody.stderr) == ("", "no run matches\n")
 
 

@@ -17,8 +17,9 @@ import pytest
 import sqlalchemy as sa
 
 import interface
+import statements
 from builders import model, tensors
-from fleet import bundle, checkpoint, digest, until, until_ended, upload
+from fleet import bundle, bundle_of, checkpoint, digest, until, until_ended, upload
 from service.runs import search
 from service.works.tables import attempts, run_works, work_rows
 from workers.inference import checkpoints as engine
@@ -423,6 +424,35 @@ PROBLEMS = [
     ("PUT", "/v1/datasets/b%20ad", b"junk", {}, 422),
     ("PUT", "/v1/datasets/bad", b"junk", {}, 422),
 ]
+
+
+def test_runs_are_listed_by_dataset_version_and_split(service, client):
+    people = {f"{number}.jpg": ["w2 w3"] for number in range(3)}
+    for name in ("two", "two", "twofold"):
+        extra = ["w1"]
+        content = bundle_of({**people, f"{next(SEEDS)}.jpg": ["w2"]}, training=extra)
+        assert client.put(f"/v1/datasets/{name}", content=content).status_code == 201
+    begun = {}
+    for on in ("two@v1/test", "two@v1/train", "two@v2/test", "twofold@v1/test"):
+        captions = [{"image": "seen0.jpg" if on.endswith("train") else "0.jpg", "caption": "w2"}]
+        asked = {"dataset": on, "captions": captions, "postgen": ["bleu_1"], "subset": True}
+        begun[client.post("/v1/evaluations", json=asked).json()["id"]] = on
+
+    def listed(dataset):
+        items = client.get("/v1/evaluations", params={"dataset": dataset}).json()["items"]
+        return [begun[item["id"]] for item in items]
+
+    assert listed("two") == ["two@v2/test", "two@v1/train", "two@v1/test"]
+    assert listed("two@v1") == ["two@v1/train", "two@v1/test"]
+    assert listed("two@v1/test") == ["two@v1/test"]
+    assert listed("two/other") == []
+    assert listed("two/test") == ["two@v2/test", "two@v1/test"]
+    if service.records.engine.dialect.name == "sqlite":
+        with statements.watched(service.records.engine) as found:
+            listed("two/test")
+        assert any("ix_runs_split (kind=? AND" in line for one in found for line in one.plan)
+    answer = client.get("/v1/evaluations", params={"dataset": "two/"})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/query/dataset")
 
 
 @pytest.mark.long

@@ -48,7 +48,7 @@ def labels(client: Client, dataset: str, wanted: Mapping[str, str]) -> list[str]
     if not wanted:
         return []
     with suppress(PrescoreClientError):
-        runs = client.evaluations(dataset=dataset.partition("/")[0] or None, page_size=MOST_RUNS)
+        runs = client.evaluations(dataset=dataset or None, page_size=MOST_RUNS)
         known = [f"{n}={v}" for run in islice(runs, MOST_RUNS) for n, v in run.labels.items()]
         asked = [f"{name}={value}" for name, value in wanted.items()]
         return [line for one in asked if one not in known for line in _told(one, known)]

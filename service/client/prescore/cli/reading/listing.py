@@ -16,11 +16,14 @@ _FACTS = ("evaluation", "status", "dataset", "created_at", "verdict")
 
 @options.spread
 def list_(
-    dataset: Annotated[
+    on: Annotated[
         str | None,
         typer.Argument(metavar="DATASET[/SPLIT]", help="NAME or NAME@VERSION; a split of it."),
     ] = None,
     *,
+    dataset: Annotated[
+        str | None, typer.Option(metavar="DATASET[/SPLIT]", help="The same, as for submit.")
+    ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(help="NAME=VALUE: only runs with this label; may be given many times."),
@@ -44,17 +47,18 @@ def list_(
     prescore list
     prescore list flickr8k/test --status succeeded --metrics cider_d,perplexity
     prescore list --label branch=main --limit 100 --csv runs.csv
-    prescore list --label run=7 --json | jq -r '.[].id'
+    prescore list --dataset flickr8k/test --label run=7 --json | jq -r '.[].id'
     """
+    if on is not None and dataset is not None:
+        raise typer.BadParameter(f"expected one dataset, found {on!r:.100} and {dataset!r:.100}")
+    dataset = on or dataset
     wanted = console.names(metrics) or ["cider_d"]
     with console.connected(connection, Meant(dataset or "", wanted)) as client:
         nearly.check_metrics(client, console.names(metrics) or ())
         found = client.evaluations(
-            dataset=(dataset or "").partition("/")[0] or None,
-            status=status,
-            labels=console.labels(label or ()),
+            dataset=dataset, status=status, labels=console.labels(label or ())
         )
-        shown = list(islice((one for one in found if _is_on(one, dataset)), limit))
+        shown = list(islice(found, limit))
         if csv_file is not None:
             heading = (*_FACTS, *wanted, "labels")
             console.write_csv(csv_file, heading, (_csv_row(one, wanted) for one in shown))
@@ -66,11 +70,6 @@ def list_(
     elif shown:
         heading = ("run", "status", "on", "begun", "verdict", *wanted, "labels")
         console.show(text.aligned([heading, *(_row(one, wanted) for one in shown)]))
-
-
-def _is_on(evaluation: Evaluation, dataset: str | None) -> bool:
-    split = (dataset or "").partition("/")[2]
-    return split in ("", evaluation.dataset.split)
 
 
 def _row(one: Evaluation, metrics: Sequence[str]) -> tuple[str, ...]:

@@ -91,9 +91,7 @@ def probes(
 
 
 def _latest(client: Client, target: str) -> Probes | None:
-    name, _, split = target.partition("/")
-    listing = client.probes(dataset=name, status="succeeded")
-    return next((one for one in listing if one.dataset.split == split), None)
+    return next(client.probes(dataset=target, status="succeeded"), None)
 
 
 def _end(found: Probes | None, target: str, *, as_json: bool) -> None:
