@@ -292,11 +292,18 @@ class Handler(BaseHTTPRequestHandler):
     def evaluation_list(self):
         def wanted(one):
             labels = {f"label.{name}": value for name, value in one["labels"].items()}
-            facts = {"status": one["status"], "dataset": one["dataset"]["name"], **labels}
-            asked = {k: v for k, v in self.query.items() if k not in ("limit", "cursor")}
-            return asked.items() <= facts.items()
+            facts = {"status": one["status"], **labels}
+            paging = ("limit", "cursor", "dataset")
+            asked = {k: v for k, v in self.query.items() if k not in paging}
+            return asked.items() <= facts.items() and self._is_on(one["dataset"])
 
         self._listed([one for one in self.service.evaluations.values() if wanted(one)])
+
+    def _is_on(self, pinned):
+        whole, _, split = self.query.get("dataset", pinned["name"]).partition("/")
+        name, _, version = whole.partition("@")
+        asked = (name, version or pinned["version"], split or pinned["split"])
+        return asked == (pinned["name"], pinned["version"], pinned["split"])
 
     def _listed(self, items):
         start = int(base64.b64decode(self.query.get("cursor", "MA==")))

@@ -148,15 +148,48 @@ def test_the_action_installs_a_client_of_its_own(tmp_path):
     assert Path(program).is_relative_to(tmp_path)
 
 
+def _gitlab_example():
+    """The variables of the job in the file's first lines."""
+    text = (DEPLOY / "gitlab" / "prescore-gate.yml").read_text(encoding="utf-8")
+    comment = "\n".join(line[1:] for line in text.splitlines() if line.startswith("#"))
+    example = comment[comment.index("   include:") : comment.index("\n\n In the place")]
+    return yaml.safe_load(example)["gate"]["variables"]
+
+
+def test_the_gitlab_example_gives_what_the_actions_example_does():
+    given = set(_gitlab_example())
+    assert given == {"PRESCORE_URL", "TARGET", "DATASET", "BASELINE", "GATES"}
+    read = set(re.findall(r"\$\{?([A-Z_]+)", (ACTION_FOLDER / "gate.sh").read_text("utf-8")))
+    (gate,) = GITLAB.values()
+    known = {*gate["variables"], *given}
+    assert read - {"IFS", "PRESCORE", "JUNIT"} <= known
+
+
 @pytest.mark.long
-def test_the_gitlab_job_gates_and_leaves_what_it_says(service, job, tmp_path):
-    (gate,) = (one for name, one in GITLAB.items() if name == ".prescore-gate")
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+def test_the_gitlab_job_gates_and_leaves_what_it_says(service, job, tmp_path, shell):
+    (gate,) = GITLAB.values()
     *_, command = gate["script"]
-    variables = {**gate["variables"], "GATE": "cider_d >= 0.4"}
-    result = job("bash", "-c", command, CI_COMMIT_SHA="abc", CI_COMMIT_BRANCH="x", **variables)
+    (tmp_path / "note=two files").touch()
+    stored = f"sha256:{'5' * 64}"
+    variables = {
+        **gate["variables"],
+        "COLUMNS_FILE": stored,
+        "GATES": f"{_gitlab_example()['GATES']}\n  {HOSTILE}",
+        "ARGUMENTS": "--label\nnote=two *\n--postgen\nnone",
+    }
+    where = {"CI_COMMIT_SHA": "abc", "CI_COMMIT_BRANCH": "x"}
+    result = job(shell, "-ec", command, **where, **variables)
     assert result.returncode == 0, result.stderr
-    assert _request(service)["gates"] == ["cider_d >= 0.4"]
-    assert _request(service)["labels"] == {"branch": "x", "commit": "abc"}
+    request = _request(service)
+    assert request["gates"] == [
+        "cider_d >= baseline - 0.01",
+        "perplexity <= baseline * 1.02",
+        HOSTILE,
+    ]
+    assert request["labels"] == {"branch": "x", "commit": "abc", "note": "two *"}
+    assert (request["columns"], request["baseline"], request["postgen"]) == (stored, "best", [])
+    assert not (tmp_path / "owned").exists()
     validate((tmp_path / gate["artifacts"]["reports"]["junit"]).read_bytes())
     for path in gate["artifacts"]["paths"]:
         assert json.loads((tmp_path / path).read_text())["verdict"] == "passed"

@@ -180,7 +180,7 @@ def test_one_gate_that_failed_is_enough(service, gate):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--dataset", "shapes"), "expected NAME/SPLIT"),
+        (("--dataset", "shapes"), "found 'shapes', which has the splits test, val"),
         (("--label", "main"), "expected NAME=VALUE"),
         (("--junit", "absent/gates.xml"), "expected a folder for gates.xml, found none"),
         (("--url", "nonsense"), "expected a URL"),

@@ -1,12 +1,14 @@
 """Several files, folders and patterns in one command; a run for each."""
 
 import json
+import os
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
-from prescore import commands
-from prescore.cli import targets
+from prescore import InvalidArgument, commands
+from prescore.cli import asking, targets
 
 STEPS = ("epoch-2", "epoch-10", "epoch-9")
 
@@ -56,8 +58,8 @@ def test_files_and_captions_are_submitted_in_their_order_and_once(service, presc
     result = prescore("submit", *files, "--dataset", "shapes/test", "--json")
     assert [each["id"] for each in json.loads(result.stdout)] == ["ev_1", "ev_2"]
     assert [set(request) for request, _ in service.submissions.values()] == [
-        {"checkpoint", "dataset"},
-        {"captions", "dataset"},
+        {"checkpoint", "dataset", "labels"},
+        {"captions", "dataset", "labels"},
     ]
 
 
@@ -136,3 +138,141 @@ def test_files_are_watched_where_the_dataset_is_named(service, prescore, runs, e
     assert result.exit_code == 0, result.output
     assert len(json.loads(result.stdout)) == 3
     assert [labels["step"] for labels in _labels(service)] == ["2", "9", "10"]
+
+
+def test_a_run_without_labels_has_its_files_name(service, prescore, runs):
+    result = prescore("submit", "runs", "--dataset", "shapes/test")
+    assert _labels(service) == [{"file": f"epoch-{step}.safetensors"} for step in (2, 9, 10)]
+    assert "submitted ev_1: runs/epoch-2.safetensors, labelled file=epoch-2" in result.stderr
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(service, prescore, tmp_path):
+    for run in ("a", "b/deep"):
+        (tmp_path / "sweep" / run).mkdir(parents=True)
+        (tmp_path / "sweep" / run / "best.safetensors").write_bytes(f"\0{run}".encode())
+    files = ["sweep/a/best.safetensors", "sweep/b/deep/best.safetensors"]
+    prescore("submit", *files, "--dataset", "shapes/test")
+    names = ["a/best.safetensors", "b/deep/best.safetensors"]
+    assert _labels(service) == [{"file": name} for name in names]
+
+
+def test_a_digest_and_a_labelled_run_have_no_files_name(service, prescore, runs):
+    prescore("submit", "runs", "--dataset", "shapes/test")
+    digest = min(service.checkpoints)
+    service.submissions.clear()
+    prescore("submit", digest, "--dataset", "shapes/test")
+    prescore("submit", "runs/epoch-2.safetensors", "--dataset", "shapes/test", "--label", "run=7")
+    requests = [request for request, _ in service.submissions.values()]
+    assert [request.get("labels") for request in requests] == [None, {"run": "7"}]
+
+
+def test_a_name_that_is_no_text_is_a_label_too(tmp_path):
+    odd = os.fsdecode(b"odd\xff\n" + b"x" * 600 + b".json")
+    (request,) = asking.several({"dataset": "d/test"}, [str(tmp_path / odd)], steps=False)
+    name = request["labels"]["file"]
+    assert name.encode()
+    assert len(name) == 500
+
+
+def test_a_run_that_was_submitted_is_watched_again_and_not_begun(service, prescore, runs, ended):
+    one = ("runs/epoch-2.safetensors", "--dataset", "shapes/test")
+    prescore("submit", *one)
+    result = prescore("watch", *one)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("ev_1  succeeded")
+    assert "ev_1 of 2026-01-02 03:04 scores runs/epoch-2.safetensors already" in result.stderr
+    assert len(service.submissions) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("--label", "run=7"),
+        ("--deadline", "60"),
+        ("--step-from-name",),
+    ],
+)
+def test_another_request_is_another_run(service, prescore, runs, ended, other):
+    one = ("runs/epoch-2.safetensors", "--dataset", "shapes/test")
+    prescore("submit", *one)
+    assert "submitted ev_2" in prescore("watch", *one, *other).stderr
+
+
+def test_a_run_of_another_model_another_version_or_that_failed_is_not_followed(
+    service, prescore, runs, ended
+):
+    one = ("runs/epoch-2.safetensors", "--dataset", "shapes/test")
+    prescore("submit", *one)
+    (runs / "epoch-2.safetensors").write_bytes(b"\0another")
+    assert "submitted ev_2" in prescore("watch", *one).stderr
+    service.change("ev_2", status="failed")
+    assert "submitted ev_3" in prescore("watch", *one).stderr
+    service.change("ev_3", dataset={**service.evaluations["ev_3"]["dataset"], "version": "v0"})
+    assert "submitted ev_4" in prescore("watch", *one).stderr
+    service.change("ev_4", labels={"file": "epoch-2.safetensors", "branch": "main"})
+    assert "submitted ev_5" in prescore("watch", *one).stderr
+
+
+def test_captions_are_submitted_each_time(service, prescore, tmp_path, ended):
+    (tmp_path / "out.jsonl").write_text('{"image": "a.jpg", "caption": "a square"}\n')
+    one = ("out.jsonl", "--dataset", "shapes/test")
+    prescore("submit", *one)
+    assert "submitted ev_2" in prescore("watch", *one).stderr
+
+
+def test_the_only_split_need_not_be_named(service, prescore, client, tmp_path, runs, ended):
+    folder = tmp_path / "one"
+    folder.mkdir()
+    line = {"image": "a.jpg", "split": "all", "references": ["a square"]}
+    (folder / "captions.jsonl").write_text(json.dumps(line) + "\n")
+    client.add_dataset("one", folder)
+    for number, command in enumerate(("submit", "watch", "gate"), start=1):
+        gate = ("--gate", "cider_d > 0") if command == "gate" else ("--label", f"by={command}")
+        result = prescore(command, "runs/epoch-2.safetensors", "--dataset", "one", *gate)
+        assert "on one/all, its only split" in result.stderr
+        assert service.evaluations[f"ev_{number}"]["dataset"]["split"] == "all"
+
+
+@pytest.mark.parametrize("command", ["submit", "watch", "gate", "health", "probes", "learned"])
+def test_of_several_splits_one_is_named(service, prescore, runs, command):
+    given = ("runs/epoch-2.safetensors", "--dataset", "shapes")
+    more = {
+        "gate": (*given, "--gate", "cider_d > 0"),
+        "health": ("shapes",),
+        "probes": ("shapes",),
+        "learned": ("compute", "shapes", "--outputs", "a=ev_1"),
+    }
+    result = prescore(command, *more.get(command, given))
+    assert result.exit_code == 2
+    assert "expected NAME/SPLIT, found 'shapes', which has the splits test, val" in result.stderr
+    assert not service.submissions
+
+
+def test_splits_that_are_many_are_not_all_named():
+    many = SimpleNamespace(splits={f"s{number}": None for number in range(1000)})
+    client = SimpleNamespace(dataset=lambda _: many)
+    with pytest.raises(InvalidArgument, match="s115 and 980 more"):
+        asking.whole(client, "folds")
+
+
+def test_a_label_that_one_run_has_stands_for_it(service, prescore):
+    service.start(labels={"run": "7"}, status="succeeded")
+    for command in ("status", "scores", "watch", "cancel"):
+        result = prescore(command, "run=7")
+        assert result.exit_code == 0, result.stderr
+        assert "run=7 is ev_1, shapes@v1/test" in result.stderr
+
+
+def test_a_label_of_several_runs_or_of_none_says_how_ids_are_found(service, prescore):
+    for _ in range(2):
+        service.start(labels={"run": "7"}, status="succeeded")
+    result = prescore("compare", "run=7", "ev_1")
+    assert result.exit_code == 2
+    lines = result.stderr.splitlines()
+    assert lines[0].endswith("'run=7' have several:")
+    assert [line.split()[0] for line in lines[1:3]] == ["ev_1", "ev_2"]
+    assert lines[3] == "All of them: prescore list --label run=7"
+    none = prescore("compare", "ev_1", "run=8")
+    assert (none.exit_code, service.seen("POST")) == (2, [])
+    assert "no run has the label 'run=8'; `prescore list` shows labels" in none.stderr
+    assert "did you mean run=7?" in none.stderr

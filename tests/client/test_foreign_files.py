@@ -7,7 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 import prescore
+from columns_files import columns
 from prescore import commands
+from prescore.files import reading
 
 PICKLE = pickle.dumps({"weights": [1.0, 2.0]})
 
@@ -55,6 +57,37 @@ def test_a_text_is_not_sent_as_a_checkpoint(service, client, tmp_path, name):
     with pytest.raises(prescore.InvalidArgument, match=r"a checkpoint .*found a text file: "):
         client.upload_checkpoint(path)
     assert service.requests == []
+
+
+@pytest.mark.parametrize("command", ["submit", "gate", "watch"])
+def test_columns_in_the_place_of_a_checkpoint_are_told_by_their_option(
+    service, quick, shapes, monkeypatch, tmp_path, command
+):
+    monkeypatch.setenv("PRESCORE_URL", service.url)
+    path = tmp_path / "model.columns.safetensors"
+    path.write_bytes(columns())
+    more = ["--gate", "cider_d > 0"] if command == "gate" else []
+    given = [command, str(path), "--dataset", "shapes/test", *more]
+    result = CliRunner().invoke(commands.build(), given)
+    assert result.exit_code == 2
+    assert "found columns: submit them by `--columns`" in result.stderr
+    assert service.seen("HEAD") == service.seen("PUT", "checkpoints") == service.seen("POST") == []
+
+
+def test_a_checkpoint_in_the_place_of_columns_is_told_too(service, client, shapes, tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(columns(metadata={"prescore_columns": None}))
+    with pytest.raises(prescore.InvalidArgument, match="is submitted without `--columns`"):
+        client.upload_columns(path)
+    assert service.seen("HEAD") == service.seen("PUT", "columns") == []
+
+
+@pytest.mark.parametrize("header", [b"[" * 90, b"[]", b'{"__metadata__": 3}', b"\xff", b""])
+def test_a_header_that_cannot_be_read_is_left_to_the_service(client, tmp_path, header):
+    path = tmp_path / "odd.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    reading.check_checkpoint(path)
+    reading.check_columns(path)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])

@@ -15,6 +15,7 @@ from service.contract.formats.bundles import judging
 from service.contract.formats.checkpoint_header import Description
 from service.contract.formats.columns import fitting, header, values
 from service.contract.plan.assets import Places
+from service.contract.wording import counted
 from workers.cli.console import AsJson, KeyFile, Url, errors, show, show_json
 from workers.files import naming
 
@@ -194,4 +195,15 @@ def bundle_facts(path: Path) -> dict[str, Any]:
             "size": features.size,
             "encoder": str(features.encoder),
         },
+        **({"warnings": _warnings(found)} if found.wordless else {}),
     }
+
+
+def _warnings(found: judging.Judged) -> list[str]:
+    """What a service would warn of when captions are scored on these splits."""
+    return [
+        f"empty_references: {split}: {counted(odd.references, 'reference')} of "
+        f"{counted(odd.images, 'image')} without words, which nothing matches; the first is of "
+        f"{odd.first!r:.100}"
+        for split, odd in found.wordless.items()
+    ]

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -120,6 +120,19 @@ def show_json(document: object) -> None:
 def names(*given: str) -> list[str]:
     """The names in texts such as `bleu,cider_d`."""
     return of_client.names(given) or []
+
+
+def say_reasons(what: str, reasons: Mapping[str, str]) -> None:
+    """A line for each reason, with the names that it is for."""
+    for reason in dict.fromkeys(reasons.values()):
+        say(f"{what}: {', '.join(name for name in reasons if reasons[name] == reason)}: {reason}")
+
+
+def say_missing(missing: Mapping[str, PrescoreError]) -> None:
+    """Say why metrics have no score."""
+    for code in dict.fromkeys(error.code for error in missing.values()):
+        alike = {name: error.detail for name, error in missing.items() if error.code == code}
+        say_reasons(code, alike)
 
 
 def _code(error: PrescoreError) -> int:

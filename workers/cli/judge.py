@@ -28,7 +28,7 @@ from workers.cli.console import (
     errors,
     names,
     progresses,
-    say,
+    say_missing,
     show,
     show_json,
 )
@@ -154,8 +154,7 @@ def _bring(family: str, progress: "Progress", toolbox: Toolbox) -> dict[str, Any
 
 
 def _tell_missing(scored: "Scored") -> None:
-    for name, error in scored.missing.items():
-        say(f"{error.code}: {name}: {error.detail}")
+    say_missing(scored.missing)
     if not scored.values:
         raise MetricUnavailable("none of these metrics could be computed")
 

@@ -24,7 +24,7 @@ from workers.cli.console import (
     names,
     one_of,
     progresses,
-    say,
+    say_reasons,
     show,
     show_json,
 )
@@ -113,8 +113,7 @@ def probe(
             found = work.probe(source, asked, given, toolbox, told)
         if csv_out is not None:
             _write_csv(csv_out, found)
-    for name, reason in found.missing.items():
-        say(f"unavailable: {name}: {reason}")
+    say_reasons("unavailable", found.missing)
     if as_json:
         about = {"name": source.name, "split": source.split, "digest": source.digest}
         document = {"dataset": about, "tokenizer": tokenizer}

@@ -30,6 +30,8 @@ from workers.cli.console import (
     names,
     progresses,
     say,
+    say_missing,
+    say_reasons,
     show,
     show_json,
 )
@@ -111,16 +113,10 @@ def score(
             json_out.write_text(json.dumps(document), "utf-8")
         if csv_out is not None:
             _write_csv(csv_out, found)
-    for reason, left_out in _by_reason(absent).items():
-        say(f"left out: {', '.join(left_out)}: {reason}")
+    say_reasons("left out", absent)
     _show(document, source, found, as_json=as_json)
     if found.missing:
         raise typer.Exit(_INCOMPLETE)
-
-
-def _by_reason(absent: "Mapping[str, str]") -> "dict[str, list[str]]":
-    reasons = dict.fromkeys(absent.values())
-    return {reason: [name for name in absent if absent[name] == reason] for reason in reasons}
 
 
 def _document(source: Source, found: "Scored", absent: "Mapping[str, str]") -> dict[str, object]:
@@ -143,8 +139,7 @@ def _show(document: object, source: Source, found: "Scored", *, as_json: bool) -
         say(f"warning: {warning.code}:{where} {warning.detail}")
     if len(found.warnings) > _SHOWN:
         say(f"warning: {len(found.warnings) - _SHOWN} more, see --json")
-    for name, error in found.missing.items():
-        say(f"{error.code}: {name}: {error.detail}")
+    say_missing(found.missing)
     if as_json:
         show_json(document)
         return

@@ -1,5 +1,6 @@
 """What a file with captions holds, judged as a service would judge it."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from prescore.files import captions
 from service.contract import limits
 from service.contract.api.captions import CaptionIn
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles
-from service.contract.wording import told
+from service.contract.formats import bundles, outputs
+from service.contract.wording import counted, told
 from workers.offline.fitting import fitted
 from workers.offline.sources import Source
 
@@ -27,15 +28,32 @@ def facts(path: Path, source: Source | None, *, subset: bool) -> dict[str, Any]:
     for number, one in enumerate(given, start=1):
         _check(number, one)
     found: dict[str, Any] = {"captions": len(given), "first_image": given[0]["image"]}
-    if source is None:
-        return found
     pairs = [(one["image"], one["caption"]) for one in given]
-    arranged = fitted(pairs, source, subset=subset)
-    found["images"] = f"{len(arranged.pairs)} of {len(source.items)} of {source}"
-    if arranged.warnings:
-        told = [f"{one['code']}: {one['detail']}" for one in arranged.warnings]
-        found["warnings"] = list(dict.fromkeys(told))[:_SHOWN]
+    if source is None:
+        warnings: Iterable[Mapping[str, Any]] = outputs.alone(pairs)
+    else:
+        arranged = fitted(pairs, source, subset=subset)
+        found["images"] = f"{len(arranged.pairs)} of {len(source.items)} of {source}"
+        warnings = arranged.warnings
+    if told := _told(warnings):
+        found["warnings"] = told
     return found
+
+
+def _told(warnings: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A line for each kind of warning, with the first image that it is of."""
+    images: dict[str, list[str | None]] = {}
+    for one in warnings:
+        images.setdefault(f"{one['code']}: {one['detail']}", []).append(one["image"])
+    lines = [f"{kind}{_where(of)}" for kind, of in images.items()]
+    more = [f"and {len(lines) - _SHOWN} kinds more"] if len(lines) > _SHOWN else []
+    return [*lines[:_SHOWN], *more]
+
+
+def _where(images: Sequence[str | None]) -> str:
+    if images[0] is None:
+        return ""
+    return f" ({counted(len(images), 'image')}, the first is {images[0]!r:.100})"
 
 
 def _read(path: Path) -> list[dict[str, str]]:

@@ -118,6 +118,11 @@ def _warnings(
     for at, blank, count in empty:
         detail = f"{blank} of {counted(count, 'reference')} without words, which nothing matches"
         yield _warning("empty_references", detail, images[at])
+    yield from _of_each(images, captions)
+
+
+def _of_each(images: Sequence[str], captions: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Warnings on single captions."""
     for image, caption in zip(images, captions, strict=True):
         if not caption.strip():
             yield _warning("empty_caption", "it scores 0", image)
@@ -138,10 +143,7 @@ def _overall_warnings(
     """The references may be read from a file, so they are looked at once, one after the other."""
     if len(captions) == 1:
         yield _warning("one_image", "CIDEr-D of one image is 0 by construction")
-    words = [word for caption in captions for word in caption.casefold().split()]
-    share = sum(word in _UNKNOWN for word in words) / max(1, len(words))
-    if share > _MUCH_UNKNOWN:
-        yield _warning("many_unknown_words", f"{share:.0%} of all words are UNK")
+    yield from _unknown_words(captions)
     copies, only = 0, set()  # captions that are references; the references of images with one
     alone = True
     neighbours = Neighbours(frozenset(_words(caption)) for caption in captions)
@@ -159,8 +161,7 @@ def _overall_warnings(
         detail = f"{copied:.0%} of the captions are references of their own image, word for word"
         yield _warning("captions_are_references", f"{detail}: are these a captioner's?")
     elif _are_few(len(captions), len(set(captions))):
-        detail = f"{counted(len(set(captions)), 'different caption')} for {len(captions)} images"
-        yield _warning("few_distinct_captions", f"{detail}: are these all that was said?")
+        yield _all_alike(captions)
     elif alone and len(only) < _VARIED * len(set(captions)):
         # They look like captions: only one an image, and many the same.
         detail = "the references, one for each image, repeat themselves far more than the captions"
@@ -168,6 +169,27 @@ def _overall_warnings(
     for side in neighbours.sides():
         detail = f"they fit the references of the image {side} theirs, and not those of their own"
         yield _warning("captions_look_shifted", f"{detail}: are they shifted by one?")
+
+
+def alone(given: Sequence[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """Those warnings on (image, caption) pairs that need no references."""
+    images, captions = [image for image, _ in given], [caption for _, caption in given]
+    yield from _unknown_words(captions)
+    if _are_few(len(captions), len(set(captions))):
+        yield _all_alike(captions)
+    yield from _of_each(images, captions)
+
+
+def _unknown_words(captions: Sequence[str]) -> Iterator[dict[str, Any]]:
+    words = [word for caption in captions for word in caption.casefold().split()]
+    share = sum(word in _UNKNOWN for word in words) / max(1, len(words))
+    if share > _MUCH_UNKNOWN:
+        yield _warning("many_unknown_words", f"{share:.0%} of all words are UNK")
+
+
+def _all_alike(captions: Sequence[str]) -> dict[str, Any]:
+    detail = f"{counted(len(set(captions)), 'different caption')} for {len(captions)} images"
+    return _warning("few_distinct_captions", f"{detail}: are these all that was said?")
 
 
 def _words(text: str) -> list[str]:

@@ -33,13 +33,7 @@ def completed(parts: Parts, request: EvaluationIn) -> EvaluationIn:
     for place, name in enumerate(request.trust):
         with _at(f"/trust/{place}"):
             catalogue.expand([name])
-    names: list[str] = []
-    for place, text in enumerate(request.gates):
-        with _at(f"/gates/{place}"):
-            gate = _checked(text, request)
-            if any(map(catalogue.model_of, gate.metrics)):
-                asked.with_models(gate.metrics, training.known(parts))
-        names += gate.metrics
+    names = _metrics(parts, request)
     families = {name: catalogue.metric(name).family for name in names}
     pregen, postgen = (
         [name for name in families if families[name] == family] for family in ("pregen", "postgen")
@@ -48,6 +42,30 @@ def completed(parts: Parts, request: EvaluationIn) -> EvaluationIn:
     if isinstance(request.pregen, list):
         added["pregen"] = _joined(request.pregen, pregen)
     return request.model_copy(update=added)
+
+
+def _metrics(parts: Parts, request: EvaluationIn) -> list[str]:
+    """The metrics of all gates. Raises for all that are wrong at once."""
+    names: list[str] = []
+    wrong: list[RequestRefused] = []
+    for place, text in enumerate(request.gates):
+        try:
+            with _at(f"/gates/{place}"):
+                gate = _checked(text, request)
+                if any(map(catalogue.model_of, gate.metrics)):
+                    asked.with_models(gate.metrics, training.known(parts))
+        except RequestRefused as error:
+            wrong.append(error)
+        else:
+            names += gate.metrics
+    if len(wrong) > 1:
+        raise InvalidRequest(
+            f"{len(wrong)} of {len(request.gates)} gates are wrong",
+            [(error.pointer or "/gates", error.detail) for error in wrong],
+        )
+    if wrong:
+        raise wrong[0]
+    return names
 
 
 def _checked(text: str, request: EvaluationIn) -> Gate:

@@ -56,6 +56,23 @@ def test_metrics_in_gates_are_computed_and_judged(service):
     assert found["verdict"] == "failed"
 
 
+def test_all_wrong_gates_are_told_at_once(service):
+    gates = ("ciderd >= 1", "bleu_4 > 0.5", "cider_d >= baseline", "bleu_4 >= 33")
+    with service.client() as client:
+        answer = client.post("/v1/evaluations", json=_request(GOOD, *gates))
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+        assert answer.json()["detail"] == "3 of 4 gates are wrong"
+        told = {one["pointer"]: one["detail"] for one in answer.json()["errors"]}
+        assert list(told) == ["/gates/0", "/gates/2", "/gates/3"]
+        assert "did you mean cider_d" in told["/gates/0"]
+        assert "needs a baseline" in told["/gates/2"]
+        assert "0.33" in told["/gates/3"]
+        one = client.post("/v1/evaluations", json=_request(GOOD, *gates[:2])).json()
+        assert (one["code"], one["errors"][0]["pointer"]) == ("unknown_metric", "/gates/0")
+        many = client.post("/v1/evaluations", json=_request(GOOD, *["x > 1"] * 50)).json()
+        assert (many["detail"], len(many["errors"])) == ("50 of 50 gates are wrong", 20)
+
+
 def test_the_baseline_is_the_latest_of_its_label_when_it_was_submitted(service):
     gate = "cider_d >= baseline - 0.01"
     first = _evaluated(service, BAD, gate, baseline="branch=main", labels={"branch": "main"})

@@ -142,8 +142,8 @@ def test_files_are_compared_after_they_are_submitted(prescore):
     told = prescore("compare", "said.json", "model.safetensors")
     assert told.exit_code == 2
     assert told.stderr.splitlines() == [
-        "expected the ids of two runs, ev_..., found said.json",
-        "Submit first what has no id yet, and compare the ids that are printed:",
+        "expected a run's id, ev_..., found said.json",
+        "Submit first what has no id yet, and name the id that is printed:",
         "  prescore submit said.json --dataset NAME/SPLIT --wait",
         "  prescore submit model.safetensors --dataset NAME/SPLIT --wait",
     ]

@@ -133,3 +133,32 @@ def test_a_bundle_at_the_top_of_a_tar_is_right_and_takes_no_dataset(checked):
     assert checked("a.tar", content=_tar("./captions.jsonl")).exit_code == 0
     done = checked("a.tar", "--dataset", "mine")
     assert (done.exit_code, "for captions and columns" in done.stderr) == (2, True)
+
+
+def test_references_without_words_are_told_of_a_bundle(checked, tmp_path):
+    lines = [
+        {"image": "0.jpg", "split": "train", "references": ["a dog"]},
+        {"image": "1.jpg", "split": "test", "references": ["a dog", " ", ""]},
+        {"image": "2.jpg", "split": "test", "references": ["\u2003", "a cat"]},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "mine" / "captions.jsonl").write_text(text)
+    (said,) = json.loads(checked("mine", "--json").stdout)["warnings"]
+    assert said == (
+        "empty_references: test: 3 references of 2 images without words, which nothing matches; "
+        "the first is of '1.jpg'"
+    )
+
+
+def test_captions_have_their_warnings_without_a_dataset_too(checked):
+    odd = [("1", ""), ("2", "  "), ("3", "a\u2028dog"), ("4", "a\u0007"), ("5", "UNK " * 81)]
+    given = json.dumps([{"image": image, "caption": caption} for image, caption in odd])
+    warnings = json.loads(checked("odd.json", "--json", a=given).stdout)["warnings"]
+    assert [one.partition(":")[0] for one in warnings] == [
+        *("many_unknown_words", "empty_caption", "line_separator", "control_character"),
+        "long_caption",
+    ]
+    assert warnings[1] == "empty_caption: it scores 0 (2 images, the first is '1')"
+    same = json.dumps([{"image": str(at), "caption": "a dog"} for at in range(20)])
+    (few,) = json.loads(checked("few.json", "--json", a=same).stdout)["warnings"]
+    assert few.startswith("few_distinct_captions: 1 different caption for 20 images")

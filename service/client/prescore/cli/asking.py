@@ -6,18 +6,22 @@ from typing import Any
 
 import typer
 
-from prescore.cli import console, targets
+from prescore.cli import console, targets, text
 from prescore.cli.options import Brought, Judging, Run, Scoring
 from prescore.client import Client
+from prescore.errors import InvalidArgument
 from prescore.files import captions
+from prescore.models import Evaluation
+from prescore.plain_text import quoted
+
+LONGEST_LABEL = 500  # characters
+SPLITS_SHOWN = 20
 
 
 def fields(
     dataset: str, gates: Sequence[str] | None, scoring: Scoring, judging: Judging, run: Run
 ) -> dict[str, Any]:
     """The request's fields, except the checkpoint or captions; None: the service's default."""
-    if "/" not in dataset:
-        raise typer.BadParameter(f"--dataset: expected NAME/SPLIT, found {dataset!r:.100}")
     return {
         "dataset": dataset,
         "pregen": _names(scoring.pregen),
@@ -46,11 +50,41 @@ def several(
     fields: Mapping[str, Any], found: Sequence[str], *, steps: bool
 ) -> list[dict[str, Any]]:
     """The fields of a request for each target; with `steps` each has the number in its name as the
-    label `step`.
+    label `step`. A run without any label would have no name that people know: it has its file's.
     """
-    marks = [{"step": targets.step(one)} if steps else {} for one in found]
     labels = fields.get("labels") or {}
+    if steps:
+        marks = [{"step": targets.step(one)} for one in found]
+    else:
+        marks = [{} if labels else _named(one) for one in targets.names(found)]
     return [{**fields, "labels": {**labels, **mark} or None} for mark in marks]
+
+
+def _named(file: str) -> dict[str, str]:
+    shown = file.encode("utf-8", "replace").decode()  # a name on a disk may be in another code
+    return {"file": shown[-LONGEST_LABEL:]} if file else {}
+
+
+def whole(client: Client, dataset: str) -> str:
+    """NAME/SPLIT: of a name alone, with the dataset's only split."""
+    if "/" in dataset:
+        return dataset
+    splits = sorted(client.dataset(dataset).splits)
+    if len(splits) != 1:
+        shown = ", ".join(map(quoted, splits[:SPLITS_SHOWN]))
+        more = f" and {len(splits) - SPLITS_SHOWN} more" if len(splits) > SPLITS_SHOWN else ""
+        raise InvalidArgument(
+            f"expected NAME/SPLIT, found {dataset!r:.100}, which has the splits {shown}{more}"
+        )
+    console.say(f"on {dataset}/{splits[0]}, its only split")
+    return f"{dataset}/{splits[0]}"
+
+
+def begun(client: Client, target: str, request: Mapping[str, Any]) -> Evaluation:
+    found = client.submit(**request)
+    label = text.labels(request.get("labels") or {})
+    console.say(f"submitted {found.id}: {target}{f', labelled {label}' if label else ''}")
+    return found
 
 
 def source(client: Client, target: str) -> dict[str, Any]:

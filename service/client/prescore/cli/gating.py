@@ -109,6 +109,7 @@ def gate(
     fields = asking.fields(dataset, gate, scoring, judging, run)
     try:
         with console.opened(connection) as client:
+            fields["dataset"] = asking.whole(client, dataset)
             scored = asking.source(client, target) if target else asking.brought(client, brought)
             request = {**fields, **scored}
             with console.suggesting(client, Meant(dataset, (), gate)):

@@ -57,10 +57,9 @@ StepFromName = Annotated[
         "--step-from-name", help="Label each file's run with the last number in its name: step=8."
     ),
 ]
-Split = Annotated[str, typer.Option("--dataset", help="NAME/SPLIT or NAME@VERSION/SPLIT.")]
-WholeSplit = Annotated[
-    str, typer.Argument(metavar="DATASET/SPLIT", help="NAME/SPLIT or NAME@VERSION/SPLIT.")
-]
+_SPLIT = "NAME/SPLIT or NAME@VERSION/SPLIT; the only split need not be named."
+Split = Annotated[str, typer.Option("--dataset", help=_SPLIT)]
+WholeSplit = Annotated[str, typer.Argument(metavar="DATASET/SPLIT", help=_SPLIT)]
 Metrics = Annotated[
     list[str] | None, typer.Option(help="Names, separated by commas; may be given many times.")
 ]

@@ -1,6 +1,7 @@
 """prescore status, watch, cancel, scores"""
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -8,11 +9,18 @@ import typer
 from prescore.cli import asking, console, options, targets, text
 from prescore.cli.follow import follow_all
 from prescore.cli.nearly import Meant
+from prescore.cli.targets import ids_of
 from prescore.client import Client
 from prescore.errors import InvalidArgument
 from prescore.models import Evaluation, PregenScores, Score
 
-Id = Annotated[str, typer.Argument(metavar="EV", help="The run's id, ev_...")]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="EV", help="The run's id, ev_...; or a label that it alone has, NAME=VALUE."
+    ),
+]
+MOST_LOOKED_AT = 200  # of the latest runs with the same labels
 COLUMNS = ("name", "value", "low", "high", "family", "higher_is_better", "signature")
 
 
@@ -32,6 +40,7 @@ def status(
     no score.
     """
     with console.connected(connection) as client:
+        (id_,) = ids_of(client, id_)
         _end_with(client.evaluation(id_), as_json=as_json)
 
 
@@ -55,7 +64,9 @@ def watch(
 ) -> None:
     """Follow runs until their end, then print their scores.
 
-    Ctrl-C ends only the watching: runs go on, and can be watched again.
+    A checkpoint that was submitted with the same labels is not submitted again: its run
+    is followed. Ctrl-C ends only the watching: runs go on, and can be
+    watched again.
 
         prescore watch ev_2f9c
         prescore watch ev_2f9c ev_81d0 --json
@@ -66,16 +77,20 @@ def watch(
     """
     with console.connected(connection, Meant(dataset or "")) as client:
         found = targets.expanded(target)
-        files = [one for one in found if not targets.is_run(one)]
+        files = [one for one in found if not targets.is_run_or_label(one)]
         if files and dataset is None:
             raise InvalidArgument(f"--dataset: expected NAME/SPLIT, on which {files[0]} is scored")
-        fields = asking.plain(dataset or "", run)
-        requests = asking.several(fields, files, steps=step_from_name)
         targets.check(files)
-        begun = {
-            one: _begun(client, one, asked) for one, asked in zip(files, requests, strict=True)
-        }
-        ended = follow_all(client, [begun.get(one, one) for one in found], None)
+        begun = {}
+        if files:
+            fields = asking.plain(asking.whole(client, dataset or ""), run)
+            requests = asking.several(fields, files, steps=step_from_name)
+            begun = {
+                one: _of_file(client, one, asked)
+                for one, asked in zip(files, requests, strict=True)
+            }
+        ids = [begun.get(one) or ids_of(client, one)[0] for one in found]
+        ended = follow_all(client, ids, None)
     if as_json:
         console.show_json(*ended, many=found != target or len(found) > 1)
     for evaluation in () if as_json else ended:
@@ -84,10 +99,34 @@ def watch(
         console.exit_as(evaluation)
 
 
-def _begun(client: Client, target: str, fields: Mapping[str, Any]) -> str:
-    begun = client.submit(**fields, **asking.source(client, target))
-    console.say(f"submitted {begun.id}: {target}")
-    return begun.id
+def _of_file(client: Client, target: str, fields: Mapping[str, Any]) -> str:
+    """The run of a file: the latest that was submitted with the same labels, or a new one."""
+    request = {**fields, **asking.source(client, target)}
+    known = _known(client, request)
+    if known is None:
+        return asking.begun(client, target, request).id
+    when = text.moment(known.created_at)
+    console.say(
+        f"{known.id} of {when} scores {target} already, and is followed; a new run: prescore submit"
+    )
+    return known.id
+
+
+def _known(client: Client, request: Mapping[str, Any]) -> Evaluation | None:
+    """Of a checkpoint: captions are sent with each request and have no name."""
+    digest, dataset = request.get("checkpoint"), request["dataset"]
+    if digest is None or request["deadline"] is not None:
+        return None
+    latest = client.dataset(dataset.partition("/")[0]).version
+    labels = request["labels"] or {}
+    runs = client.evaluations(dataset=dataset, labels=labels, page_size=MOST_LOOKED_AT)
+    same = (
+        run
+        for run in islice(runs, MOST_LOOKED_AT)
+        if (run.checkpoint, run.labels, run.dataset.version) == (digest, labels, latest)
+        and run.status not in ("failed", "canceled")
+    )
+    return next(same, None)
 
 
 @options.spread
@@ -102,6 +141,7 @@ def cancel(
     prescore cancel ev_2f9c
     """
     with console.connected(connection) as client:
+        (id_,) = ids_of(client, id_)
         evaluation = client.cancel(id_)
     if as_json:
         console.show_json(evaluation)
@@ -129,6 +169,7 @@ def scores(
     Or it gave no score.
     """
     with console.connected(connection) as client:
+        (id_,) = ids_of(client, id_)
         evaluation = client.evaluation(id_)
         found = client.pregen(id_) if pregen else evaluation.scores
         if csv_file is not None:

@@ -1,7 +1,7 @@
 """prescore submit"""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -9,7 +9,6 @@ from prescore import exit_codes
 from prescore.cli import asking, console, options, targets, text
 from prescore.cli.follow import follow_all
 from prescore.cli.nearly import Meant
-from prescore.client import Client
 from prescore.models import Evaluation
 
 
@@ -61,7 +60,8 @@ def submit(
 
     Of a folder all .safetensors files are scored. All files are looked at before the
     first is sent. By default the scores are bleu, rouge_l, cider_d and meteor, and all the
-    pre-gen ones for a checkpoint.
+    pre-gen ones for a checkpoint. Without --label, a run has its file's name as a label,
+    file=best.safetensors: `list` and `leaderboard` show it.
 
     Exit 0: submitted, or succeeded. 2: usage, or refused. 3: with --wait, the run
     failed, was canceled, gave no score or has not ended in time. 4: no answer from the
@@ -75,6 +75,7 @@ def submit(
     metrics = [*(scoring.postgen or ()), *(scoring.pregen or ())]
     meant = Meant(dataset, console.names(metrics) or (), gate or ())
     with console.connected(connection, meant) as client:
+        fields["dataset"] = asking.whole(client, dataset)
         found = targets.expanded(target) if target else [brought.columns or str(brought.captions)]
         requests = asking.several(fields, found, steps=step_from_name)
         targets.check(found if target else ())
@@ -83,7 +84,7 @@ def submit(
             for one in found
         )
         begun = [
-            _begun(client, one, {**fields, **source})
+            asking.begun(client, one, {**fields, **source})
             for one, fields, source in zip(found, requests, sources, strict=True)
         ]
         if wait:
@@ -93,12 +94,6 @@ def submit(
         if not one.ended:
             raise typer.Exit(exit_codes.FAILED)
         console.exit_as(one)
-
-
-def _begun(client: Client, target: str, fields: Mapping[str, Any]) -> Evaluation:
-    evaluation = client.submit(**fields)
-    console.say(f"submitted {evaluation.id}: {target}")
-    return evaluation
 
 
 def _show(evaluations: Sequence[Evaluation], *, wait: bool, as_json: bool, many: bool) -> None:

@@ -1,21 +1,33 @@
 """What is meant by the targets of a command: files, folders, patterns, digests and runs."""
 
 import glob
+import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
+from prescore.cli import console, text
+from prescore.client import Client
 from prescore.errors import InvalidArgument
 from prescore.files import captions, foreign, models
 from prescore.files.reading import readable
+from prescore.plain_text import quoted
 
 MOST = 1000  # files of one command
 SUFFIX = ".safetensors"
+MOST_SHOWN = 5  # runs with a label
 _NUMBER = re.compile("[0-9]+")
 
 
 def is_run(target: str) -> bool:
     return target.startswith("ev_") and not Path(target).exists()
+
+
+def is_run_or_label(target: str) -> bool:
+    is_label = "=" in target and "/" not in target and not Path(target).exists()
+    return is_label or is_run(target)
 
 
 def expanded(given: Sequence[str]) -> list[str]:
@@ -35,6 +47,55 @@ def check(targets: Sequence[str]) -> None:
             captions.read(Path(target))
         else:
             models.check(Path(target))
+
+
+def ids_of(client: Client, *given: str) -> list[str]:
+    """The ids of runs; a label stands for the only run that has it. Raises, with the commands to
+    give, for files and digests in the place of runs.
+    """
+    others = [one for one in given if one.startswith("sha256:") or Path(one).exists()]
+    if others:
+        each = [
+            f"  prescore submit {shlex.quote(one)} --dataset NAME/SPLIT --wait" for one in others
+        ]
+        lines = [
+            f"expected a run's id, ev_..., found {quoted(others[0])!s:.200}",
+            "Submit first what has no id yet, and name the id that is printed:",
+            *map(quoted, each),
+        ]
+        raise InvalidArgument("\n".join(lines))
+    return [_with_label(client, one) if "=" in one else one for one in given]
+
+
+def _with_label(client: Client, label: str) -> str:
+    labels = console.labels([label])
+    runs = list(islice(client.evaluations(labels=labels, page_size=MOST_SHOWN), MOST_SHOWN))
+    if not runs:
+        console.suggest_label(client, "", labels)
+        raise InvalidArgument(f"no run has the label {label!r:.100}; `prescore list` shows labels")
+    if len(runs) > 1:
+        rows = [(one.id, one.status, str(one.dataset), text.moment(one.created_at)) for one in runs]
+        lines = [
+            f"expected a run's id, or a label that one run has; {label!r:.100} have several:",
+            *text.aligned(rows, indent="  "),
+            quoted(f"All of them: prescore list --label {shlex.quote(label)}"),
+        ]
+        raise InvalidArgument("\n".join(lines))
+    console.say(f"{label} is {runs[0].id}, {runs[0].dataset}")
+    return runs[0].id
+
+
+def names(targets: Sequence[str]) -> list[str]:
+    """What files are called: by their names, or where some have the same, by their paths in the
+    folder that all are in; of digests nothing.
+    """
+    files = [Path(one).absolute() for one in targets if not one.startswith("sha256:")]
+    shared = Path(os.path.commonpath([one.parent for one in files])) if files else Path()
+    if len({one.name for one in files}) == len(files):
+        called = {str(one): one.name for one in files}
+    else:
+        called = {str(one): str(one.relative_to(shared)) for one in files}
+    return [called.get(str(Path(one).absolute()), "") for one in targets]
 
 
 def step(target: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from prescore import plain_text
 from prescore.files import foreign, tars
-from prescore.files.reading import Body, check_format, file_body, readable
+from prescore.files.reading import Body, check_checkpoint, file_body, readable
 
 MARKS = ("map.toml",)  # one of these tells that files are those of a model
 _SENT = (".json", ".toml", ".safetensors", ".pt", ".pth", ".bin", ".ckpt")
@@ -20,7 +20,7 @@ _log = logging.getLogger("prescore")
 def check(path: Path) -> None:
     """Raise for what is known to be neither a checkpoint nor a package of one."""
     if not is_package(path):
-        check_format(path, foreign.CHECKPOINT)
+        check_checkpoint(path)
 
 
 def is_package(path: Path) -> bool:

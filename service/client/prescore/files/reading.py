@@ -1,6 +1,7 @@
 """A file's digest, and its bytes as the body of a request."""
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from prescore.files import foreign
 
 CHUNK_BYTES = 1 << 20
 COLUMNS = "columns, a safetensors file that prescore.Recorder wrote"
+HEADER_BYTES = 100_000_000  # of a safetensors file, at most
+_MARK = "prescore_columns"  # metadata that columns have, and nothing else
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,40 @@ def check_format(path: Path, wanted: str) -> None:
         raise InvalidArgument(f"{path}: {refusal}")
 
 
+def check_checkpoint(path: Path) -> None:
+    """Raise for what is known to be no checkpoint."""
+    check_format(path, foreign.CHECKPOINT)
+    if _has_mark(path):
+        raise InvalidArgument(
+            f"{path}: expected {foreign.CHECKPOINT}, found columns: submit them by `--columns`, "
+            "upload them by `upload_columns`"
+        )
+
+
 def check_columns(path: Path) -> None:
-    """Raise for what is known to be no safetensors file."""
+    """Raise for what is known to be no file of columns."""
     with readable(path):
         found = foreign.of_path(path)
     if found is not None and found.serves != foreign.CHECKPOINT:
         raise InvalidArgument(f"{path}: {foreign.refusal(found, COLUMNS)}")
+    if _has_mark(path) is False:
+        raise InvalidArgument(
+            f"{path}: expected {COLUMNS}, found no `{_MARK}` in its metadata: a checkpoint is "
+            "submitted without `--columns`"
+        )
+
+
+def _has_mark(path: Path) -> bool | None:
+    """Whether a safetensors file says that it has columns; None: its header cannot be read, and the
+    service says why.
+    """
+    with readable(path), path.open("rb") as stream:
+        size = int.from_bytes(stream.read(8), "little")
+        text = stream.read(size) if size <= HEADER_BYTES else b""
+    try:
+        return _MARK in json.loads(text).get("__metadata__", {})
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return None
 
 
 @contextmanager

@@ -5,7 +5,7 @@ there were limits is still read.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from service.contract import limits
@@ -15,31 +15,43 @@ from service.contract.formats.bundles import FeaturesHeader, Item, Names
 from service.contract.formats.bundles.files import files
 
 
+@dataclass
+class Wordless:
+    """References of a split that have no words, which can be scored but help nobody."""
+
+    first: str  # the image
+    references: int = 0
+    images: int = 0
+
+
 @dataclass(frozen=True)
 class Judged:
     """The numbers of images and references by split, and the features' header, if there is one."""
 
     splits: dict[str, dict[str, int]]
     features: FeaturesHeader | None
+    wordless: dict[str, Wordless] = field(default_factory=dict)
 
 
 def judge(path: Path, names: Names | None = None) -> Judged:
     """Raises InvalidBundle with line and field."""
     with files(path, limits.MEMBERS) as (found, opened):
         with opened(bundles.CAPTIONS) as stream:
-            splits = _counted(bundles.items_in(stream, names or bundles.names_in_memory()))
+            items = bundles.items_in(stream, names or bundles.names_in_memory())
+            splits, wordless = _counted(items)
         if bundles.FEATURES not in found:
-            return Judged(splits, None)
+            return Judged(splits, None, wordless)
         with opened(bundles.FEATURES) as stream:
             features = bundles.header_in(stream)
     oddity = features.encoder.oddity()
     if oddity is not None:
         raise InvalidBundle(f"{bundles.FEATURES}: {oddity}")
-    return Judged(splits, features)
+    return Judged(splits, features, wordless)
 
 
-def _counted(items: Iterator[Item]) -> dict[str, dict[str, int]]:
+def _counted(items: Iterator[Item]) -> tuple[dict[str, dict[str, int]], dict[str, Wordless]]:
     splits: dict[str, dict[str, int]] = {}
+    wordless: dict[str, Wordless] = {}
     for number, item in enumerate(items, start=1):
         if item.split not in splits and len(splits) == limits.SPLITS:
             raise bundles.wrong(
@@ -49,7 +61,11 @@ def _counted(items: Iterator[Item]) -> dict[str, dict[str, int]]:
         counts = splits.setdefault(item.split, {"images": 0, "references": 0})
         counts["images"] += 1
         counts["references"] += len(item.references)
-    return splits
+        if empty := sum(not text.strip() for text in item.references):
+            odd = wordless.setdefault(item.split, Wordless(item.image))
+            odd.references += empty
+            odd.images += 1
+    return splits, wordless
 
 
 def _check(number: int, item: Item) -> None:

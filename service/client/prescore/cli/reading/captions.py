@@ -10,6 +10,7 @@ import typer
 
 from prescore.cli import console, options, text
 from prescore.cli.runs import Id
+from prescore.cli.targets import ids_of
 from prescore.errors import InvalidArgument
 from prescore.models import Caption
 from prescore.names import hint
@@ -53,6 +54,7 @@ def captions(
     4: no answer from the service.
     """
     with console.connected(connection) as client:
+        (id_,) = ids_of(client, id_)
         if coco is not None:
             written = json.dumps(client.captions_coco(id_), ensure_ascii=True)
             console.write(coco, f"{written}\n".encode())

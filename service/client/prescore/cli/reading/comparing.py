@@ -1,17 +1,15 @@
 """prescore compare"""
 
-import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from prescore.cli import console, options, text
 from prescore.cli.nearly import Meant
-from prescore.errors import InvalidArgument
+from prescore.cli.runs import Id
+from prescore.cli.targets import ids_of
 from prescore.models import Compared, Comparison, Moved
-from prescore.plain_text import quoted
 
 _COLUMNS = ("metric", "a", "b", "difference", "low", "high", "p", "minimum_detectable")
 _HEADING = ("", "a", "b", "a - b", "95 %", "p", "detectable")
@@ -19,9 +17,9 @@ _HEADING = ("", "a", "b", "a - b", "95 %", "p", "detectable")
 
 @options.spread
 def compare(
-    a: Annotated[str, typer.Argument(metavar="EV", help="The first run's id, ev_...")],
+    a: Id,
     b: Annotated[
-        str, typer.Argument(metavar="EV", help="The second run's id; it must have the same images.")
+        str, typer.Argument(metavar="EV", help="The second run; it must have the same images.")
     ],
     *,
     metrics: options.Metrics = None,
@@ -43,13 +41,14 @@ def compare(
 
         prescore compare ev_2f9c ev_81d0
         prescore compare ev_2f9c ev_81d0 --metrics cider_d,perplexity --images 5
+        prescore compare run=7 run=8
 
     Exit 0: compared. 2: usage, or refused, because the runs were not scored in the same
     way. 3: it failed or has not ended in time. 4: no answer from the service.
     """
     names = console.names(metrics)
     with console.connected(connection, Meant("", names or ())) as client:
-        _check_runs(a, b)
+        a, b = ids_of(client, a, b)
         found = client.compare(a, b, metrics=names, timeout=timeout)
         if csv_file is not None:
             console.write_csv(csv_file, _COLUMNS, _csv_rows(found))
@@ -59,21 +58,6 @@ def compare(
         console.show(_lines(found, images))
     if found.status != "succeeded":
         console.fail(f"{found.id} {found.status}{_why(found)}")
-
-
-def _check_runs(*given: str) -> None:
-    """Raise, with the commands to give, for files and digests in the place of runs."""
-    others = [one for one in given if one.startswith("sha256:") or Path(one).exists()]
-    if others:
-        each = [
-            f"  prescore submit {shlex.quote(one)} --dataset NAME/SPLIT --wait" for one in others
-        ]
-        lines = [
-            f"expected the ids of two runs, ev_..., found {quoted(others[0])!s:.200}",
-            "Submit first what has no id yet, and compare the ids that are printed:",
-            *map(quoted, each),
-        ]
-        raise InvalidArgument("\n".join(lines))
 
 
 def _why(found: Comparison) -> str:

@@ -7,6 +7,7 @@ import typer
 
 from prescore.cli import console, options, text
 from prescore.cli.runs import Id
+from prescore.cli.targets import ids_of
 from prescore.models import Token, TokenizedCaption
 
 _COLUMNS = ("reference", "text", "place", "word", "logp", "rank", "top", "top_logp", "entropy")
@@ -34,6 +35,7 @@ def tokens(
     4: no answer from the service.
     """
     with console.connected(connection) as client:
+        (id_,) = ids_of(client, id_)
         found = client.tokens(id_, image)
         if csv_file is not None:
             rows = (

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from prescore.cli import console, nearly, options, text
+from prescore.cli import asking, console, nearly, options, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
 from prescore.client import Client
@@ -57,6 +57,7 @@ def correlations(
     with console.connected(connection, Meant(split, names or ())) as client:
         nearly.check_metrics(client, names or ())
         if compute:
+            split = asking.whole(client, split)
             _compute(client, split, idf, limit, timeout)
         found = client.correlations(split, idf=idf, limit=limit)
         study = found.study

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from prescore.cli import console, options, text
+from prescore.cli import asking, console, options, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
 from prescore.models import MetricHealth, Probes
@@ -36,6 +36,7 @@ def health(
     4: no answer from the service.
     """
     with console.connected(connection, Meant(split)) as client:
+        split = asking.whole(client, split)
         if compute:
             computed(partial(client.compute_probes, split, timeout=timeout))
         found = client.latest_probes(split)

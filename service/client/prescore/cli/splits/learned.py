@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import console, options, targets, text
+from prescore.cli import asking, console, options, targets, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
 from prescore.files import captions
@@ -123,6 +123,7 @@ def compute(
     given: Any = {name: value for name, value in asked.items() if value is not None}
     with console.connected(connection, Meant(split, asked["features"] or ())) as client:
         captioners = [_captioner(each) for each in outputs]
+        split = asking.whole(client, split)
         train = partial(client.train_learned, split, captioners, timeout=timeout, **given)
         found = computed(train)
     _end(found, as_json=as_json)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import console, options, text
+from prescore.cli import asking, console, options, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
 from prescore.client import Client
@@ -74,9 +74,11 @@ def probes(
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     if given and not compute:
         raise typer.BadParameter(f"--{', --'.join(given)}: only with --compute")
-    is_split = "/" in target
+    is_split = not target.startswith("pb_") or "/" in target
     meant = Meant(target if is_split else "", console.names(metrics) or ())
     with console.connected(connection, meant) as client:
+        if is_split:
+            target = asking.whole(client, target)
         if compute:
             if captions_file is not None:
                 given["captions"] = captions.read(captions_file)
