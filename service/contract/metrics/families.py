@@ -181,7 +181,7 @@ FAMILIES: dict[str, Family] = {
             ),
         ),
         version=1,
-        caption=4e-4,
+        caption=1.2e-3,
         is_usual=True,
         is_counted=True,
         estimated=4,
