@@ -124,14 +124,15 @@ def doctor(
     """
     from service.contract import findings
     from service.operate import doctor as the_doctor
+    from service.operate import findings_shown
 
     with _errors():
         chosen = settings.load()
         if home is not None:
             chosen = chosen.model_copy(update={"home": home.absolute()})
-        found = the_doctor.examine(chosen, url, findings.quiet if as_json else the_doctor.tell)
-    the_doctor.show(found, as_json=as_json)
-    raise typer.Exit(0 if the_doctor.is_fit(found) else 1)
+        found = the_doctor.examine(chosen, url, findings.quiet if as_json else findings_shown.tell)
+    findings_shown.show(found, as_json=as_json)
+    raise typer.Exit(0 if findings_shown.is_fit(found) else 1)
 
 
 def openapi() -> None:

@@ -13,19 +13,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 import httpx
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from service.contract import findings, plain_text
+from service.contract import findings
 from service.contract.errors import PrescoreError
 from service.contract.findings import Finding, Probe, Told, quiet, sentence
 from service.contract.settings import Settings
@@ -37,22 +33,10 @@ _ENGINE_SECONDS = 120.0  # usually 10: METEOR reads a large table
 _STORE_SECONDS = 30.0  # requests to a remote store are repeated for 20 s
 _HTTP_SECONDS = 1.5  # for each of three requests
 _LITTLE_DISK = 2e9  # bytes
-_COLOURS = {"ok": "green", "warning": "yellow", "unavailable": "red"}
 
 
 def examine(settings: Settings, url: str, told: Told = quiet) -> list[Finding]:
     return findings.examine(probes(settings, url), told)
-
-
-def tell(finding: Finding) -> None:
-    """A line on a terminal, while other probes still look: Java and METEOR may take a minute. A log
-    has the table alone.
-    """
-    if not sys.stderr.isatty():
-        return
-    line = plain_text.line(f"{finding.status:11}  {finding.name}: {finding.found}")
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 def probes(settings: Settings, url: str) -> list[Probe]:
@@ -67,42 +51,6 @@ def probes(settings: Settings, url: str) -> list[Probe]:
         Probe("service", lambda: _service(url), needed=False),
         Probe("engine", lambda: _engine(settings), _INSTALL, seconds=_ENGINE_SECONDS + 5),
     ]
-
-
-def is_fit(found: Sequence[Finding]) -> bool:
-    """Whether `prescore serve` works here."""
-    return not _missing(found)
-
-
-def show(found: Sequence[Finding], *, as_json: bool) -> None:
-    if as_json:
-        document = {"fit": is_fit(found), "findings": [asdict(finding) for finding in found]}
-        sys.stdout.write(plain_text.json_line(json.dumps(document)) + "\n")
-        return
-    console = Console()
-    console.print(_table(found))
-    missing = ", ".join(_missing(found))
-    verdict = f"does not work here: see {missing}" if missing else "works here"
-    console.print(f"`prescore serve` {verdict}.", markup=False)
-
-
-def _missing(found: Sequence[Finding]) -> list[str]:
-    return [each.name for each in found if each.needed and each.status == "unavailable"]
-
-
-def _table(found: Sequence[Finding]) -> Table:
-    table = Table("", "", "what was found, and what to do about it")
-    for finding in found:
-        status = Text(finding.status, _COLOURS[finding.status])
-        text = _plain(finding.found)
-        if finding.advice:
-            text.append("\n→ ").append(_plain(finding.advice))
-        table.add_row(status, _plain(finding.name), text)
-    return table
-
-
-def _plain(text: str) -> Text:
-    return Text(plain_text.quoted(text), overflow="fold")
 
 
 def _python() -> Iterator[Finding]:

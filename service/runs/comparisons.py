@@ -9,9 +9,14 @@ from itertools import zip_longest
 
 from service.contract import results
 from service.contract.api.captions import CaptionOut
-from service.contract.api.comparisons import ComparedOut, ComparisonOut, ImageCompared, MovedOut
+from service.contract.api.comparisons import (
+    ComparedOut,
+    ComparisonIn,
+    ComparisonOut,
+    ImageCompared,
+    MovedOut,
+)
 from service.contract.api.evaluations import EvaluationOut
-from service.contract.api.requests import ComparisonIn
 from service.contract.api.scores import ScoreOut
 from service.contract.api.texts import COMPARISON
 from service.contract.errors import InvalidRequest

@@ -14,7 +14,7 @@ from service.contract.api.texts import rfc3339
 from service.contract.errors import NotFound
 from service.contract.metrics import catalogue
 from service.contract.plan.studies import Idf
-from service.runs import base, studies
+from service.runs import base, material, studies
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.kept import summaries
@@ -38,7 +38,7 @@ def look(parts: Parts, asked: Asked) -> CorrelationsOut:
     """The last finished study and the one under way; starts no study."""
     pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
-        material = studies.find(connection, pinned, asked.idf)
+        found = material.find(connection, pinned, asked.idf)
         latest = _latest(connection, pinned, asked.idf)
         finished = _latest(connection, pinned, asked.idf, status="succeeded")
         unfinished = latest if latest is not None and latest.status != "succeeded" else None
@@ -47,7 +47,7 @@ def look(parts: Parts, asked: Asked) -> CorrelationsOut:
         dataset=pinned.out,
         study=None if finished is None else _last(parts, finished, asked.limit),
         under_way=under_way,
-        none_because=studies.hindrance(pinned, material),
+        none_because=studies.hindrance(pinned, found),
     )
 
 

@@ -13,8 +13,10 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 from sqlalchemy.engine import Connection
 
+from service.contract.api.comparisons import ComparisonIn
 from service.contract.api.learned import LearnedIn
-from service.contract.api.requests import ComparisonIn, EvaluationIn, ProbesIn
+from service.contract.api.probes import ProbesIn
+from service.contract.api.requests import EvaluationIn
 from service.contract.api.studies import StudyIn
 from service.contract.errors import Conflict, InvalidRequest, UnknownMetric
 from service.runs import base, comparisons, evaluations, probes, studies, training

@@ -7,8 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract import results
-from service.contract.api.probes import ProbesOut
-from service.contract.api.requests import ProbesIn
+from service.contract.api.probes import ProbesIn, ProbesOut
 from service.contract.api.scores import MetricHealth
 from service.contract.api.texts import PROBES
 from service.contract.plan import asked, planning

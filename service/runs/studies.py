@@ -1,22 +1,12 @@
-"""Correlation studies of a split's evaluations: correlations of pre-gen with post-gen scores.
+"""Correlation studies of a split's evaluations: correlations of pre-gen with post-gen scores."""
 
-A study uses the evaluations that are finished when it is requested: one of each model, with all
-scores of a metric computed in the same way.
-"""
-
-import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Row
 
 from service.contract.api.studies import (
     CorrelatedOut,
     CorrelationOut,
-    LeftOut,
     StudyIn,
     StudyOut,
     StudyRunOut,
@@ -24,28 +14,19 @@ from service.contract.api.studies import (
 from service.contract.api.texts import STUDY, rfc3339
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
-from service.contract.metrics.families import kind_of
 from service.contract.plan import studies
 from service.contract.plan.planning import Plan
-from service.contract.plan.studies import FAMILIES, SORTED_BY, STRATA, Idf, Studied
-from service.contract.plan.works import Blob, Work
-from service.contract.results import Signed, StudyFile, StudyKept, StudyMetric, StudyPair
-from service.runs import base, evaluations
+from service.contract.plan.studies import SORTED_BY, STRATA
+from service.contract.results import StudyFile, StudyKept, StudyMetric, StudyPair
+from service.runs import material
 from service.runs.base import Kind, Looked, Run
-from service.stored import columns as columns_store
+from service.runs.material import Material
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works.kept import summaries
 from service.works.parts import Parts
-from service.works.records import in_batches
-from service.works.tables import run_works, runs, work_rows
 
 FEWEST = 3  # models; rank agreement needs so many
 _HEADLINE = frozenset(catalogue.metric(name).name for name in catalogue.HEADLINE)
-_MOST = 200  # the latest evaluations, each with 15 rows
-_COLUMNS = "columns"
-_OTHERS = (_COLUMNS, "captions", "references")
-_BROUGHT = "brought"  # the kind of the work that reads columns of somebody's own code
 _STUDY = "study"
 
 
@@ -53,17 +34,17 @@ def begin(parts: Parts, request: StudyIn) -> Run:
     """Plan a study; InvalidRequest if there are too few evaluations or images."""
     pinned = datasets.pin(parts.records, request.dataset)
     with parts.records.reading() as connection:
-        material = find(connection, pinned, request.idf)
-    reason = hindrance(pinned, material)
+        found = material.find(connection, pinned, request.idf)
+    reason = hindrance(pinned, found)
     if reason is not None:
         raise InvalidRequest(reason, [("/dataset", "expected a split with more to study")])
     kept = StudyKept(
         idf=request.idf,
-        evaluations=list(material.models),
-        left_out=list(material.left_out),
+        evaluations=list(found.models),
+        left_out=list(found.left_out),
         limit=request.limit,
     )
-    plan = Plan({_STUDY: studies.study(material.models, str(pinned))})
+    plan = Plan({_STUDY: studies.study(found.models, str(pinned))})
     marks = {"idf": request.idf}
     return Run(
         KIND.new_id(),
@@ -90,10 +71,10 @@ def _answer(parts: Parts, looked: Looked) -> StudyRunOut:
     )
 
 
-def hindrance(pinned: Pinned, material: "Material") -> str | None:
+def hindrance(pinned: Pinned, given: Material) -> str | None:
     if pinned.images < STRATA:
         return f"{STRATA} strata need as many images, {pinned} has {pinned.images}"
-    found = len(material.models)
+    found = len(given.models)
     if found < FEWEST:
         return (
             f"a study needs finished evaluations of {FEWEST} models, with pre-gen scores and "
@@ -132,181 +113,6 @@ def _correlation(place: int, each: StudyPair) -> CorrelationOut:
     """A row of the answer; the study has one dataset, so its numbers are those over all."""
     (own,) = each.datasets.values()
     return CorrelationOut(place=place, metric=each.metric, **own)
-
-
-@dataclass(frozen=True)
-class Material:
-    """What a study uses; `models`: evaluation -> the work of its strata, the latest first."""
-
-    models: Mapping[str, Work]
-    left_out: Sequence[LeftOut]
-
-
-@dataclass(frozen=True)
-class _Finished:
-    """A finished evaluation: its works' results by name, and the signatures of its scores; that of
-    its columns is their precision, or how they were brought.
-    """
-
-    id: str
-    results: Mapping[str, str]
-    signatures: Mapping[str, str]
-
-
-def find(connection: Connection, dataset: Pinned, idf: Idf) -> Material:
-    """Find one evaluation of each model; all scores of a metric have one signature."""
-    finished = list(_finished(connection, dataset))
-    left_out: list[LeftOut] = []
-    whole = [each for each in finished if _is_whole(each, left_out)]
-    alike = list(_alike(whole, left_out))
-    strata = {each.id: studies.strata(_studied(each), idf) for each in alike}
-    broken = _failed(connection, [work.key for work in strata.values()])
-    once: dict[str, tuple[str, Work]] = {}
-    for identity, work in strata.items():
-        if work.key in broken:
-            reason = f"its strata failed: {broken[work.key]}"
-            left_out.append(LeftOut(evaluation=identity, metric=None, reason=reason))
-        else:
-            once.setdefault(work.key, (identity, work))
-    return Material(dict(once.values()), left_out)
-
-
-def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
-    query = (
-        sa.select(runs.c.id)
-        .where(
-            runs.c.kind == evaluations.KIND.name,
-            base.on_split(dataset),
-            sa.or_(runs.c.checkpoint.is_not(None), _has_columns()),
-            runs.c.status.in_(("succeeded", "failed")),
-        )
-        .order_by(runs.c.finished_at.desc(), runs.c.id.desc())
-        .limit(_MOST)
-    )
-    identities = connection.execute(query).scalars().all()
-    found: dict[str, list[Any]] = {identity: [] for identity in identities}
-    columns = ("kind", "status", "result", "summary", "summary_id", "parameters", "inputs")
-    works = (
-        sa.select(run_works.c.run_id, run_works.c.name, *(work_rows.c[name] for name in columns))
-        .join(work_rows, work_rows.c.key == run_works.c.work_key)
-        .where(
-            run_works.c.run_id.in_(identities),
-            work_rows.c.kind.in_([*_OTHERS, _BROUGHT, *FAMILIES]),
-        )
-        .order_by(run_works.c.run_id, run_works.c.position)
-    )
-    rows = [dict(row._mapping) for row in connection.execute(works).all()]  # noqa: SLF001
-    done = [row for row in rows if row["status"] == "done"]
-    summaries.fill(connection, [row for row in done if row["kind"] in FAMILIES])
-    for row in done:
-        found[row["run_id"]].append(row)
-    brought = [_brought(row) for row in done if row["kind"] == _BROUGHT]
-    how = columns_store.signed(connection, brought)
-    for identity, rows in found.items():
-        yield _Finished(
-            identity,
-            _sent_captions(rows) | {row["name"]: row["result"] for row in rows},
-            {row["name"]: _signature(row) for row in rows if kind_of(row["name"]) in FAMILIES}
-            | {
-                row["name"]: how[_brought(row)] if row["kind"] == _BROUGHT else _precision(row)
-                for row in rows
-                if row["name"] == _COLUMNS
-            },
-        )
-
-
-def _has_columns() -> sa.Exists:
-    """Of an evaluation that has columns, which may have been brought."""
-    of_run = run_works.c.run_id == runs.c.id
-    return sa.exists().where(of_run, run_works.c.name == _COLUMNS)
-
-
-def _brought(row: Mapping[str, Any]) -> tuple[str, str]:
-    """The digest of columns that were brought, and which units of them are scored."""
-    return json.loads(row["inputs"])[_COLUMNS], json.loads(row["parameters"]).get("units", "words")
-
-
-def _sent_captions(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The captions that were sent beside columns: no work has made them."""
-    inputs = (json.loads(row["inputs"]) for row in rows if row["name"] == SORTED_BY)
-    return {
-        name: given
-        for one in inputs
-        for name, given in one.items()
-        if name == "captions" and not given.startswith("work:")
-    }
-
-
-def _signature(row: Mapping[str, Any]) -> str:
-    """The signatures of all metrics of a family, as one text."""
-    return json.dumps(Signed.model_validate_json(row["summary"]).signature, sort_keys=True)
-
-
-def _precision(row: Mapping[str, Any]) -> str:
-    precision: str = json.loads(row["parameters"]).get("precision", "fp32")
-    return precision
-
-
-def _is_whole(each: _Finished, left_out: list[LeftOut]) -> bool:
-    missing = [name for name in (*_OTHERS, SORTED_BY) if name not in each.results]
-    if missing:
-        reason = f"it has no {', '.join(missing)}; strata are made by {SORTED_BY}"
-        left_out.append(LeftOut(evaluation=each.id, metric=None, reason=reason))
-    return not missing
-
-
-def _alike(whole: Sequence[_Finished], left_out: list[LeftOut]) -> Iterator[_Finished]:
-    """The evaluations with the most frequent signature, of SORTED_BY, of columns and of each
-    family.
-    """
-    sorted_alike = list(_as_most(whole, SORTED_BY, left_out))
-    sorted_alike = list(_as_most(sorted_alike, _COLUMNS, left_out))
-    kept = {each.id: dict(each.results) for each in sorted_alike}
-    families = {family for each in sorted_alike for family in each.signatures}
-    for family in sorted(families - {SORTED_BY, _COLUMNS}):
-        having = [each for each in sorted_alike if family in each.signatures]
-        alike = {each.id for each in _as_most(having, family, left_out)}
-        for each in having:
-            if each.id not in alike:
-                del kept[each.id][family]
-    for each in sorted_alike:
-        yield replace(each, results=kept[each.id])
-
-
-def _as_most(
-    having: Sequence[_Finished], family: str, left_out: list[LeftOut]
-) -> Iterator[_Finished]:
-    counts = Counter(each.signatures[family] for each in having)
-    for each in having:
-        ((usual, _),) = counts.most_common(1)
-        if each.signatures[family] == usual:
-            yield each
-        else:
-            metric = None if family in {SORTED_BY, _COLUMNS} else family
-            told = each.signatures[family]
-            reason = (
-                f"its {family} are of {told}, most are of {usual}"
-                if family == _COLUMNS
-                else f"its {family} is signed {told}, most are {usual}"
-            )
-            left_out.append(LeftOut(evaluation=each.id, metric=metric, reason=reason))
-
-
-def _studied(each: _Finished) -> Studied:
-    blobs = {name: Blob(result) for name, result in each.results.items()}
-    columns, captions, references = (blobs[name] for name in _OTHERS)
-    scores = {name: blob for name, blob in blobs.items() if kind_of(name) in FAMILIES}
-    return Studied(columns, scores, captions, references)
-
-
-def _failed(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
-    """The errors of failed works, by key."""
-    query = sa.select(work_rows.c.key, work_rows.c.error).where(work_rows.c.status == "failed")
-    return {
-        row.key: json.loads(row.error)["detail"] if row.error else "no reason is stored"
-        for batch in in_batches(keys)
-        for row in connection.execute(query.where(work_rows.c.key.in_(batch)))
-    }
 
 
 KIND = Kind(

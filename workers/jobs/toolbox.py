@@ -12,6 +12,7 @@ from service.contract.errors import MetricUnavailable
 from service.contract.metrics import families
 from service.contract.metrics.families import Need
 from service.contract.plan import assets
+from service.contract.plan.measured import Found
 from service.contract.settings import Sandbox, Settings
 from workers.progress import Progress, silent
 
@@ -222,7 +223,7 @@ class Toolbox:
         self._jvm = self._parser = None
 
 
-def _check_same(found: assets.Found, sha256: str | None, what: str) -> None:
+def _check_same(found: Found, sha256: str | None, what: str) -> None:
     if found.sha256 != sha256:
         planned = "none" if sha256 is None else f"{sha256:.12}…"
         raise MetricUnavailable(

@@ -23,14 +23,13 @@ from service.contract.plan.assets import (
     ASSETS,
     REGISTER,
     Asset,
-    Found,
     Places,
     advice,
     entry_of,
     locate,
-    measure,
     registered,
 )
+from service.contract.plan.measured import Found, measure
 from workers.files import atomic
 from workers.progress import Progress, silent
 

@@ -1,10 +1,33 @@
-"""A comparison of two evaluations."""
+"""A comparison of two evaluations: the request and the answer."""
 
 from pydantic import BaseModel, Field
 
+from service.contract import limits
 from service.contract.api.answers import RunProblem
 from service.contract.api.runs import DatasetPinned, RunOut, WorkOut
-from service.contract.api.texts import ComparisonId, EvaluationId, Timestamp
+from service.contract.api.strict import Many, Strict, Whole
+from service.contract.api.texts import (
+    ComparisonId,
+    EvaluationId,
+    PostgenName,
+    SummedName,
+    Timestamp,
+)
+
+
+class ComparisonIn(Strict):
+    """Compare two evaluations of the same images."""
+
+    a: str = Field(max_length=40, description="An evaluation; the difference is a - b.")
+    b: str = Field(max_length=40, description="An evaluation of the same images.")
+    metrics: Many[PostgenName | SummedName] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=limits.METRICS,
+        description="Post-gen metrics, and pre-gen metrics that begin with `sum`, `mean` or "
+        "`geomean`. By default all that both evaluations have.",
+    )
+    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
 
 
 class ComparedOut(BaseModel):

@@ -1,4 +1,4 @@
-"""Bodies of the HTTP interface's requests."""
+"""The body of a request for an evaluation."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -12,9 +12,8 @@ from pydantic import (
 
 from service.contract import limits
 from service.contract.api.captions import CaptionIn
-from service.contract.api.strict import Many, Pair, Strict, Whole, Word, absent, unless
+from service.contract.api.strict import Many, Strict, Whole, unless
 from service.contract.api.texts import (
-    AnyTokenizerName,
     Baseline,
     DatasetReference,
     Digest,
@@ -22,10 +21,7 @@ from service.contract.api.texts import (
     Labels,
     PostgenName,
     PregenName,
-    ProbedName,
     ScoreName,
-    SearchedName,
-    SummedName,
     TokenizerName,
 )
 from service.contract.metrics import families, tokenizers
@@ -89,82 +85,6 @@ class BertScore(Strict):
         description="The F-measure of unrelated sentences, as published for a model and layer. The "
         "score is rescaled so that it becomes 0, and 1 stays 1.",
     )
-
-
-ProbeName = Literal["human", "frequent", "rare", "swap", "random", "single"]
-
-
-class ProbeOptions(Strict):
-    """Options of single probes; null: as in the paper."""
-
-    frequent: Annotated[Many[Word], Field(max_length=limits.WORDS)] | Whole | None = Field(
-        default=None, description="Words, or how many of the most frequent words to replace."
-    )
-    swaps: Many[Pair] | None = Field(
-        default=None,
-        max_length=limits.WORDS,
-        description="Pairs of a word and its replacement.",
-    )
-    objective: SearchedName = Field(
-        default="bleu_4", description="The metric that the single sentence should score highest in."
-    )
-
-
-class ProbesIn(Strict):
-    """Probe metrics with the references of a split."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"anyOf": [absent("evaluation"), absent("captions")]}
-    )
-
-    dataset: DatasetReference
-    probes: Many[ProbeName] = Field(
-        default=["human", "frequent", "rare", "swap", "random", "single"],
-        min_length=1,
-        max_length=limits.METRICS,
-    )
-    metrics: Many[ProbedName] = Field(
-        default=families.usual(), min_length=1, max_length=limits.METRICS
-    )
-    tokenizer: AnyTokenizerName = Field(
-        default=tokenizers.USUAL,
-        description="`ptb`: for English; `regex`: words and punctuation in lower case; "
-        "`character`: every character; `none`: the text is tokens already, split at blanks.",
-    )
-    evaluation: str | None = Field(
-        default=None,
-        max_length=40,
-        description="An evaluation whose captions are compared with people's.",
-    )
-    captions: Many[CaptionIn] | None = Field(
-        default=None,
-        min_length=1,
-        max_length=limits.CAPTIONS,
-        description="Captions to compare with people's, one for each image.",
-    )
-    options: ProbeOptions = ProbeOptions()
-    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
-
-    @model_validator(mode="after")
-    def _one_system(self) -> Self:
-        if self.evaluation is not None and self.captions is not None:
-            raise ValueError("expected `evaluation` or `captions`, not both")
-        return self
-
-
-class ComparisonIn(Strict):
-    """Compare two evaluations of the same images."""
-
-    a: str = Field(max_length=40, description="An evaluation; the difference is a - b.")
-    b: str = Field(max_length=40, description="An evaluation of the same images.")
-    metrics: Many[PostgenName | SummedName] | None = Field(
-        default=None,
-        min_length=1,
-        max_length=limits.METRICS,
-        description="Post-gen metrics, and pre-gen metrics that begin with `sum`, `mean` or "
-        "`geomean`. By default all that both evaluations have.",
-    )
-    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
 
 
 _ONE_SOURCE = (

@@ -5,20 +5,17 @@ An asset is searched in the folder PRESCORE_ASSETS, then in PRESCORE_HOME/assets
 (word vectors, a model) are registered with their path and the SHA-256 that they have then.
 """
 
-import hashlib
 import json
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from service.contract.errors import AssetRefused, MetricUnavailable
-from service.contract.formats.digests import digest_of
 from service.contract.metrics import families
 from service.contract.metrics.catalogue import model_of, work_of
 from service.contract.metrics.families import FAMILIES, Need
+from service.contract.plan.measured import Found, fingerprint, measure
 from service.contract.settings import Settings
 
 REGISTER = "registered.json"
@@ -149,14 +146,6 @@ class Places:
         return (self.own,) if self.given is None else (self.given, self.own)
 
 
-@dataclass(frozen=True)
-class Found:
-    path: Path
-    sha256: str
-    bytes: int
-    layer: int | None = None  # of a model: the layer whose vectors are used; None: the last
-
-
 def named(name: str) -> Asset:
     try:
         return ASSETS[name]
@@ -282,7 +271,7 @@ def registered(places: Places) -> dict[str, dict[str, Any]]:
 def entry_of(found: Found) -> dict[str, Any]:
     """The entry of a file or folder in `registered.json`."""
     own = {"path": str(found.path), "sha256": found.sha256, "bytes": found.bytes}
-    return {**own, "layer": found.layer, "state": _fingerprint(found.path)}
+    return {**own, "layer": found.layer, "state": fingerprint(found.path)}
 
 
 def _registered(asset: Asset, places: Places) -> Found:
@@ -291,7 +280,7 @@ def _registered(asset: Asset, places: Places) -> Found:
     if entry is None:
         raise MetricUnavailable(f"no {asset.what}: {advice(asset)}")
     path = Path(entry["path"])
-    state = _fingerprint(path)
+    state = fingerprint(path)
     found = None if state is None else Found(path, entry["sha256"], entry["bytes"], entry["layer"])
     if state != entry["state"]:
         found = measure(path)
@@ -299,64 +288,3 @@ def _registered(asset: Asset, places: Places) -> Found:
         how = "does not exist" if found is None else "has changed since it was registered"
         raise MetricUnavailable(f"{path} {how}; {advice(asset)}")
     return replace(found, layer=entry["layer"])
-
-
-def measure(path: Path, member: str | None = None) -> Found | None:
-    """A file, a folder or an archive's member with its digest; None where it does not exist."""
-    try:
-        state = tuple(_state(path))
-    except OSError:
-        return None
-    return _measured(path, member, state)
-
-
-def _fingerprint(path: Path) -> str | None:
-    try:
-        return hashlib.sha256(repr(sorted(_state(path))).encode()).hexdigest()
-    except OSError:
-        return None
-
-
-def _state(path: Path) -> Iterator[tuple[str, int, int]]:
-    """Name, size and time of a file, or of each file in a folder, to notice changes."""
-    for file in _files(path):
-        stat = file.stat()
-        yield str(file), stat.st_size, stat.st_mtime_ns
-
-
-@lru_cache(maxsize=64)
-def _measured(path: Path, member: str | None, state: object) -> Found | None:  # noqa: ARG001  a key
-    """Read a file once until `state` changes: some have several GB."""
-    try:
-        if member is not None:
-            with zipfile.ZipFile(path) as archive:
-                content = archive.read(member)
-            return Found(path, hashlib.sha256(content).hexdigest(), len(content))
-        total = sum(file.stat().st_size for file in _files(path))
-        return Found(path, _digest(path), total)
-    except (OSError, KeyError, zipfile.BadZipFile):
-        return None
-
-
-def _digest(path: Path) -> str:
-    """A file's SHA-256; of a folder, the SHA-256 of lines `digest  name` in the order of names."""
-    if not path.is_dir():
-        return _hex(path)
-    return digest_of_files((file.relative_to(path).as_posix(), file) for file in _files(path))
-
-
-def digest_of_files(named: Iterable[tuple[str, Path]]) -> str:
-    """The SHA-256 of lines `digest  name` of (name, file), in the given order."""
-    lines = [f"{_hex(file)}  {name}\n" for name, file in named]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def _hex(path: Path) -> str:
-    return digest_of(path).removeprefix("sha256:")
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_dir():
-        return sorted(file for file in path.rglob("*") if file.is_file())
-    path.stat()
-    return [path]

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from interface import DOCUMENT, PUBLISHED, operations
 from service.contract import errors
 from service.contract.api.learned import CaptionerIn
-from service.contract.api.requests import EvaluationIn, ProbesIn
+from service.contract.api.probes import ProbesIn
+from service.contract.api.requests import EvaluationIn
 from service.contract.metrics import catalogue, families
 from service.http import app, problems
 from service.http.preferences import idempotency_key

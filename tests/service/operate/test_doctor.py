@@ -20,7 +20,7 @@ from service.contract import findings
 from service.contract.findings import Finding
 from service.contract.metrics import catalogue
 from service.contract.settings import Settings
-from service.operate import commands, doctor
+from service.operate import commands, doctor, findings_shown
 from service.works import database
 from service.works.blobs import open_blobs
 
@@ -354,10 +354,10 @@ def _until_it_listens(port):
 
 def test_what_is_told_at_once_is_one_plain_line_on_a_terminal_alone(capsys, monkeypatch):
     finding = Finding("blobs", "warning", "a\x1b[31m\nb")
-    doctor.tell(finding)
+    findings_shown.tell(finding)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    doctor.tell(finding)
+    findings_shown.tell(finding)
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "warning      blobs: a\\x1b[31m\\nb\n")
 
@@ -373,7 +373,7 @@ def test_with_another_port_the_line_for_other_terminals_is_printed():
 
 
 def test_others_words_cannot_steer_the_terminal(capsys):
-    doctor.show([Finding("x", "ok", "a\x1b[31m [red]b[/red]", "c\nd")], as_json=False)
+    findings_shown.show([Finding("x", "ok", "a\x1b[31m [red]b[/red]", "c\nd")], as_json=False)
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert "[red]b[/red]" in shown

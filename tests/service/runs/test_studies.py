@@ -404,7 +404,7 @@ def test_too_few_images_make_no_strata(parts):
 
 @on_sqlite
 def test_only_so_many_of_the_latest_are_studied(parts, monkeypatch):
-    monkeypatch.setattr("service.runs.studies._MOST", 3)
+    monkeypatch.setattr("service.runs.material._MOST", 3)
     for name in ("a", "b", "c", "d"):
         _finish(parts.records, name)
     _ask(parts)

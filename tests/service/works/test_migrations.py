@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 
 import outside
 from golden import home
-from service.contract.api.requests import ProbesIn
+from service.contract.api.probes import ProbesIn
 from service.contract.metrics import catalogue
 from service.runs import probes
 from service.works import database

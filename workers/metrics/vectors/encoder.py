@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from service.contract.errors import MetricFailed
 from service.contract.formats import strict_json
-from service.contract.plan.assets import digest_of_files
+from service.contract.plan.measured import digest_of_files
 from workers.metrics.vectors import weights
 from workers.progress import Progress, silent
 

@@ -6,7 +6,7 @@ import pytest
 
 from service.contract.errors import AssetRefused, MetricUnavailable
 from service.contract.metrics import catalogue
-from service.contract.plan import assets
+from service.contract.plan import assets, measured
 from service.contract.plan.assets import ASSETS, Asset, Places
 
 CONTENT = b"a jar of ours"
@@ -66,7 +66,7 @@ def test_a_member_is_found_in_either_archive(places):
     large = _put(places.given, "large.jar", member=MEMBER)
     assert assets.locate("inner", places).path == large
     small = _put(places.given, "small.jar", member=MEMBER)
-    assert assets.locate("inner", places) == assets.Found(small, _digest(CONTENT), len(CONTENT))
+    assert assets.locate("inner", places) == measured.Found(small, _digest(CONTENT), len(CONTENT))
 
 
 def test_what_is_missing_is_a_sentence_with_size_licence_and_advice(places):
@@ -103,10 +103,10 @@ def test_a_folders_digest_is_of_its_names_and_contents(tmp_path):
     _put(tmp_path / "model" / "b", "config.json")
     _put(tmp_path / "model", "weights", b"w")
     lines = f"{_digest(CONTENT)}  b/config.json\n{_digest(b'w')}  weights\n"
-    found = assets.measure(tmp_path / "model")
+    found = measured.measure(tmp_path / "model")
     assert (found.sha256, found.bytes) == (_digest(lines.encode()), 14)
     (tmp_path / "model" / "weights").rename(tmp_path / "model" / "others")
-    assert assets.measure(tmp_path / "model").sha256 != found.sha256
+    assert measured.measure(tmp_path / "model").sha256 != found.sha256
 
 
 def test_an_unknown_asset_is_refused_with_the_known_ones(places):
