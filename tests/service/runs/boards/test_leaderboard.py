@@ -192,6 +192,14 @@ def _none(records, **asked):
     return board.none_because
 
 
+def test_the_labels_of_the_latest_evaluations_come_first(records):
+    for at, name in enumerate(["b", "a", "d", "c"], 1):
+        _ended(records, at, 0.5, labels={"branch": name})
+    assert _none(records, x="y").endswith(
+        "; the latest labels are branch=c, branch=d, branch=a, branch=b"
+    )
+
+
 def test_an_empty_board_says_what_there_is_instead(records):
     _ended(records, 1, 0.5, subset=True)
     begin = "no evaluation of the whole split has scores yet; POST /v1/evaluations begins one"
