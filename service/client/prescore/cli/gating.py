@@ -32,7 +32,6 @@ _VERDICTS = {
     IfNoBaseline.FAIL: "failed",
     IfNoBaseline.UNDECIDED: "undecided",
 }
-_QUESTION = "; did you mean "  # in a detail of the service: the label is probably mistyped
 
 
 @options.spread
@@ -130,8 +129,7 @@ def _advise(outcome: Outcome, wanted: str | None) -> None:
             console.say(f"warning: passed with no baseline: {gate.gate}: {gate.detail}")
     if not found:
         return
-    is_mistyped = any(_QUESTION in (gate.detail or "") for gate in found)
-    if wanted and "=" in wanted and not is_mistyped:
+    if wanted and "=" in wanted:
         console.say(f"runs that are to be the baseline need --label {wanted}")
     if not any(gate.verdict in DECISIVE for gate in found):
         console.say("a first run passes with --if-no-baseline pass")
