@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -30,6 +31,7 @@ _INSTALL = "pip install -c deploy/constraints.txt ./service/client '.[service,wo
 _PRIVATE = ("PRESCORE_", "AWS_")
 _NEEDED_EXTRAS = ("service", "workers")
 _ENGINE_SECONDS = 120.0  # usually 10: METEOR reads a large table
+_ENGINE = (sys.executable, "-m", "workers", "doctor", "--lines")
 _STORE_SECONDS = 30.0  # requests to a remote store are repeated for 20 s
 _HTTP_SECONDS = 1.5  # for each of three requests
 _LITTLE_DISK = 2e9  # bytes
@@ -236,28 +238,39 @@ def _version_at(client: httpx.Client) -> str | None:
 
 
 def _engine(settings: Settings) -> Iterator[Finding]:
-    """The workers' findings, from a process that gets no URLs and no keys."""
+    """The workers' findings as they come, from a process that gets no URLs and no keys."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE)}
     own = {"PRESCORE_DEVICE": settings.device, "PRESCORE_HOME": str(settings.home)}
     if settings.assets is not None:
         own["PRESCORE_ASSETS"] = str(settings.assets)
-    result = subprocess.run(
-        [sys.executable, "-m", "workers", "doctor", "--json"],
-        env={**kept, **own},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        timeout=_ENGINE_SECONDS,
-    )
-    if result.returncode != 0:
-        words = result.stderr.strip().rpartition("\n")[2] or "nothing"
-        found = f"its process ended with {result.returncode} and wrote: {words}"
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as words,
+        subprocess.Popen(  # noqa: S603  our own
+            _ENGINE,
+            env={**kept, **own},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=words,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
+        assert process.stdout is not None
+        late = threading.Timer(_ENGINE_SECONDS, process.kill)
+        late.start()
+        try:
+            for line in process.stdout:
+                if line.startswith("{"):  # and not what a library printed
+                    yield Finding(**json.loads(line))
+            code = process.wait()
+        finally:
+            late.cancel()
+            process.kill()
+        words.seek(0)
+        last = words.read().strip().rpartition("\n")[2] or "nothing"
+    if code != 0:
+        found = f"its process ended with {code} and wrote: {last}"
         yield Finding("engine", "unavailable", found, _INSTALL, needed=True)
-        return
-    for row in json.loads(result.stdout.splitlines()[-1]):
-        yield Finding(**row)
 
 
 def _place(url: str) -> str:

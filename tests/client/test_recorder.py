@@ -188,7 +188,9 @@ def test_a_missing_reference_is_named_and_nothing_is_written(bundle, tmp_path):
         recorded(recorder, {("a.jpg", 0): [2, 3, 0], ("b.jpg", 1): [2, 0]})
         with pytest.raises(prescore.InvalidArgument) as caught:
             recorder.write(tmp_path / "out")
-    expected = "3 of 5 references were not recorded: reference 1 of 'a.jpg', reference 0 of 'b.jpg'"
+    expected = (
+        "3 of 5 references were not recorded: references[1] of 'a.jpg', references[0] of 'b.jpg'"
+    )
     assert str(caught.value).startswith(expected)
     assert not (tmp_path / "out").exists()
 

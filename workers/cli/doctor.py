@@ -1,19 +1,35 @@
 """`python -m workers doctor`: the workers' part of `prescore doctor`."""
 
 from dataclasses import asdict
+from typing import Annotated
+
+import typer
 
 from service.contract import settings
+from service.contract.findings import Finding, quiet
 from workers.cli.console import AsJson, errors, show, show_json
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    as_json: AsJson = False,
+    lines: Annotated[
+        bool,
+        typer.Option("--lines", help="Print each finding when it is there, as JSON in a line."),
+    ] = False,
+) -> None:
     """Check torch, memory, Java and metrics: the workers' part of `prescore doctor`."""
     from workers.offline import doctor as engine
 
     with errors():
-        found = engine.examine(settings.load())
+        found = engine.examine(settings.load(), _tell if lines else quiet)
+    if lines:
+        return
     if as_json:
         show_json([asdict(finding) for finding in found])
         return
     for finding in found:
         show(f"{finding.status:11}  {finding.name}: {finding.found}")
+
+
+def _tell(finding: Finding) -> None:
+    show_json(asdict(finding))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from service.contract import findings
 from service.contract.errors import InvalidSetting
-from service.contract.findings import Finding, Probe, sentence
+from service.contract.findings import Finding, Probe, Told, quiet, sentence
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.metrics.families import FAMILIES
@@ -36,7 +36,8 @@ _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 _IMAGES = ("a black cat sits on the mat", "two dogs run over the grass")
 
 
-def examine(settings: Settings) -> list[Finding]:
+def examine(settings: Settings, told: Told = quiet) -> list[Finding]:
+    """All findings; `told` gets each when it is there."""
     java_seconds = _JAVA_SECONDS + _METEOR_SECONDS + _OTHERS_SECONDS
     return findings.examine(
         [
@@ -50,7 +51,8 @@ def examine(settings: Settings) -> list[Finding]:
                 needed=False,
                 seconds=java_seconds,
             ),
-        ]
+        ],
+        told,
     )
 
 

@@ -19,6 +19,8 @@ class DatasetPinned(BaseModel):
 
 
 class ProgressOut(BaseModel):
+    """`total` is 0 until something has been counted, and stays so for works that are short."""
+
     done: int
     total: int
 

@@ -141,7 +141,7 @@ def test_columns_are_stored_once_and_described(client):
     [
         (columns()[:-1], "cut off"),
         (columns(metadata={"tokenizer": "a|b"}), "tokenizer: expected"),
-        (columns(changed("logp", 8, math.nan)), "logp, image 'b.jpg', reference 1, token 4"),
+        (columns(changed("logp", 8, math.nan)), "logp, image 'b.jpg', references[0], tokens[3]"),
         (MODEL, "missing: prescore_columns"),
     ],
 )
@@ -271,7 +271,7 @@ def test_columns_of_another_split_are_refused_with_the_first_image(client):
         send(client, content)
     found = refused(client, columns=digest(content))
     assert found["errors"][0]["pointer"] == "/columns"
-    assert "image 1: the split has" in found["detail"]
+    assert "images[0]: the split has" in found["detail"]
     assert "'a.jpg'" in found["detail"]
 
 
@@ -521,4 +521,4 @@ def test_the_command_says_what_is_wrong_with_columns(command, tmp_path):
     path = tmp_path / "columns.safetensors"
     path.write_bytes(columns(changed("logp", 8, 0.5)))
     told = command("submit", "--columns", path, "--dataset", "tiny/test", code=2)
-    assert "image 'b.jpg', reference 1, token 4" in told.stderr
+    assert "image 'b.jpg', references[0], tokens[3]" in told.stderr

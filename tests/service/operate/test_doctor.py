@@ -123,6 +123,38 @@ def test_a_broken_torch_and_a_broken_java_are_rows_and_the_rest_is_told(tmp_path
     assert not home.exists()
 
 
+def test_what_the_engine_finds_is_told_when_it_is_there(tmp_path, monkeypatch):
+    """The engine waits until its first finding has been read."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    script = f"""
+import json, sys
+def tell(name):
+    print(json.dumps(dict(name=name, status="ok", found="there")), flush=True)
+print("a library says hello", flush=True)
+tell("torch")
+open({str(gate)!r}).read()
+tell("Java")
+sys.exit("no memory left")
+"""
+    monkeypatch.setattr(doctor, "_ENGINE", (sys.executable, "-c", script))
+    rows = doctor._engine(Settings(home=tmp_path))
+    assert next(rows) == Finding("torch", "ok", "there")
+    gate.write_text("go on")
+    java, end = rows
+    assert java == Finding("Java", "ok", "there")
+    assert (end.name, end.status, end.needed) == ("engine", "unavailable", True)
+    assert end.found == "its process ended with 1 and wrote: no memory left"
+
+
+def test_an_engine_that_hangs_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "_ENGINE_SECONDS", 0.1)
+    wait = "import signal; signal.pause()"
+    monkeypatch.setattr(doctor, "_ENGINE", (sys.executable, "-c", wait))
+    (end,) = doctor._engine(Settings(home=tmp_path))
+    assert "its process ended with -9" in end.found
+
+
 @pytest.mark.slow
 def test_an_engine_that_crashes_is_a_row(tmp_path, ill):
     result = _doctor("--home", tmp_path, **ill(torch="import os; os.abort()"))

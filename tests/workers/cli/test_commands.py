@@ -103,7 +103,7 @@ def test_check_holds_columns_against_their_split(columns, split):
 def test_check_says_what_is_wrong_with_columns(columns, bundle):
     result = _here("check", columns, "--dataset", f"{bundle}/val")
     assert result.exit_code == 2
-    assert "image 1: the split has '30.jpg', the columns 'a.jpg'" in result.stderr
+    assert "images[0]: the split has '30.jpg', the columns 'a.jpg'" in result.stderr
     columns.write_bytes(columns_files.columns(columns_files.changed("logp", 4, 0.5)))
     result = _here("check", columns)
     assert result.exit_code == 2

@@ -110,7 +110,7 @@ class Recorder:
         """
         place = self._place(image, reference)
         if place in self._measured:
-            raise InvalidArgument(f"reference {reference} of {image!r} was recorded before")
+            raise InvalidArgument(f"references[{reference}] of {image!r} was recorded before")
         if self._vocabulary is not None and tuple(logits.shape[1:]) != (len(self._vocabulary),):
             raise InvalidArgument(
                 f"expected logits (T, {len(self._vocabulary)}), a column for each token of the "
@@ -185,7 +185,7 @@ class Recorder:
 
     def _check_complete(self) -> None:
         missing = [
-            f"reference {reference} of {image.name!r}"
+            f"references[{reference}] of {image.name!r}"
             for at, image in enumerate(self._images)
             for reference in range(len(image.references))
             if self._first[at] + reference not in self._measured

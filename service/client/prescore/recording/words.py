@@ -56,7 +56,7 @@ def counted(text: str, offsets: Any, pieces: int) -> list[int]:
         word = bisect_right(starts, own[0]) - 1
         if " " in text[slice(*own)]:
             raise InvalidArgument(
-                f"piece {place + 1}, {text[start:end]!r:.60}, is of more than one word of "
+                f"pieces[{place}], {text[start:end]!r:.60}, is of more than one word of "
                 f"{text!r:.100}: words cannot be told; record pieces alone, without `pieces`"
             )
         counts[word] += 1
@@ -96,7 +96,7 @@ def _check_covered(text: str, spans: Sequence[tuple[int, int]]) -> None:
     for at in sorted(left):
         if text[at] not in " \ufffd" and unicodedata.category(text[at])[0] not in "MC":
             raise InvalidArgument(
-                f"no piece is of character {at + 1} of {text!r:.100}, {text[at]!r}: expected the "
+                f"no piece is of characters[{at}] of {text!r:.100}, {text[at]!r}: expected the "
                 "whole text to be tokenized as `images()` gives it, without truncation"
             )
 

@@ -30,7 +30,7 @@ def difference(path: Path, items: Iterable[Item], images: int) -> str | None:
             if has != expected:
                 return _at(
                     place,
-                    f"reference {number + 1} of {item.image!r:.100} has "
+                    f"references[{number}] of {item.image!r:.100} has "
                     f"{counted(expected, 'token')} by the "
                     f"tokenizer {header.tokenizer}, END included; the columns have {has}",
                 )
@@ -40,4 +40,4 @@ def difference(path: Path, items: Iterable[Item], images: int) -> str | None:
 
 
 def _at(place: int, text: str) -> str:
-    return f"image {place + 1}: {text}"
+    return f"images[{place}]: {text}"

@@ -172,13 +172,15 @@ class _Values:
             yield chunk
 
     def _wrong(self, name: str, token: int, expected: str, *found: float) -> ColumnsRefused:
-        """With the place of a token: its image, which reference of it, which token of that."""
+        """With the place of a token, from 0 as in arrays: which reference of its image, which token
+        of that.
+        """
         caption = bisect_right(self._ends.captions, token) - 1
         image = bisect_right(self._ends.images, caption) - 1
-        reference = caption - self._ends.images[image] + 1
-        within = token - self._ends.captions[caption] + 1
+        reference = caption - self._ends.images[image]
+        within = token - self._ends.captions[caption]
         named = f"{self._header.images[image]!r:.100}"
-        place = f"{name}, image {named}, reference {reference}, token {within}"
+        place = f"{name}, image {named}, references[{reference}], tokens[{within}]"
         return _odd(place, expected, *found)
 
 

@@ -134,12 +134,12 @@ def test_a_wrong_header_is_refused_with_what_was_expected(content, words, judged
 @pytest.mark.parametrize(
     ("name", "place", "value", "words"),
     [
-        ("logp", 8, math.nan, ("logp, image 'b.jpg', reference 1, token 4: ", "found nan")),
-        ("logp", 4, 0.1, ("logp, image 'a.jpg', reference 2, token 2: ", "at most 0")),
-        ("logp", 0, math.inf, ("image 'a.jpg', reference 1, token 1", "found inf")),
+        ("logp", 8, math.nan, ("logp, image 'b.jpg', references[0], tokens[3]: ", "found nan")),
+        ("logp", 4, 0.1, ("logp, image 'a.jpg', references[1], tokens[1]: ", "at most 0")),
+        ("logp", 0, math.inf, ("image 'a.jpg', references[0], tokens[0]", "found inf")),
         ("logp", 0, -math.inf, ("rank 0", "found -inf")),
         ("logp", 2, math.log(0.4), ("rank 2", "at most -1.0986")),
-        ("rank", 3, 1, ("logp, image 'a.jpg', reference 2, token 1", "rank 1")),
+        ("rank", 3, 1, ("logp, image 'a.jpg', references[1], tokens[0]", "rank 1")),
         ("caption_offsets", 0, 1, ("caption_offsets: expected 0 first and 9",)),
         ("caption_offsets", 3, 8, ("expected 0 first and 9, the number of tokens, last",)),
         ("caption_offsets", 2, 3, ("entry 2 to be greater than entry 1", "found 3, 3")),
@@ -148,17 +148,17 @@ def test_a_wrong_header_is_refused_with_what_was_expected(content, words, judged
         ("word_offsets", 0, 1, ("word_offsets: expected 0 first and 9",)),
         ("word_offsets", 7, 10, ("expected 0 first and 9, the number of tokens, last",)),
         ("word_offsets", 2, 2, ("entry 2 to be greater than entry 1", "found 2, 2")),
-        ("word_offsets", 1, 1, ("image 'a.jpg', reference 1, token 3: ", "END", "found 1, 3")),
+        ("word_offsets", 1, 1, ("image 'a.jpg', references[0], tokens[2]: ", "END", "found 1, 3")),
         ("image_offsets", 2, 4, ("image_offsets: expected 0 first and 3",)),
         ("image_offsets", 1, 3, ("entry 2 to be greater than entry 1", "found 3, 3")),
-        ("rank", 7, 5, ("rank, image 'b.jpg', reference 1, token 3: ", "5 words; found 5")),
-        ("ids", 3, 5, ("ids, image 'a.jpg', reference 2, token 1: ", "5 words; found 5")),
-        ("top_ids", 3, 9, ("top_ids, image 'a.jpg', reference 2, token 1: ", "found 9")),
-        ("top_logp", 0, math.nan, ("top_logp, image 'a.jpg', reference 1, token 1: ",)),
+        ("rank", 7, 5, ("rank, image 'b.jpg', references[0], tokens[2]: ", "5 words; found 5")),
+        ("ids", 3, 5, ("ids, image 'a.jpg', references[1], tokens[0]: ", "5 words; found 5")),
+        ("top_ids", 3, 9, ("top_ids, image 'a.jpg', references[1], tokens[0]: ", "found 9")),
+        ("top_logp", 0, math.nan, ("top_logp, image 'a.jpg', references[0], tokens[0]: ",)),
         ("top_logp", 0, 0.1, ("top_logp", "at most 0")),
         ("top_logp", 0, -0.1, ("rank 0", "found -0.1")),
         ("top_logp", 1, -3.0, ("rank 1", "found -3")),
-        ("entropy", 4, math.nan, ("entropy, image 'a.jpg', reference 2, token 2: ",)),
+        ("entropy", 4, math.nan, ("entropy, image 'a.jpg', references[1], tokens[1]: ",)),
         ("entropy", 4, -0.5, ("at least 0",)),
         ("entropy", 4, math.inf, ("at least 0", "found inf")),
     ],
@@ -179,7 +179,9 @@ def test_values_beyond_the_first_chunk_are_read(name, value, judged):
     }
     tensors |= changed(name, many - 1, value, tensors)
     content = columns(tensors, {"vocabulary": json.dumps(WORDS)})
-    refused(lambda: judged(content), ColumnsRefused, f"{name}, ", f"reference 1, token {many - 5}:")
+    refused(
+        lambda: judged(content), ColumnsRefused, f"{name}, ", f"references[0], tokens[{many - 6}]:"
+    )
 
 
 SPLIT = (
@@ -194,15 +196,19 @@ SPLIT = (
         ({}, SPLIT, None),
         ({"tokenizer": "karpathy"}, SPLIT, None),
         ({"images": '["7", "b.jpg"]'}, SPLIT, None),
-        ({"images": '["b.jpg", "a.jpg"]'}, SPLIT, "image 1: the split has 'a.jpg', the columns 'b"),
+        (
+            {"images": '["b.jpg", "a.jpg"]'},
+            SPLIT,
+            "images[0]: the split has 'a.jpg', the columns 'b",
+        ),
         ({}, SPLIT[:1], "the split has 1 image, the columns 2"),
         ({}, (*SPLIT, Item("c", "test", ("c",))), "the split has 3 images, the columns 2"),
-        ({}, (SPLIT[0], Item("b.jpg", "test", ("a", "b"))), "image 2: 'b.jpg' has 2 references"),
+        ({}, (SPLIT[0], Item("b.jpg", "test", ("a", "b"))), "images[1]: 'b.jpg' has 2 references"),
         ({}, (SPLIT[0], Item("b.jpg", "test", ("a",))), None),
         (
             {"tokenizer": "blanks"},
             (SPLIT[0], Item("b.jpg", "test", ("a cat",))),
-            "image 2: reference 1 of 'b.jpg' has 3 tokens by the tokenizer blanks, END included",
+            "images[1]: references[0] of 'b.jpg' has 3 tokens by the tokenizer blanks, END",
         ),
     ],
 )
@@ -218,7 +224,9 @@ def test_the_words_of_pieces_are_held_against_their_split(tmp_path):
     path.write_bytes(columns(metadata={"tokenizer": "karpathy"}, base=WITH_PIECES))
     split = (Item("a.jpg", "test", ("Acat!", "sat")), Item("b.jpg", "test", ("acat sat",)))
     assert fitting.difference(path, split, 2) is None
-    told = "image 1: reference 1 of 'a.jpg' has 3 tokens by the tokenizer karpathy, END included; "
+    told = (
+        "images[0]: references[0] of 'a.jpg' has 3 tokens by the tokenizer karpathy, END included; "
+    )
     assert fitting.difference(path, SPLIT, 2) == f"{told}the columns have 2"
 
 
