@@ -26,6 +26,7 @@ from service.works.records import Records
 from service.works.tables import checkpoints, datasets, runs, work_rows
 
 _OURS = "canonical"
+_USUAL = {"inputs": "features", "units": "words"}  # of Prescore's own form
 _NOT_KNOWN_YET = {"config": None, "parameters": None}
 
 
@@ -99,7 +100,7 @@ def get(records: Records, digest: str) -> CheckpointOut:
         bytes=found.bytes,
         state=conversion.state,
         problem=conversion.problem,
-        **{"format": _OURS, **_NOT_KNOWN_YET, **_description(found, conversion)},
+        **{"format": _OURS, **_USUAL, **_NOT_KNOWN_YET, **_description(found, conversion)},
         cached=[CachedOut(dataset=name, columns=True) for name in sorted(scored)],
         created_at=rfc3339(found.created_at),
     )

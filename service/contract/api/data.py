@@ -80,10 +80,8 @@ class CheckpointOut(BaseModel):
         "invalid_checkpoint."
     )
     architecture: str = Field(examples=["merge"])
-    inputs: Literal["features"] = Field(
-        default="features", description="What it takes of an image."
-    )
-    units: Literal["words"] = Field(default="words", description="What its tokens are.")
+    inputs: Literal["features"] = Field(description="What it takes of an image.")
+    units: Literal["words"] = Field(description="What its tokens are.")
     config: ConfigOut | None = Field(description="null until it is converted.")
     parameters: int | None = Field(description="null until it is converted.")
     vocabulary_size: int
