@@ -6,16 +6,13 @@ their probability; an image is done when the best hypothesis of its beam is comp
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from service.contract.errors import UnusableCheckpoint
-from service.contract.formats.checkpoint_header import EDGE, UNK
 from service.contract.plan.planning import decoding_block
 from workers.inference.captioners import Captioner, State
-from workers.inference.features import check_size
+from workers.inference.inputs import Inputs
 from workers.progress import Progress, silent
 
 CHUNK_BYTES = {"cpu": 20_000_000, "cuda": 512_000_000}  # of logits in memory at the same time
@@ -47,46 +44,46 @@ class Decoded:
 @torch.inference_mode()
 def decode(
     model: Captioner,
-    features: NDArray[np.floating],
+    inputs: Inputs,
     options: Options = Options(),
     progress: Progress = silent,
 ) -> list[Decoded]:
-    """Decode a caption for each row of `features` (N, D)."""
-    check_size(features, model.description.config.feature_size)
+    """Decode a caption for each row of `inputs`."""
+    model.check(inputs)
     captions: list[Decoded] = []
     size = decoding_block(options.beam, options.max_words)
-    for start in range(0, len(features), size):
-        block = torch.tensor(features[start : start + size], device=model.output.weight.device)
+    for start in range(0, len(inputs), size):
+        block = torch.tensor(inputs[start : start + size], device=model.device)
         captions += _Search(model, block, options).run()
-        progress(len(captions), len(features))
+        progress(len(captions), len(inputs))
     return captions
 
 
 def text(model: Captioner, caption: Decoded) -> str:
-    return " ".join(model.description.vocabulary[word] for word in caption.words)
+    return model.tokens.text(caption.words)
 
 
 class _Search:
     """The search for a block of images. Hypotheses are (n, w): n unfinished images, beam w."""
 
-    def __init__(self, model: Captioner, features: Tensor, options: Options) -> None:
+    def __init__(self, model: Captioner, inputs: Tensor, options: Options) -> None:
         self._model = model
+        self._tokens = model.tokens
         self._options = options
-        self._results: list[Decoded | None] = [None] * len(features)
-        n, w = len(features), options.beam
-        device = features.device
-        self._images = model.look(features)
+        self._results: list[Decoded | None] = [None] * len(inputs)
+        n, w = len(inputs), options.beam
+        device = inputs.device
         self._state: State = model.select(
-            model.begin(self._images), torch.arange(n, device=device).repeat_interleave(w)
+            model.begin(model.look(inputs)), torch.arange(n, device=device).repeat_interleave(w)
         )
         self._places = torch.arange(n, device=device)  # row -> image of the block
         self._logp = torch.full((n, w), -torch.inf, dtype=torch.float64, device=device)
         self._logp[:, 0] = 0.0
         self._complete = torch.zeros(n, w, dtype=torch.bool, device=device)
-        self._words = torch.full((n, w, options.max_words), EDGE, device=device)
+        self._words = torch.full((n, w, options.max_words), self._tokens.end, device=device)
         self._lengths = torch.zeros(n, w, dtype=torch.long, device=device)
-        self._last = torch.full((n, w), EDGE, device=device)
-        self._chunk = max(1, CHUNK_BYTES[device.type] // (4 * model.output.weight.shape[1]))
+        self._last = torch.full((n, w), self._tokens.start, device=device)
+        self._chunk = max(1, CHUNK_BYTES[device.type] // (4 * self._tokens.size))
 
     def run(self) -> list[Decoded]:
         for depth in range(self._options.max_words):
@@ -118,9 +115,8 @@ class _Search:
 
     def _expand(self, rows: Tensor, depth: int) -> tuple[Tensor, Tensor, State]:
         """The best words of each row and their log-probabilities, both (rows, w)."""
-        images = self._images[rows // self._options.beam]
         hidden, state = self._model.step(
-            self._model.select(self._state, rows), self._last.flatten()[rows], images
+            self._model.select(self._state, rows), self._last.flatten()[rows]
         )
         logp, words = [], []
         for start in range(0, len(rows), self._chunk):
@@ -128,9 +124,10 @@ class _Search:
             # Before the next lines exclude words.
             total = torch.logsumexp(logits, dim=1, keepdim=True)
             if depth < self._options.min_words:
-                logits[:, EDGE] = -torch.inf
+                logits[:, self._tokens.end] = -torch.inf
             if not self._options.unk:
-                logits[:, UNK] = -torch.inf
+                for word in self._tokens.never:
+                    logits[:, word] = -torch.inf
             best = logits.topk(min(self._options.beam, logits.shape[1]), dim=1)
             logp.append(best.values.double() - total)
             words.append(best.indices)
@@ -170,7 +167,7 @@ class _Search:
         self._state = self._model.select(state, places[flat.flatten()])
 
     def _grow(self, added: Tensor, grown: Tensor, depth: int) -> None:
-        ended = grown & (added == EDGE)
+        ended = grown & (added == self._tokens.end)
         longer = grown & ~ended
         self._words[:, :, depth] = torch.where(longer, added, self._words[:, :, depth])
         self._lengths += longer
@@ -188,7 +185,7 @@ class _Search:
         w = self._options.beam
         flat = (going_on[:, None] * w + torch.arange(w, device=going_on.device)).flatten()
         self._state = self._model.select(self._state, flat)
-        self._images, self._places = self._images[going_on], self._places[going_on]
+        self._places = self._places[going_on]
         self._logp, self._complete = self._logp[going_on], self._complete[going_on]
         self._words, self._lengths = self._words[going_on], self._lengths[going_on]
         self._last = self._last[going_on]

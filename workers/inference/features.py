@@ -13,6 +13,7 @@ from service.contract.formats import bundles
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.wording import counted
 from workers.files import tensor_files
+from workers.inference.inputs import Inputs
 
 _TYPES: Mapping[str, np.dtype[Any]] = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
 
@@ -45,12 +46,13 @@ def read(bundle: Path, images: Sequence[str], encoder: Encoder) -> NDArray[np.fl
     return rows
 
 
-def check_size(rows: NDArray[np.floating], expected: int) -> None:
-    """Raise CheckpointMismatch unless features have the size that the checkpoint expects."""
-    if rows.ndim != 2 or rows.shape[1] != expected:
+def check_size(rows: Inputs, expected: int) -> None:
+    """Raise CheckpointMismatch unless they are features of the size that the checkpoint expects."""
+    shape = np.shape(rows[:0])
+    if len(shape) != 2 or shape[1] != expected:
         raise CheckpointMismatch(
             f"the checkpoint expects image features of size {expected}, "
-            f"the dataset's have shape {list(rows.shape)}"
+            f"the dataset's have shape {[len(rows), *shape[1:]]}"
         )
 
 

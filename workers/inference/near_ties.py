@@ -6,7 +6,9 @@ rank is computed again in float64. So "rank 0" means the same in columns and pre
 and bf16, on every device and in every batch.
 """
 
+import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from workers.inference.captioners import Captioner
+from workers.inference.inputs import Inputs
 from workers.inference.matrix_products import Product
 from workers.inference.packing import batches, pack
 from workers.inference.vocabulary import Encoded, Subset
@@ -33,8 +36,23 @@ class Margin:
 
     def of(self, hidden: Tensor) -> Tensor:
         """The margin of each row: (n, o) -> (n)."""
+        if self is NOTHING_IS_NEAR:
+            return hidden.new_full((len(hidden),), -math.inf)
         largest: Tensor = hidden.float().norm(dim=1) * self.longest + self.bias
         return largest * self.relative
+
+
+NOTHING_IS_NEAR = Margin(0.0, 0.0, 0.0)
+
+
+def margin_of(model: Captioner) -> Margin:
+    """In float32; nothing is near where the model does not settle it."""
+    return margin(product_of(model), torch.float32) if model.settles else NOTHING_IS_NEAR
+
+
+def product_of(model: Captioner) -> Product:
+    """The output layer of a model that settles near ties."""
+    return cast("Product", model.output)
 
 
 def margin(output: Product, dtype: torch.dtype) -> Margin:
@@ -56,7 +74,7 @@ def undecided(targets: Tensor, best: Tensor, margins: Tensor) -> Tensor:
 
 def decide(
     model: Captioner,
-    features: NDArray[np.floating],
+    inputs: Inputs,
     encoded: Encoded,
     tokens: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -67,19 +85,19 @@ def decide(
     chosen = encoded.subset(
         np.unique(np.searchsorted(encoded.caption_offsets, tokens, side="right") - 1)
     )
-    hidden = _hidden(model.exact(), features, chosen)
+    hidden = _hidden(model.exact(), inputs, chosen)
     where = np.searchsorted(chosen.tokens, tokens)
     for start in range(0, len(tokens), _ROWS):
         rows = slice(start, start + _ROWS)
         targets = torch.from_numpy(encoded.tokens[tokens[rows]]).to(hidden.device)
-        found = _rank(hidden[torch.from_numpy(where[rows])], targets, model.output)
+        found = _rank(hidden[torch.from_numpy(where[rows])], targets, product_of(model))
         ranks[rows], firsts[rows] = (result.cpu().numpy() for result in found)
     return ranks, firsts
 
 
-def _hidden(model: Captioner, features: NDArray[np.floating], chosen: Subset) -> Tensor:
-    device = model.output.weight.device
-    images = model.look(torch.tensor(features[chosen.images], device=device))
+def _hidden(model: Captioner, inputs: Inputs, chosen: Subset) -> Tensor:
+    device = model.device
+    images = model.look(torch.tensor(inputs[chosen.images], device=device))
     hidden: Tensor | None = None
     for batch in batches(chosen.captions, _BATCH_TOKENS):
         packed = pack(chosen.captions, batch, images.device)

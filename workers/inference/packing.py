@@ -7,7 +7,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from service.contract.formats.checkpoint_header import EDGE
 from workers.inference.vocabulary import Encoded
 
 
@@ -34,9 +33,10 @@ def pack(encoded: Encoded, captions: NDArray[np.int64], device: torch.device) ->
     alive = len(lengths) - np.cumsum(np.bincount(lengths))[:-1]  # captions longer than t
     starts = encoded.caption_offsets[captions[order]]
     places = np.concatenate([starts[:count] + time for time, count in enumerate(alive)])
-    read = np.concatenate([[EDGE], encoded.tokens[:-1]])  # a caption's END is the next one's START
+    words = encoded.tokens[places - 1]  # the token before; what is before the first is START
+    words[: len(captions)] = encoded.start
     return Packed(
-        words=torch.from_numpy(read[places]).to(device),
+        words=torch.from_numpy(words).to(device),
         counts=[int(count) for count in alive],
         image_rows=torch.from_numpy(encoded.caption_images[captions[order]]).to(device),
         places=places,

@@ -4,16 +4,21 @@ A caption's `prefix0` ends at the first word that is not the model's most probab
 model decodes greedily, all images at once, and an image is finished when the prefixes of all its
 references have ended: on COCO after about 3 steps an image, where columns take 57. Near ties are
 computed in float64, as in columns; so both results are always equal.
+
+For a model whose images cost more than its words (`walks` is False) prefixes are read off columns.
 """
+
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from service.contract.formats.checkpoint_header import EDGE
 from workers.inference import near_ties, scoring
 from workers.inference.captioners import Captioner
+from workers.inference.columns import Columns
+from workers.inference.inputs import Inputs
 from workers.inference.vocabulary import Encoded
 from workers.progress import Progress, silent
 
@@ -23,57 +28,59 @@ BLOCK_IMAGES = 1024  # steps are few and cheap, so products may be larger than i
 @torch.inference_mode()
 def walk(
     model: Captioner,
-    features: NDArray[np.floating],
+    inputs: Inputs,
     encoded: Encoded,
     progress: Progress = silent,
 ) -> NDArray[np.int64]:
     """The length of each caption's prefix of rank-0 tokens, END counted like any other."""
-    scoring.check_features(model, features, encoded)
+    if not model.walks:
+        return _of_columns(scoring.columns(model, inputs, encoded, progress=progress))
+    scoring.check(model, inputs, encoded)
     walker = _Walker(model)
     prefixes = np.zeros(len(encoded.lengths), np.int64)
     undecided = np.zeros(len(prefixes), np.bool_)
     for start in range(0, encoded.images, BLOCK_IMAGES):
         end = min(start + BLOCK_IMAGES, encoded.images)
         captions = slice(encoded.image_offsets[start], encoded.image_offsets[end])
-        found = walker.block(features[start:end], encoded.part(start, end))
+        found = walker.block(inputs[start:end], encoded.part(start, end))
         prefixes[captions], undecided[captions] = found
         progress(end, encoded.images)
-    _settle(model, features, encoded, prefixes, undecided.nonzero()[0])
+    if model.settles:
+        _settle(model, inputs, encoded, prefixes, undecided.nonzero()[0])
     return prefixes
 
 
 class _Walker:
     def __init__(self, model: Captioner) -> None:
         self._model = model
-        self._device = model.output.weight.device
+        self._device = model.device
         self._chunk = 2 * scoring.chunk_rows(model)  # scoring needs a second buffer, this does not
-        self._margin = near_ties.margin(model.output, torch.float32)
+        self._margin = near_ties.margin_of(model)
 
     def block(
-        self, features: NDArray[np.floating], encoded: Encoded
+        self, inputs: NDArray[Any], encoded: Encoded
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Prefix lengths, and which captions have a near tie."""
         prefixes = np.zeros(len(encoded.lengths), np.int64)
         undecided = np.zeros(len(prefixes), np.bool_)
-        images = self._model.look(torch.tensor(features, device=self._device))
+        images = self._model.look(torch.tensor(inputs, device=self._device))
         state = self._model.begin(images)
         captions = np.arange(len(prefixes))  # those whose prefix has not ended
         rows = encoded.caption_images  # the row of each of these captions: at first, its image
-        words = torch.full((len(images),), EDGE, device=self._device)
+        words = torch.full((len(images),), encoded.start, device=self._device)
         depth = 0
         while len(captions):
-            hidden, state = self._model.step(state, words, images)
+            hidden, state = self._model.step(state, words)
             targets = encoded.tokens[encoded.caption_offsets[captions] + depth]
             hit, close = self._judge(hidden, rows, targets)
             undecided[captions[close]] = True
             depth += 1
             prefixes[captions[hit]] = depth
-            going_on = hit & (targets != EDGE)
+            going_on = hit & (encoded.lengths[captions] > depth)
             captions = captions[going_on]
             kept, first, rows = np.unique(rows[going_on], return_index=True, return_inverse=True)
             words = torch.from_numpy(targets[going_on][first]).to(self._device)
-            select = torch.from_numpy(kept).to(self._device)
-            state, images = self._model.select(state, select), images[select]
+            state = self._model.select(state, torch.from_numpy(kept).to(self._device))
         return prefixes, undecided
 
     def _judge(
@@ -98,16 +105,23 @@ class _Walker:
         return hit, close
 
 
+def _of_columns(columns: Columns) -> NDArray[np.int64]:
+    misses = np.append(np.flatnonzero(columns.rank), len(columns.rank))
+    starts, ends = columns.caption_offsets[:-1], columns.caption_offsets[1:]
+    found: NDArray[np.int64] = np.minimum(misses[np.searchsorted(misses, starts)], ends) - starts
+    return found
+
+
 def _settle(
     model: Captioner,
-    features: NDArray[np.floating],
+    inputs: Inputs,
     encoded: Encoded,
     prefixes: NDArray[np.int64],
     captions: NDArray[np.int64],
 ) -> None:
     """Compute the prefixes of these few captions again in float64."""
     subset = encoded.subset(captions)
-    rank, _ = near_ties.decide(model, features, encoded, subset.tokens)
+    rank, _ = near_ties.decide(model, inputs, encoded, subset.tokens)
     starts = subset.captions.caption_offsets[:-1]
     for caption, start, length in zip(captions, starts, subset.captions.lengths, strict=True):
         hits = rank[start : start + length] == 0

@@ -6,7 +6,7 @@ cannot change a batch: columns are equal to the last bit however they were shard
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,13 +18,12 @@ from service.contract.plan.planning import BLOCK_IMAGES
 from workers.inference import near_ties
 from workers.inference.captioners import Captioner
 from workers.inference.columns import Columns, index_type
-from workers.inference.features import check_size
+from workers.inference.inputs import Inputs
 from workers.inference.matrix_products import Product, knows_bf16
 from workers.inference.packing import batches, pack
 from workers.inference.vocabulary import Encoded
 from workers.progress import Progress, silent
 
-BATCH_TOKENS = 8_192  # of hidden rows in memory at the same time: 17 MB for 512 units
 # Of one chunk of logits; a second chunk is scratch space.
 LOGITS_BYTES = {"cpu": 10_000_000, "cuda": 256_000_000}
 
@@ -41,26 +40,27 @@ class Options:
 @torch.inference_mode()
 def columns(
     model: Captioner,
-    features: NDArray[np.floating],
+    inputs: Inputs,
     encoded: Encoded,
     options: Options = Options(),
     progress: Progress = silent,
 ) -> Columns:
-    """Teacher forcing of every caption. `features` (N, D): a row for each image of `encoded`."""
-    check_features(model, features, encoded)
+    """Teacher forcing of every caption. `inputs` has a row for each image of `encoded`."""
+    check(model, inputs, encoded)
     scorer = _Scorer(model, options)
     rows = _Rows.empty(len(encoded.tokens), scorer.top, with_entropy=options.entropy)
     for start in range(0, encoded.images, BLOCK_IMAGES):
         end = min(start + BLOCK_IMAGES, encoded.images)
         first = encoded.caption_offsets[encoded.image_offsets[start]]
-        scorer.block(features[start:end], encoded.part(start, end), rows, first)
+        scorer.block(inputs[start:end], encoded.part(start, end), rows, first)
         progress(end, encoded.images)
     if np.isnan(rows.logp).any():
         raise UnusableCheckpoint(
             "the model's logits are not finite: its weights are too large for float32 arithmetic"
         )
-    _settle_near_ties(model, features, encoded, rows)
-    index = index_type(len(model.description.vocabulary))
+    if model.settles:
+        _settle_near_ties(model, inputs, encoded, rows)
+    index = index_type(model.tokens.size)
     return Columns(
         logp=rows.logp,
         rank=rows.rank.astype(index),
@@ -72,13 +72,14 @@ def columns(
     )
 
 
-def check_features(model: Captioner, features: NDArray[np.floating], encoded: Encoded) -> None:
-    check_size(features, model.description.config.feature_size)
-    if len(features) != encoded.images:
+def check(model: Captioner, inputs: Inputs, encoded: Encoded) -> None:
+    """Raise CheckpointMismatch unless model, images and references belong together."""
+    model.check(inputs)
+    if len(inputs) != encoded.images:
         raise CheckpointMismatch(
-            f"expected a row of features for each of {encoded.images} images, found {len(features)}"
+            f"expected a row of features for each of {encoded.images} images, found {len(inputs)}"
         )
-    words = len(model.description.vocabulary)
+    words = model.tokens.size
     if len(encoded.tokens) and int(encoded.tokens.max()) >= words:
         raise CheckpointMismatch(
             f"the references contain word id {encoded.tokens.max()}, the vocabulary has {words} "
@@ -88,8 +89,7 @@ def check_features(model: Captioner, features: NDArray[np.floating], encoded: En
 
 def chunk_rows(model: Captioner) -> int:
     """Rows of logits in memory at the same time."""
-    weight = model.output.weight
-    return max(1, LOGITS_BYTES[weight.device.type] // (4 * weight.shape[1]))
+    return max(1, LOGITS_BYTES[model.device.type] // (4 * model.tokens.size))
 
 
 @dataclass
@@ -131,23 +131,17 @@ class _Scorer:
     def __init__(self, model: Captioner, options: Options) -> None:
         self._model = model
         self._options = options
-        self._device = model.output.weight.device
-        self.top = min(options.top, len(model.description.vocabulary))
+        self._device = model.device
+        self.top = min(options.top, model.tokens.size)
         self._chunk = chunk_rows(model)
-        self._scratch = model.output.weight.new_empty(
-            self._chunk, len(model.description.vocabulary)
-        )
-        self._margin = near_ties.margin(model.output, torch.float32)
-        self._half = (
-            _HalfPrecision(model.output, self._chunk) if options.precision == "bf16" else None
-        )
+        self._scratch = torch.empty(self._chunk, model.tokens.size, device=model.device)
+        self._margin = near_ties.margin_of(model)
+        self._half = _half(model, self._chunk) if options.precision == "bf16" else None
 
-    def block(
-        self, features: NDArray[np.floating], encoded: Encoded, rows: _Rows, first: int
-    ) -> None:
+    def block(self, inputs: NDArray[Any], encoded: Encoded, rows: _Rows, first: int) -> None:
         """Score one block, whose first token is row `first` of `rows`."""
-        images = self._model.look(torch.tensor(features, device=self._device))
-        for batch in batches(encoded, BATCH_TOKENS):
+        images = self._model.look(torch.tensor(inputs, device=self._device))
+        for batch in batches(encoded, self._model.batch_tokens):
             packed = pack(encoded, batch, images.device)
             hidden = self._model.hidden(images, packed)
             targets = torch.from_numpy(encoded.tokens[packed.places]).to(images.device)
@@ -210,6 +204,15 @@ class _HalfPrecision:
         return logits.scatter_(1, targets[:, None], own[:, None])
 
 
+def _half(model: Captioner, rows: int) -> _HalfPrecision:
+    if not isinstance(model.output, Product):
+        raise CheckpointMismatch(
+            "bf16 is the precision of the last matrix product, and this checkpoint gives logits "
+            "in the precision of its own: ask for fp32"
+        )
+    return _HalfPrecision(model.output, rows)
+
+
 def _entropy(logits: Tensor, total: Tensor) -> Tensor:
     logp = logits - total[:, None]
     return -(logp.exp() * logp).sum(1)
@@ -221,11 +224,9 @@ def _put(rows: _Rows, places: NDArray[np.int64], judged: _Judged) -> None:
             getattr(rows, name)[places] = value.cpu().numpy()
 
 
-def _settle_near_ties(
-    model: Captioner, features: NDArray[np.floating], encoded: Encoded, rows: _Rows
-) -> None:
+def _settle_near_ties(model: Captioner, inputs: Inputs, encoded: Encoded, rows: _Rows) -> None:
     tokens = rows.near.nonzero()[0]
-    rank, first = near_ties.decide(model, features, encoded, tokens)
+    rank, first = near_ties.decide(model, inputs, encoded, tokens)
     rows.rank[tokens] = rank
     for token, word in zip(tokens, first, strict=True):
         others = rows.top_ids[token]

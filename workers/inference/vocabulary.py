@@ -1,7 +1,8 @@
-"""References as word ids, by a model's tokeniser and vocabulary."""
+"""References as ids of a model's words or pieces of words, by its tokenisation."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,19 @@ from service.contract.formats.words import TOKENIZERS, Tokenizer
 
 @dataclass(frozen=True)
 class Encoded:
-    """Captions as word ids, of different lengths. Every caption ends with END, which counts.
+    """Captions as ids, of different lengths. Every caption ends with END, which counts.
 
     `tokens` int64 (T), caption c is tokens[caption_offsets[c]:caption_offsets[c + 1]];
-    image i has the captions image_offsets[i] … image_offsets[i + 1] - 1.
+    image i has the captions image_offsets[i] … image_offsets[i + 1] - 1. `start` is read before
+    the first token of each. Where tokens are pieces, `word_offsets` int64 (W+1) says where the
+    words of all captions begin, each END a word too, and where the last one ends; a part has none.
     """
 
     tokens: NDArray[np.int64]
     caption_offsets: NDArray[np.int64]
     image_offsets: NDArray[np.int64]
+    start: int = EDGE
+    word_offsets: NDArray[np.int64] | None = None
 
     @property
     def images(self) -> int:
@@ -40,7 +45,10 @@ class Encoded:
         captions = self.image_offsets[start : stop + 1]
         tokens = self.caption_offsets[captions[0] : captions[-1] + 1]
         return Encoded(
-            self.tokens[tokens[0] : tokens[-1]], tokens - tokens[0], captions - captions[0]
+            self.tokens[tokens[0] : tokens[-1]],
+            tokens - tokens[0],
+            captions - captions[0],
+            self.start,
         )
 
     def subset(self, captions: NDArray[np.int64]) -> "Subset":
@@ -50,7 +58,8 @@ class Encoded:
         offsets = _from_lengths(lengths)
         starts = self.caption_offsets[captions] - offsets[:-1]
         taken = np.arange(offsets[-1]) + np.repeat(starts, lengths)
-        return Subset(Encoded(self.tokens[taken], offsets, _from_lengths(counts)), images, taken)
+        found = Encoded(self.tokens[taken], offsets, _from_lengths(counts), self.start)
+        return Subset(found, images, taken)
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,57 @@ class Subset:
 
 def _from_lengths(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+class Tokens(Protocol):
+    """A captioner's tokenisation: how captions become ids, and ids a caption."""
+
+    @property
+    def size(self) -> int:
+        """All ids are below it."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """What is read first; it may be the same id as `end`."""
+        ...
+
+    @property
+    def end(self) -> int: ...
+
+    @property
+    def never(self) -> tuple[int, ...]:
+        """Ids that stand for no word: a search writes them only where it is asked to."""
+        ...
+
+    def encode(self, references: Iterable[Sequence[str]]) -> Encoded:
+        """A sequence of captions for each image; with `word_offsets` where ids are of pieces."""
+        ...
+
+    def text(self, ids: Sequence[int]) -> str:
+        """A caption, of ids without END."""
+        ...
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words of a vocabulary, whose first two are the edge token and UNK."""
+
+    vocabulary: Sequence[str]
+    tokenizer: Tokenizer
+    start = EDGE
+    end = EDGE
+    never = (UNK,)
+
+    @property
+    def size(self) -> int:
+        return len(self.vocabulary)
+
+    def encode(self, references: Iterable[Sequence[str]]) -> Encoded:
+        return encode(references, self.vocabulary, self.tokenizer)
+
+    def text(self, ids: Sequence[int]) -> str:
+        return " ".join(self.vocabulary[word] for word in ids)
 
 
 def encode(

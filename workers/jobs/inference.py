@@ -18,24 +18,19 @@ _OF_COLUMNS = ("precision", "top", "entropy")  # the engine's defaults apply to 
 
 
 def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, list[int]]:
-    """Model, features, encoded references and places of a work's images.
+    """Model, inputs, encoded references and places of a work's images.
 
     These are all images of the split or a part, in the split's order or the input `order`.
     """
-    from workers.inference import features, vocabulary
-
     model = toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
     dataset = request.inputs["dataset"]
     items = bundles.read_split(dataset, request.parameters["split"])
     start, stop = request.parameters.get("images", (0, len(items)))
     places = _order(request, len(items))[start:stop]
     items = [items[place] for place in places]
-    rows = features.read(dataset, [item.image for item in items], model.description.encoder)
-    description = model.description
-    encoded = vocabulary.encode(
-        [item.references for item in items], description.vocabulary, description.tokenizer
-    )
-    return model, rows, encoded, places
+    inputs = model.inputs(dataset, [item.image for item in items])
+    encoded = model.tokens.encode([item.references for item in items])
+    return model, inputs, encoded, places
 
 
 def _order(request: Request, images: int) -> list[int]:
@@ -51,8 +46,8 @@ def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     from workers.inference import prefix
     from workers.metrics import pregen
 
-    model, rows, encoded, _ = _references_of(request, toolbox)
-    prefixes = prefix.walk(model, rows, encoded, progress)
+    model, inputs, encoded, _ = _references_of(request, toolbox)
+    prefixes = prefix.walk(model, inputs, encoded, progress)
     material = Material(*pregen.as_columns(prefixes, encoded.lengths), encoded.image_offsets)
     return _scored(material, pregen.INSTANT, "prefix")
 
@@ -67,8 +62,8 @@ def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         parts = [columns_file.read(path)[0] for path in request.parts]
         found = columns_file.concatenate(parts)
     else:
-        model, rows, encoded, _ = _references_of(request, toolbox)
-        found = scoring.columns(model, rows, encoded, options, progress)
+        model, inputs, encoded, _ = _references_of(request, toolbox)
+        found = scoring.columns(model, inputs, encoded, options, progress)
     metadata = {"precision": options.precision, "checkpoint": request.digests["checkpoint"]}
     return Result(lambda path: columns_file.write(path, found, metadata))
 
@@ -118,9 +113,9 @@ def captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     if request.parts:
         parts = [json.loads(path.read_text("utf-8")) for path in request.parts]
         return _decoded(sorted(pair for part in parts for pair in part))
-    model, rows, _, places = _references_of(request, toolbox)
+    model, inputs, _, places = _references_of(request, toolbox)
     asked = request.parameters["decoding"]
-    found = decoding.decode(model, rows, decoding.Options(**asked), progress)
+    found = decoding.decode(model, inputs, decoding.Options(**asked), progress)
     texts = [decoding.text(model, caption) for caption in found]
     return _decoded([[place, text] for place, text in zip(places, texts, strict=True)])
 

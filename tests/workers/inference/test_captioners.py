@@ -75,7 +75,7 @@ def test_steps_with_a_state_give_what_teacher_forcing_gives(architecture, cell):
     state = captioner.begin(images)
     stepped = []
     for word in words:
-        hidden, state = captioner.step(state, torch.full((3,), word), images)
+        hidden, state = captioner.step(state, torch.full((3,), word))
         stepped.append(hidden)
     references = encoded([[words[1:]]] * 3)
     packed = pack(references, np.arange(3), torch.device("cpu"))

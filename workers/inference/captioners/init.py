@@ -9,5 +9,5 @@ class Init(Recurrent):
     def look(self, features: Tensor) -> Tensor:
         return self.cell.start(self._image(features))
 
-    def begin(self, images: Tensor) -> Tensor:
+    def _first(self, images: Tensor) -> Tensor:
         return images

@@ -7,10 +7,12 @@ from workers.inference.captioners.recurrent import Recurrent
 
 
 class Merge(Recurrent):
+    sees_images = True
+
     def look(self, features: Tensor) -> Tensor:
         return self._image(features)
 
-    def begin(self, images: Tensor) -> Tensor:
+    def _first(self, images: Tensor) -> Tensor:
         return self._initial(images)
 
     def _see(self, h: Tensor, images: Tensor) -> Tensor:

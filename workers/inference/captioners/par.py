@@ -6,12 +6,14 @@ from workers.inference.captioners.recurrent import Recurrent
 
 
 class Par(Recurrent):
+    sees_images = True
+
     def look(self, features: Tensor) -> Tensor:
         """The image's part of the cell's input, computed once, since it is equal for every word."""
         image = self._image(features)
         return image @ self.cell.input_weight[: image.shape[1]]
 
-    def begin(self, images: Tensor) -> Tensor:
+    def _first(self, images: Tensor) -> Tensor:
         return self._initial(images)
 
     def _read(self, words: Tensor, images: Tensor) -> Tensor:

@@ -11,5 +11,5 @@ class Pre(Recurrent):
         zeros = image.new_zeros(len(image), self.cell.width)
         return self.cell.step(self._into_cell(image), zeros)
 
-    def begin(self, images: Tensor) -> Tensor:
+    def _first(self, images: Tensor) -> Tensor:
         return images

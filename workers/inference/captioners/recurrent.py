@@ -1,16 +1,21 @@
 """The base of the four architectures: an RNN over word embeddings, and a softmax layer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from pathlib import Path
+from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from service.contract.formats.checkpoint_header import Description, widths
+from workers.inference import features
 from workers.inference.captioners.cells import CELLS, Cell, Tensors
+from workers.inference.inputs import Inputs
 from workers.inference.matrix_products import Product
 from workers.inference.packing import Packed
+from workers.inference.vocabulary import Words
 
 MAX_TABLE_BYTES = 256_000_000  # 10,000 words of an LSTM of 512 take 82 MB
 
@@ -24,8 +29,18 @@ class Dropout:
     output: float
 
 
+class State(NamedTuple):
+    cells: Tensor  # (n, width of the cell)
+    images: Tensor  # (n, ·) what every step sees of them, of no width where that is nothing
+
+
 class Recurrent:
     """Base of `init`, `pre`, `par` and `merge`, which differ in where the image enters."""
+
+    sees_images: ClassVar[bool] = False  # at every step
+    settles = True
+    walks = True
+    batch_tokens = 8_192  # of hidden rows in memory at the same time: 17 MB for 512 units
 
     def __init__(
         self,
@@ -35,6 +50,7 @@ class Recurrent:
         output: Product | None = None,
     ) -> None:
         self.description = description
+        self.tokens = Words(description.vocabulary, description.tokenizer)
         self.tensors = dict(tensors)
         self.dropout = dropout
         _, inputs, _ = widths(description.architecture, description.config)
@@ -43,30 +59,48 @@ class Recurrent:
         self._table = self._word_table()
         self._exact: Self | None = None
 
+    @property
+    def device(self) -> torch.device:
+        return self.output.weight.device
+
+    def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
+        return features.read(bundle, images, self.description.encoder)
+
+    def check(self, inputs: Inputs) -> None:
+        features.check_size(inputs, self.description.config.feature_size)
+
     def look(self, features: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def begin(self, images: Tensor) -> Tensor:
-        raise NotImplementedError
+    def begin(self, images: Tensor) -> State:
+        return State(self._first(images), images if self.sees_images else images[:, :0])
 
     def hidden(self, images: Tensor, captions: Packed) -> Tensor:
         images = images[captions.image_rows]
-        state = self.begin(images)
+        state = self._first(images)
         hidden, done = [], 0
         for count in captions.counts:
             words = captions.words[done : done + count]
-            rows, state = self.step(state[:count], words, images[:count])
+            rows, state = self._step(state[:count], words, images[:count])
             hidden.append(rows)
             done += count
         return torch.cat(hidden)
 
-    def step(self, state: Tensor, words: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
+    def step(self, state: State, words: Tensor) -> tuple[Tensor, State]:
+        hidden, cells = self._step(state.cells, words, state.images)
+        return hidden, State(cells, state.images)
+
+    def _first(self, images: Tensor) -> Tensor:
+        """The cell's state before START."""
+        raise NotImplementedError
+
+    def _step(self, state: Tensor, words: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
         state = self.cell.step(self._read(words, images), state)
         h = state[:, : self.cell.size]
         return self._see(self._drop(h, "output"), images), state
 
-    def select(self, state: Tensor, rows: Tensor) -> Tensor:
-        return state[rows]
+    def select(self, state: State, rows: Tensor) -> State:
+        return State(state.cells[rows], state.images[rows])
 
     def exact(self) -> Self:
         """The captioner in float64; the large tensors stay shared in float32, which is exact."""
