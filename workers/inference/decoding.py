@@ -12,7 +12,7 @@ from torch import Tensor
 from service.contract.errors import UnusableCheckpoint
 from service.contract.plan.planning import decoding_block
 from workers.inference.captioners import Captioner, State
-from workers.inference.inputs import Inputs
+from workers.inference.features import Inputs
 from workers.progress import Progress, silent
 
 CHUNK_BYTES = {"cpu": 20_000_000, "cuda": 512_000_000}  # of logits in memory at the same time

@@ -1,9 +1,9 @@
-"""Image features of a bundle: reads rows by image name, never the whole file."""
+"""What captioners look at; image features of a bundle, read by image name, never the whole file."""
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,16 @@ from service.contract.formats import bundles
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.wording import counted
 from workers.files import tensor_files
-from workers.inference.inputs import Inputs
 
 _TYPES: Mapping[str, np.dtype[Any]] = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
+
+
+class Inputs(Protocol):
+    """One row for each image: an array, or pictures that are read when they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice | NDArray[np.int64], /) -> NDArray[Any]: ...
 
 
 def read(bundle: Path, images: Sequence[str], encoder: Encoder) -> NDArray[np.float32]:

@@ -14,7 +14,7 @@ class Product:
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self.weight = weight
         self.bias = bias
-        self._packed = _pack(weight)
+        self._packed = pack(weight)
 
     @property
     def is_packed(self) -> bool:
@@ -36,7 +36,8 @@ def knows_bf16(device: torch.device) -> bool:
     return device.type != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())  # noqa: SLF001
 
 
-def _pack(weight: Tensor) -> Tensor | None:
+def pack(weight: Tensor) -> Tensor | None:
+    """The weight (in, out) as the faster kernel takes it; None where there is none."""
     usable = (
         weight.device.type == "cpu"
         and weight.dtype in _PACKABLE

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from workers.inference.captioners import Captioner
-from workers.inference.inputs import Inputs
+from workers.inference.features import Inputs
 from workers.inference.matrix_products import Product
 from workers.inference.packing import batches, pack
 from workers.inference.vocabulary import Encoded, Subset

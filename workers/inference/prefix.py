@@ -18,7 +18,7 @@ from torch import Tensor
 from workers.inference import near_ties, scoring
 from workers.inference.captioners import Captioner
 from workers.inference.columns import Columns
-from workers.inference.inputs import Inputs
+from workers.inference.features import Inputs
 from workers.inference.vocabulary import Encoded
 from workers.progress import Progress, silent
 

@@ -18,7 +18,7 @@ from service.contract.plan.planning import BLOCK_IMAGES
 from workers.inference import near_ties
 from workers.inference.captioners import Captioner
 from workers.inference.columns import Columns, index_type
-from workers.inference.inputs import Inputs
+from workers.inference.features import Inputs
 from workers.inference.matrix_products import Product, knows_bf16
 from workers.inference.packing import batches, pack
 from workers.inference.vocabulary import Encoded

@@ -7,7 +7,7 @@ from workers.inference.captioners.init import Init
 from workers.inference.captioners.merge import Merge
 from workers.inference.captioners.par import Par
 from workers.inference.captioners.pre import Pre
-from workers.inference.captioners.protocol import Captioner, State
+from workers.inference.captioners.protocol import Captioner, Search, State
 from workers.inference.captioners.recurrent import Dropout, Recurrent
 
 ARCHITECTURES: Mapping[Architecture, type[Recurrent]] = {
@@ -17,4 +17,4 @@ ARCHITECTURES: Mapping[Architecture, type[Recurrent]] = {
     "merge": Merge,
 }
 
-__all__ = ["ARCHITECTURES", "Captioner", "Dropout", "Recurrent", "State"]
+__all__ = ["ARCHITECTURES", "Captioner", "Dropout", "Recurrent", "Search", "State"]

@@ -5,17 +5,39 @@ A captioner owns its tokenisation (`tokens`) and its inputs (`inputs`, `check`),
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from workers.inference.inputs import Inputs
+from workers.inference.features import Inputs
 from workers.inference.packing import Packed
 from workers.inference.vocabulary import Tokens
 
 State = Any  # all that a step needs of the words before it and of the images
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the library of a captioner's own searches for captions (generation.py). Lengths are in
+    tokens, END counted and START not.
+    """
+
+    beams: int = 1
+    most: int = 20
+    least: int = 0  # END is not written as the token of a lower number
+    length_penalty: float = 1.0  # scores are divided by the length to this power
+    early_stopping: bool | Literal["never"] = False
+    forced_first: int | None = None
+    forced_last: int | None = None
+    never: tuple[int, ...] = ()
+    never_first: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.beams < 1 or not 0 <= self.least <= self.most or self.most < 1:
+            raise ValueError(f"expected beams >= 1 and 0 <= least <= most, found {self}")
 
 
 class Output(Protocol):
@@ -54,6 +76,16 @@ class Captioner(Protocol):
     @property
     def batch_tokens(self) -> int:
         """The most tokens of one call of `hidden`."""
+        ...
+
+    @property
+    def search(self) -> Search | None:
+        """How it searches for captions unless asked; None where decoding.py does."""
+        ...
+
+    @property
+    def together(self) -> int:
+        """The most images whose states are in memory at once in a search."""
         ...
 
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:

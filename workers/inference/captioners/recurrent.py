@@ -12,7 +12,7 @@ from torch.nn import functional
 from service.contract.formats.checkpoint_header import Description, widths
 from workers.inference import features
 from workers.inference.captioners.cells import CELLS, Cell, Tensors
-from workers.inference.inputs import Inputs
+from workers.inference.features import Inputs
 from workers.inference.matrix_products import Product
 from workers.inference.packing import Packed
 from workers.inference.vocabulary import Words
@@ -40,6 +40,8 @@ class Recurrent:
     sees_images: ClassVar[bool] = False  # at every step
     settles = True
     walks = True
+    search = None
+    together = 128
     batch_tokens = 8_192  # of hidden rows in memory at the same time: 17 MB for 512 units
 
     def __init__(

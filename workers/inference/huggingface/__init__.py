@@ -1,0 +1,1 @@
+"""Captioners that transformers has saved (`save_pretrained`): its networks, our own loops."""

@@ -1,0 +1,161 @@
+"""A captioner of a library's encoder of pictures and our stack over its decoder's layers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from service.contract.errors import CheckpointMismatch
+from workers.inference.captioners import Search
+from workers.inference.features import Inputs
+from workers.inference.huggingface import stack
+from workers.inference.huggingface.pieces import Pieces
+from workers.inference.huggingface.prepared import Preparation
+from workers.inference.huggingface.stack import Decoder, State
+from workers.inference.matrix_products import Product
+from workers.inference.packing import Packed
+
+_PICTURES = 16  # in the encoder at once: more are no faster
+_SEARCHED_BYTES = 512_000_000  # of images' keys and values in a search
+_GROUP_TOKENS = (
+    2_048  # in the decoder at once: what an activation of 3072 makes of them fits caches
+)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """`encoder` takes `pixel_values` (n, 3, h, w) to what the decoder's `images` takes."""
+
+    encoder: nn.Module
+    decoder: Decoder
+
+
+class Transformer:
+    """Reads pieces of words, and pictures. Ranks are those of float32, in which an image's
+    encoder differs by its last bits from batch to batch; `columns` and prefixes come of one pass.
+    """
+
+    settles = False
+    walks = False  # most of the work is the encoder's
+    batch_tokens = 65_536
+
+    def __init__(
+        self, parts: Parts, tokens: Pieces, preparation: Preparation, search: Search
+    ) -> None:
+        self.tokens = tokens
+        self.search = search
+        self.preparation = preparation
+        self._encoder, self._decoder = parts.encoder, parts.decoder
+        weight, bias = parts.decoder.weight.detach(), parts.decoder.bias
+        self.output = Product(weight.t(), None if bias is None else bias.detach())
+        self.device = weight.device
+        self.together = max(1, min(128, _SEARCHED_BYTES // self._image_bytes()))
+
+    def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
+        return self.preparation.inputs(bundle, images)
+
+    def check(self, inputs: Inputs) -> None:
+        shape = np.shape(inputs[:0])[1:]
+        if shape != self.preparation.shape:
+            raise CheckpointMismatch(
+                f"the checkpoint expects pictures of shape {list(self.preparation.shape)}, the "
+                f"dataset gives {list(shape)}: evaluate it on a dataset with pictures"
+            )
+
+    def look(self, inputs: Tensor) -> Tensor:
+        seen = [
+            self._encoder(self.preparation.normalised(part))
+            for part in torch.split(inputs, _PICTURES)
+        ]
+        return torch.cat(seen)
+
+    def hidden(self, images: Tensor, captions: Packed) -> Tensor:
+        found: Tensor | None = None
+        for group in _groups(captions, images.device):
+            there = stack.read_all(
+                self._decoder, images[group.images], group.words, group.times, group.mask
+            )
+            rows = there[group.real]
+            if found is None:
+                found = rows.new_empty(len(captions.words), rows.shape[1])
+            found[group.places] = rows
+        assert found is not None
+        return found
+
+    def begin(self, images: Tensor) -> State:
+        return stack.begin(self._decoder, images)
+
+    def step(self, state: State, words: Tensor) -> tuple[Tensor, State]:
+        return stack.read_next(self._decoder, state, words)
+
+    def select(self, state: State, rows: Tensor) -> State:
+        return stack.select(state, rows)
+
+    @torch.inference_mode()
+    def _image_bytes(self) -> int:
+        """Of one image's keys and values in all layers."""
+        seen = self.look(torch.zeros((1, *self.preparation.shape), device=self.device))
+        return sum(each.nbytes for pair in self._decoder.images(seen) for each in pair)
+
+    def exact(self) -> NoReturn:
+        raise NotImplementedError("near ties of Transformers are not settled")
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Some images with all their captions' tokens: a row of tokens for each image."""
+
+    images: Tensor  # (g)
+    words: Tensor  # (g, m)
+    times: Tensor  # (g, m)
+    mask: Tensor  # (g, m, m)
+    real: Tensor  # (g, m): what is no padding
+    places: Tensor  # where the real tokens stand in packed order
+
+
+def _groups(captions: Packed, device: torch.device) -> list[_Group]:
+    """Images with about as many tokens together, so that little is padded."""
+    counts = np.array(captions.counts)
+    caption = np.concatenate([np.arange(count) for count in counts])
+    time = np.repeat(np.arange(len(counts)), counts)
+    image = captions.image_rows.cpu().numpy()[caption]
+    order = np.lexsort((time, caption, image))
+    there, starts, sizes = np.unique(image[order], return_index=True, return_counts=True)
+    groups, by_size = [], np.argsort(-sizes, kind="stable")
+    while len(by_size):
+        many = max(1, _GROUP_TOKENS // int(sizes[by_size[0]]))
+        chosen, by_size = by_size[:many], by_size[many:]
+        columns = np.arange(sizes[chosen[0]])
+        real = columns < sizes[chosen, None]
+        places = order[np.where(real, starts[chosen, None] + columns, 0)]
+        groups.append(_group(captions, there[chosen], places, real, caption, time, device))
+    return groups
+
+
+def _group(
+    captions: Packed,
+    images: NDArray[np.int64],
+    places: NDArray[np.int64],
+    real: NDArray[np.bool_],
+    caption: NDArray[Any],
+    time: NDArray[Any],
+    device: torch.device,
+) -> _Group:
+    own = np.where(real, caption[places], -1)  # padding reads padding, so that no row is empty
+    times = np.where(real, time[places], 0)
+    mask = (own[:, :, None] == own[:, None, :]) & (times[:, :, None] >= times[:, None, :])
+    at = torch.from_numpy(places).to(device)
+    is_real = torch.from_numpy(real).to(device)
+    return _Group(
+        images=torch.from_numpy(images).to(device),
+        words=captions.words[at],
+        times=torch.from_numpy(times).to(device),
+        mask=torch.from_numpy(mask).to(device),
+        real=is_real,
+        places=at[is_real],
+    )

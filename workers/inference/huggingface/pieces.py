@@ -1,0 +1,70 @@
+"""Captions as pieces of words, by the tokenizer in a folder (tokenizer.json)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prescore.errors import InvalidArgument
+from prescore.recording import words
+from service.contract.errors import CheckpointMismatch
+from workers.inference.vocabulary import Encoded
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """`most`: tokens that the model reads of one caption, START among them."""
+
+    tokenizer: "Tokenizer"
+    size: int
+    start: int
+    end: int
+    most: int
+    never: tuple[int, ...] = ()
+
+    def encode(self, references: Iterable[Sequence[str]]) -> Encoded:
+        """A reference's words are what blanks separate; one of which no piece is, is left out."""
+        captions = [[" ".join(text.split()) for text in each] for each in references]
+        texts = [text for each in captions for text in each]
+        found = [
+            self._piece(text, encoding)
+            for text, encoding in zip(texts, self._all(texts), strict=True)
+        ]
+        lengths = [len(ids) for ids, _ in found]
+        counts = [count for _, each in found for count in each]
+        return Encoded(
+            np.array([token for ids, _ in found for token in ids], np.int64),
+            np.cumsum([0, *lengths], dtype=np.int64),
+            np.cumsum([0, *map(len, captions)], dtype=np.int64),
+            self.start,
+            np.cumsum([0, *counts], dtype=np.int64),
+        )
+
+    def text(self, ids: Sequence[int]) -> str:
+        return self.tokenizer.decode(list(ids), skip_special_tokens=True).strip()
+
+    def _all(self, texts: Sequence[str]) -> "list[Encoding]":
+        return self.tokenizer.encode_batch(texts, add_special_tokens=False)
+
+    def _piece(self, text: str, encoding: "Encoding") -> tuple[list[int], list[int]]:
+        """Ids with END, and how many each word has, END too."""
+        ids: list[int] = encoding.ids
+        if len(ids) >= self.most:
+            raise CheckpointMismatch(
+                f"the reference {text!r:.60} has {len(ids)} pieces, the model reads at most "
+                f"{self.most - 1}: leave it out of the dataset"
+            )
+        try:
+            counts = words.counted(text, encoding.offsets, len(ids))
+        except InvalidArgument as error:
+            kept = " ".join(word for word in text.split() if self._all([word])[0].ids)
+            if kept == text:
+                raise CheckpointMismatch(
+                    f"the tokenizer makes no pieces of words of a reference: {error}"
+                ) from None
+            return self._piece(kept, self._all([kept])[0])
+        return [*ids, self.end], [*counts, 1]

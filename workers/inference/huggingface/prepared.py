@@ -1,0 +1,95 @@
+"""Pictures as a folder's preprocessor_config.json says: resized, cropped, rescaled, normalised.
+
+Equal to the library's own processors of PIL pictures (those that are called slow).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from workers.inference.features import Inputs
+
+Picture = NDArray[np.uint8]  # (h, w, 3)
+Reader = Callable[[Path, Sequence[str]], Iterable[Picture]]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """`size`: (height, width), or the length of the shorter side; `crop`: (height, width) of the
+    middle; `resample`: a number of Pillow's.
+    """
+
+    size: tuple[int, int] | int
+    crop: tuple[int, int] | None
+    resample: int
+    factor: float
+    mean: tuple[float, float, float]
+    deviation: tuple[float, float, float]
+    read: Reader
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one prepared picture."""
+        found = self.crop or self.size
+        assert isinstance(found, tuple)
+        return (*found, 3)
+
+    def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
+        return _Pictures(self, bundle, images)
+
+    def prepared(self, picture: Picture) -> Picture:
+        from PIL import Image
+
+        height, width = _resized(picture.shape[:2], self.size)
+        image = Image.fromarray(picture).resize((width, height), Image.Resampling(self.resample))
+        rows = np.asarray(image)
+        if self.crop is None:
+            return rows
+        top, left = (height - self.crop[0]) // 2, (width - self.crop[1]) // 2
+        return rows[top : top + self.crop[0], left : left + self.crop[1]]
+
+    def normalised(self, pictures: Tensor) -> Tensor:
+        """(n, h, w, 3) of bytes to (n, 3, h, w)."""
+        rescaled = (pictures.double() * self.factor).float()  # as the library rounds
+        mean, deviation = (
+            torch.tensor(each, device=pictures.device) for each in (self.mean, self.deviation)
+        )
+        return ((rescaled - mean) / deviation).permute(0, 3, 1, 2).contiguous()
+
+
+class _Pictures:
+    """Rows are read and prepared when they are asked for."""
+
+    def __init__(self, preparation: Preparation, bundle: Path, images: Sequence[str]) -> None:
+        self._preparation = preparation
+        self._bundle = bundle
+        self._images = images
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def __getitem__(self, rows: slice | NDArray[np.int64], /) -> NDArray[Any]:
+        places = np.arange(len(self._images))[rows]
+        found = np.empty((len(places), *self._preparation.shape), np.uint8)
+        names = [self._images[place] for place in places]
+        if names:
+            pictures = self._preparation.read(self._bundle, names)
+            for row, picture in enumerate(pictures):
+                found[row] = self._preparation.prepared(picture)
+        return found
+
+
+def _resized(shape: tuple[int, ...], size: tuple[int, int] | int) -> tuple[int, int]:
+    """Height and width; the longer side is rounded down."""
+    if isinstance(size, tuple):
+        return size
+    height, width = shape
+    if width <= height:
+        return int(size * height / width), size
+    return size, int(size * width / height)
