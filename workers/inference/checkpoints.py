@@ -1,6 +1,7 @@
 """Reads, checks and writes canonical checkpoints; service.contract checks their headers."""
 
 from pathlib import Path
+from typing import Literal
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -9,7 +10,7 @@ from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
 from service.contract.formats import checkpoint_header
 from workers.files import tensor_files
 from workers.inference import memory
-from workers.inference.captioners import ARCHITECTURES, Recurrent
+from workers.inference.captioners import ARCHITECTURES, Captioner, Recurrent
 
 
 def read(
@@ -37,6 +38,22 @@ def read(
         _check_finite(name, tensor)
     description = header.description
     return ARCHITECTURES[description.architecture](description, tensors)
+
+
+def open_captioner(
+    path: Path,
+    device: torch.device | str = "cpu",
+    limit: int | None = None,
+    sandbox: Literal["required", "off"] = "required",
+) -> Captioner:
+    """The captioner in a file or folder of any format that is evaluated as it is, told by its
+    content: a canonical checkpoint, or what transformers has saved. `sandbox`: the setting.
+    """
+    from workers.inference.huggingface import reading
+
+    if path.exists() and reading.is_one(path):
+        return reading.read(path, device, limit, sandbox)
+    return read(path, device, limit)
 
 
 def write(path: Path | str, model: Recurrent, dtype: torch.dtype = torch.float32) -> None:

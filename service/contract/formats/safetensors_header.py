@@ -26,9 +26,11 @@ DTYPE_BYTES: Mapping[str, int] = {
     "F32": 4,
     "F16": 2,
     "BF16": 2,
-    "I64": 8,  # these three are in files of Prescore, never in a checkpoint
+    "I64": 8,  # these are in files of Prescore and of others, never in a canonical checkpoint
     "U32": 4,
     "U16": 2,
+    "U8": 1,
+    "BOOL": 1,
 }
 
 
@@ -56,13 +58,16 @@ def needed(beginning: bytes, max_header_bytes: int = MAX_HEADER_BYTES) -> int:
 
 
 def read(
-    stream: IO[bytes], file_bytes: float, max_header_bytes: int = MAX_HEADER_BYTES
+    stream: IO[bytes],
+    file_bytes: float,
+    max_header_bytes: int = MAX_HEADER_BYTES,
+    max_structure: int = MAX_STRUCTURE,
 ) -> SafetensorsHeader:
     """Read only the header from `stream`; `file_bytes` is the length of the whole file, or infinity
     where nobody knows it yet.
     """
     raw = _header_bytes(stream, file_bytes, max_header_bytes)
-    _check_structure(raw)
+    _check_structure(raw, max_structure)
     text = _decoded(raw)
     header = _json_object(text)
     metadata = _metadata(header.pop("__metadata__", {}))
@@ -117,12 +122,12 @@ def _header_bytes(stream: IO[bytes], file_bytes: float, max_bytes: int) -> bytes
     return raw
 
 
-def _check_structure(raw: bytes) -> None:
-    structure = len(_outside_strings(raw.rstrip(b" "), MAX_STRUCTURE))
-    if structure > MAX_STRUCTURE:
+def _check_structure(raw: bytes, most: int) -> None:
+    structure = len(_outside_strings(raw.rstrip(b" "), most))
+    if structure > most:
         raise HeaderTooLarge(
             f"the header has {structure} characters of structure, "
-            f"at most {MAX_STRUCTURE} are accepted: too many tensors or metadata entries"
+            f"at most {most} are accepted: too many tensors or metadata entries"
         )
 
 

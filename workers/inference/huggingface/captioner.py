@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from service.contract.errors import CheckpointMismatch
+from service.contract.formats.huggingface import Captioner
 from workers.inference.captioners import Search
 from workers.inference.features import Inputs
 from workers.inference.huggingface import stack
@@ -45,8 +46,14 @@ class Transformer:
     batch_tokens = 65_536
 
     def __init__(
-        self, parts: Parts, tokens: Pieces, preparation: Preparation, search: Search
+        self,
+        parts: Parts,
+        tokens: Pieces,
+        preparation: Preparation,
+        search: Search,
+        judged: Captioner,
     ) -> None:
+        self.judged = judged
         self.tokens = tokens
         self.search = search
         self.preparation = preparation

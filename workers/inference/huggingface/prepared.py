@@ -3,10 +3,10 @@
 Equal to the library's own processors of PIL pictures (those that are called slow).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from torch import Tensor
 from workers.inference.features import Inputs
 
 Picture = NDArray[np.uint8]  # (h, w, 3)
-Reader = Callable[[Path, Sequence[str]], Iterable[Picture]]
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Preparation:
     factor: float
     mean: tuple[float, float, float]
     deviation: tuple[float, float, float]
-    read: Reader
+    sandbox: Literal["required", "off"] = "required"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -79,10 +78,17 @@ class _Pictures:
         found = np.empty((len(places), *self._preparation.shape), np.uint8)
         names = [self._images[place] for place in places]
         if names:
-            pictures = self._preparation.read(self._bundle, names)
+            pictures = _read(self._bundle, names)
             for row, picture in enumerate(pictures):
                 found[row] = self._preparation.prepared(picture)
         return found
+
+
+def _read(bundle: Path, names: Sequence[str]) -> Iterator[Picture]:
+    from PIL import Image
+
+    for name in names:
+        yield np.asarray(Image.open(bundle / name).convert("RGB"))
 
 
 def _resized(shape: tuple[int, ...], size: tuple[int, int] | int) -> tuple[int, int]:

@@ -1,0 +1,133 @@
+"""A captioner that transformers has saved, judged without that library: by allow-lists alone.
+
+Its files are a package (folder, tar, zip): config.json, model.safetensors or its parts,
+tokenizer.json, preprocessor_config.json, and generation_config.json where there is one.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from service.contract.errors import ConfigInvalid, InvalidPackage
+from service.contract.formats import strict_json
+from service.contract.formats.huggingface import generation, tensors
+from service.contract.formats.huggingface.families import FAMILIES
+from service.contract.formats.huggingface.generation import Generation
+from service.contract.formats.huggingface.parts import Family
+from service.contract.formats.huggingface.preprocessing import Preprocessing, named
+from service.contract.formats.huggingface.reading import checked
+from service.contract.formats.huggingface.tensors import Found
+from service.contract.formats.packages import Package
+
+__all__ = [
+    "MOST_TOKENIZER",
+    "TOKENIZER",
+    "Captioner",
+    "Family",
+    "Generation",
+    "Preprocessing",
+    "is_one",
+    "judge",
+]
+
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+_GENERATION = "generation_config.json"
+_PREPROCESSING = ("preprocessor_config.json", "processor_config.json")
+_MOST_JSON = 4_000_000
+MOST_TOKENIZER = 64_000_000
+_ASKS_FOR_CODE = ("auto_map", "custom_pipelines", "quantization_config")
+
+
+@dataclass(frozen=True)
+class Captioner:
+    """What a folder says of its captioner; no tensor is read. `start` and `end`: ids of pieces."""
+
+    family: Family
+    generation: Generation
+    preprocessing: Preprocessing
+    tensors: Mapping[str, Found]
+    start: int
+    end: int
+
+    @property
+    def parameters(self) -> int:
+        return sum(
+            math.prod(each.entry.shape)
+            for name, each in self.tensors.items()
+            if not tensors.is_buffer(name)
+        )
+
+
+def is_one(package: Package) -> bool:
+    return CONFIG in package.files
+
+
+def judge(package: Package) -> Captioner:
+    """Raises an InvalidCheckpoint that says what is wrong, where, and what to do."""
+    config = _json(package, CONFIG)
+    for name in _ASKS_FOR_CODE:
+        if config.get(name) is not None:
+            raise ConfigInvalid(
+                f"{CONFIG}: {name} asks for code of the folder's own, or for packed weights: "
+                "expected a model of transformers itself, with plain weights",
+                pointer=f"/{CONFIG}/{name}",
+            )
+    family = _family(config)
+    own = _json(package, _GENERATION) if _GENERATION in package.files else {}
+    searched = generation.of(own, family.special(config) | generation.in_config(config, own))
+    start, end = family.edges(searched)
+    for name, token in (("start", start), ("end", end)):
+        if not 0 <= token < family.vocabulary:
+            raise ConfigInvalid(
+                f"the token of a caption's {name}: expected one of {family.vocabulary}, found "
+                f"{token}",
+                pointer=f"/{CONFIG}",
+            )
+    preprocessing = _preprocessing(package, family)
+    if TOKENIZER not in package.files:
+        raise InvalidPackage(
+            f"expected {TOKENIZER}, the tokenizer in one file: save_pretrained of the (fast) "
+            f"tokenizer writes it; found {', '.join(sorted(package.files))[:300]}"
+        )
+    return Captioner(family, searched, preprocessing, tensors.judged(package, family), start, end)
+
+
+def _family(config: Mapping[str, Any]) -> Family:
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        raise ConfigInvalid(
+            f"{CONFIG}: expected a model_type of {', '.join(FAMILIES)}, found {kind!r:.60}; what "
+            "other models compute can be brought as columns and captions",
+            pointer=f"/{CONFIG}/model_type",
+        )
+    return checked(FAMILIES[kind], config, CONFIG)
+
+
+def _preprocessing(package: Package, family: Family) -> Preprocessing:
+    name = next((each for each in _PREPROCESSING if each in package.files), None)
+    if name is None:
+        raise InvalidPackage(
+            f"expected {_PREPROCESSING[0]}, which says how pictures are resized and normalised: "
+            "save_pretrained of the image processor writes it"
+        )
+    found = _json(package, name)
+    inner = found.get("image_processor")
+    preprocessing = checked(Preprocessing, named(inner if isinstance(inner, dict) else found), name)
+    if preprocessing.shape != (family.image_size, family.image_size):
+        raise ConfigInvalid(
+            f"{name}: pictures become {list(preprocessing.shape)}, the model looks at "
+            f"{[family.image_size] * 2}",
+            pointer=f"/{name}",
+        )
+    return preprocessing
+
+
+def _json(package: Package, name: str) -> dict[str, Any]:
+    try:
+        value = strict_json.parse(package.text(name, _MOST_JSON))
+    except strict_json.NotJson as error:
+        raise ConfigInvalid(f"{name}: {error}", pointer=f"/{name}{error.where}") from None
+    if not isinstance(value, dict):
+        raise ConfigInvalid(f"{name}: expected an object, found {value!r:.60}", pointer=f"/{name}")
+    return value

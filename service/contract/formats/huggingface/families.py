@@ -1,0 +1,14 @@
+"""The families of captioners, by `model_type`."""
+
+from collections.abc import Mapping
+
+from service.contract.formats.huggingface.blip import Blip
+from service.contract.formats.huggingface.git import Git
+from service.contract.formats.huggingface.parts import Family
+from service.contract.formats.huggingface.vision_encoder_decoder import VisionEncoderDecoder
+
+FAMILIES: Mapping[str, type[Family]] = {
+    "vision-encoder-decoder": VisionEncoderDecoder,
+    "blip": Blip,
+    "git": Git,
+}

@@ -1,0 +1,175 @@
+"""What the configurations of all families are made of, with bounds, and the shapes of their layers.
+
+Defaults are the library's, since it leaves them out of what it saves.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from service.contract.errors import ConfigInvalid
+from service.contract.formats.huggingface.generation import Generation
+from service.contract.formats.huggingface.reading import Part, plain
+
+MAX_VOCABULARY = 300_000
+Shapes = dict[str, tuple[int, ...]]
+Width = Annotated[int, Field(ge=1, le=16_384)]
+Inner = Annotated[int, Field(ge=1, le=65_536)]
+Layers = Annotated[int, Field(ge=1, le=200)]
+Heads = Annotated[int, Field(ge=1, le=256)]
+Side = Annotated[int, Field(ge=1, le=2_048)]
+Words = Annotated[int, Field(ge=2, le=MAX_VOCABULARY)]
+Positions = Annotated[int, Field(ge=2, le=65_536)]
+Small = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Activation = Literal[
+    "gelu", "gelu_fast", "gelu_new", "gelu_pytorch_tanh", "quick_gelu", "relu", "silu", "swish"
+]
+
+
+def linear(name: str, out: int, into: int, *, bias: bool = True) -> Shapes:
+    return {f"{name}.weight": (out, into)} | ({f"{name}.bias": (out,)} if bias else {})
+
+
+def norm(name: str, size: int) -> Shapes:
+    return {f"{name}.weight": (size,), f"{name}.bias": (size,)}
+
+
+class WithHeads(Part):
+    """What has heads of one size each."""
+
+    hidden_size: Width = 768
+    num_hidden_layers: Layers = 12
+    num_attention_heads: Heads = 12
+    intermediate_size: Inner = 3072
+    hidden_act: Activation = "gelu"
+    layer_norm_eps: Small = 1e-12
+
+    @model_validator(mode="after")
+    def _divided(self) -> Self:
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"expected a hidden_size that {self.num_attention_heads} heads divide, found "
+                f"{self.hidden_size}"
+            )
+        return self
+
+
+class Patches(WithHeads):
+    image_size: Side = 224
+    patch_size: Side = 16
+    num_channels: Literal[3] = 3
+
+    @model_validator(mode="after")
+    def _patched(self) -> Self:
+        if self.image_size < self.patch_size:
+            raise ValueError(f"expected an image_size of at least a patch, found {self.image_size}")
+        return self
+
+    @property
+    def patches(self) -> int:
+        return int((self.image_size // self.patch_size) ** 2)
+
+
+class BertLike(WithHeads):
+    vocab_size: Words
+    max_position_embeddings: Positions = 512
+
+    @property
+    def width(self) -> int:
+        return self.hidden_size
+
+    @property
+    def positions(self) -> int:
+        return self.max_position_embeddings
+
+    def layer_shapes(self, at: str, seen: int | None) -> Shapes:
+        """`seen`: the width of images that layers look at, if they do."""
+        d, inner = self.hidden_size, self.intermediate_size
+        found: Shapes = {
+            f"{at}.embeddings.word_embeddings.weight": (self.vocab_size, d),
+            f"{at}.embeddings.position_embeddings.weight": (self.positions, d),
+            **norm(f"{at}.embeddings.LayerNorm", d),
+        }
+        for number in range(self.num_hidden_layers):
+            layer = f"{at}.encoder.layer.{number}"
+            parts = {"attention": d} | ({} if seen is None else {"crossattention": seen})
+            for part, into in parts.items():
+                found |= linear(f"{layer}.{part}.self.query", d, d)
+                found |= linear(f"{layer}.{part}.self.key", d, into)
+                found |= linear(f"{layer}.{part}.self.value", d, into)
+                found |= linear(f"{layer}.{part}.output.dense", d, d)
+                found |= norm(f"{layer}.{part}.output.LayerNorm", d)
+            found |= linear(f"{layer}.intermediate.dense", inner, d)
+            found |= linear(f"{layer}.output.dense", d, inner)
+            found |= norm(f"{layer}.output.LayerNorm", d)
+        return found
+
+    def head_shapes(self, at: str, *, tied: bool) -> Shapes:
+        d = self.hidden_size
+        found = linear(f"{at}.transform.dense", d, d) | norm(f"{at}.transform.LayerNorm", d)
+        own = {} if tied else {f"{at}.decoder.weight": (self.vocab_size, d)}
+        return found | {f"{at}.bias": (self.vocab_size,)} | own
+
+
+def inside(**kinds: type[Part]) -> BeforeValidator:
+    """What changes nothing is left out of a part before it is judged; parts by `model_type`, or one
+    alone of any.
+    """
+
+    def drop(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        kind = kinds.get("any") or kinds.get(str(value.get("model_type")))
+        return plain(kind, value, "config.json") if kind else value
+
+    return BeforeValidator(drop)
+
+
+class Family(Part):
+    """What the families have in common."""
+
+    model_type: str
+
+    @property
+    def vocabulary(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def positions(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def image_size(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def architecture(self) -> str:
+        """For people: `vit-gpt2`."""
+        raise NotImplementedError
+
+    def shapes(self) -> Shapes:
+        """Names and shapes of the tensors that have to be there."""
+        raise NotImplementedError
+
+    def special(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Ids of special tokens that config.json has, as generation_config.json calls them."""
+        names = ("decoder_start_token_id", "bos_token_id", "eos_token_id", "pad_token_id")
+        return {name: config[name] for name in names if config.get(name) is not None}
+
+    def edges(self, searched: Generation) -> tuple[int, int]:
+        """START and END."""
+        start, end = searched.bos_token_id, searched.eos_token_id
+        return known(start, "bos_token_id"), known(end, "eos_token_id")
+
+
+def known(token: int | list[int] | None, name: str) -> int:
+    if isinstance(token, list) and len(token) == 1:
+        return token[0]
+    if not isinstance(token, int):
+        raise ConfigInvalid(
+            f"expected one token as {name}, in generation_config.json or config.json, found "
+            f"{token!r:.60}: without it nobody can tell where captions begin and end",
+            pointer=f"/config.json/{name}",
+        )
+    return token

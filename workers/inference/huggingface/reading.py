@@ -1,0 +1,186 @@
+"""Opens a captioner that transformers has saved: judged first, built of the checked config, with
+weights that we have read; the library sees no file.
+"""
+
+import math
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+from service.contract.errors import InvalidPackage, OutOfMemory, UnusableCheckpoint
+from service.contract.formats import huggingface, packages
+from service.contract.formats.huggingface import Captioner, Family, Generation, Preprocessing
+from service.contract.formats.huggingface.preprocessing import Rectangle
+from service.contract.formats.packages import Package
+from workers.inference.captioners import Search
+from workers.inference.huggingface import networks, weights
+from workers.inference.huggingface.captioner import Transformer
+from workers.inference.huggingface.pieces import Pieces
+from workers.inference.huggingface.prepared import Preparation
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+Sandbox = Literal["required", "off"]
+_FLOAT32 = 4
+_PROGRAM = 900_000_000  # torch, transformers and the largest batches
+_UNUSED = "pooler."  # weights that no output depends on
+
+
+def is_one(path: Path) -> bool:
+    """Whether it is a folder, a tar or a zip with a config.json."""
+    if not path.is_dir() and not _is_packed(path):
+        return False
+    with packages.opened(path) as package:
+        return huggingface.is_one(package)
+
+
+def read(
+    path: Path,
+    device: torch.device | str = "cpu",
+    limit: int | None = None,
+    sandbox: Sandbox = "required",
+) -> Transformer:
+    """The captioner in a package, in float32 on `device`; pictures are decoded in the sandbox.
+
+    Raises InvalidCheckpoint and OutOfMemory before a tensor is read, and UnusableCheckpoint.
+    """
+    with packages.opened(path) as package:
+        judged = huggingface.judge(package)
+        _check_memory(judged, torch.device(device), limit)
+        tokenizer = _tokenizer(package, judged.family)
+        tensors = weights.read(package, judged)
+    model = _built(judged.family, tensors, torch.device(device))
+    del tensors
+    tokens = Pieces(
+        tokenizer, judged.family.vocabulary, judged.start, judged.end, judged.family.positions
+    )
+    preparation = _preparation(judged.preprocessing, sandbox)
+    search = _search(judged.generation, judged.family)
+    return Transformer(networks.parts_of(model), tokens, preparation, search, judged)
+
+
+def _is_packed(path: Path) -> bool:
+    with path.open("rb") as stream:
+        beginning = stream.read(512)
+    return beginning[:2] == b"PK" or beginning[257:262] == b"ustar"
+
+
+def _check_memory(judged: Captioner, device: torch.device, limit: int | None) -> None:
+    """The weights once as they are read and once as they are packed, and the file's pages."""
+    if device.type == "cuda":
+        limit = torch.cuda.get_device_properties(device).total_memory
+    sizes = sum(math.prod(shape) for shape in judged.family.shapes().values())
+    needs = 2 * _FLOAT32 * sizes + weights.stored_bytes(judged.tensors.values()) + _PROGRAM
+    if limit is not None and needs > limit:
+        raise OutOfMemory(
+            f"a captioner of {judged.parameters:,} parameters takes about {needs / 1e6:,.0f} MB, "
+            f"and a work may take {limit / 1e6:,.0f} MB: use a smaller model, or a worker with "
+            "more memory (PRESCORE_WORK_MEMORY_MB, if the machine has more)"
+        )
+
+
+def _tokenizer(package: Package, family: Family) -> "Tokenizer":
+    from tokenizers import Tokenizer
+
+    name = huggingface.TOKENIZER
+    text = package.text(name, huggingface.MOST_TOKENIZER)
+    try:
+        tokenizer = Tokenizer.from_str(text)
+    except Exception as error:  # noqa: BLE001  the library raises no other kind
+        raise InvalidPackage(f"{name} describes no tokenizer: {error!s:.200}") from None
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    highest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
+    if highest >= family.vocabulary:
+        raise InvalidPackage(
+            f"{name} has a piece {highest}, the model knows {family.vocabulary}: they do not "
+            "belong together"
+        )
+    return tokenizer
+
+
+def _built(family: Family, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
+    os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported
+    import transformers
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    kinds: dict[str, tuple[Any, Any]] = {
+        "vision-encoder-decoder": (
+            transformers.VisionEncoderDecoderConfig,
+            transformers.VisionEncoderDecoderModel,
+        ),
+        "blip": (transformers.BlipConfig, transformers.BlipForConditionalGeneration),
+        "git": (transformers.GitConfig, transformers.GitForCausalLM),
+    }
+    values = family.model_dump()
+    config_class, model_class = kinds[values.pop("model_type")]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model, report = model_class.from_pretrained(
+                None,
+                config=config_class(**_as_decoder(values)),
+                state_dict=dict(tensors),
+                dtype=torch.float32,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+            )
+    except Exception as error:  # noqa: BLE001  the library may raise anything
+        raise UnusableCheckpoint(f"the library cannot build it: {error!r:.300}") from None
+    wrong = [name for name in report["missing_keys"] if _UNUSED not in name]
+    wrong += [*report["unexpected_keys"], *report["mismatched_keys"]]
+    if wrong:
+        raise UnusableCheckpoint(
+            f"{len(wrong)} tensors do not fit the library's network, the first is {wrong[0]!s:.100}"
+        )
+    return model.to(device).eval().requires_grad_(requires_grad=False)
+
+
+def _as_decoder(values: dict[str, Any]) -> dict[str, Any]:
+    if "decoder" not in values:
+        return values
+    decoder = {**values["decoder"], "is_decoder": True, "add_cross_attention": True}
+    return {**values, "decoder": decoder}
+
+
+def _preparation(found: Preprocessing, sandbox: Sandbox) -> Preparation:
+    size = found.size
+    return Preparation(
+        size=(size.height, size.width) if isinstance(size, Rectangle) else size.shortest_edge,
+        crop=found.crop,
+        resample=found.resample,
+        factor=found.rescale_factor if found.do_rescale else 1.0,
+        mean=_three(found.image_mean if found.do_normalize else [0.0] * 3),
+        deviation=_three(found.image_std if found.do_normalize else [1.0] * 3),
+        sandbox=sandbox,
+    )
+
+
+def _three(values: list[float]) -> tuple[float, float, float]:
+    first, second, third = values
+    return first, second, third
+
+
+def _search(found: Generation, family: Family) -> Search:
+    """Captions end where the model has no more positions."""
+    most = min(found.most, family.positions)
+    return Search(
+        beams=found.num_beams,
+        most=most,
+        least=min(found.least, most),
+        length_penalty=found.length_penalty,
+        early_stopping=found.early_stopping,
+        forced_first=found.forced_bos_token_id,
+        forced_last=found.forced_eos_token_id,
+        never=tuple(found.suppress_tokens or ()),
+        never_first=tuple(found.begin_suppress_tokens or ()),
+    )
