@@ -79,9 +79,19 @@ def read_brought(path: Path, units: str = "words") -> tuple[Columns, dict[str, s
             tensors = _of_words(tensors, begins)
         else:
             told["tokenizer"] = metadata["pieces"]
-    shape = len(tensors["logp"]), 0
-    none = {"top_ids": np.empty(shape, np.uint16), "top_logp": np.empty(shape, np.float32)}
-    return Columns(**{**none, **tensors}), told
+    return Columns(**{**_no_top(len(tensors["logp"])), **tensors}), told
+
+
+def of_words(columns: Columns, begins: NDArray[np.int64]) -> Columns:
+    """Columns of words, of those of their pieces; `begins` says at which pieces words begin, and
+    where the last one ends. Nobody knows the most probable words: k is 0.
+    """
+    found = _of_words(vars(columns), begins)
+    return Columns(**found, **_no_top(len(found["logp"]), columns.top_ids.dtype))
+
+
+def _no_top(tokens: int, index: Any = np.uint16) -> dict[str, Any]:
+    return {"top_ids": np.empty((tokens, 0), index), "top_logp": np.empty((tokens, 0), np.float32)}
 
 
 def _of_words(tensors: Mapping[str, Any], begins: NDArray[np.int64]) -> dict[str, Any]:

@@ -4,7 +4,9 @@ An image is done when no more can come of it, and leaves the batch then; so a ca
 depend on what is decoded beside it, as it does not in the library.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +18,23 @@ from workers.inference.features import Inputs
 from workers.progress import Progress, silent
 
 _NONE = -1e9  # the library's score of what is no hypothesis
+
+
+def asked(own: Search, decoding: Mapping[str, Any]) -> Search:
+    """A captioner's own search with what a request changes of it, by the names that requests have:
+    `beam`, `min_words` and `max_words` (of pieces here), `length_power`.
+    """
+    changed: dict[str, Any] = {}
+    if "beam" in decoding:
+        changed["beams"] = decoding["beam"]
+    if "length_power" in decoding:
+        changed["length_penalty"] = decoding["length_power"]
+    if "max_words" in decoding:
+        changed["most"] = min(decoding["max_words"], own.longest)
+        changed["least"] = min(own.least, changed["most"])
+    if "min_words" in decoding:
+        changed["least"] = min(decoding["min_words"] + 1, changed.get("most", own.most))
+    return replace(own, **changed)
 
 
 @torch.inference_mode()

@@ -34,7 +34,7 @@ def walk(
 ) -> NDArray[np.int64]:
     """The length of each caption's prefix of rank-0 tokens, END counted like any other."""
     if not model.walks:
-        return _of_columns(scoring.columns(model, inputs, encoded, progress=progress))
+        return of_columns(scoring.columns(model, inputs, encoded, progress=progress))
     scoring.check(model, inputs, encoded)
     walker = _Walker(model)
     prefixes = np.zeros(len(encoded.lengths), np.int64)
@@ -105,7 +105,8 @@ class _Walker:
         return hit, close
 
 
-def _of_columns(columns: Columns) -> NDArray[np.int64]:
+def of_columns(columns: Columns) -> NDArray[np.int64]:
+    """The same, where columns are there already."""
     misses = np.append(np.flatnonzero(columns.rank), len(columns.rank))
     starts, ends = columns.caption_offsets[:-1], columns.caption_offsets[1:]
     found: NDArray[np.int64] = np.minimum(misses[np.searchsorted(misses, starts)], ends) - starts

@@ -40,6 +40,18 @@ class Encoded:
         """The image of each caption."""
         return np.repeat(np.arange(self.images), np.diff(self.image_offsets))
 
+    def whole_words(self, prefixes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many words are within these many first tokens of each caption."""
+        assert self.word_offsets is not None
+        starts = self.caption_offsets[:-1]
+        reached = np.searchsorted(self.word_offsets, starts + prefixes, side="right")
+        return reached - np.searchsorted(self.word_offsets, starts, side="right")
+
+    @property
+    def words(self) -> NDArray[np.int64]:
+        """The number of words of each caption."""
+        return self.whole_words(self.lengths)
+
     def part(self, start: int, stop: int) -> "Encoded":
         """Only the images start … stop - 1."""
         captions = self.image_offsets[start : stop + 1]

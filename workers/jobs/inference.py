@@ -13,6 +13,7 @@ from workers.progress import Progress
 
 if TYPE_CHECKING:
     from workers.analysis.uncertainty.pregen import Material
+    from workers.inference.vocabulary import Encoded
 
 _OF_COLUMNS = ("precision", "top", "entropy")  # the engine's defaults apply to the others
 
@@ -47,9 +48,19 @@ def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     from workers.metrics import pregen
 
     model, inputs, encoded, _ = _references_of(request, toolbox)
-    prefixes = prefix.walk(model, inputs, encoded, progress)
-    material = Material(*pregen.as_columns(prefixes, encoded.lengths), encoded.image_offsets)
-    return _scored(material, pregen.INSTANT, "prefix")
+    prefixes, lengths = prefix.walk(model, inputs, encoded, progress), encoded.lengths
+    units = _units(request, encoded)
+    if units == "words":
+        prefixes, lengths = encoded.whole_words(prefixes), encoded.words
+    material = Material(*pregen.as_columns(prefixes, lengths), encoded.image_offsets)
+    return _scored(material, pregen.INSTANT, signatures.with_units("prefix", units))
+
+
+def _units(request: Request, encoded: "Encoded") -> str | None:
+    """What is scored where tokens are pieces of words."""
+    if encoded.word_offsets is None:
+        return None
+    return str(request.parameters.get("units", "words"))
 
 
 def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
@@ -58,13 +69,18 @@ def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
 
     asked = {name: request.parameters[name] for name in _OF_COLUMNS if name in request.parameters}
     options = scoring.Options(**asked)
+    metadata = {"precision": options.precision, "checkpoint": request.digests["checkpoint"]}
     if request.parts:
-        parts = [columns_file.read(path)[0] for path in request.parts]
-        found = columns_file.concatenate(parts)
+        parts = [columns_file.read(path) for path in request.parts]
+        found = columns_file.concatenate([part for part, _ in parts])
+        metadata |= {name: told for name, told in parts[0][1].items() if name == "units"}
     else:
         model, inputs, encoded, _ = _references_of(request, toolbox)
         found = scoring.columns(model, inputs, encoded, options, progress)
-    metadata = {"precision": options.precision, "checkpoint": request.digests["checkpoint"]}
+        units = _units(request, encoded)
+        if units == "words":
+            found = columns_file.of_words(found, encoded.word_offsets)
+        metadata |= {} if units is None else {"units": units}
     return Result(lambda path: columns_file.write(path, found, metadata))
 
 
@@ -90,7 +106,8 @@ def pregen(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  #
 def _how(metadata: Mapping[str, str]) -> str:
     if "brought" in metadata:
         return signatures.brought(metadata["tokenizer"], metadata.get("units"))
-    return f"columns|{metadata.get('precision', 'fp32')}"
+    how = f"columns|{metadata.get('precision', 'fp32')}"
+    return signatures.with_units(how, metadata.get("units"))
 
 
 def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
@@ -108,14 +125,17 @@ def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
 
 def captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     """Decode captions to [place in the split, caption] pairs; parts are joined in split order."""
-    from workers.inference import decoding
+    from workers.inference import decoding, generation
 
     if request.parts:
         parts = [json.loads(path.read_text("utf-8")) for path in request.parts]
         return _decoded(sorted(pair for part in parts for pair in part))
     model, inputs, _, places = _references_of(request, toolbox)
     asked = request.parameters["decoding"]
-    found = decoding.decode(model, inputs, decoding.Options(**asked), progress)
+    if model.search is None:
+        found = decoding.decode(model, inputs, decoding.Options(**asked), progress)
+    else:
+        found = generation.decode(model, inputs, generation.asked(model.search, asked), progress)
     texts = [decoding.text(model, caption) for caption in found]
     return _decoded([[place, text] for place, text in zip(places, texts, strict=True)])
 

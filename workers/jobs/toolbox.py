@@ -18,7 +18,7 @@ from workers.progress import Progress, silent
 
 if TYPE_CHECKING:
     from workers.conversion.sandboxed import Box
-    from workers.inference.captioners import Recurrent
+    from workers.inference.captioners import Captioner
     from workers.metrics.java.jvm import Jvm
     from workers.metrics.learned.model import Model
     from workers.metrics.references import References
@@ -38,7 +38,7 @@ class Toolbox:
     memory: int | None = None  # bytes that a work may take
     sandbox: Sandbox = "required"
     remember: bool = True  # store the parsed tuples of captions in PRESCORE_HOME
-    _model: "tuple[str, Recurrent] | None" = None
+    _model: "tuple[str, Captioner] | None" = None
     _jvm: "Jvm | None" = None
     _references: "tuple[str, References] | None" = None
     _tokens: tuple[tuple[str, str], list[int], list[str]] | None = None
@@ -66,13 +66,16 @@ class Toolbox:
 
         return Box(sandbox=self.sandbox) if self.memory is None else Box(self.memory, self.sandbox)
 
-    def model(self, digest: str, path: Path) -> "Recurrent":
+    def model(self, digest: str, path: Path) -> "Captioner":
         from workers.inference import checkpoints, devices
 
         if self._model is None or self._model[0] != digest:
             self._model = None  # free the old model first: two may not fit
             device = devices.resolve(self.device)
-            self._model = (digest, checkpoints.read(path, device, self.memory))
+            self._model = (
+                digest,
+                checkpoints.open_captioner(path, device, self.memory, self.sandbox),
+            )
         return self._model[1]
 
     def jvm(self, deadline: float | None = None) -> "Jvm":

@@ -182,6 +182,7 @@ def _child_settings(settings: Settings) -> dict[str, str]:
     found = {
         "PRESCORE_DEVICE": settings.device,
         "PRESCORE_HOME": str(settings.home),
+        "PRESCORE_SANDBOX": settings.sandbox,
         "PRESCORE_WORK_MEMORY": str(settings.work_memory),
         "PRESCORE_SANDBOX": settings.sandbox,
     }

@@ -6,7 +6,12 @@ from collections.abc import Mapping
 
 def brought(tokenizer: str, units: str | None) -> str:
     """How columns that somebody's own code computed were made; `units` where they have pieces."""
-    return f"brought|tok:{tokenizer}" + ("" if units is None else f"|units:{units}")
+    return with_units(f"brought|tok:{tokenizer}", units)
+
+
+def with_units(how: str, units: str | None) -> str:
+    """`units` where tokens are pieces of words: what was scored of them."""
+    return how if units is None else f"{how}|units:{units}"
 
 
 def pregen(how: str) -> str:

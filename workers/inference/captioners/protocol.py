@@ -34,6 +34,7 @@ class Search:
     forced_last: int | None = None
     never: tuple[int, ...] = ()
     never_first: tuple[int, ...] = ()
+    longest: int = 1000  # what `most` may be: as many places as the model has
 
     def __post_init__(self) -> None:
         if self.beams < 1 or not 0 <= self.least <= self.most or self.most < 1:

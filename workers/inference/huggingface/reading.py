@@ -183,4 +183,5 @@ def _search(found: Generation, family: Family) -> Search:
         forced_last=found.forced_eos_token_id,
         never=tuple(found.suppress_tokens or ()),
         never_first=tuple(found.begin_suppress_tokens or ()),
+        longest=family.positions,
     )

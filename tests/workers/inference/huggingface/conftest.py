@@ -1,0 +1,32 @@
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import huggingface_folders as folders
+from huggingface_folders import Saved
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory) -> Callable[..., Saved]:
+    """A folder of a kind of captioner; each is made once."""
+    made: dict[tuple[str, bool], Saved] = {}
+
+    def of(kind: str, *, trained: bool) -> Saved:
+        if (kind, trained) not in made:
+            folder = tmp_path_factory.mktemp("saved") / f"{kind}-{trained}"
+            made[kind, trained] = folders.make(folder, kind, trained=trained)
+        return made[kind, trained]
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def pixels() -> Callable[..., torch.Tensor]:
+    """What the library's own image processor makes of the made-up pictures."""
+
+    def of(kind: str, images: int) -> torch.Tensor:
+        rows = list(folders.pictures(images, seed=3))
+        return folders.processor(kind)(rows, return_tensors="pt")["pixel_values"]
+
+    return of

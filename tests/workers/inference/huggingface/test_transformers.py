@@ -1,0 +1,191 @@
+"""Oracle: the library itself, from the same folder: its logits, its `generate`, its processors."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import huggingface_folders as folders
+from huggingface_folders import KINDS
+from service.contract.errors import CheckpointMismatch
+from workers.inference import checkpoints, columns, generation, prefix, scoring
+from workers.inference.captioners import Search
+from workers.inference.vocabulary import Encoded
+
+IMAGES = 15
+EACH = [(kind, trained) for kind in KINDS for trained in (False, True)]
+
+
+def _opened(saved, tmp_path, images=IMAGES):
+    """The captioner in the folder, and pictures that it is to look at."""
+    model = checkpoints.open_captioner(saved.folder, sandbox="off")
+    names = folders.write_pictures(tmp_path, folders.pictures(images, seed=3))
+    return model, model.inputs(tmp_path, names)
+
+
+def _by_library(saved, pixels, encoded):
+    """Log-probability and rank of each token, a caption at a time."""
+    logp, rank = [], []
+    for caption, image in enumerate(encoded.caption_images):
+        tokens = torch.from_numpy(
+            encoded.tokens[slice(*encoded.caption_offsets[caption : caption + 2])]
+        )
+        read = torch.tensor([[encoded.start, *tokens[:-1]]])
+        with torch.no_grad():
+            logits = saved.logits(pixels[image : image + 1], read)[0]
+        own = logits.gather(1, tokens[:, None])
+        logp.append(torch.log_softmax(logits, 1).gather(1, tokens[:, None])[:, 0])
+        rank.append((logits > own + 1e-4).sum(1))
+    return torch.cat(logp).numpy(), torch.cat(rank).numpy()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "trained"), EACH)
+def test_columns_are_the_librarys_loss_of_each_token(kind, trained, saved, pixels, tmp_path):
+    one = saved(kind, trained=trained)
+    model, inputs = _opened(one, tmp_path)
+    references = model.tokens.encode(folders.sentences(IMAGES))
+    found = scoring.columns(model, inputs, references)
+    logp, rank = _by_library(one, pixels(kind, IMAGES), references)
+    np.testing.assert_allclose(found.logp, logp, atol=1e-4)
+    np.testing.assert_array_equal(found.rank == 0, rank == 0)
+    assert (found.rank == 0).mean() > (0.5 if trained else 0)
+    walked = prefix.walk(model, inputs, references)
+    for start, end, length in zip(
+        references.caption_offsets[:-1], references.caption_offsets[1:], walked, strict=True
+    ):
+        hits = (rank[start:end] == 0).tolist()
+        assert length == (hits.index(False) if False in hits else len(hits))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("images", [1, 7, 64])
+@pytest.mark.parametrize(("kind", "trained"), EACH)
+def test_captions_are_those_of_generate(kind, trained, images, saved, pixels, tmp_path):
+    one = saved(kind, trained=trained)
+    model, inputs = _opened(one, tmp_path, images)
+    seen = pixels(kind, images)
+    for beams in (1, 3):
+        found = generation.decode(model, inputs, Search(beams=beams, most=14))
+        expected = one.generated(seen, num_beams=beams, max_new_tokens=14)
+        assert [list(caption.words) for caption in found] == expected
+
+
+SEARCHES = [
+    ({"num_beams": 4, "early_stopping": True}, {"beams": 4, "early_stopping": True}),
+    (
+        {"num_beams": 4, "early_stopping": "never", "length_penalty": 2.0},
+        {"beams": 4, "early_stopping": "never", "length_penalty": 2.0},
+    ),
+    ({"num_beams": 2, "length_penalty": 0.0}, {"beams": 2, "length_penalty": 0.0}),
+    ({"num_beams": 3, "min_new_tokens": 9}, {"beams": 3, "least": 10}),
+    ({"num_beams": 1, "min_length": 8}, {"least": 8}),
+    (
+        {"num_beams": 3, "suppress_tokens": [9, 21], "begin_suppress_tokens": [4, 5]},
+        {"beams": 3, "never": (9, 21), "never_first": (4, 5)},
+    ),
+    (
+        {"num_beams": 2, "forced_bos_token_id": 7, "forced_eos_token_id": 2},
+        {"beams": 2, "forced_first": 7, "forced_last": 2},
+    ),
+    ({"forced_eos_token_id": 2, "forced_bos_token_id": 7}, {"forced_first": 7, "forced_last": 2}),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("theirs", "ours"), SEARCHES)
+@pytest.mark.parametrize(("kind", "trained"), [("vit-gpt2", False), ("git", True)])
+def test_settings_of_a_search_mean_what_they_mean_to_generate(
+    kind, trained, theirs, ours, saved, pixels, tmp_path
+):
+    one = saved(kind, trained=trained)
+    model, inputs = _opened(one, tmp_path)
+    found = generation.decode(model, inputs, Search(most=12, **ours))
+    expected = one.generated(pixels(kind, IMAGES), max_new_tokens=12, **theirs)
+    assert [list(caption.words) for caption in found] == expected
+
+
+def test_a_captions_probability_is_that_of_its_tokens(saved, tmp_path):
+    model, inputs = _opened(saved("blip", trained=True), tmp_path)
+    for beams, penalty in ((1, 1.0), (3, 1.0), (3, 0.0)):
+        search = Search(beams=beams, most=20, length_penalty=penalty)
+        found = generation.decode(model, inputs, search)
+        ended = [[*caption.words, model.tokens.end] for caption in found]
+        offsets = np.cumsum([0, *map(len, ended)])
+        images = np.arange(len(ended) + 1)
+        given = Encoded(np.concatenate(ended), offsets, images, model.tokens.start)
+        known = scoring.columns(model, inputs, given)
+        counted = [min(len(tokens), 20) for tokens in ended]  # the 20th is the last one
+        expected = [
+            known.logp[at : at + count].sum()
+            for at, count in zip(offsets[:-1], counted, strict=True)
+        ]
+        np.testing.assert_allclose([each.logp for each in found], expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pictures_become_what_the_librarys_processor_makes_of_them(kind, saved, pixels, tmp_path):
+    model, inputs = _opened(saved(kind, trained=False), tmp_path)
+    assert len(inputs) == IMAGES
+    found = model.preparation.normalised(torch.from_numpy(inputs[:]))
+    torch.testing.assert_close(found, pixels(kind, IMAGES), atol=0, rtol=0)
+    some = np.array([7, 2])
+    np.testing.assert_array_equal(inputs[some], inputs[:][some])
+
+
+@pytest.mark.parametrize("kind", ["vit-gpt2", "blip"])
+def test_pieces_are_the_tokenizers_and_words_are_what_blanks_separate(kind, saved):
+    one = saved(kind, trained=False)
+    model = checkpoints.open_captioner(one.folder)
+    library = transformers.PreTrainedTokenizerFast.from_pretrained(one.folder)
+    texts = ["a red  square ", "one, éx-tra\tcircle \U0001f600.", "", "red"]
+    found = model.tokens.encode([texts[:1], texts[1:]])
+    assert found.image_offsets.tolist() == [0, 1, 4]
+    words = np.diff(found.word_offsets)
+    done = 0
+    for caption, text in enumerate(texts):
+        start, end = found.caption_offsets[caption : caption + 2]
+        whole = " ".join(text.split())
+        ids = library(whole, add_special_tokens=False)["input_ids"]
+        assert found.tokens[start:end].tolist() == [*ids, one.end]
+        assert model.tokens.text(ids) == library.decode(ids, skip_special_tokens=True).strip()
+        counts = words[done : done + len(text.split()) + 1]
+        assert counts.sum() == end - start
+        assert counts[-1] == 1
+        done += len(counts)
+    assert done == len(words)
+
+
+def test_a_word_without_any_piece_is_left_out(saved):
+    model = checkpoints.open_captioner(saved("blip", trained=False).folder)
+    found, plain = (model.tokens.encode([[text]]) for text in ("a \u0007 red", "a red"))
+    assert found.tokens.tolist() == plain.tokens.tolist()
+    assert found.word_offsets.tolist() == plain.word_offsets.tolist()
+
+
+def test_a_reference_longer_than_the_model_reads_is_named(saved):
+    model = checkpoints.open_captioner(saved("git", trained=False).folder)
+    with pytest.raises(CheckpointMismatch, match=r"'red red.*30 pieces.*at most 23"):
+        model.tokens.encode([["red " * 30]])
+
+
+def test_columns_of_words_multiply_their_pieces_and_take_their_greatest_rank(saved, tmp_path):
+    model, inputs = _opened(saved("vit-gpt2", trained=True), tmp_path)
+    references = model.tokens.encode(folders.sentences(IMAGES))
+    pieces = scoring.columns(model, inputs, references)
+    found = columns.of_words(pieces, references.word_offsets)
+    begins = references.word_offsets
+    assert found.caption_offsets[-1] == len(begins) - 1 == len(found.logp) < len(pieces.logp)
+    for word, (start, end) in enumerate(pairwise(begins)):
+        assert found.logp[word] == pytest.approx(float(pieces.logp[start:end].sum()), abs=1e-5)
+        assert found.rank[word] == pieces.rank[start:end].max()
+    walked = prefix.walk(model, inputs, references)
+    assert references.whole_words(walked).tolist() == prefix.of_columns(found).tolist()
+
+
+def test_features_are_no_pictures(saved):
+    model = checkpoints.open_captioner(saved("git", trained=False).folder)
+    with pytest.raises(CheckpointMismatch, match=r"expects pictures of shape \[32, 32, 3\]"):
+        model.check(np.zeros((4, 2048), np.float32))
