@@ -1,5 +1,7 @@
 """Verifies a folder that transformers has saved, in the sandbox: opens it, and runs it once."""
 
+import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ def check(
     """What a captioner is that opens and gives finite numbers. `parameters` may have `memory`: the
     bytes that it may take. Raises Refused with what is wrong.
     """
+    # Libraries look for these folders when they are imported; nothing may be written anywhere.
+    tempfile.tempdir = os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/"
     try:
         return describe(inputs[0], parameters.get("memory"))
     except PrescoreError as error:

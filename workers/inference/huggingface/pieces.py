@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prescore.errors import InvalidArgument
-from prescore.recording import words
 from service.contract.errors import CheckpointMismatch
 from workers.inference.vocabulary import Encoded
 
@@ -52,6 +50,9 @@ class Pieces:
 
     def _piece(self, text: str, encoding: "Encoding") -> tuple[list[int], list[int]]:
         """Ids with END, and how many each word has, END too."""
+        from prescore.errors import InvalidArgument
+        from prescore.recording import words
+
         ids: list[int] = encoding.ids
         if len(ids) >= self.most:
             raise CheckpointMismatch(

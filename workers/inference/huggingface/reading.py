@@ -107,6 +107,7 @@ def _tokenizer(package: Package, family: Family) -> "Tokenizer":
 
 def _built(family: Family, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
     os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported
+    os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # by no threads: the sandbox has none
     import transformers
     from transformers.utils import logging
 

@@ -137,7 +137,9 @@ class Bert(BertLike):
 
 
 def _kind(value: Any) -> Any:
-    return value.get("model_type") if isinstance(value, dict) else value.model_type
+    return (
+        value.get("model_type") if isinstance(value, dict) else getattr(value, "model_type", None)
+    )
 
 
 class VisionEncoderDecoder(Family):

@@ -1,0 +1,114 @@
+"""Folders, tars and zips; and what is wrong with a folder that only its tensors tell."""
+
+import json
+import shutil
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import huggingface_folders as folders
+from service.contract.errors import InvalidPackage, OutOfMemory, UnusableCheckpoint
+from workers.conversion import huggingface
+from workers.inference import checkpoints, scoring
+from workers.sandbox import confined
+
+
+def _columns(path):
+    model = checkpoints.open_captioner(path)
+    pictures = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3)).astype(np.uint8)
+    return scoring.columns(model, pictures, model.tokens.encode(folders.sentences(4))).logp
+
+
+def _pack(folder, target):
+    inside = [path for path in sorted(folder.iterdir()) if path.is_file()]
+    if target.suffix == ".tar":
+        with tarfile.open(target, "w") as tar:
+            for path in inside:
+                tar.add(path, f"model/{path.name}")
+    else:
+        method = zipfile.ZIP_DEFLATED if "deflated" in target.name else zipfile.ZIP_STORED
+        with zipfile.ZipFile(target, "w", method) as packed:
+            for path in inside:
+                packed.write(path, path.name)
+    return target
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    return shutil.copytree(saved("vit-gpt2", trained=False).folder, tmp_path / "copy")
+
+
+@pytest.mark.parametrize("name", ["m.tar", "stored.zip", "deflated.zip"])
+def test_what_is_packed_gives_the_same_bits_as_the_folder(name, saved, tmp_path):
+    folder = saved("vit-gpt2", trained=True).folder
+    np.testing.assert_array_equal(_columns(_pack(folder, tmp_path / name)), _columns(folder))
+
+
+def test_weights_in_parts_give_the_same_bits(saved, tmp_path):
+    one = saved("vit-gpt2", trained=True)
+    copy = shutil.copytree(one.folder, tmp_path / "parts")
+    (copy / "model.safetensors").unlink()
+    one.library.save_pretrained(copy, max_shard_size="40KB")
+    assert len(list(copy.glob("model-*.safetensors"))) > 2
+    np.testing.assert_array_equal(_columns(copy), _columns(one.folder))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halved_weights_are_computed_in_float32(dtype, copy):
+    path = copy / "model.safetensors"
+    rounded = {name: each.to(dtype) for name, each in load_file(path).items()}
+    save_file(rounded, path)
+    halved = _columns(copy)
+    save_file({name: each.float() for name, each in rounded.items()}, path)
+    np.testing.assert_array_equal(halved, _columns(copy))
+
+
+def test_weights_that_are_not_finite_are_refused(copy):
+    tensors = load_file(copy / "model.safetensors")
+    tensors["decoder.transformer.ln_f.bias"][3] = torch.nan
+    save_file(tensors, copy / "model.safetensors")
+    with pytest.raises(UnusableCheckpoint, match=r"ln_f\.bias: 1 of 24 values are not finite"):
+        checkpoints.open_captioner(copy)
+
+
+def test_a_tied_tensor_that_differs_from_its_twin_is_refused(copy):
+    tensors = load_file(copy / "model.safetensors")
+    tensors["decoder.lm_head.weight"] = tensors["decoder.transformer.wte.weight"].clone()
+    save_file(tensors, copy / "model.safetensors")
+    checkpoints.open_captioner(copy)
+    tensors["decoder.lm_head.weight"][0, 0] += 1
+    save_file(tensors, copy / "model.safetensors")
+    with pytest.raises(UnusableCheckpoint, match=r"lm_head\.weight: expected the values of"):
+        checkpoints.open_captioner(copy)
+
+
+def test_a_tokenizer_of_another_model_is_refused(copy, saved):
+    tokenizer = json.loads((copy / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["zebra"] = 300
+    (copy / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(InvalidPackage, match="a piece 300, the model knows 300"):
+        checkpoints.open_captioner(copy)
+    (copy / "tokenizer.json").write_text("{}")
+    with pytest.raises(InvalidPackage, match=r"tokenizer\.json describes no tokenizer"):
+        checkpoints.open_captioner(copy)
+
+
+def test_a_model_larger_than_a_work_may_be_is_refused_before_it_is_read(copy):
+    with pytest.raises(OutOfMemory, match="a work may take 1 MB"):
+        checkpoints.open_captioner(copy, limit=1_000_000)
+
+
+@pytest.mark.long
+def test_the_sandbox_says_what_a_folder_is(saved, tmp_path):
+    packed = _pack(saved("blip", trained=False).folder, tmp_path / "m.tar")
+    found = confined.run("workers.conversion.huggingface:check", [packed], [])
+    assert found == huggingface.describe(packed)
+    assert (found["architecture"], found["units"], found["inputs"]) == ("blip", "pieces", "pixels")
+    broken = tmp_path / "broken.tar"
+    broken.write_bytes(packed.read_bytes()[:2000])
+    with pytest.raises(confined.Refused, match="cut off"):
+        confined.run("workers.conversion.huggingface:check", [broken], [])
