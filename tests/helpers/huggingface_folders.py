@@ -77,7 +77,9 @@ def pictures(images: int, seed: int = 0) -> NDArray[np.uint8]:
     return (grown + rng.integers(-40, 40, (images, 40, 48, 3))).astype(np.uint8)
 
 
-def write_pictures(folder: Path, rows: NDArray[np.uint8]) -> list[str]:
+def write_pictures(bundle: Path, rows: NDArray[np.uint8]) -> list[str]:
+    folder = bundle / "images"
+    folder.mkdir()
     names = [f"{place:04}.png" for place in range(len(rows))]
     for name, row in zip(names, rows, strict=True):
         Image.fromarray(row).save(folder / name)

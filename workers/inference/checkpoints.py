@@ -1,13 +1,13 @@
 """Reads, checks and writes canonical checkpoints; service.contract checks their headers."""
 
 from pathlib import Path
-from typing import Literal
 
 import torch
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
 from service.contract.formats import checkpoint_header
+from service.contract.settings import Sandbox
 from workers.files import tensor_files
 from workers.inference import memory
 from workers.inference.captioners import ARCHITECTURES, Captioner, Recurrent
@@ -44,7 +44,7 @@ def open_captioner(
     path: Path,
     device: torch.device | str = "cpu",
     limit: int | None = None,
-    sandbox: Literal["required", "off"] = "required",
+    sandbox: Sandbox = "required",
 ) -> Captioner:
     """The captioner in a file or folder of any format that is evaluated as it is, told by its
     content: a canonical checkpoint, or what transformers has saved. `sandbox`: the setting.

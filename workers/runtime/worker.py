@@ -184,7 +184,6 @@ def _child_settings(settings: Settings) -> dict[str, str]:
         "PRESCORE_HOME": str(settings.home),
         "PRESCORE_SANDBOX": settings.sandbox,
         "PRESCORE_WORK_MEMORY": str(settings.work_memory),
-        "PRESCORE_SANDBOX": settings.sandbox,
     }
     if settings.assets is not None:
         found["PRESCORE_ASSETS"] = str(settings.assets)

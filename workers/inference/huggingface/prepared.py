@@ -6,13 +6,14 @@ Equal to the library's own processors of PIL pictures (those that are called slo
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from service.contract.settings import Sandbox
 from workers.inference.features import Inputs
 
 Picture = NDArray[np.uint8]  # (h, w, 3)
@@ -30,7 +31,7 @@ class Preparation:
     factor: float
     mean: tuple[float, float, float]
     deviation: tuple[float, float, float]
-    sandbox: Literal["required", "off"] = "required"
+    sandbox: Sandbox = "required"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -88,7 +89,7 @@ def _read(bundle: Path, names: Sequence[str]) -> Iterator[Picture]:
     from PIL import Image
 
     for name in names:
-        yield np.asarray(Image.open(bundle / name).convert("RGB"))
+        yield np.asarray(Image.open(bundle / "images" / name).convert("RGB"))
 
 
 def _resized(shape: tuple[int, ...], size: tuple[int, int] | int) -> tuple[int, int]:

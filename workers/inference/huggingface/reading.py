@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from service.contract.formats import huggingface, packages
 from service.contract.formats.huggingface import Captioner, Family, Generation, Preprocessing
 from service.contract.formats.huggingface.preprocessing import Rectangle
 from service.contract.formats.packages import Package
+from service.contract.settings import Sandbox
 from workers.inference.captioners import Search
 from workers.inference.huggingface import networks, weights
 from workers.inference.huggingface.captioner import Transformer
@@ -26,7 +27,7 @@ from workers.inference.huggingface.prepared import Preparation
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-Sandbox = Literal["required", "off"]
+
 _FLOAT32 = 4
 _PROGRAM = 900_000_000  # torch, transformers and the largest batches
 _UNUSED = "pooler."  # weights that no output depends on

@@ -1,0 +1,92 @@
+"""The works of a model whose tokens are pieces of words, which looks at pictures."""
+
+import json
+
+import numpy as np
+import pytest
+
+import huggingface_folders as folders
+from service.contract.plan.assets import Places
+from workers import jobs
+from workers.inference import checkpoints, columns, scoring
+from workers.jobs.request import Request
+from workers.jobs.toolbox import Toolbox
+from workers.metrics import pregen
+from workers.progress import silent
+
+IMAGES = 12
+DECODING = {"beam": 2, "min_words": 0, "max_words": 12, "length_power": 1.0, "unk": False}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return folders.make(tmp_path_factory.mktemp("m") / "model", "vit-gpt2", trained=True)
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    names = folders.write_pictures(folder, folders.pictures(IMAGES))
+    lines = [
+        json.dumps({"image": name, "split": "test", "references": references})
+        for name, references in zip(names, folders.sentences(IMAGES), strict=True)
+    ]
+    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def _run(kind, saved, bundle, tmp_path, parts=(), **parameters):
+    inputs = {"checkpoint": saved.folder, "dataset": bundle}
+    digests = dict.fromkeys(inputs, "sha256:" + "0" * 64)
+    toolbox = Toolbox("cpu", Places(tmp_path), sandbox="off")
+    request = Request(inputs, digests, parts, {"split": "test", **parameters})
+    found = jobs.OTHERS[kind](request, toolbox, silent)
+    path = tmp_path / f"{kind}-{len(list(tmp_path.iterdir()))}"
+    found.write(path)
+    return found, path
+
+
+def _scores(path, tmp_path):
+    request = Request({"columns": path}, {}, (), {})
+    return jobs.OTHERS["pregen"](request, Toolbox("cpu", Places(tmp_path)), silent).summary
+
+
+@pytest.mark.parametrize("units", ["words", "pieces"])
+def test_scores_are_of_words_unless_pieces_are_asked_for(units, saved, bundle, tmp_path):
+    asked = {} if units == "words" else {"units": units}
+    _, path = _run("columns", saved, bundle, tmp_path, **asked)
+    model = checkpoints.open_captioner(saved.folder, sandbox="off")
+    names = [f"{place:04}.png" for place in range(IMAGES)]
+    encoded = model.tokens.encode(folders.sentences(IMAGES))
+    expected = scoring.columns(model, model.inputs(bundle, names), encoded)
+    if units == "words":
+        expected = columns.of_words(expected, encoded.word_offsets)
+    found, metadata = columns.read(path)
+    np.testing.assert_array_equal(found.logp, expected.logp)
+    np.testing.assert_array_equal(found.rank, expected.rank)
+    assert metadata["units"] == units
+    whole = _scores(path, tmp_path)
+    assert whole.signature == f"pregen|columns|fp32|units:{units}|v:1"
+    prefixes, _ = _run("prefix", saved, bundle, tmp_path, **asked)
+    assert prefixes.summary.signature == f"pregen|prefix|units:{units}|v:1"
+    assert prefixes.summary.scores == {name: whole.scores[name] for name in pregen.INSTANT}
+
+
+def test_shards_of_columns_are_joined_with_what_they_are_of(saved, bundle, tmp_path):
+    whole = _run("columns", saved, bundle, tmp_path)[1]
+    parts = [
+        _run("columns", saved, bundle, tmp_path, images=images)[1] for images in ([0, 5], [5, 12])
+    ]
+    joined = _run("columns", saved, bundle, tmp_path, parts=parts)[1]
+    assert columns.read(joined)[1] == columns.read(whole)[1]
+    np.testing.assert_allclose(columns.read(joined)[0].logp, columns.read(whole)[0].logp, atol=1e-5)
+
+
+def test_captions_are_those_of_generate_with_what_a_request_asks_for(saved, bundle, tmp_path):
+    _, path = _run("captions", saved, bundle, tmp_path, decoding=DECODING)
+    found = json.loads(path.read_text())
+    pixels = folders.processor("vit-gpt2")(list(folders.pictures(IMAGES)), return_tensors="pt")
+    expected = saved.generated(pixels["pixel_values"], num_beams=2, max_new_tokens=12)
+    model = checkpoints.open_captioner(saved.folder)
+    assert found == [[place, model.tokens.text(ids)] for place, ids in enumerate(expected)]
