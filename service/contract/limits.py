@@ -40,6 +40,8 @@ SPLITS = 1000  # of a dataset: published sets have 3 to 10, strata and folds of 
 MEMBERS = 500_000  # files of a dataset's tar: all of COCO; larger sets bring features alone
 PACKAGE_FILES = 1000  # of a model that is several files; the largest are shards of weights
 LINE_BYTES = 1_000_000  # of one image in captions.jsonl
+PICTURE_BYTES = 50_000_000  # of one in images/; a camera's have 3 to 20 million
+PIXELS = 100_000_000  # of one; a camera's have 12 to 60 million
 JUDGING_SECONDS = 600  # for a dataset; a million images take 20 to 60
 JUDGING_BYTES = 2 << 30  # of memory meanwhile; a million images take a tenth of it
 
@@ -124,6 +126,10 @@ class LimitsOut(BaseModel):
     line_bytes: int = Field(
         default=LINE_BYTES, description="Bytes of one line, which is one image, of a dataset."
     )
+    picture_bytes: int = Field(
+        default=PICTURE_BYTES, description="Bytes of one picture in a dataset's images/."
+    )
+    pixels: int = Field(default=PIXELS, description="Pixels of one such picture.")
     judging_seconds: float = Field(
         default=JUDGING_SECONDS, description="Seconds that the check of an uploaded file may take."
     )

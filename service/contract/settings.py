@@ -101,9 +101,9 @@ class Settings(BaseModel):
     )
     sandbox: Sandbox = Field(
         default="required",
-        description="Files that may run code when they are opened: required (in a sandbox alone; "
-        "unavailable where this machine has none) or off (without one: whoever sends such a file "
-        "may get all that this user has).",
+        description="Files that may run code when they are opened, and pictures: required (in a "
+        "sandbox alone; unavailable where this machine has none) or off (without one: whoever "
+        "sends such a file may get all that this user has).",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The lowest level that is logged: debug, info, warning, error."

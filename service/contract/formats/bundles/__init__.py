@@ -133,7 +133,7 @@ def member_names(path: Path) -> Iterator[str]:
 def open_member(path: Path, name: str) -> Iterator[IO[bytes]]:
     """Open a file of the bundle, seekable; a name cannot lead outside the bundle."""
     if path.is_dir():
-        with _plain_file(path, plain_tar.plain_name(name)).open("rb") as stream:
+        with plain_file(path, plain_tar.plain_name(name)).open("rb") as stream:
             yield stream
         return
     with open_tar(path) as archive:
@@ -144,7 +144,7 @@ def open_member(path: Path, name: str) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def _plain_file(folder: Path, name: str) -> Path:
+def plain_file(folder: Path, name: str) -> Path:
     file = folder / name
     try:
         found = file.is_file() and file.resolve() == folder.resolve() / name
