@@ -45,6 +45,12 @@ class Pinned:
     images: int
     features: dict[str, Any] | None
     references: int = 0
+    pictures: int = 0
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether the picture of each image is there."""
+        return self.images == self.pictures
 
     def __str__(self) -> str:
         return f"{self.name}@v{self.version}/{self.split}"
@@ -117,7 +123,8 @@ def _pinned(row: Any, split: str) -> Pinned:
             f"it has {', '.join(sorted(splits))}{near.question(split, splits)}"
         )
     features = json.loads(row.features) if row.features else None
-    counts = splits[split]["images"], features, splits[split]["references"]
+    found = splits[split]
+    counts = found["images"], features, found["references"], found.get("pictures", 0)
     version = row.name, row.version, row.digest, row.captions
     return Pinned(*version, split, tuple(splits), *counts)
 
@@ -221,6 +228,10 @@ def _missing(connection: Connection, name: str, version: str) -> str:
     return f"no dataset {name!r:.120}: add it with PUT /v1/datasets/{{name}}{question}"
 
 
+def _split(counts: Mapping[str, int]) -> SplitOut:
+    return SplitOut(**{"pictures": 0, **counts})
+
+
 def out(row: Any) -> DatasetOut:
     features = json.loads(row.features) if row.features else None
     return DatasetOut(
@@ -229,7 +240,7 @@ def out(row: Any) -> DatasetOut:
         digest=row.digest,
         content=row.content,
         captions=row.captions_content,
-        splits={name: SplitOut(**counts) for name, counts in json.loads(row.splits).items()},
+        splits={name: _split(counts) for name, counts in json.loads(row.splits).items()},
         features=FeaturesOut(**features) if features else None,
         created_at=rfc3339(row.created_at),
     )

@@ -39,7 +39,18 @@ def untold(records: Records, name: str, splits: Mapping[str, Any]) -> Sequence[s
     query = query.where(datasets.c.name == name, datasets.c.content.is_(None))
     with records.reading() as connection:
         rows = connection.execute(query).all()
-    return [row.digest for row in rows if json.loads(row.splits) == splits]
+    return [row.digest for row in rows if _uncounted(row.splits) == _uncounted(splits)]
+
+
+def _uncounted(splits: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Splits without their numbers of pictures, which were not counted when there were no features
+    of them.
+    """
+    found = json.loads(splits) if isinstance(splits, str) else splits
+    return {
+        name: {what: count for what, count in counts.items() if what != "pictures"}
+        for name, counts in found.items()
+    }
 
 
 def tell(records: Records, digest: str, content: Content) -> None:
@@ -63,10 +74,21 @@ def store(records: Records, blobs: Blobs, name: str, arrived: Arrived) -> tuple[
     if kept is not None:
         if kept.captions == content.captions and not blobs.has(kept.captions):
             blobs.put_file(arrived.captions)
-        return out(kept), False
+        return out(_with_pictures(records, kept, arrived.facts)), False
     captions = _captions(records, blobs, name, arrived)
     keep_images(blobs, arrived.images, captions)
     return add(records, name, digest, captions, arrived.facts, content, lost)
+
+
+def _with_pictures(records: Records, kept: Row[Any], facts: Mapping[str, Any]) -> Row[Any]:
+    """The row of a version whose pictures are counted, if they were not when it was stored."""
+    splits = json.dumps(facts["splits"])
+    if kept.splits == splits:
+        return kept
+    same = datasets.c.name == kept.name, datasets.c.version == kept.version
+    with records.transaction() as connection:
+        told = datasets.update().where(*same).values(splits=splits)
+        return connection.execute(told.returning(datasets)).one()
 
 
 def add(

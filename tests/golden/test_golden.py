@@ -36,7 +36,9 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "evaluations page *": ("/body/items/*/warnings",),
     "captions in pages *": ("/body/next",),  # opaque; those of then are still taken
     "dataset*": tuple(
-        f"/body/{place}{name}" for place in ("", "items/*/") for name in ("content", "captions")
+        f"/body/{place}{name}"
+        for place in ("", "items/*/")
+        for name in ("content", "captions", "splits/*/pictures")
     ),
     "malformed": ("/body/detail",),  # in plain words
     "image-twice": ("/body/detail", "/body/errors/*/detail"),  # items are counted from 1

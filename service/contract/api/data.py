@@ -11,6 +11,7 @@ from service.contract.api.texts import Digest, Timestamp
 class SplitOut(BaseModel):
     images: int
     references: int
+    pictures: int = Field(description="Images of which the dataset has the picture itself.")
 
 
 class EncoderOut(BaseModel):
@@ -42,7 +43,8 @@ class DatasetOut(BaseModel):
     )
     splits: dict[str, SplitOut]
     features: FeaturesOut | None = Field(
-        description="null: the dataset can score only captions, no checkpoints."
+        description="null: the dataset scores captions alone, unless it has `pictures` of a split "
+        "and the service has the checkpoint's encoder."
     )
     created_at: Timestamp
 

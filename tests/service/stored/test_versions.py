@@ -156,3 +156,18 @@ def _forget(records):
     unknown = {"content": None, "captions_content": None, "captions": rows.c.digest}
     with records.transaction() as connection:
         connection.execute(sa.update(rows).values(**unknown))
+
+
+def test_the_pictures_of_a_version_are_counted_when_it_comes_again(put, records, monkeypatch):
+    """It was stored when nobody counted them."""
+    files = {"captions.jsonl": CAPTIONS, "images/a.jpg": b"\xff\xd8\xff"}
+    before, _ = put(files)
+    assert before.splits["test"].pictures == 0
+    counted = {"test": {"images": 1, "references": 1, "pictures": 1}}
+    monkeypatch.setitem(FACTS, "splits", counted)
+    with records.transaction() as connection:
+        connection.execute(rows.update().values(content=None))
+    assert versions.untold(records, "d", counted) == [before.digest]
+    again, is_new = put(files)
+    assert (again.version, is_new, again.splits["test"].pictures) == ("v1", False, 1)
+    assert datasets.pin(records, "d/test").has_pictures

@@ -206,6 +206,7 @@ def _remarks(work: Work) -> str:
 def _splits(dataset: Dataset) -> str:
     return ", ".join(
         f"{name} {counted(split.images, 'image')} {counted(split.references, 'reference')}"
+        + (f" {counted(split.pictures, 'picture')}" if split.pictures else "")
         for name, split in dataset.splits.items()
     )
 

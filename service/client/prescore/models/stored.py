@@ -74,6 +74,7 @@ class Columns(Linked):
 class Split(Answer):
     images: int
     references: int = 0
+    pictures: int = 0
 
 
 class Features(Answer):

@@ -1,8 +1,11 @@
-"""Where a bundle has the pictures of its images: the member `images/NAME` for the image NAME."""
+"""The pictures of a bundle's images: the file `images/NAME` for the image NAME. None is decoded."""
 
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from service.contract import limits
 from service.contract.errors import InvalidBundle
@@ -11,6 +14,8 @@ from service.contract.formats.bundles import plain_tar
 from service.contract.formats.bundles.plain_tar import Member
 
 FOLDER = "images/"
+_HEAD_BYTES = 16
+_BEGINNINGS = re.compile(rb"\xff\xd8\xff|\x89PNG\r\n\x1a\n|RIFF....WEBP", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,21 @@ def places(bundle: Path, images: Sequence[str]) -> Iterator[Place | str]:
         yield _place(bundle, members, image)
 
 
+def oddity(stream: IO[bytes]) -> str | None:
+    """What is wrong with a picture, by its size and its first bytes."""
+    size = stream.seek(0, os.SEEK_END)
+    if size > limits.PICTURE_BYTES:
+        return _too_large(size)
+    stream.seek(0)
+    if _BEGINNINGS.match(stream.read(_HEAD_BYTES)) is None:
+        return "expected a picture in JPEG, PNG or WebP, found another file"
+    return None
+
+
+def _too_large(size: int) -> str:
+    return f"it has {size:,} bytes, more than {limits.PICTURE_BYTES:,}"
+
+
 def _place(bundle: Path, members: Mapping[str, Member] | None, image: str) -> Place | str:
     try:
         name = plain_tar.plain_name(FOLDER + image)
@@ -45,5 +65,5 @@ def _place(bundle: Path, members: Mapping[str, Member] | None, image: str) -> Pl
     except InvalidBundle as refused:
         return refused.detail
     if found.size > limits.PICTURE_BYTES:
-        return f"it has {found.size:,} bytes, more than {limits.PICTURE_BYTES:,}"
+        return _too_large(found.size)
     return found

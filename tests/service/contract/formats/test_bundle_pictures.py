@@ -1,0 +1,59 @@
+"""The pictures of a bundle are counted by split; what is no picture is named with its line."""
+
+import pytest
+
+from contract_files import line, refused
+from service.contract import limits
+from service.contract.errors import InvalidBundle
+from service.contract.formats.bundles import judging, pictures
+
+JPEG = b"\xff\xd8\xff\xe0" + bytes(20)
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
+WEBP = b"RIFF\x0a\x00\x00\x00WEBPVP8 "
+CAPTIONS = line("a.jpg") + line("b/b.png") + line("c.webp", split="train")
+NAMED = {"images/a.jpg": JPEG, "images/b/b.png": PNG, "images/c.webp": WEBP}
+
+
+def _counted(bundle, files):
+    splits = judging.judge(bundle({"captions.jsonl": CAPTIONS, **files})).splits
+    return {name: counts.get("pictures", 0) for name, counts in splits.items()}
+
+
+def test_pictures_are_counted_by_split(bundle):
+    assert _counted(bundle, NAMED) == {"test": 2, "train": 1}
+
+
+def test_a_bundle_without_pictures_tells_nothing_of_them(bundle):
+    judged = judging.judge(bundle({"captions.jsonl": line("a.jpg")}))
+    assert judged.splits == {"test": {"images": 1, "references": 1}}
+
+
+def test_a_picture_may_be_missing_and_a_file_that_no_line_names_may_be_anything(bundle):
+    files = {"images/b/b.png": PNG, "images/Thumbs.db": b"x", "a.jpg": b"x"}
+    assert _counted(bundle, files) == {"test": 1, "train": 0}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"GIF89a", b"RIFF\x0a\x00\x00\x00WAVE", b" " + JPEG, b"\xff\xd8"]
+)
+def test_what_is_no_picture_is_named_with_its_line(bundle, content):
+    told = ("line 2", "images/b/b.png", "expected a picture in JPEG, PNG or WebP")
+    refused(lambda: _counted(bundle, {**NAMED, "images/b/b.png": content}), InvalidBundle, *told)
+
+
+def test_a_picture_may_have_so_many_bytes_and_no_more(bundle, monkeypatch):
+    monkeypatch.setattr(limits, "PICTURE_BYTES", len(JPEG))
+    assert _counted(bundle, NAMED) == {"test": 2, "train": 1}
+    monkeypatch.setattr(limits, "PICTURE_BYTES", len(JPEG) - 1)
+    told = ("line 1", "images/a.jpg", "has 24 bytes, more than 23")
+    refused(lambda: _counted(bundle, NAMED), InvalidBundle, *told)
+
+
+def test_the_place_of_a_picture_is_where_its_bytes_are(bundle):
+    path = bundle({"captions.jsonl": CAPTIONS, **NAMED})
+    asked = ["c.webp", "none.jpg", "../a.jpg", "a.jpg"]
+    found = list(pictures.places(path, asked))
+    for place, content in ((found[0], WEBP), (found[3], JPEG)):
+        assert place.path.read_bytes()[place.start : place.start + place.size] == content
+    assert "images/none.jpg" in found[1]
+    assert "images/../a.jpg" in found[2]
