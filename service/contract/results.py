@@ -47,6 +47,23 @@ class Decoded(_Frozen):
     distinct: int
 
 
+class Unseen(_Frozen):
+    """A picture that could not be decoded."""
+
+    image: str
+    reason: str
+
+
+class Seen(_Frozen):
+    """Of how many pictures features were to be computed, and how many could not be decoded: the
+    first of these are named.
+    """
+
+    tried: int
+    undecoded: int
+    unseen: list[Unseen]
+
+
 class Signed(_Frozen):
     """Of scores, only how they were computed."""
 
@@ -85,6 +102,7 @@ Model = ModelOut  # the model card of a trained metric
 SUMMARIES: Mapping[str, type[BaseModel]] = {
     "checkpoint": Converted,
     "captions": Decoded,
+    "features": Seen,
     "look": Estimated,
     "comparison": Compared,
     "forecast": Forecasts,

@@ -15,7 +15,8 @@ from service.contract.formats import outputs
 from service.contract.gates import gates
 from service.contract.metrics import catalogue
 from service.contract.plan import works
-from service.contract.results import Decoded, EvaluationKept, Forecasts, Row
+from service.contract.results import Decoded, EvaluationKept, Forecasts, Row, Seen
+from service.contract.wording import counted
 from service.runs import base, lacking
 from service.runs.base import Kind, Looked
 from service.stored import datasets
@@ -89,7 +90,8 @@ def captions_of(parts: Parts, identity: str) -> str | None:
 def _answer(parts: Parts, looked: Looked) -> EvaluationOut:  # noqa: ARG001  as of all kinds
     row, rows, request = looked.row, looked.works, looked.request(EvaluationKept)
     judged, verdict = verdicts.of(rows, request)
-    found = [*looked.common["warnings"], *_odd_captions(rows), *_unavailable(rows, request)]
+    odd = *_odd_captions(rows), *_undecoded(rows), *_unavailable(rows, request)
+    found = [*looked.common["warnings"], *odd]
     return EvaluationOut(
         **{**looked.common, "warnings": found},
         checkpoint=row.checkpoint,
@@ -109,6 +111,21 @@ def _odd_captions(rows: Sequence[Row]) -> list[WarningOut]:
     decoded = (results.of(row, Decoded) for row in rows if row["name"] == "captions")
     found = (outputs.few_distinct(one.decoded, one.distinct) for one in decoded if one)
     return [WarningOut(**warning) for warning in found if warning]
+
+
+def _undecoded(rows: Sequence[Row]) -> list[WarningOut]:
+    """The first images whose pictures could not be decoded, and how many there are."""
+    seen = (results.of(row, Seen) for row in rows if row["name"] == "features")
+    found: list[WarningOut] = []
+    for one in seen:
+        if one is not None and one.undecoded:
+            of = f"{one.undecoded:,} of {counted(one.tried, 'picture')} cannot be decoded"
+            found.append(WarningOut(code="undecoded", image=None, detail=of))
+            found += [
+                WarningOut(code="undecoded", image=each.image, detail=each.reason)
+                for each in one.unseen
+            ]
+    return found
 
 
 def _unavailable(rows: Sequence[Row], request: EvaluationKept) -> list[WarningOut]:

@@ -115,6 +115,21 @@ def pin_with(records: Records, pinned: Pinned, features: Mapping[str, Any]) -> P
     return pinned
 
 
+def pin_with_pictures(records: Records, pinned: Pinned) -> Pinned:
+    """The same split of the latest version that has all its pictures and the same captions; the
+    given one where no version has them.
+    """
+    columns = datasets.c
+    same = columns.name == pinned.name, columns.captions == pinned.captions
+    query = sa.select(datasets).where(*same)
+    with records.reading() as connection:
+        for row in connection.execute(query.order_by(columns.version.desc())):
+            found = _pinned(row, pinned.split)
+            if found.has_pictures:
+                return found
+    return pinned
+
+
 def _pinned(row: Any, split: str) -> Pinned:
     splits = json.loads(row.splits)
     if split not in splits:

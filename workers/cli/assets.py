@@ -9,7 +9,8 @@ from service.contract import settings
 from workers.cli.console import AsJson, above, errors, progress, show, show_json
 
 assets = typer.Typer(
-    help="List, add and download the files that some metrics need.", no_args_is_help=True
+    help="List, add and download the files that some metrics, and pictures, need.",
+    no_args_is_help=True,
 )
 
 
@@ -26,7 +27,7 @@ def list_assets(as_json: AsJson = False) -> None:
         return
     for row in rows:
         show(f"{row['status']:11}  {row['name']}: {row['what']}")
-        needed = ", ".join(row["metrics"])
+        needed = ", ".join(row["metrics"]) or "pictures"
         show(f"{'':13}for {needed}; {size(row['bytes'])}; licence: {row['licence']}")
         show(f"{'':13}SHA-256 {row['sha256'] or 'as registered'}")
         show(f"{'':13}{row['path'] or row['reason']}")
@@ -50,6 +51,7 @@ def add(
     prescore assets add word-vectors GoogleNews.bin       your own file, converted
     prescore assets add encoder roberta-large/ --layer 17 your own folder, not copied
     prescore assets add objects synonyms.txt              your own list of objects, copied
+    prescore assets add image-encoder mobilenet.safetensors    features of pictures, copied
     """
     from service.contract.plan.assets import Places
     from workers.offline import assets as bring

@@ -20,7 +20,7 @@ from workers.sandbox.limits import Limits
 Pixels = NDArray[np.uint8]  # (height, width, 3): red, green, blue
 Resample = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 
-_BATCH = 256  # pictures of a child: it takes half a second to start
+_BATCH = 128  # pictures of a child: it takes half a second to start
 _SECONDS = 20.0  # after which a child leaves the rest to the next one
 _ONE_SECONDS = 40.0  # that a single picture may take
 _MOST_BYTES = 256_000_000  # of pixels, after which it does so, too
@@ -60,7 +60,7 @@ def read(
     images: Sequence[str],
     *,
     fit: Fit | None = None,
-    sandbox: Literal["required", "off"] = "required",
+    sandbox: str = "required",
 ) -> Iterator[Pixels | Undecoded]:
     """For each image, in the given order, its pixels or why there are none.
 
@@ -155,9 +155,9 @@ class _Pixels:
                 return Undecoded(image, plain_text.quoted(reason))
             case [int(width), int(height)] if _is_size(width, height):
                 assert self._stream is not None
-                content = self._stream.read(height * width * _CHANNELS)
-                if len(content) == height * width * _CHANNELS:
-                    return np.frombuffer(content, np.uint8).reshape(height, width, _CHANNELS)
+                pixels = np.empty((height, width, _CHANNELS), np.uint8)
+                if self._stream.readinto(pixels.data) == pixels.nbytes:
+                    return pixels
         return Undecoded(image, "the process that decoded it wrote no pixels of a picture")
 
 

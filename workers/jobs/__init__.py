@@ -18,6 +18,7 @@ from workers.jobs import (
     forecasts,
     inference,
     learned,
+    pictures,
     postgen,
     probes,
     study,
@@ -28,6 +29,7 @@ from workers.progress import Progress, silent
 
 OTHERS: dict[str, Job] = {  # kinds of works that are not families of metrics
     "checkpoint": checkpoints.convert,
+    "features": pictures.encode,
     "prefix": inference.prefix,
     "columns": inference.columns,
     "brought": inference.brought,

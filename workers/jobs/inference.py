@@ -23,13 +23,22 @@ def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, l
 
     These are all images of the split or a part, in the split's order or the input `order`.
     """
+    from workers.inference import features
+    from workers.inference.captioners import Recurrent
+
     model = toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
     dataset = request.inputs["dataset"]
     items = bundles.read_split(dataset, request.parameters["split"])
     start, stop = request.parameters.get("images", (0, len(items)))
     places = _order(request, len(items))[start:stop]
     items = [items[place] for place in places]
-    inputs = model.inputs(dataset, [item.image for item in items])
+    images = [item.image for item in items]
+    computed = request.inputs.get("features")
+    if computed is None:
+        inputs = model.inputs(dataset, images)
+    else:
+        assert isinstance(model, Recurrent)  # no other one names an encoder
+        inputs = features.read_computed(computed, images, model.description.encoder)
     encoded = model.tokens.encode([item.references for item in items])
     return model, inputs, encoded, places
 

@@ -19,6 +19,7 @@ from workers.progress import Progress, silent
 if TYPE_CHECKING:
     from workers.conversion.sandboxed import Box
     from workers.inference.captioners import Captioner
+    from workers.inference.encoders.mobilenet_v2 import MobileNetV2
     from workers.metrics.java.jvm import Jvm
     from workers.metrics.learned.model import Model
     from workers.metrics.references import References
@@ -47,6 +48,7 @@ class Toolbox:
     _learned: "tuple[str | None, Model] | None" = None
     _encoder: "tuple[tuple[str, int | None], Encoder] | None" = None
     _objects: "Objects | None" = None
+    _image_encoder: "tuple[str, MobileNetV2] | None" = None
 
     @classmethod
     def of(cls, chosen: Settings) -> "Toolbox":
@@ -207,6 +209,18 @@ class Toolbox:
             device = devices.resolve(self.device)
             self._encoder = (asked, encoder.read(found.path, layer, device))
         return self._encoder[1]
+
+    def image_encoder(self, sha256: str) -> "MobileNetV2":
+        """The encoder of pictures. Raises MetricUnavailable if another one is registered."""
+        from workers.inference import devices
+        from workers.inference.encoders import mobilenet_v2
+
+        found = assets.locate(assets.IMAGE_ENCODER, self.places)
+        _check_same(found, sha256, "encoder of pictures")
+        if self._image_encoder is None or self._image_encoder[0] != sha256:
+            device = devices.resolve(self.device)
+            self._image_encoder = (sha256, mobilenet_v2.read(found.path, device))
+        return self._image_encoder[1]
 
     def objects(self, sha256: str | None) -> "Objects":
         """The list of objects. Raises MetricUnavailable if another one is registered."""

@@ -21,6 +21,7 @@ from typing import Any
 from service.contract.errors import AssetRefused, InvalidSetting, MetricUnavailable
 from service.contract.plan.assets import (
     ASSETS,
+    IMAGE_ENCODER,
     REGISTER,
     Asset,
     Places,
@@ -144,6 +145,16 @@ def _objects(path: Path, places: Places, _: int | None) -> Found:
     return _copied(path, places.own / f"objects-{objects.read(path).digest[:12]}.txt")
 
 
+def _image_encoder(path: Path, places: Places, _: int | None) -> Found:
+    """Check an encoder of pictures, and copy it: MobileNetV2 has 9 MB."""
+    from workers.inference.encoders import mobilenet_v2
+
+    mobilenet_v2.read(path)
+    found = measure(path)
+    assert found is not None
+    return _copied(path, places.own / f"{IMAGE_ENCODER}-{found.sha256[:12]}.safetensors")
+
+
 def _copied(path: Path, kept: Path) -> Found:
     atomic.write(kept, lambda partial: shutil.copyfile(path, partial))
     found = measure(kept)
@@ -156,6 +167,7 @@ _BROUGHT: Mapping[str, Callable[[Path, Places, int | None], Found]] = {
     "encoder": _encoder,
     "objects": _objects,
     "learned": _learned,
+    IMAGE_ENCODER: _image_encoder,
 }
 
 

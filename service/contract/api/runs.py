@@ -42,7 +42,8 @@ class WorkOut(BaseModel):
 
 class WarningOut(BaseModel):
     """Something odd in the input, which can still be scored; `unavailable`: a metric that was asked
-    for and cannot be computed here, with the reason.
+    for and cannot be computed here, with the reason; `undecoded`: how many pictures cannot be
+    decoded, then the first of these with the reason.
     """
 
     code: str

@@ -1,5 +1,5 @@
-"""Assets: files that some metrics need and that Prescore may not ship. Finds and checks them by
-their SHA-256; `prescore assets` adds them.
+"""Assets: files that some metrics, or pictures, need and that Prescore may not ship. Finds and
+checks them by their SHA-256; `prescore assets` adds them.
 
 An asset is searched in the folder PRESCORE_ASSETS, then in PRESCORE_HOME/assets. Users' own files
 (word vectors, a model) are registered with their path and the SHA-256 that they have then.
@@ -19,6 +19,7 @@ from service.contract.plan.measured import Found, fingerprint, measure
 from service.contract.settings import Settings
 
 REGISTER = "registered.json"
+IMAGE_ENCODER = "image-encoder"
 _ONE_OF: frozenset[Need] = frozenset({"encoder"})  # needs that one of several assets meets
 # Needs met by a shipped file, which an asset may replace.
 _SHIPPED: frozenset[Need] = frozenset({"model"})
@@ -26,14 +27,14 @@ _SHIPPED: frozenset[Need] = frozenset({"model"})
 
 @dataclass(frozen=True)
 class Asset:
-    """`need`: what families need it for. `names`: accepted names of the file or folder; the first
-    one is used for new files. With `member`, the files are archives, and `sha256` and `bytes` are
-    those of that member. No `sha256`: a user's own file.
+    """`need`: what families need it for; None: it is for no metric. `names`: accepted names of the
+    file or folder; the first one is used for new files. With `member`, the files are archives, and
+    `sha256` and `bytes` are those of that member. No `sha256`: a user's own file.
     """
 
     name: str
     what: str
-    need: Need
+    need: Need | None
     licence: str
     names: tuple[str, ...] = ()
     bytes: int | None = None
@@ -114,6 +115,12 @@ ASSETS: Mapping[str, Asset] = {
             "learned",
             "model of NNEval, in place of the one that is shipped",
             need="model",
+            licence="its own",
+        ),
+        Asset(
+            IMAGE_ENCODER,
+            "encoder of pictures, for checkpoints whose dataset has pictures in place of features",
+            need=None,
             licence="its own",
         ),
     )

@@ -23,6 +23,7 @@ LONG_SEARCH = 1000  # above this, captions need not end early
 # Images of a shard: whole blocks, so that sharding changes no bit, and few (1 to 3 s on two cores),
 # since the quick scores of another run wait until the running shard ends.
 COLUMNS_IMAGES, CAPTIONS_IMAGES = 1024, 256
+FEATURES_IMAGES = 384  # an encoder takes 30 to 50 ms a picture
 LOOKS = 8  # shards of captions in their own order, where whole blocks allow so many
 # Parsing takes 30 to 50 ms a caption on two cores, so a shard takes at most 20 s. An image has one
 # caption, which may have been parsed before, and usually five different references.
@@ -82,17 +83,21 @@ def plan_checkpoint(
     precision: str = "fp32",
     tokens: Mapping[str, Any] | None = None,
     references: str | None = None,
+    encoder: str | None = None,
     sizes: Sizes = prices.USUAL,
 ) -> Plan:
     """Pre-gen scores first, then captions, then one work for each post-gen family. The columns of
     many images decide the order in which they are decoded. What `tokens` asks for is computed by
     another work on columns, so that the keys of scores and captions do not depend on it.
     `references`: the object from which people's captions are read, if it is not the whole bundle.
-    Parts are smaller where `sizes` say that they would take long.
+    `encoder`: the SHA-256 of the encoder by which features are computed, if the dataset has none of
+    it. Parts are smaller where `sizes` say that they would take long.
     """
     model = Blob(checkpoint) if isinstance(checkpoint, str) else checkpoint
     inputs: dict[str, Blob | Work] = {"checkpoint": model, "dataset": Blob(dataset)}
     named: dict[str, Work] = {"checkpoint": model} if isinstance(model, Work) else {}
+    if encoder is not None:
+        inputs["features"] = named["features"] = features(dataset, split, images, encoder)
 
     def columns(**more: Any) -> Work:
         unusual = {} if precision == "fp32" else {"precision": precision}
@@ -122,6 +127,13 @@ def plan_checkpoint(
         people = Blob(references or dataset)
         named |= _Postgen(captions, people, split, images, wanted).named()
     return Plan(named)
+
+
+def features(dataset: str, split: str, images: int, encoder: str) -> Work:
+    """Features of a split's pictures, by the encoder with this SHA-256."""
+    asked = {"split": split, "encoder": encoder}
+    sizes = images, BLOCK_IMAGES, FEATURES_IMAGES
+    return _sharded("features", {"dataset": Blob(dataset)}, asked, *sizes)
 
 
 def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: Wanted) -> Plan:

@@ -16,12 +16,11 @@ from service.contract.results import EvaluationKept, Past
 from service.contract.wording import counted
 from service.runs import base, evaluations, probes, training
 from service.runs.base import Run
-from service.runs.submission import forecasts, gating
+from service.runs.submission import features, forecasts, gating
 from service.stored import checkpoints, columns, datasets
 from service.stored.checkpoints import Used
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
-from service.works.records import Records
 
 # Works on people's references: name, kind, and the field of a request that asks for it.
 _OF_REFERENCES = (
@@ -34,18 +33,19 @@ _OF_REFERENCES = (
 def begin(parts: Parts, request: EvaluationIn) -> Run:
     pinned = datasets.pin(parts.records, request.dataset)
     model: Used | None = None
+    encoder: str | None = None
     request = _usual(request)
     if request.columns is not None:
         _check_columns(parts, request.columns, request.units, pinned)
     if request.checkpoint is not None:
         model = checkpoints.use(parts.records, request.checkpoint)
-        pinned = _with_features(parts.records, request, pinned, model.description)
+        pinned, encoder = features.choose(parts, request, pinned, model.description)
     _check_decoding(request.decoding)
     request = gating.completed(parts, request)
     names, models = _with_models(parts, request.postgen)
     request = request.model_copy(update={"postgen": names})
     sizes = _sizes(pinned, model, parts.speed)
-    plan, warnings = _plan(parts, request, pinned, models, sizes, model)
+    plan, warnings = _plan(parts, request, pinned, models, sizes, model, encoder)
     _check_parts(plan, sizes)
     _check_search(request.decoding, plan, sizes)
     plan, past = gating.with_past(parts, request, pinned, plan)
@@ -93,20 +93,6 @@ def _check_columns(parts: Parts, digest: str, units: str, pinned: Pinned) -> Non
             f"the columns are not of {pinned}: {told}",
             [("/columns", "expected the split's images and references, in its order")],
         )
-
-
-def _with_features(
-    records: Records, request: EvaluationIn, pinned: Pinned, model: Mapping[str, Any]
-) -> Pinned:
-    """The split that has the features of the checkpoint: where no version is named, of the latest
-    one with them, among those that have the latest one's captions. Raises where there is none.
-    """
-    config = model.get("config")
-    needed = {"encoder": model["encoder"], "size": config and config["feature_size"]}
-    if "@" not in request.dataset.partition("/")[0]:
-        pinned = datasets.pin_with(records, pinned, needed)
-    _check_match(needed, pinned)
-    return pinned
 
 
 def _with_looks(parts: Parts, request: EvaluationIn, plan: Plan, past: Mapping[str, Past]) -> Plan:
@@ -192,6 +178,7 @@ def _plan(
     models: Mapping[str, str],
     sizes: Sizes,
     model: Used | None,
+    encoder: str | None,
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     families = _families(request.postgen)
     names = _pregen(request)
@@ -235,6 +222,7 @@ def _plan(
         precision=request.precision,
         tokens=None if request.tokens is None else request.tokens.model_dump(),
         references=pinned.captions,
+        encoder=encoder,
         sizes=sizes,
     )
     return plan, []
@@ -267,29 +255,3 @@ def _pregen(request: EvaluationIn) -> list[str] | None:
                 [(f"/pregen/{place}", "expected a pre-gen metric")],
             )
     return names
-
-
-def _check_match(needed: Mapping[str, Any], pinned: Pinned) -> None:
-    """Raise unless checkpoint and dataset have the same encoder and size of features."""
-    if pinned.features is None:
-        raise InvalidRequest(
-            f"dataset {pinned} has captions alone: a checkpoint needs its image features",
-            [("/dataset", "expected a dataset with features")],
-        )
-    if needed["encoder"] != pinned.features["encoder"]:
-        raise InvalidRequest(
-            f"the checkpoint was trained on features of {_encoder(needed['encoder'])}, "
-            f"the dataset has those of {_encoder(pinned.features['encoder'])}",
-            [("/dataset", "expected the checkpoint's encoder")],
-        )
-    expected = needed["size"]
-    if expected not in (None, pinned.features["size"]):
-        raise InvalidRequest(
-            f"the checkpoint expects image features of size {expected}, "
-            f"the dataset's have {pinned.features['size']}",
-            [("/dataset", f"expected features of size {expected}")],
-        )
-
-
-def _encoder(encoder: Mapping[str, str]) -> str:
-    return f"{encoder['name']} ({encoder['digest']})"

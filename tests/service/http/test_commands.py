@@ -179,7 +179,7 @@ def test_a_bundle_is_sent_only_where_its_content_is_new(service, tmp_path):
     """The service says itself whether it would have been the same version."""
     folder = tmp_path / "bundle"
     (folder / "images" / "b").mkdir(parents=True)
-    (folder / "images" / "b" / "1.jpg").write_bytes(b"a picture")
+    (folder / "images" / "b" / "1.jpg").write_bytes(b"\xff\xd8\xff as JPEG begins")
     line = {"image": "b/1.jpg", "split": "test", "references": ["a dog"]}
     (folder / "captions.jsonl").write_text(json.dumps(line) + "\n")
     sent = []

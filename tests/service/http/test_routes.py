@@ -92,7 +92,7 @@ def test_the_same_bytes_are_the_same_version_of_a_dataset(client):
     assert [answer.json()["version"] for answer in (first, again, other)] == ["v1", "v1", "v2"]
     assert client.get("/v1/datasets/versions").json()["version"] == "v2"
     assert client.get("/v1/datasets/versions@v1").json()["digest"] == first.json()["digest"]
-    assert first.json()["splits"] == {"test": {"images": 3, "references": 9}}
+    assert first.json()["splits"] == {"test": {"images": 3, "references": 9, "pictures": 0}}
 
 
 @pytest.mark.long

@@ -28,8 +28,7 @@ class Wordless:
 @dataclass(frozen=True)
 class Judged:
     """The numbers of images and references by split, and of pictures where a split has some; the
-    features' header, if there is one.
-    """
+    features' header, if there is one."""
 
     splits: dict[str, dict[str, int]]
     features: FeaturesHeader | None
@@ -84,3 +83,20 @@ def _counted(
         counts = splits.setdefault(item.split, {"images": 0, "references": 0})
         counts["images"] += 1
         counts["references"] += len(item.references)
+        if pictures.has(number, item.image):
+            counts["pictures"] = counts.get("pictures", 0) + 1
+        if empty := sum(not text.strip() for text in item.references):
+            odd = wordless.setdefault(item.split, Wordless(item.image))
+            odd.references += empty
+            odd.images += 1
+    return splits, wordless
+
+
+def _check(number: int, item: Item) -> None:
+    if len(item.references) > limits.REFERENCES:
+        expected = f"at most {limits.REFERENCES} captions of an image"
+        raise bundles.wrong(number, "references", expected, len(item.references))
+    for index, caption in enumerate(item.references):
+        if words.has_too_many(caption):
+            expected = f"at most {limits.TOKENS} words and signs"
+            raise bundles.wrong(number, f"references/{index}", expected, caption)

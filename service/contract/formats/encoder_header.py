@@ -1,0 +1,190 @@
+"""Reads and checks the header of an encoder of pictures, without reading a tensor.
+
+A safetensors file of Prescore's own: the metadata say which network it is and what becomes of a
+picture before it; the tensors are those of this network and no others.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from service.contract.errors import AssetRefused, InvalidCheckpoint
+from service.contract.formats import safetensors_header, strict_json
+from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.safetensors_header import TensorEntry
+from service.contract.plain_text import is_plain
+from service.contract.wording import told
+
+FORMAT = "1"
+DTYPES = ("F32", "F16")
+Padding = Literal["same", "symmetric"]  # as TensorFlow's layers, or as torch's
+MAX_NAME = 200
+MAX_SIDE = 2048  # pixels, of what a network is given
+Shapes = dict[str, tuple[int, ...]]
+Side = tuple[int, int]
+
+
+class Preprocessing(BaseModel):
+    """What a network is given of a picture. Either the whole of it is `stretched` to a width and
+    height; or its shorter side gets `shorter` pixels and the middle is `cropped` to a width and
+    height. Then of each value (0 to 255) the `mean` of its channel is taken away, and the rest is
+    divided by `deviation`.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    resample: Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"] = "bilinear"
+    stretched: Side | None = None
+    shorter: int | None = Field(default=None, ge=1, le=MAX_SIDE)
+    cropped: Side | None = None
+    mean: tuple[float, float, float]
+    deviation: tuple[float, float, float]
+
+    @model_validator(mode="after")
+    def _is_one_size(self) -> Self:
+        sizes = [size for size in (self.stretched, self.cropped) if size is not None]
+        if len(sizes) != 1 or (self.stretched is None) != (self.shorter is not None):
+            raise ValueError("expected `stretched`, or `shorter` and `cropped`")
+        if not all(1 <= side <= MAX_SIDE for side in sizes[0]):
+            raise ValueError(f"expected a width and a height of 1 to {MAX_SIDE}")
+        if 0 in self.deviation:
+            raise ValueError("expected a deviation other than 0")
+        return self
+
+    @property
+    def size(self) -> Side:
+        """Width and height of what the network is given."""
+        size = self.stretched or self.cropped
+        assert size is not None
+        return size
+
+
+@dataclass(frozen=True)
+class EncoderHeader:
+    name: str
+    padding: Padding
+    preprocessing: Preprocessing
+    tensors: Mapping[str, TensorEntry]
+
+    size = 1280  # of an image's features
+
+    def identity(self, sha256: str) -> Encoder:
+        """What checkpoints and features name."""
+        return Encoder(name=self.name, digest=f"sha256:{sha256}")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Of MobileNetV2: channels that come in, between, and out; and the stride."""
+
+    given: int
+    inner: int
+    out: int
+    stride: int
+
+
+def blocks() -> Iterator[Block]:
+    """The blocks of MobileNetV2, in their order (Sandler et al. 2018, table 2)."""
+    given = 32
+    for expansion, out, count, stride in _TABLE:
+        for place in range(count):
+            yield Block(given, given * expansion, out, stride if place == 0 else 1)
+            given = out
+
+
+_TABLE = (
+    *((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2)),
+    *((6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)),
+)
+
+
+def shapes() -> Shapes:
+    """The tensors of a MobileNetV2 whose layers have their normalisations multiplied in; matrices
+    are (out, in, height, width).
+    """
+    found: Shapes = {"stem.weight": (32, 3, 3, 3), "stem.bias": (32,)}
+    for place, block in enumerate(blocks()):
+        at = f"blocks.{place}"
+        if block.inner != block.given:
+            found[f"{at}.expand.weight"] = (block.inner, block.given, 1, 1)
+            found[f"{at}.expand.bias"] = (block.inner,)
+        found[f"{at}.depthwise.weight"] = (block.inner, 1, 3, 3)
+        found[f"{at}.depthwise.bias"] = (block.inner,)
+        found[f"{at}.project.weight"] = (block.out, block.inner, 1, 1)
+        found[f"{at}.project.bias"] = (block.out,)
+    size = EncoderHeader.size
+    return found | {"head.weight": (size, block.out, 1, 1), "head.bias": (size,)}
+
+
+def read(path: Path) -> EncoderHeader:
+    """Read only the header; AssetRefused says what is wrong."""
+    try:
+        with path.open("rb") as stream:
+            found = safetensors_header.read(stream, path.stat().st_size)
+    except OSError as error:
+        raise AssetRefused(f"{path} cannot be read: {error.strerror}") from None
+    except InvalidCheckpoint as error:
+        raise AssetRefused(f"{path} is no encoder of pictures: {error.detail}") from None
+    metadata = found.metadata
+    _one_of(metadata, "prescore_encoder", (FORMAT,))
+    _one_of(metadata, "architecture", ("mobilenet_v2",))
+    padding: Padding = "same" if metadata.get("padding") == "same" else "symmetric"
+    _one_of(metadata, "padding", get_args(Padding))
+    name = metadata.get("name", "")
+    if not 0 < len(name) <= MAX_NAME or not is_plain(name):
+        raise _wrong("name", f"a text of 1 to {MAX_NAME} characters", name)
+    _check_tensors(found.tensors)
+    return EncoderHeader(name, padding, _preprocessing(metadata), found.tensors)
+
+
+def metadata_of(name: str, padding: Padding, preprocessing: Preprocessing) -> dict[str, str]:
+    """The metadata that `read` reads."""
+    return {
+        "prescore_encoder": FORMAT,
+        "architecture": "mobilenet_v2",
+        "name": name,
+        "padding": padding,
+        "preprocessing": preprocessing.model_dump_json(exclude_none=True),
+    }
+
+
+def _preprocessing(metadata: Mapping[str, str]) -> Preprocessing:
+    text = metadata.get("preprocessing", "")
+    try:
+        strict_json.parse(text)
+        return Preprocessing.model_validate_json(text)
+    except strict_json.NotJson as error:
+        raise AssetRefused(f"encoder, preprocessing: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"/{part}" for part in first["loc"])[:100]
+        fields = Preprocessing.model_fields
+        raise AssetRefused(f"encoder, preprocessing{where}: {told(first, fields)}") from None
+
+
+def _one_of(metadata: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> None:
+    if metadata.get(name) not in allowed:
+        raise _wrong(name, " or ".join(map(repr, allowed)), metadata.get(name, ""))
+
+
+def _wrong(name: str, expected: str, found: str) -> AssetRefused:
+    return AssetRefused(f"encoder, {name}: expected {expected}, found {found!r:.60}")
+
+
+def _check_tensors(found: Mapping[str, TensorEntry]) -> None:
+    expected = shapes()
+    odd = sorted({*found} ^ {*expected})
+    if odd:
+        raise AssetRefused(
+            f"encoder: {len(odd)} tensors are missing or unknown, the first is {odd[0]!r:.100}"
+        )
+    for name, shape in expected.items():
+        tensor = found[name]
+        if tensor.shape != shape or tensor.dtype not in DTYPES:
+            raise AssetRefused(
+                f"encoder, tensor {name}: expected {' or '.join(DTYPES)} of shape {list(shape)}, "
+                f"found {tensor.dtype} of {list(tensor.shape)!s:.100}"
+            )

@@ -1,0 +1,116 @@
+"""Where a checkpoint's image features come from: the dataset has them, or has pictures, of which
+the registered encoder makes them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from service.contract.api.requests import EvaluationIn
+from service.contract.errors import AssetRefused, InvalidRequest
+from service.contract.formats import encoder_header
+from service.contract.plan import assets
+from service.contract.plan.assets import Places
+from service.contract.wording import counted
+from service.stored import datasets
+from service.stored.datasets import Pinned
+from service.works.parts import Parts
+
+_ADVICE = f"`prescore assets add {assets.IMAGE_ENCODER} FILE` registers one"
+
+
+@dataclass(frozen=True)
+class _Here:
+    """The encoder of pictures that is registered."""
+
+    sha256: str
+    makes: Mapping[str, Any]  # as a dataset tells its features
+
+
+def choose(
+    parts: Parts, request: EvaluationIn, pinned: Pinned, model: Mapping[str, Any]
+) -> tuple[Pinned, str | None]:
+    """The split that has the features of the checkpoint: where no version is named, of the latest
+    one with them, among those that have the latest one's captions. Else the split that has the
+    pictures, and the SHA-256 of the encoder that makes features of them. Raises where there is
+    neither.
+    """
+    config = model.get("config")
+    needed = {"encoder": model["encoder"], "size": config and config["feature_size"]}
+    is_latest = "@" not in request.dataset.partition("/")[0]
+    if is_latest:
+        pinned = datasets.pin_with(parts.records, pinned, needed)
+    if _fits(pinned.features, needed):
+        return pinned, None
+    here = _here(parts.places)
+    if is_latest:
+        pinned = datasets.pin_with_pictures(parts.records, pinned)
+    if here is not None and _fits(here.makes, needed) and pinned.has_pictures:
+        return pinned, here.sha256
+    raise _refusal(needed, pinned, here)
+
+
+def _fits(features: Mapping[str, Any] | None, needed: Mapping[str, Any]) -> bool:
+    """A checkpoint that is not converted yet has no size."""
+    if features is None or features["encoder"] != needed["encoder"]:
+        return False
+    return needed["size"] in (None, features["size"])
+
+
+def _here(places: Places) -> _Here | None:
+    found = assets.here(assets.IMAGE_ENCODER, places)
+    if found is None:
+        return None
+    try:
+        header = encoder_header.read(found.path)
+    except AssetRefused:
+        return None
+    encoder = header.identity(found.sha256).model_dump()
+    return _Here(found.sha256, {"encoder": encoder, "size": header.size})
+
+
+def _refusal(needed: Mapping[str, Any], pinned: Pinned, here: _Here | None) -> InvalidRequest:
+    wanted = _told(needed["encoder"])
+    if pinned.pictures:
+        if here is None or here.makes["encoder"] != needed["encoder"]:
+            other = "none is" if here is None else f"{_told(here.makes['encoder'])} is"
+            return _refused(
+                f"the checkpoint was trained on features of {wanted}, and dataset {pinned} has "
+                f"pictures; features are made of them by a registered encoder, and {other} "
+                f"registered: {_ADVICE}",
+                "expected a dataset with features of this encoder",
+            )
+        if _fits(here.makes, needed):
+            return _refused(
+                f"dataset {pinned} has the pictures of {pinned.pictures:,} of its "
+                f"{counted(pinned.images, 'image')}: a checkpoint needs all",
+                "expected a dataset with all pictures",
+            )
+        return _refused(_sizes(needed["size"], here.makes["size"]), _SIZE.format(needed["size"]))
+    if pinned.features is None:
+        return _refused(
+            f"dataset {pinned} has captions alone: a checkpoint needs its image features",
+            "expected a dataset with features",
+        )
+    if needed["encoder"] != pinned.features["encoder"]:
+        return _refused(
+            f"the checkpoint was trained on features of {wanted}, "
+            f"the dataset has those of {_told(pinned.features['encoder'])}",
+            "expected the checkpoint's encoder",
+        )
+    return _refused(_sizes(needed["size"], pinned.features["size"]), _SIZE.format(needed["size"]))
+
+
+_SIZE = "expected features of size {}"
+
+
+def _sizes(expected: int, found: int) -> str:
+    return f"the checkpoint expects image features of size {expected}, the dataset's have {found}"
+
+
+def _refused(detail: str, expected: str) -> InvalidRequest:
+    return InvalidRequest(detail, [("/dataset", expected)])
+
+
+def _told(encoder: Mapping[str, str]) -> str:
+    return f"{encoder['name']} ({encoder['digest']})"

@@ -1,0 +1,152 @@
+"""From pictures and captions to scores of a checkpoint, over HTTP."""
+
+import json
+
+import numpy as np
+import pytest
+
+import image_encoders
+from contract_files import line, tar, tar_entry
+from fleet import ENCODER, bundle_of, checkpoint, upload
+from service.contract.formats.checkpoint_header import Encoder
+from service.contract.plan.assets import Places
+from service_here import service_here
+from workers.offline import assets
+
+pytest.importorskip("PIL", reason="pictures are decoded by Pillow")
+pytestmark = [pytest.mark.processes, pytest.mark.long]
+
+IMAGES = [f"{place}.jpg" for place in range(5)]
+CAPTIONS = b"".join(line(image, references=["w2 w3 w4", "w5 w6"]) for image in IMAGES)
+PICTURES = {image: image_encoders.photo(place) for place, image in enumerate(IMAGES)}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("pictures") / "home"
+
+
+@pytest.fixture(scope="module")
+def service(home):
+    with service_here(home) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def encoder(home, service):
+    """The identity of the registered encoder."""
+    path = image_encoders.write(home / "e.safetensors")
+    found = assets.add("image-encoder", path, Places(home))["image-encoder"]
+    return Encoder(name="random 0", digest=f"sha256:{found.sha256}")
+
+
+@pytest.fixture
+def client(service):
+    with service.client() as client:
+        yield client
+
+
+def _added(client, name, pictures):
+    files = [tar_entry(f"images/{each}".encode(), data) for each, data in pictures.items()]
+    data = tar(tar_entry(b"captions.jsonl", CAPTIONS), *files)
+    answer = client.put(f"/v1/datasets/{name}", content=data)
+    assert answer.status_code in (200, 201), answer.text
+    return answer.json()
+
+
+def _submitted(client, model, dataset):
+    request = {"checkpoint": model, "dataset": dataset, "postgen": ["bleu_1"]}
+    return client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=60"})
+
+
+def _works(evaluation):
+    return {work["name"]: work for work in evaluation["works"]}
+
+
+def test_a_checkpoint_is_scored_on_pictures_as_on_their_features(client, encoder, service, home):
+    """And the features of a dataset's pictures are computed once."""
+    added = _added(client, "photos", PICTURES)
+    assert added["splits"]["test"]["pictures"] == 5
+    assert added["features"] is None
+    model = upload(client, checkpoint(features=1280, encoder=encoder))
+    scored = _submitted(client, model, "photos/test").json()
+    assert scored["status"] == "succeeded", scored
+    assert scored["warnings"] == []
+    works = _works(scored)
+    other = upload(client, checkpoint(seed=1, features=1280, encoder=encoder))
+    again = _works(_submitted(client, other, "photos/test").json())
+    assert (works["features"]["cached"], again["features"]["cached"]) == (False, True)
+    rows = _rows(home, encoder)
+    people = {image: ["w2 w3 w4", "w5 w6"] for image in IMAGES}
+    answer = client.put("/v1/datasets/rows", content=bundle_of(people, rows, encoder=encoder))
+    assert answer.status_code == 201
+    by_rows = _submitted(client, model, "rows/test").json()
+    assert by_rows["status"] == "succeeded"
+    assert "features" not in _works(by_rows)
+    values = [
+        {name: score["value"] for name, score in one["scores"].items()} for one in (scored, by_rows)
+    ]
+    assert values[0] == values[1]
+
+
+def _rows(home, encoder):
+    """The same pictures by Pillow and the encoder in this process, with no service or sandbox."""
+    import io
+
+    from PIL import Image
+
+    from workers.inference.encoders import mobilenet_v2
+
+    network = mobilenet_v2.read(home / "e.safetensors")
+    rows = []
+    for content in PICTURES.values():
+        image = Image.open(io.BytesIO(content)).resize((32, 32), Image.Resampling.BILINEAR)
+        rows.append(network.features(np.array(image)[None])[0])
+    return np.stack(rows)
+
+
+def test_pictures_that_cannot_be_decoded_fail_the_scores_by_name_and_nothing_shifts(
+    client, encoder
+):
+    cut = {**PICTURES, "1.jpg": PICTURES["1.jpg"][:-300], "3.jpg": b"\xff\xd8\xff"}
+    _added(client, "cut", cut)
+    model = upload(client, checkpoint(features=1280, encoder=encoder))
+    found = _submitted(client, model, "cut/test").json()
+    assert found["status"] == "failed"
+    works = _works(found)
+    assert works["features"]["status"] == "done"
+    told = json.dumps(works["prefix"]["error"])
+    assert "invalid_dataset" in told
+    assert "the pictures of 2 images cannot be decoded: '1.jpg' (" in told
+    assert "'3.jpg' (" in told
+    named = [(each["code"], each["image"]) for each in found["warnings"]]
+    assert named == [("undecoded", None), ("undecoded", "1.jpg"), ("undecoded", "3.jpg")]
+    assert found["warnings"][0]["detail"] == "2 of 5 pictures cannot be decoded"
+
+
+def test_where_pictures_or_the_encoder_are_missing_the_request_is_refused(client, encoder):
+    some = {image: content for image, content in PICTURES.items() if image != "2.jpg"}
+    _added(client, "some", some)
+    model = upload(client, checkpoint(features=1280, encoder=encoder))
+    told = _submitted(client, model, "some/test")
+    assert told.status_code == 422
+    assert "some@v1/test has the pictures of 4 of its 5 images" in told.json()["detail"]
+    other = upload(client, checkpoint(features=1280, encoder=ENCODER))
+    told = _submitted(client, other, "some/test").json()["detail"]
+    assert f"random 0 ({encoder.digest}) is registered" in told
+    assert "prescore assets add image-encoder FILE" in told
+    wide = upload(client, checkpoint(features=7, encoder=encoder))
+    told = _submitted(client, wide, "some/test").json()["detail"]
+    assert told == "the checkpoint expects image features of size 7, the dataset's have 1280"
+
+
+def test_of_a_datasets_versions_the_latest_with_pictures_and_the_same_captions_is_taken(
+    client, encoder
+):
+    _added(client, "versions", PICTURES)
+    assert _added(client, "versions", {})["version"] == "v2"
+    model = upload(client, checkpoint(features=1280, encoder=encoder))
+    found = _submitted(client, model, "versions/test").json()
+    assert found["dataset"]["version"] == "v1"
+    named = _submitted(client, model, "versions@v2/test")
+    assert "captions alone" in named.json()["detail"]

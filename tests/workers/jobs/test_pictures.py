@@ -1,0 +1,93 @@
+"""Features of a dataset's pictures, as works compute them."""
+
+import numpy as np
+import pytest
+
+import image_encoders
+from service.contract.errors import CheckpointMismatch, MetricUnavailable, UnusableDataset
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from service.contract.formats.checkpoint_header import Encoder
+from service.contract.plan.assets import Places
+from workers.inference import features
+from workers.jobs import pictures
+from workers.jobs.request import Request
+from workers.jobs.toolbox import Toolbox
+from workers.offline import assets
+from workers.progress import silent
+
+pytest.importorskip("PIL", reason="pictures are decoded by Pillow")
+pytestmark = [pytest.mark.processes, pytest.mark.long]
+
+IMAGES = [f"{place}.jpg" for place in range(6)]
+
+
+@pytest.fixture
+def toolbox(tmp_path):
+    places = Places(tmp_path / "home")
+    path = image_encoders.write(tmp_path / "e.safetensors")
+    assets.add("image-encoder", path, places)
+    return Toolbox("cpu", places)
+
+
+@pytest.fixture
+def sha256(toolbox):
+    return assets.locate("image-encoder", toolbox.places).sha256
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """Six pictures of the split `test`, two of which are cut off, between others of `train`."""
+    folder = tmp_path / "bundle"
+    (folder / "images").mkdir(parents=True)
+    items = []
+    for place, image in enumerate(IMAGES):
+        items += [Item(f"other{image}", "train", ("a b",)), Item(image, "test", ("a b",))]
+        content = image_encoders.photo(place)
+        cut = content[:-200] if place in (1, 4) else content
+        (folder / "images" / image).write_bytes(cut)
+    bundles.write_folder(folder, items)
+    return folder
+
+
+def _done(toolbox, bundle, sha256, path, parts=(), **parameters):
+    asked = {"split": "test", "encoder": sha256, **parameters}
+    request = Request({"dataset": bundle}, {}, parts, asked)
+    result = pictures.encode(request, toolbox, silent)
+    result.write(path)
+    return result.summary
+
+
+def test_parts_joined_are_the_whole_and_undecoded_pictures_are_counted_and_named(
+    toolbox, bundle, sha256, tmp_path
+):
+    whole, parts = tmp_path / "whole", [tmp_path / "a", tmp_path / "b"]
+    seen = _done(toolbox, bundle, sha256, whole)
+    for path, images in zip(parts, ([0, 4], [4, 6]), strict=True):
+        _done(toolbox, bundle, sha256, path, images=images)
+    joined = _done(toolbox, bundle, sha256, tmp_path / "joined", parts=parts)
+    assert (tmp_path / "joined").read_bytes() == whole.read_bytes()
+    assert joined == seen
+    assert (seen.tried, seen.undecoded) == (6, 2)
+    assert [each.image for each in seen.unseen] == ["1.jpg", "4.jpg"]
+    assert all("truncated" in each.reason for each in seen.unseen)
+
+
+def test_rows_are_read_by_image_and_an_undecoded_one_is_refused_by_name(
+    toolbox, bundle, sha256, tmp_path
+):
+    path = tmp_path / "features"
+    _done(toolbox, bundle, sha256, path)
+    encoder = Encoder(name="random 0", digest=f"sha256:{sha256}")
+    found = features.read_computed(path, ["5.jpg", "0.jpg"], encoder)
+    both = features.read_whole(path)
+    np.testing.assert_array_equal(found, both.rows[[5, 0]])
+    with pytest.raises(UnusableDataset, match=r"of 2 images cannot be decoded: '4.jpg' \(.*'1.j"):
+        features.read_computed(path, ["0.jpg", "4.jpg", "1.jpg"], encoder)
+    with pytest.raises(CheckpointMismatch, match="random 0"):
+        features.read_computed(path, ["0.jpg"], Encoder(name="random 1", digest="x"))
+
+
+def test_an_encoder_that_is_another_one_on_this_machine_is_not_used(toolbox, bundle, tmp_path):
+    with pytest.raises(MetricUnavailable, match="encoder of pictures of this worker has SHA-256"):
+        _done(toolbox, bundle, "0" * 64, tmp_path / "x")

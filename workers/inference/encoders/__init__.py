@@ -1,0 +1,1 @@
+"""Encoders: from pictures to features, by a network of a registered file."""

@@ -1,0 +1,108 @@
+"""MobileNetV2 up to its pooled features (Sandler et al. 2018), without its classifier."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+from torch.nn.functional import conv2d, hardtanh, pad
+
+from service.contract.errors import UnusableCheckpoint
+from service.contract.formats import encoder_header
+from service.contract.formats.encoder_header import EncoderHeader
+from workers.inference.pictures import Fit
+
+_KERNEL = 3
+_BATCH = 128  # divides planning.BLOCK_IMAGES, so that features do not depend on shards
+
+
+class MobileNetV2:
+    def __init__(self, header: EncoderHeader, tensors: Mapping[str, Tensor]) -> None:
+        self.header = header
+        self._tensors = {
+            name: tensor.contiguous(memory_format=torch.channels_last)
+            if tensor.ndim == 4
+            else tensor
+            for name, tensor in tensors.items()
+        }
+        self._blocks = list(encoder_header.blocks())
+        values = header.preprocessing
+        self._mean = self._constant(values.mean)
+        self._deviation = self._constant(values.deviation)
+
+    @property
+    def batch(self) -> int:
+        """How many pictures go through the network at once. One on a CPU, where that is as fast:
+        so an image's features depend on no other image.
+        """
+        return 1 if self._mean.device.type == "cpu" else _BATCH
+
+    @property
+    def fit(self) -> Fit:
+        """What size pictures must have before `features`."""
+        asked = self.header.preprocessing
+        return Fit(asked.resample, asked.stretched, asked.shorter, asked.cropped)
+
+    @torch.inference_mode()
+    def features(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Features (N, 1280) of pictures (N, height, width, 3) of the right size."""
+        whole = torch.from_numpy(pictures).to(self._mean.device)
+        x = (whole.float() - self._mean) / self._deviation
+        found = self._walk(x.permute(0, 3, 1, 2))  # in memory as they were: channels last
+        return found.mean((2, 3)).cpu().numpy()
+
+    def _walk(self, x: Tensor) -> Tensor:
+        x = self._relu6(self._square(x, "stem", 2))
+        for place, block in enumerate(self._blocks):
+            at, before = f"blocks.{place}", x
+            if block.inner != block.given:
+                x = self._relu6(self._point(x, f"{at}.expand"))
+            x = self._relu6(self._square(x, f"{at}.depthwise", block.stride, block.inner))
+            x = self._point(x, f"{at}.project")
+            if block.stride == 1 and block.given == block.out:
+                x = x + before
+        return self._relu6(self._point(x, "head"))
+
+    def _point(self, x: Tensor, name: str) -> Tensor:
+        return conv2d(x, self._tensors[f"{name}.weight"], self._tensors[f"{name}.bias"])
+
+    def _square(self, x: Tensor, name: str, stride: int, groups: int = 1) -> Tensor:
+        weight, bias = self._tensors[f"{name}.weight"], self._tensors[f"{name}.bias"]
+        if self.header.padding == "symmetric" or stride == 1:
+            return conv2d(x, weight, bias, stride, 1, groups=groups)
+        height, width = (_after(side, stride) for side in x.shape[2:])
+        return conv2d(pad(x, (*width, *height)), weight, bias, stride, groups=groups)
+
+    @staticmethod
+    def _relu6(x: Tensor) -> Tensor:
+        return hardtanh(x, 0.0, 6.0)
+
+    def _constant(self, values: tuple[float, ...]) -> Tensor:
+        return torch.tensor(values, device=self._tensors["stem.bias"].device)
+
+
+def read(path: Path, device: torch.device | str = "cpu") -> MobileNetV2:
+    """The encoder in a file. Raises AssetRefused for its header, and UnusableCheckpoint where a
+    tensor's values are not finite.
+    """
+    header = encoder_header.read(path)
+    tensors = {}
+    try:
+        with safe_open(path, framework="pt", device=str(device)) as file:
+            for name in header.tensors:
+                tensors[name] = file.get_tensor(name).float()
+    except SafetensorError as error:
+        raise UnusableCheckpoint(f"the encoder's tensors cannot be read: {error}") from None
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            raise UnusableCheckpoint(f"encoder, tensor {name}: some values are not finite numbers")
+    return MobileNetV2(header, tensors)
+
+
+def _after(side: int, stride: int) -> tuple[int, int]:
+    """The zeros that TensorFlow adds before and after a side: as many or one more after it."""
+    needed = max((-(-side // stride) - 1) * stride + _KERNEL - side, 0)
+    return needed // 2, needed - needed // 2
