@@ -24,6 +24,15 @@ convert = typer.Typer(
 )
 
 
+Images = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="A folder with the picture of each image, under its name; they are copied.",
+    ),
+]
+
+
 @convert.command()
 def flickr8k(
     out: Out,
@@ -37,21 +46,24 @@ def flickr8k(
     test: Annotated[
         Path | None, typer.Option(help="A file with the image names for testing.")
     ] = None,
+    images: Images = None,
 ) -> None:
     """Convert Flickr8k: its token file and its lists of images."""
     listings = {"train": train, "val": val, "test": test}
     splits = {split: listing for split, listing in listings.items() if listing is not None}
     if not splits:
         raise typer.BadParameter("give at least one of --train, --val, --test")
-    _write(out, lambda: importers.flickr8k(tokens, splits))
+    _write(out, lambda: importers.flickr8k(tokens, splits), images)
 
 
 @convert.command()
 def karpathy(
-    out: OutFirst, source: Annotated[Path, typer.Argument(help="dataset_flickr8k.json or similar.")]
+    out: OutFirst,
+    source: Annotated[Path, typer.Argument(help="dataset_flickr8k.json or similar.")],
+    images: Images = None,
 ) -> None:
     """Convert Karpathy's JSON, with its splits."""
-    _write(out, lambda: importers.karpathy(source))
+    _write(out, lambda: importers.karpathy(source), images)
 
 
 @convert.command()
@@ -59,9 +71,10 @@ def coco(
     out: OutFirst,
     source: Annotated[Path, typer.Argument(help="captions_val2014.json or similar.")],
     split: Annotated[str, typer.Option(help="The name of the split to write.")],
+    images: Images = None,
 ) -> None:
     """Convert COCO's caption annotations."""
-    _write(out, lambda: importers.coco(source, split))
+    _write(out, lambda: importers.coco(source, split), images)
 
 
 @convert.command()
@@ -77,14 +90,16 @@ def references(
     ],
     out: Out,
     split: Annotated[str, typer.Option(help="The name of the split to write.")] = "test",
+    images: Images = None,
 ) -> None:
-    """Convert references of your own.
+    """Convert references of your own, with pictures if there are some.
 
     prescore convert references gts.json mine/ --split test
+    prescore convert references captions.csv mine/ --images photos/
     """
     from workers.offline import references as brought
 
-    _write(out, lambda: brought.read(source, split))
+    _write(out, lambda: brought.read(source, split), images)
 
 
 @convert.command()
@@ -150,6 +165,37 @@ def checkpoint(
     )
 
 
+@convert.command()
+def encoder(
+    model: Annotated[
+        Path,
+        typer.Argument(help="Its state dict: what torch.save has written, or a safetensors file."),
+    ],
+    out: Annotated[Path, file_to_write("The encoder to write.")],
+    name: Annotated[str, typer.Option(help="What checkpoints call it.")] = "mobilenet_v2",
+    preprocessing: Annotated[
+        Path | None,
+        typer.Option(help="JSON: what becomes of a picture first. Else what the library does."),
+    ] = None,
+) -> None:
+    """Convert a MobileNetV2 of transformers or torchvision to an encoder of pictures.
+
+    prescore convert encoder model.safetensors --out mobilenet.safetensors
+
+    prescore assets add image-encoder mobilenet.safetensors
+    """
+    from service.contract.formats import encoder_header
+    from service.contract.formats.digests import digest_of
+    from workers.conversion import encoders, state_dicts
+
+    with errors():
+        arrays, _ = state_dicts.read(model, settings.load())
+        given = None if preprocessing is None else _text(preprocessing, encoder_header.MAX_TEXT)
+        asked = None if given is None else encoder_header.preprocessing_in(given)
+        header = encoders.write(out, arrays, name, asked)
+    show(f"{out}: {header.identity(digest_of(out).removeprefix('sha256:'))}, size {header.size}")
+
+
 def _text(path: Path, most: int) -> str:
     if not path.is_file():
         raise RequestRefused(f"expected a file, found nothing at {path}")
@@ -173,10 +219,18 @@ def _encoder(given: "Map", dataset: Path | None) -> Encoder:
     return given.encoder
 
 
-def _write(out: Path, items: Callable[[], Iterator[bundles.Item]]) -> None:
+def _write(
+    out: Path, items: Callable[[], Iterator[bundles.Item]], images: Path | None = None
+) -> None:
+    from workers.offline import pictures
+
     with errors():
         try:
+            if images is not None:
+                pictures.check(images, [item.image for item in items()])
             bundles.write_folder(out, items())
+            if images is not None:
+                pictures.copy(images, out)
         except FileNotFoundError as error:
             raise RequestRefused(f"expected a file, found nothing at {error.filename}") from None
         facts = bundle_facts(out)

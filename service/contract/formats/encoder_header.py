@@ -22,6 +22,7 @@ FORMAT = "1"
 DTYPES = ("F32", "F16")
 Padding = Literal["same", "symmetric"]  # as TensorFlow's layers, or as torch's
 MAX_NAME = 200
+MAX_TEXT = 10_000  # characters of `preprocessing`
 MAX_SIDE = 2048  # pixels, of what a network is given
 Shapes = dict[str, tuple[int, ...]]
 Side = tuple[int, int]
@@ -137,7 +138,8 @@ def read(path: Path) -> EncoderHeader:
     if not 0 < len(name) <= MAX_NAME or not is_plain(name):
         raise _wrong("name", f"a text of 1 to {MAX_NAME} characters", name)
     _check_tensors(found.tensors)
-    return EncoderHeader(name, padding, _preprocessing(metadata), found.tensors)
+    preprocessing = preprocessing_in(metadata.get("preprocessing", ""))
+    return EncoderHeader(name, padding, preprocessing, found.tensors)
 
 
 def metadata_of(name: str, padding: Padding, preprocessing: Preprocessing) -> dict[str, str]:
@@ -151,8 +153,10 @@ def metadata_of(name: str, padding: Padding, preprocessing: Preprocessing) -> di
     }
 
 
-def _preprocessing(metadata: Mapping[str, str]) -> Preprocessing:
-    text = metadata.get("preprocessing", "")
+def preprocessing_in(text: str) -> Preprocessing:
+    """What the JSON says; AssetRefused says what is wrong."""
+    if len(text) > MAX_TEXT:
+        raise AssetRefused(f"encoder, preprocessing: at most {MAX_TEXT:,} characters are accepted")
     try:
         strict_json.parse(text)
         return Preprocessing.model_validate_json(text)

@@ -1,6 +1,7 @@
 """prescore submit"""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,13 @@ def submit(
     target: options.Targets = None,
     *,
     dataset: options.Split,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            help="Add this dataset bundle, a folder or a tar, as the dataset first; equal content "
+            "makes no new version."
+        ),
+    ] = None,
     brought: options.Brought,
     scoring: options.Scoring,
     gate: Annotated[
@@ -56,6 +64,7 @@ def submit(
         prescore submit --captions results.json --dataset coco/val
         prescore submit runs/*.safetensors --dataset coco/val --step-from-name
         prescore submit runs/ --dataset coco/val --wait --json > runs.json
+        prescore submit best.safetensors --dataset mine/test --bundle mine/ --wait
         EV=$(prescore submit best.safetensors --dataset coco/val --label run=7)
 
     Of a folder all .safetensors files are scored. All files are looked at before the
@@ -74,11 +83,17 @@ def submit(
     fields |= asking.tokens(top, entropy=entropy)
     metrics = [*(scoring.postgen or ()), *(scoring.pregen or ())]
     meant = Meant(dataset, console.names(metrics) or (), gate or ())
+    name = dataset.partition("/")[0]
+    if bundle is not None and "@" in name:
+        raise typer.BadParameter("--bundle goes with a dataset's name, without its version")
     with console.connected(connection, meant) as client:
-        fields["dataset"] = asking.whole(client, dataset)
         found = targets.expanded(target) if target else [brought.columns or str(brought.captions)]
-        requests = asking.several(fields, found, steps=step_from_name)
         targets.check(found if target else ())
+        if bundle is not None:
+            with console.upload_shown(bundle.name) as progress:
+                client.add_dataset(name, bundle, progress)
+        fields["dataset"] = asking.whole(client, dataset)
+        requests = asking.several(fields, found, steps=step_from_name)
         sources = (
             asking.source(client, one) if target else asking.brought(client, brought)
             for one in found

@@ -28,7 +28,8 @@ class Wordless:
 @dataclass(frozen=True)
 class Judged:
     """The numbers of images and references by split, and of pictures where a split has some; the
-    features' header, if there is one."""
+    features' header, if there is one.
+    """
 
     splits: dict[str, dict[str, int]]
     features: FeaturesHeader | None
