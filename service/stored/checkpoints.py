@@ -26,6 +26,7 @@ from service.works.records import Records
 from service.works.tables import checkpoints, datasets, runs, work_rows
 
 _OURS = "canonical"
+_CONVERTED = "pytorch"  # formats of which a work makes a file in our own form
 _USUAL = {"inputs": "features", "units": "words"}  # of Prescore's own form
 _NOT_KNOWN_YET = {"config": None, "parameters": None}
 
@@ -33,11 +34,13 @@ _NOT_KNOWN_YET = {"config": None, "parameters": None}
 @dataclass(frozen=True)
 class Used:
     """What the works of a run read: the digest of a file in our own form, or the work that makes
-    one, before which `description` may lack `config`.
+    one, before which `description` may lack `config`. `verified`: what comes before a file that is
+    evaluated as it came.
     """
 
     source: str | Work
     description: Mapping[str, Any]
+    verified: Work | None = None
 
 
 def add(records: Records, digest: str, size: int, description: dict[str, Any]) -> None:
@@ -66,7 +69,10 @@ def use(records: Records, digest: str) -> Used:
             f"{digest} is no checkpoint: {conversion.problem.detail}",
             [("/checkpoint", "expected a checkpoint that is ready, or is being converted")],
         )
-    return Used(planning.conversion(digest), _description(found, conversion))
+    work, description = planning.conversion(digest), _description(found, conversion)
+    if description["format"] == _CONVERTED:
+        return Used(work, description)
+    return Used(digest, description, verified=work)
 
 
 def descriptions(

@@ -187,9 +187,10 @@ def encoder(
     from service.contract.formats import encoder_header
     from service.contract.formats.digests import digest_of
     from workers.conversion import encoders, state_dicts
+    from workers.conversion.sandboxed import Box
 
     with errors():
-        arrays, _ = state_dicts.read(model, settings.load())
+        arrays, _ = state_dicts.read(model, Box.of(settings.load()))
         given = None if preprocessing is None else _text(preprocessing, encoder_header.MAX_TEXT)
         asked = None if given is None else encoder_header.preprocessing_in(given)
         header = encoders.write(out, arrays, name, asked)

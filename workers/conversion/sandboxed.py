@@ -1,9 +1,10 @@
 """Opens a file that could run code, in the sandbox, and judges what comes out."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from service.contract import plain_text
 from service.contract.errors import (
@@ -41,32 +42,38 @@ def pytorch(source: Path, target: Path, box: Box) -> Sequence[str]:
     Raises UnusableCheckpoint where the file is not one or takes too much, and SandboxUnavailable
     where this machine has no sandbox and PRESCORE_SANDBOX asks for one.
     """
-    return _convert("workers.conversion.pytorch:convert", source, target, box)
-
-
-def _convert(operation: str, source: Path, target: Path, box: Box) -> Sequence[str]:
-    if not source.is_file():
-        raise RequestRefused(f"expected a file, found nothing at {source}")
-    limits = Limits(_SECONDS, int(_SECONDS), box.memory, _MOST_BYTES)
-    without = KERNELS if box.sandbox == "off" else frozenset[str]()
     with tempfile.TemporaryDirectory(prefix=".prescore-", dir=target.resolve().parent) as folder:
         made = Path(folder) / "made"
         asked = {"most_bytes": _MOST_BYTES}
-        try:
-            answer = confined.run(
-                operation, [source], [made], asked, limits=limits, without=without
-            )
-        except confined.Refused as refused:
-            raise UnusableCheckpoint(str(refused)) from None
-        except confined.Stopped as stopped:
-            raise UnusableCheckpoint(f"its conversion failed: the process {stopped}") from None
-        except confined.Unavailable as unavailable:
-            raise SandboxUnavailable(
-                f"{unavailable}; this format is opened in a sandbox alone (PRESCORE_SANDBOX)"
-            ) from None
+        answer = _run("workers.conversion.pytorch:convert", source, [made], asked, box)
         _judge(made)
         made.replace(target)
     return _names(answer.get("left_out"))
+
+
+def transformers(source: Path, box: Box) -> None:
+    """Open what transformers has saved, and let it write a caption. Raises as `pytorch` does."""
+    asked = {"memory": box.memory}
+    _run("workers.conversion.huggingface:check", source, [], asked, box)
+
+
+def _run(
+    operation: str, source: Path, outputs: Sequence[Path], asked: Mapping[str, Any], box: Box
+) -> Mapping[str, Any]:
+    if not source.exists():
+        raise RequestRefused(f"expected a file, found nothing at {source}")
+    limits = Limits(_SECONDS, int(_SECONDS), box.memory, _MOST_BYTES)
+    without = KERNELS if box.sandbox == "off" else frozenset[str]()
+    try:
+        return confined.run(operation, [source], outputs, asked, limits=limits, without=without)
+    except confined.Refused as refused:
+        raise UnusableCheckpoint(str(refused)) from None
+    except confined.Stopped as stopped:
+        raise UnusableCheckpoint(f"it cannot be opened: the process {stopped}") from None
+    except confined.Unavailable as unavailable:
+        raise SandboxUnavailable(
+            f"{unavailable}; this format is opened in a sandbox alone (PRESCORE_SANDBOX)"
+        ) from None
 
 
 def _names(found: object) -> list[str]:

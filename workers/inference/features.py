@@ -16,9 +16,9 @@ from service.contract.formats.bundles.features import MAX_HEADER_BYTES
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.wording import counted
 from workers.files import tensor_files
+from workers.inference import pictures
 
 _UNDECODED = "undecoded"
-_MOST_NAMED = 10
 _TYPES: Mapping[str, np.dtype[Any]] = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
 
 
@@ -60,15 +60,9 @@ def read_computed(path: Path, images: Sequence[str], encoder: Encoder) -> NDArra
     """
     with path.open("rb") as stream:
         undecoded = _undecoded(stream)
-        wrong = [image for image in images if image in undecoded]
+        wrong = {image: undecoded[image] for image in images if image in undecoded}
         if wrong:
-            named = [f"{image!r:.100} ({undecoded[image]})" for image in wrong[:_MOST_NAMED]]
-            more = len(wrong) - len(named)
-            raise UnusableDataset(
-                f"the pictures of {counted(len(wrong), 'image')} cannot be decoded: "
-                f"{', '.join(named)}{f' and {more} more' if more else ''}. Mend them, or leave "
-                "these images out, and add the dataset again"
-            )
+            raise pictures.unusable(wrong)
         return _read(stream, bundles.header_in(stream), images, encoder)
 
 

@@ -2,8 +2,9 @@
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal, Self
 
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.contract import limits, plain_text
-from service.contract.errors import SandboxUnavailable
+from service.contract.errors import SandboxUnavailable, UnusableDataset
 from service.contract.formats.bundles.pictures import Place, places
+from service.contract.wording import counted
 from workers.sandbox import confined
 from workers.sandbox.confinement import KERNELS
 from workers.sandbox.limits import Limits
@@ -20,6 +22,7 @@ from workers.sandbox.limits import Limits
 Pixels = NDArray[np.uint8]  # (height, width, 3): red, green, blue
 Resample = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 
+_MOST_NAMED = 10
 _BATCH = 128  # pictures of a child: it takes half a second to start
 _SECONDS = 20.0  # after which a child leaves the rest to the next one
 _ONE_SECONDS = 40.0  # that a single picture may take
@@ -75,6 +78,17 @@ def read(
         for each in _decoded(images[batch], found[batch], fit, sandbox):
             yield each
             at += 1
+
+
+def unusable(undecoded: Mapping[str, str]) -> UnusableDataset:
+    """The error of a work that needs these images, by which they are named with their reasons."""
+    named = [f"{image!r:.100} ({why})" for image, why in islice(undecoded.items(), _MOST_NAMED)]
+    more = len(undecoded) - len(named)
+    return UnusableDataset(
+        f"the pictures of {counted(len(undecoded), 'image')} cannot be decoded: "
+        f"{', '.join(named)}{f' and {more} more' if more else ''}. Mend them, or leave "
+        "these images out, and add the dataset again"
+    )
 
 
 def _decoded(

@@ -28,7 +28,7 @@ from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress, silent
 
 OTHERS: dict[str, Job] = {  # kinds of works that are not families of metrics
-    "checkpoint": checkpoints.convert,
+    "checkpoint": checkpoints.prepare,
     "features": pictures.encode,
     "prefix": inference.prefix,
     "columns": inference.columns,

@@ -69,9 +69,10 @@ class CheckpointOut(BaseModel):
 
     digest: Digest
     bytes: int
-    format: Literal["canonical", "pytorch"] = Field(
+    format: Literal["canonical", "pytorch", "huggingface"] = Field(
         description="canonical: Prescore's own form. pytorch: a state dict with its map and its "
-        "words, of which a work makes a checkpoint in that form."
+        "words, of which a work makes a checkpoint in that form. huggingface: what transformers "
+        "has saved, which is evaluated as it is once a work has verified it."
     )
     state: Literal["ready", "converting", "invalid"] = Field(
         description="Only an invalid one cannot be evaluated. The works of an evaluation wait for "
@@ -82,12 +83,14 @@ class CheckpointOut(BaseModel):
         "invalid_checkpoint."
     )
     architecture: str = Field(examples=["merge"])
-    inputs: Literal["features"] = Field(description="What it takes of an image.")
-    units: Literal["words"] = Field(description="What its tokens are.")
-    config: ConfigOut | None = Field(description="null until it is converted.")
+    inputs: Literal["features", "pixels"] = Field(description="What it takes of an image.")
+    units: Literal["words", "pieces"] = Field(description="What its tokens are.")
+    config: ConfigOut | None = Field(
+        description="null until it is converted, and of other formats."
+    )
     parameters: int | None = Field(description="null until it is converted.")
     vocabulary_size: int
-    encoder: EncoderOut
+    encoder: EncoderOut | None = Field(description="null: it has one of its own.")
     cached: list[CachedOut] = Field(description="The splits on which it was scored, in fp32.")
     created_at: Timestamp
 

@@ -134,8 +134,8 @@ class EvaluationIn(Strict):
     units: Literal["words", "pieces"] = Field(
         default="words",
         exclude_if=unless("words"),
-        description="What pre-gen scores are made of where the tokens of columns are pieces of "
-        "words. The signature says which.",
+        description="What pre-gen scores are made of where the tokens of columns, or of a "
+        "checkpoint, are pieces of words. The signature says which.",
     )
     dataset: DatasetReference
     pregen: (
@@ -225,8 +225,9 @@ class EvaluationIn(Strict):
     @field_validator("units")
     @classmethod
     def _of_columns(cls, value: str, info: ValidationInfo) -> str:
-        if value != "words" and info.data.get("columns", ...) is None:
-            raise ValueError("expected `columns`: nothing else has pieces")
+        sources = [info.data.get(name, ...) for name in ("columns", "checkpoint")]
+        if value != "words" and sources == [None, None]:
+            raise ValueError("expected `columns` or a checkpoint: nothing else has pieces")
         return value
 
     @model_validator(mode="after")

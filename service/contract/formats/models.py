@@ -8,6 +8,7 @@ from service.contract.errors import ForeignFormat
 from service.contract.formats import (
     checkpoint_header,
     foreign,
+    huggingface,
     packages,
     safetensors_header,
     state_dicts,
@@ -15,7 +16,7 @@ from service.contract.formats import (
 from service.contract.formats.checkpoint_header import CheckpointHeader, Description
 from service.contract.formats.packages import Package
 
-Format = Literal["canonical", "pytorch"]
+Format = Literal["canonical", "pytorch", "huggingface"]
 Facts = dict[str, Any]
 
 _PICKLE = b"/data.pkl"  # the first file of a zip that torch.save writes
@@ -45,6 +46,8 @@ def of_package(path: Path) -> Facts:
     with packages.opened(path) as package:
         if state_dicts.MAP in package.files:
             return _of_state_dict(package)
+        if huggingface.is_one(package):
+            return _of_transformers(huggingface.judge(package))
         raise ForeignFormat(_unknown(path, package))
 
 
@@ -72,13 +75,28 @@ def _of_state_dict(package: Package) -> Facts:
     }
 
 
+def _of_transformers(found: huggingface.Captioner) -> Facts:
+    return {
+        "format": "huggingface",
+        "architecture": found.family.architecture,
+        "parameters": found.parameters,
+        "vocabulary_size": found.family.vocabulary,
+        "encoder": None,  # its own
+        "inputs": "pixels",
+        "units": "pieces",
+        "beams": found.generation.num_beams,
+        "longest": min(found.generation.most, found.family.positions),
+    }
+
+
 def _unknown(path: Path, package: Package) -> str:
     refusal = foreign.refusal(foreign.of_path(path), foreign.CHECKPOINT)
     there = ", ".join(sorted(package.files)[:10])
     return (
         f"{refusal or f'expected {foreign.CHECKPOINT}, found other files'}. A package of a state "
         f"dict has the model's tensors, {state_dicts.MAP} and {state_dicts.WORDS} "
-        f"(deploy/guide/converting.md); there: {there:.300}"
+        f"(deploy/guide/converting.md), one of transformers has {huggingface.CONFIG}; there: "
+        f"{there:.300}"
     )
 
 

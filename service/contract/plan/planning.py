@@ -24,6 +24,7 @@ LONG_SEARCH = 1000  # above this, captions need not end early
 # since the quick scores of another run wait until the running shard ends.
 COLUMNS_IMAGES, CAPTIONS_IMAGES = 1024, 256
 FEATURES_IMAGES = 384  # an encoder takes 30 to 50 ms a picture
+OWN_BLOCK = 16  # images of a block of captions, of a model that searches in its own way
 LOOKS = 8  # shards of captions in their own order, where whole blocks allow so many
 # Parsing takes 30 to 50 ms a caption on two cores, so a shard takes at most 20 s. An image has one
 # caption, which may have been parsed before, and usually five different references.
@@ -67,7 +68,9 @@ class Wanted:
 
 
 def conversion(package: str) -> Work:
-    """What makes a checkpoint in Prescore's own form of one that came in another's."""
+    """What makes a checkpoint in Prescore's own form of one that came in another's, or verifies one
+    that is evaluated as it is.
+    """
     return Work("checkpoint", {"package": Blob(package)}, {})
 
 
@@ -85,36 +88,43 @@ def plan_checkpoint(
     references: str | None = None,
     encoder: str | None = None,
     sizes: Sizes = prices.USUAL,
+    verified: Work | None = None,
+    units: str = "words",
 ) -> Plan:
     """Pre-gen scores first, then captions, then one work for each post-gen family. The columns of
     many images decide the order in which they are decoded. What `tokens` asks for is computed by
     another work on columns, so that the keys of scores and captions do not depend on it.
     `references`: the object from which people's captions are read, if it is not the whole bundle.
     `encoder`: the SHA-256 of the encoder by which features are computed, if the dataset has none of
-    it. Parts are smaller where `sizes` say that they would take long.
+    it. Parts are smaller where `sizes` say that they would take long. `verified`: the work that
+    verifies a checkpoint which is evaluated as it came. `units`: of scores, where its tokens are
+    pieces.
     """
     model = Blob(checkpoint) if isinstance(checkpoint, str) else checkpoint
     inputs: dict[str, Blob | Work] = {"checkpoint": model, "dataset": Blob(dataset)}
     named: dict[str, Work] = {"checkpoint": model} if isinstance(model, Work) else {}
     if encoder is not None:
         inputs["features"] = named["features"] = features(dataset, split, images, encoder)
+    if verified is not None:
+        inputs["verified"] = named["checkpoint"] = verified
+    scored = {"split": split} if units == "words" else {"split": split, "units": units}
 
     def columns(**more: Any) -> Work:
         unusual = {} if precision == "fp32" else {"precision": precision}
-        parameters = {"split": split, **unusual, **more}
+        parameters = {**scored, **unusual, **more}
         seconds = BLOCK_IMAGES * sizes.columns
         wanted = prices.few_enough(COLUMNS_IMAGES, BLOCK_IMAGES, seconds)
         return _sharded("columns", inputs, parameters, images, BLOCK_IMAGES, wanted)
 
     if pregen:
-        named["prefix"] = Work("prefix", inputs, {"split": split})
+        named["prefix"] = Work("prefix", inputs, scored)
         named["columns"] = columns()
         named["pregen"] = Work("pregen", {"columns": named["columns"]}, {})
     if tokens is not None and (detailed := columns(**tokens)) != named.get("columns"):
         named["tokens"] = detailed
     if wanted.families:
         search = decoding["beam"], decoding["max_words"]
-        block = decoding_block(*search)
+        block = decoding_block(*search) if verified is None else OWN_BLOCK
         size = max(block, min(CAPTIONS_IMAGES, CAPTIONS_IMAGES * USUAL_SEARCH // math.prod(search)))
         if pregen and images > CAPTIONS_IMAGES:
             named["order"] = Work("order", {"columns": named["columns"]}, {})

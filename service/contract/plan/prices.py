@@ -52,6 +52,11 @@ class Sizes:
 USUAL = Sizes()
 
 
+def size_of(parameters: int, vocabulary: int) -> int:
+    """The size of a model of words in `Sizes` that multiplies as much for each word."""
+    return int((math.sqrt(vocabulary**2 + 32 * parameters) - vocabulary) / 16)
+
+
 def search(sizes: Sizes, images: int, block: int, beam: int, max_words: int) -> float:
     """Captions of so many images, which are decoded in blocks, if none ends early."""
     steps = math.ceil(images / block) * max_words

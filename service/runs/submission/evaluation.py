@@ -47,7 +47,7 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
     sizes = _sizes(pinned, model, parts.speed)
     plan, warnings = _plan(parts, request, pinned, models, sizes, model, encoder)
     _check_parts(plan, sizes)
-    _check_search(request.decoding, plan, sizes)
+    _check_search(plan, sizes)
     plan, past = gating.with_past(parts, request, pinned, plan)
     plan, forecast = forecasts.add(parts, request, pinned, plan)
     with parts.records.reading() as connection:
@@ -119,9 +119,12 @@ def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
     """
     if model is None:
         return pinned.sizes
-    config = model.description.get("config") or {}
+    told, vocabulary = model.description, model.description["vocabulary_size"]
+    config = told.get("config") or {}
     sizes = [config[name] for name in ("size", "embedding_size", "image_size") if name in config]
-    size, vocabulary = max(sizes, default=prices.USUAL.size), model.description["vocabulary_size"]
+    size = max(sizes, default=prices.USUAL.size)
+    if model.verified is not None:
+        size = prices.size_of(told["parameters"], vocabulary)
     return replace(pinned.sizes, size=size, vocabulary=vocabulary, speed=speed)
 
 
@@ -143,17 +146,19 @@ def _check_parts(plan: Plan, sizes: Sizes) -> None:
             )
 
 
-def _check_search(decoding: Decoding, plan: Plan, sizes: Sizes) -> None:
+def _check_search(plan: Plan, sizes: Sizes) -> None:
     """Raise if a part of a search would hold others up. Usual captions end after 12 of 50 words."""
     captions = plan.named.get("captions")
     if captions is None:
         return
     seconds = prices.of((captions.parts or (captions,))[0], sizes)
-    if decoding.beam * decoding.max_words <= planning.LONG_SEARCH:
+    asked = captions.parameters["decoding"]
+    beam, words = asked["beam"], asked["max_words"]
+    if beam * words <= planning.LONG_SEARCH:
         seconds /= 4
     if seconds > limits.PART_SECONDS:
         raise InvalidRequest(
-            f"of {sizes.images:,} images with a beam of {decoding.beam} and {decoding.max_words:,} "
+            f"of {sizes.images:,} images with a beam of {beam} and {words:,} "
             f"words, a vocabulary of {sizes.vocabulary:,} and size {sizes.size:,}, each of "
             f"{counted(max(1, len(captions.parts)), 'part')} would take about "
             f"{seconds:,.0f} s; expected at most {limits.PART_SECONDS:g}: lower `beam` "
@@ -212,20 +217,39 @@ def _plan(
     if captions is not None:
         return captions, warnings
     assert model is not None
+    _check_units(request, model)
     plan = planning.plan_checkpoint(
         model.source,
         pinned.digest,
         *split,
         pregen=names != [],
         wanted=wanted,
-        decoding=request.decoding.model_dump(),
+        decoding=_search(request.decoding, model),
         precision=request.precision,
         tokens=None if request.tokens is None else request.tokens.model_dump(),
         references=pinned.captions,
         encoder=encoder,
         sizes=sizes,
+        verified=model.verified,
+        units=request.units,
     )
     return plan, []
+
+
+def _check_units(request: EvaluationIn, model: Used) -> None:
+    if request.units == "pieces" and model.description.get("units") != "pieces":
+        raise InvalidRequest(
+            "the tokens of this checkpoint are words", [("/units", 'expected "words"')]
+        )
+
+
+def _search(asked: Decoding, model: Used) -> dict[str, Any]:
+    """The search for captions; a model that has one of its own keeps what is not asked for."""
+    own = model.description
+    if "beams" not in own:
+        return asked.model_dump()
+    changed = asked.model_dump(include=asked.model_fields_set)
+    return {"beam": own["beams"], "max_words": own["longest"], **changed}
 
 
 def _families(postgen: Sequence[str]) -> list[str]:

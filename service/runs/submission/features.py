@@ -33,11 +33,13 @@ def choose(
     """The split that has the features of the checkpoint: where no version is named, of the latest
     one with them, among those that have the latest one's captions. Else the split that has the
     pictures, and the SHA-256 of the encoder that makes features of them. Raises where there is
-    neither.
+    neither. A checkpoint that looks at pictures itself needs no encoder.
     """
+    if model.get("inputs") == "pixels":
+        return _with_pictures(parts, request, pinned), None
     config = model.get("config")
     needed = {"encoder": model["encoder"], "size": config and config["feature_size"]}
-    is_latest = "@" not in request.dataset.partition("/")[0]
+    is_latest = _names_no_version(request)
     if is_latest:
         pinned = datasets.pin_with(parts.records, pinned, needed)
     if _fits(pinned.features, needed):
@@ -48,6 +50,23 @@ def choose(
     if here is not None and _fits(here.makes, needed) and pinned.has_pictures:
         return pinned, here.sha256
     raise _refusal(needed, pinned, here)
+
+
+def _with_pictures(parts: Parts, request: EvaluationIn, pinned: Pinned) -> Pinned:
+    if _names_no_version(request):
+        pinned = datasets.pin_with_pictures(parts.records, pinned)
+    if not pinned.has_pictures:
+        raise _refused(
+            f"the checkpoint looks at pictures, and dataset {pinned} has those of "
+            f"{pinned.pictures:,} of its {counted(pinned.images, 'image')}: "
+            "`prescore datasets images NAME FOLDER` adds them",
+            "expected a dataset with all pictures",
+        )
+    return pinned
+
+
+def _names_no_version(request: EvaluationIn) -> bool:
+    return "@" not in request.dataset.partition("/")[0]
 
 
 def _fits(features: Mapping[str, Any] | None, needed: Mapping[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 Equal to the library's own processors of PIL pictures (those that are called slow).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from service.contract.settings import Sandbox
+from workers.inference import pictures
 from workers.inference.features import Inputs
+from workers.inference.pictures import Undecoded
 
 Picture = NDArray[np.uint8]  # (h, w, 3)
 
@@ -54,11 +56,11 @@ class Preparation:
         top, left = (height - self.crop[0]) // 2, (width - self.crop[1]) // 2
         return rows[top : top + self.crop[0], left : left + self.crop[1]]
 
-    def normalised(self, pictures: Tensor) -> Tensor:
+    def normalised(self, pixels: Tensor) -> Tensor:
         """(n, h, w, 3) of bytes to (n, 3, h, w)."""
-        rescaled = (pictures.double() * self.factor).float()  # as the library rounds
+        rescaled = (pixels.double() * self.factor).float()  # as the library rounds
         mean, deviation = (
-            torch.tensor(each, device=pictures.device) for each in (self.mean, self.deviation)
+            torch.tensor(each, device=pixels.device) for each in (self.mean, self.deviation)
         )
         return ((rescaled - mean) / deviation).permute(0, 3, 1, 2).contiguous()
 
@@ -78,18 +80,16 @@ class _Pictures:
         places = np.arange(len(self._images))[rows]
         found = np.empty((len(places), *self._preparation.shape), np.uint8)
         names = [self._images[place] for place in places]
-        if names:
-            pictures = _read(self._bundle, names)
-            for row, picture in enumerate(pictures):
+        undecoded: dict[str, str] = {}
+        read = pictures.read(self._bundle, names, sandbox=self._preparation.sandbox)
+        for row, picture in enumerate(read):
+            if isinstance(picture, Undecoded):
+                undecoded[picture.image] = picture.reason
+            else:
                 found[row] = self._preparation.prepared(picture)
+        if undecoded:
+            raise pictures.unusable(undecoded)
         return found
-
-
-def _read(bundle: Path, names: Sequence[str]) -> Iterator[Picture]:
-    from PIL import Image
-
-    for name in names:
-        yield np.asarray(Image.open(bundle / "images" / name).convert("RGB"))
 
 
 def _resized(shape: tuple[int, ...], size: tuple[int, int] | int) -> tuple[int, int]:
