@@ -4,6 +4,7 @@
     sh tests/run.sh --bench --record        the same, and replace the tables in README.md
     sh tests/run.sh --bench --postgen       the post-gen metrics alone
     sh tests/run.sh --bench --images 500    smaller and quicker; --device cuda:0 for a GPU
+    sh tests/run.sh --bench --transformers  captioners of transformers alone, of 8 images
 
 The case has the size of COCO's test split (5,000 images, 25,000 captions, 10,000 words, LSTM of
 512) and made-up weights and references: greedy captions of about ten words, whose first two or
@@ -30,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 import captions  # beside this file
 import intervals  # beside this file
+import published_sizes  # beside this file
 import single  # beside this file
 from baselines import authors_columns, authors_decoding  # beside this file
 from case import Case, made_up  # beside this file
@@ -39,17 +41,25 @@ from oracles import pregen as oracle
 from workers.inference import decoding, prefix, scoring
 from workers.metrics import pregen
 
+_PUBLISHED_IMAGES = 8
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=5000)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--postgen", action="store_true")
+    parser.add_argument("--transformers", action="store_true")
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(2)
     device = torch.device(arguments.device)
     machine = _machine(device)
+    if arguments.transformers:
+        images = min(arguments.images, _PUBLISHED_IMAGES)
+        rows = published_sizes.measure(images)
+        _tell("Transformers", f"{machine}; {images} images.", rows, arguments.record)
+        return
     if not arguments.postgen:
         case = made_up(arguments.images, device)
         rows = [*_columns(case), *_walk(case), *_decoding(case), *_metrics(case)]

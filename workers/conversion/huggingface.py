@@ -37,6 +37,7 @@ def describe(path: Path, memory: int | None = None) -> Mapping[str, Any]:
     model = reading.read(path, limit=memory)
     picture = np.zeros((1, *model.preparation.shape), np.uint8)
     generation.decode(model, picture, model.search)
+    model.tokens.text(model.tokens.tokenizer.encode("a man rides a horse").ids)
     return {
         "format": "huggingface",
         "architecture": model.judged.family.architecture,

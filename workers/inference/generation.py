@@ -17,6 +17,7 @@ from workers.inference.decoding import CHUNK_BYTES, Decoded
 from workers.inference.features import Inputs
 from workers.progress import Progress, silent
 
+_ROWS = 256  # hypotheses at once, if images are not too large
 _NONE = -1e9  # the library's score of what is no hypothesis
 
 
@@ -44,7 +45,7 @@ def decode(
     """Decode a caption for each row of `inputs`."""
     model.check(inputs)
     captions: list[Decoded] = []
-    size = max(1, model.together // search.beams)
+    size = min(model.together, max(1, _ROWS // search.beams))
     for start in range(0, len(inputs), size):
         block = torch.tensor(inputs[start : start + size], device=model.device)
         one = _Greedy if search.beams == 1 else _Beams

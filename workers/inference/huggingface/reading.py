@@ -93,7 +93,9 @@ def _tokenizer(package: Package, family: Family) -> "Tokenizer":
     text = package.text(name, huggingface.MOST_TOKENIZER)
     try:
         tokenizer = Tokenizer.from_str(text)
-    except Exception as error:  # noqa: BLE001  the library raises no other kind
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise InvalidPackage(f"{name} describes no tokenizer: {error!s:.200}") from None
     tokenizer.no_padding()
     tokenizer.no_truncation()

@@ -95,6 +95,8 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "pruned_heads": ({}, None),
     "cross_attention_hidden_size": (None,),
     "tie_encoder_decoder": (False, None),
+    "text_config_dict": (None,),
+    "vision_config_dict": (None,),
     "position_embedding_type": ("absolute", None),
 }
 

@@ -60,7 +60,7 @@ class Vit(Patches):
 
 
 class Gpt2(Part):
-    harmless = frozenset({"n_ctx", "reorder_and_upcast_attn"})
+    harmless = frozenset({"n_ctx", "predict_special_tokens", "reorder_and_upcast_attn"})
 
     model_type: Literal["gpt2"]
     vocab_size: Words = 50257
