@@ -74,10 +74,13 @@ def test_captions_are_those_of_generate(kind, trained, images, saved, pixels, tm
 
 
 SEARCHES = [
-    ({"num_beams": 2, "early_stopping": True}, {"beams": 2, "early_stopping": True}),
     (
-        {"num_beams": 2, "early_stopping": "never", "length_penalty": 3.0},
-        {"beams": 2, "early_stopping": "never", "length_penalty": 3.0},
+        {"num_beams": 2, "early_stopping": True, "length_penalty": 2.0},
+        {"beams": 2, "early_stopping": True, "length_penalty": 2.0},
+    ),
+    (
+        {"num_beams": 3, "early_stopping": "never", "length_penalty": 2.0},
+        {"beams": 3, "early_stopping": "never", "length_penalty": 2.0},
     ),
     ({"num_beams": 2, "length_penalty": 0.0}, {"beams": 2, "length_penalty": 0.0}),
     ({"num_beams": 3, "min_new_tokens": 9}, {"beams": 3, "least": 10}),
@@ -96,7 +99,7 @@ SEARCHES = [
 
 @pytest.mark.long
 @pytest.mark.parametrize(("theirs", "ours"), SEARCHES)
-@pytest.mark.parametrize(("kind", "trained"), [("vit-gpt2", False), ("blip", True)])
+@pytest.mark.parametrize(("kind", "trained"), [("vit-gpt2", False), ("blip", False)])
 def test_settings_of_a_search_mean_what_they_mean_to_generate(
     kind, trained, theirs, ours, saved, pixels, tmp_path
 ):
