@@ -194,7 +194,6 @@ class _Beams(_Searching):
         self._going.scores[:, 0] = 0.0
         self._ended = _Hypotheses.none(len(inputs), search, inputs.device)
         self._is_ended = torch.zeros_like(self._ended.scores, dtype=torch.bool)
-        self._improvable = torch.ones_like(self._places, dtype=torch.bool)
 
     def _advance(self, length: int) -> Tensor:
         w = self._search.beams
@@ -205,9 +204,8 @@ class _Beams(_Searching):
         self._finish(found, stops, length)
         self._last = self._going.words[:, :, length - 1].flatten()
         self._state = self._model.select(self._state, rows.gather(1, at).flatten())
-        self._improvable &= self._may_improve(length)
         full = self._is_ended.all(dim=1) & (self._search.early_stopping is True)
-        return ~self._improvable | full | (length == self._search.most)
+        return ~self._may_improve(length) | full | (length == self._search.most)
 
     def _grown(self, length: int) -> tuple[_Hypotheses, Tensor]:
         """Twice as many continuations as beams, the best first, and the rows of their states."""
@@ -229,11 +227,8 @@ class _Beams(_Searching):
         ends = stops.clone()
         ends[:, w:] = False
         scores = found.scores / length**self._search.length_penalty
-        if self._search.early_stopping is True:
-            scores = scores + self._is_ended.all(dim=1, keepdim=True) * _NONE
-        scores = scores + (~self._improvable)[:, None] * _NONE + ~ends * _NONE
         every = self._ended.beside(found)
-        merged = torch.cat([self._ended.scores, scores], dim=1)
+        merged = torch.cat([self._ended.scores, scores + ~ends * _NONE], dim=1)
         self._ended, at = every.best(merged, w)
         self._is_ended = torch.cat([self._is_ended, ends], dim=1).gather(1, at)
 
@@ -260,6 +255,6 @@ class _Beams(_Searching):
         w = self._search.beams
         rows = (left[:, None] * w + torch.arange(w, device=left.device)).flatten()
         self._going, self._ended = self._going.of(left), self._ended.of(left)
-        self._is_ended, self._improvable = self._is_ended[left], self._improvable[left]
+        self._is_ended = self._is_ended[left]
         self._places, self._last = self._places[left], self._last[rows]
         self._state = self._model.select(self._state, rows)
