@@ -6,6 +6,7 @@ import pytest
 from builders import encoded, random_references
 from service.contract.formats.words import TOKENIZERS
 from workers.inference import vocabulary
+from workers.inference.vocabulary import Encoded
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,17 @@ def test_a_subset_holds_its_captions_and_knows_where_they_were():
     assert subset.captions.image_offsets.tolist() == [0, 1, 3]
     assert subset.images.tolist() == [0, 2]
     assert whole.tokens[subset.tokens].tolist() == subset.captions.tokens.tolist()
+
+
+def test_a_word_is_within_a_prefix_when_its_last_piece_is():
+    """Of two captions: pieces 2 + 1 and END, and END alone."""
+    pieces = Encoded(
+        np.array([5, 6, 7, 0, 0]),
+        np.array([0, 4, 5]),
+        np.array([0, 2]),
+        word_offsets=np.array([0, 2, 3, 4, 5]),
+    )
+    found = [pieces.whole_words(np.array([length, 0]))[0] for length in range(5)]
+    assert found == [0, 0, 1, 2, 3]
+    assert pieces.whole_words(np.array([1, 1])).tolist() == [0, 1]
+    assert pieces.words.tolist() == [3, 1]
