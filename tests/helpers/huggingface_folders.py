@@ -3,7 +3,6 @@ steps on made-up pictures until their captions end.
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import torch
 import transformers
 from numpy.typing import NDArray
 from PIL import Image
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers.utils import logging
 
 logging.set_verbosity_error()
@@ -24,6 +23,23 @@ SIDE, POSITIONS = 32, 24
 COLOURS = ("red", "green", "blue", "yellow", "grey")
 THINGS = ("square", "circle", "triangle")
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
+# What is one piece; of other words these may be the beginning.
+_WHOLE = (
+    "a",
+    "and",
+    "is",
+    "it",
+    "on",
+    "one",
+    "table",
+    "the",
+    "there",
+    "red",
+    "gree",
+    "blue",
+    "yel",
+)
+_WHOLE += ("squ", "circle", "tri", "unmis")
 PAD, START, END = 0, 1, 2
 
 
@@ -244,31 +260,33 @@ def _end_sooner(model: Any, end: int) -> None:
             output.bias[end] += 1.5
 
 
-def _texts() -> Sequence[str]:
-    return [text for captions in sentences(60) for text in captions]
-
-
 def _byte_pieces() -> Tokenizer:
-    """As GPT-2's: bytes, and a blank is of the piece after it."""
-    tokenizer = Tokenizer(models.BPE())
+    """As GPT-2's: bytes, and a blank is of the piece after it. Nothing is trained: what training
+    finds differs from run to run where pairs are equally frequent.
+    """
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    pieces = {piece: place for place, piece in enumerate([*SPECIAL, *letters])}
+    merges: list[tuple[str, str]] = []
+    for word in _WHOLE:
+        for start in ("", "\u0120"):  # which stands for a blank
+            piece = start + word
+            for end in range(1, len(piece)):
+                if piece[: end + 1] not in pieces:
+                    pieces[piece[: end + 1]] = len(pieces)
+                    merges.append((piece[:end], piece[end]))
+    tokenizer = Tokenizer(models.BPE(vocab=pieces, merges=merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    letters = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=300, special_tokens=list(SPECIAL), initial_alphabet=letters, show_progress=False
-    )
-    tokenizer.train_from_iterator(_texts(), trainer)
     return tokenizer
 
 
 def _word_pieces() -> Tokenizer:
     """As BERT's."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    letters = [chr(place) for place in range(ord("a"), ord("z") + 1)]
+    every = [*SPECIAL, ".", ",", "-", *letters, *(f"##{letter}" for letter in letters), *_WHOLE]
+    pieces = {piece: place for place, piece in enumerate(dict.fromkeys(every))}
+    tokenizer = Tokenizer(models.WordPiece(vocab=pieces, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=70, special_tokens=list(SPECIAL), show_progress=False
-    )
-    tokenizer.train_from_iterator(_texts(), trainer)
     return tokenizer
