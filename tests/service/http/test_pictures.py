@@ -8,6 +8,7 @@ import pytest
 import image_encoders
 from contract_files import line, tar, tar_entry
 from fleet import ENCODER, bundle_of, checkpoint, upload
+from prescore import Client, InvalidArgument
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.plan.assets import Places
 from service_here import service_here
@@ -150,3 +151,25 @@ def test_of_a_datasets_versions_the_latest_with_pictures_and_the_same_captions_i
     assert found["dataset"]["version"] == "v1"
     named = _submitted(client, model, "versions@v2/test")
     assert "captions alone" in named.json()["detail"]
+
+
+def test_pictures_are_added_to_a_datasets_images_from_a_folder(
+    client, service, encoder, tmp_path, caplog
+):
+    """A new version with the same captions; the same pictures again make none."""
+    _added(client, "later", {})
+    for image, content in PICTURES.items():
+        (tmp_path / image).write_bytes(content)
+    (tmp_path / "unnamed.jpg").write_bytes(b"x")
+    with Client(service.url) as caller:
+        found = [caller.add_pictures("later", tmp_path) for _ in range(2)]
+        assert [each.version for each in found] == ["v2", "v2"]
+        assert found[0].splits["test"].pictures == 5
+        assert found[0].captions == caller.dataset("later@v1").captions
+        (tmp_path / "2.jpg").unlink()
+        assert caller.add_pictures("later", tmp_path).splits["test"].pictures == 4
+        assert "1 of 5 images have no picture there: 2.jpg" in caplog.text
+        with pytest.raises(InvalidArgument, match="has the picture of no image"):
+            caller.add_pictures("later", service.home)
+    model = upload(client, checkpoint(features=1280, encoder=encoder))
+    assert _submitted(client, model, "later/test").json()["dataset"]["version"] == "v2"

@@ -1,4 +1,4 @@
-"""prescore datasets add, list"""
+"""prescore datasets add, images, list"""
 
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +34,35 @@ def add(
         console.upload_shown(bundle.name) as progress,
     ):
         dataset = client.add_dataset(name, bundle, progress)
+    if as_json:
+        console.show_json(dataset)
+    else:
+        console.show(text.aligned(text.dataset_rows([dataset])))
+
+
+@datasets.command()
+@options.spread
+def images(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A dataset that the service has.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The pictures, under their images' names.")
+    ],
+    *,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
+) -> None:
+    """Add the pictures in a folder to a dataset's images, as a new version of NAME.
+
+    It has the captions of the latest version, and shares its leaderboards. Features stay
+    with the versions that have them: a checkpoint is scored on those of its encoder.
+
+        prescore datasets images flickr8k Flicker8k_Dataset/
+    """
+    with (
+        console.connected(connection) as client,
+        console.upload_shown(folder.name) as progress,
+    ):
+        dataset = client.add_pictures(name, folder, progress)
     if as_json:
         console.show_json(dataset)
     else:

@@ -88,6 +88,11 @@ class AsyncClient(AsyncAnalyses):
     ) -> Dataset:
         return await self._run(stored.added_dataset(self._address, name, Path(bundle), progress))
 
+    async def add_pictures(
+        self, name: str, folder: str | Path, progress: Progress | None = None
+    ) -> Dataset:
+        return await self._run(stored.added_pictures(self._address, name, Path(folder), progress))
+
     def datasets(self) -> AsyncListing[Dataset]:
         steps = paging.pages(self._address, Dataset, "/v1/datasets")
         return AsyncListing(self._transport, "datasets", steps)

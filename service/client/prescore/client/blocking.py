@@ -94,6 +94,14 @@ class Client(Analyses):
         """
         return self._run(stored.added_dataset(self._address, name, Path(bundle), progress))
 
+    def add_pictures(
+        self, name: str, folder: str | Path, progress: Progress | None = None
+    ) -> Dataset:
+        """Add a version with the latest one's captions and the pictures in a folder, each under its
+        image's name; or find the one that has them. Features stay with the versions that have them.
+        """
+        return self._run(stored.added_pictures(self._address, name, Path(folder), progress))
+
     def datasets(self) -> Listing[Dataset]:
         steps = paging.pages(self._address, Dataset, "/v1/datasets")
         return Listing(self._transport, "datasets", steps)

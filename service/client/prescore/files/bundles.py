@@ -5,7 +5,9 @@ names, no times, no owners.
 """
 
 import hashlib
+import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 from prescore import plain_text
@@ -16,33 +18,59 @@ from prescore.files.reading import Body, check_format, digest_of, file_body, rea
 CAPTIONS = "captions.jsonl"
 FEATURES = "features.safetensors"
 IMAGES = "images"
+Files = Mapping[str, Path]  # by their names in a bundle
 
 _log = logging.getLogger("prescore")
 
 
 def body(bundle: Path) -> Body:
     if bundle.is_dir():
-        return folder_body(bundle)
+        return tars.body(files_in(bundle))
     if bundle.name == CAPTIONS:
         raise InvalidArgument(f"{bundle} is a file of a bundle: name its folder, {bundle.parent}")
     check_format(bundle, foreign.BUNDLE)
     return file_body(bundle)
 
 
-def folder_body(folder: Path) -> Body:
+def files_in(folder: Path) -> Files:
+    """The files of a bundle's folder; other files in it are not sent."""
     with readable(folder):
         names = _names(folder)
         for name in names:
             _check_plain(folder / name)
-    return tars.body(folder, names)
+    return {name: folder / name for name in names}
 
 
-def content(folder: Path) -> str:
+def files_with_pictures(captions: Path, folder: Path) -> Files:
+    """Of a bundle with these captions, and of each image the picture that the folder has under its
+    name. What is not there is told; InvalidArgument where none is.
+    """
+    with readable(captions), captions.open(encoding="utf-8") as lines:
+        images = [json.loads(line)["image"] for line in lines]
+    found = {f"{IMAGES}/{image}": folder / image for image in images if _is_in(folder, image)}
+    missing = [image for image in images if f"{IMAGES}/{image}" not in found]
+    if not found:
+        raise InvalidArgument(
+            f"{folder} has the picture of no image of the dataset: expected such as "
+            f"{plain_text.quoted(images[0])}"
+        )
+    if missing:
+        first = plain_text.quoted(missing[0])
+        _log.warning("%d of %d images have no picture there: %s", len(missing), len(images), first)
+    return {CAPTIONS: captions, **dict(sorted(found.items()))}
+
+
+def _is_in(folder: Path, image: str) -> bool:
+    """The name comes from the service, and may lead nowhere else, by no link either."""
+    path = (folder / image).resolve()
+    return path.is_file() and path.is_relative_to(folder.resolve())
+
+
+def content(files: Files) -> str:
     """The digest by which the service knows the same files in another tar: of what `sha256sum`
     prints of them, in the order of their names.
     """
-    with readable(folder):
-        lines = [f"{_hex_digest(folder / name)}  {name}\n" for name in _names(folder)]
+    lines = [f"{_hex_digest(path)}  {name}\n" for name, path in sorted(files.items())]
     return f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}"
 
 

@@ -37,7 +37,7 @@ def body(path: Path) -> Body:
     sent = [name for name in names if PurePosixPath(name).suffix in _SENT]
     if others := sorted({*names} - {*sent}):
         _log.warning("left out of the package: %s", plain_text.quoted(", ".join(others[:5])))
-    return tars.body(path, sent)
+    return tars.body({name: path / name for name in sent})
 
 
 def _names(path: Path) -> Iterable[str]:

@@ -3,7 +3,7 @@ times, no owners.
 """
 
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,10 +28,9 @@ class _Member:
         return len(self.header) + self.size + self.padding
 
 
-def body(folder: Path, names: Iterable[str]) -> Body:
-    """The files with these names in a folder."""
-    with readable(folder):
-        members = [_member(folder / name, name) for name in sorted(names)]
+def body(files: Mapping[str, Path]) -> Body:
+    """The files under these names."""
+    members = [_member(files[name], name) for name in sorted(files)]
     size = sum(member.bytes_in_all for member in members) + len(END)
     return Body(size, lambda: _chunks(members))
 
@@ -50,5 +49,6 @@ def _member(path: Path, name: str) -> _Member:
     except UnicodeEncodeError:
         raise InvalidArgument(f"{name!r} is not a name in Unicode") from None
     info = tarfile.TarInfo(name)  # its times and owners are zero
-    info.size = path.stat().st_size
+    with readable(path):
+        info.size = path.stat().st_size
     return _Member(path, info.tobuf(tarfile.PAX_FORMAT, "utf-8"), info.size)

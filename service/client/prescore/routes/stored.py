@@ -1,10 +1,11 @@
 """Requests for checkpoints, columns and datasets: send them, unless the service has them."""
 
 import re
+import tempfile
 from pathlib import Path
 
 from prescore.errors import Refused
-from prescore.files import bundles
+from prescore.files import bundles, tars
 from prescore.files.reading import Body, digest_of_body
 from prescore.http import answers, downloads, retries, uploads
 from prescore.http.addresses import Address
@@ -36,12 +37,30 @@ def added_dataset(
     address: Address, name: str, bundle: Path, progress: Progress | None
 ) -> Steps[Dataset]:
     """The version with the bundle's content; it is sent if the service has no such version."""
-    place = dataset(name)
+    files = (yield Do(lambda: bundles.files_in(bundle))) if bundle.is_dir() else None
     body: Body = yield Do(lambda: bundles.body(bundle))
-    known = yield from _version(address, name, _Bundle(bundle, body))
+    return (yield from _added(address, name, _Bundle(body, files), progress))
+
+
+def added_pictures(
+    address: Address, name: str, folder: Path, progress: Progress | None
+) -> Steps[Dataset]:
+    """The version with the latest one's captions and the pictures in a folder."""
+    with tempfile.TemporaryDirectory(prefix="prescore-") as here:
+        captions = Path(here) / bundles.CAPTIONS
+        yield from fetched_captions(address, name, captions)
+        files = yield Do(lambda: bundles.files_with_pictures(captions, folder))
+        body: Body = yield Do(lambda: tars.body(files))
+        return (yield from _added(address, name, _Bundle(body, files), progress))
+
+
+def _added(
+    address: Address, name: str, wanted: "_Bundle", progress: Progress | None
+) -> Steps[Dataset]:
+    known = yield from _version(address, name, wanted)
     if known is not None:
         return known
-    request = uploads.put(place, body, "application/x-tar", progress)
+    request = uploads.put(dataset(name), wanted.body, "application/x-tar", progress)
     response = yield from retries.sent(address, request)
     return answers.parsed(address.url, Dataset, response)
 
@@ -73,18 +92,21 @@ def _version(address: Address, name: str, wanted: "_Bundle") -> Steps[Dataset | 
 
 
 class _Bundle:
-    """A bundle's digests, which are computed when they are first needed."""
+    """A bundle's digests, which are computed when they are first needed. `files`: of a tar that is
+    made of them.
+    """
 
-    def __init__(self, path: Path, body: Body) -> None:
-        self._path = path
-        self._body = body
+    def __init__(self, body: Body, files: bundles.Files | None) -> None:
+        self.body = body
+        self._files = files
         self._content = ""
         self._digest = ""
 
     def is_in(self, version: Dataset) -> Steps[bool]:
-        """Whether a version has the content of this folder, or the bytes of this tar."""
-        if version.content is not None and self._path.is_dir():
-            self._content = self._content or (yield Do(lambda: bundles.content(self._path)))
+        """Whether a version has the content of these files, or the bytes of this tar."""
+        files = self._files
+        if version.content is not None and files is not None:
+            self._content = self._content or (yield Do(lambda: bundles.content(files)))
             return version.content == self._content
-        self._digest = self._digest or (yield Do(lambda: digest_of_body(self._body)))
+        self._digest = self._digest or (yield Do(lambda: digest_of_body(self.body)))
         return version.digest == self._digest
