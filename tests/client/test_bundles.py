@@ -1,6 +1,7 @@
 """The tar that a folder becomes. Its readers here are not ours: tarfile and the service's own."""
 
 import io
+import json
 import os
 import shutil
 import tarfile
@@ -172,3 +173,16 @@ def test_a_bundle_is_sent_where_a_version_has_another_digest(service, client, bu
 def test_the_folder_is_asked_for_where_its_captions_are_named(bundle):
     with pytest.raises(prescore.InvalidArgument, match=f"name its folder, {bundle}"):
         bundles.body(bundle / "captions.jsonl")
+
+
+def test_pictures_are_those_that_captions_name_and_none_from_outside_the_folder(tmp_path):
+    """The names come from the service."""
+    captions, folder = tmp_path / "captions.jsonl", tmp_path / "photos"
+    names = ["b/1.jpg", "../secret", str(tmp_path / "secret"), "linked.jpg", "absent.jpg"]
+    captions.write_text("".join(json.dumps({"image": name}) + "\n" for name in names))
+    (folder / "b").mkdir(parents=True)
+    for path in (folder / "b" / "1.jpg", folder / "unnamed.jpg", tmp_path / "secret"):
+        path.write_bytes(b"a picture")
+    (folder / "linked.jpg").symlink_to(tmp_path / "secret")
+    found = bundles.files_with_pictures(captions, folder)
+    assert found == {"captions.jsonl": captions, "images/b/1.jpg": folder / "b" / "1.jpg"}
