@@ -76,15 +76,20 @@ class Child:
         environment: Mapping[str, str],
         output_bytes: int,
         largest: int = _LARGEST_MESSAGE,
+        descriptors: Sequence[int] = (),
     ) -> None:
-        """`output_bytes`: how much of the end of stderr to keep. `largest`: bytes of a message."""
+        """`output_bytes`: how much of the end of stderr to keep. `largest`: bytes of a message.
+        `descriptors`: which of this process's it inherits, under the same numbers.
+        """
         self._largest = largest
         self._output = b""
         self._output_bytes = output_bytes
         started: Future[subprocess.Popen[bytes]] = Future()
         # The kernel kills the child when the *thread* that started it ends, so the child is started
         # by the thread that reads its stderr, and not by a caller's thread.
-        self._listener = Thread(target=self._run, args=(command, environment, started), daemon=True)
+        self._listener = Thread(
+            target=self._run, args=(command, environment, descriptors, started), daemon=True
+        )
         self._listener.start()
         self._process = started.result()
         self.pid = self._process.pid
@@ -96,6 +101,7 @@ class Child:
         os.set_blocking(self._answers, False)
         self._unsent = memoryview(b"")
         self._received = bytearray()
+        self._is_ended = False
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
@@ -134,7 +140,12 @@ class Child:
                 self._receive()
 
     def end(self) -> str:
-        """Kill the whole group at once; returns how the child ended, as text."""
+        """Kill the whole group at once; returns how the child ended, as text. A second call kills
+        nothing: the group's id may be another's by then.
+        """
+        if self._is_ended:
+            return self._how()
+        self._is_ended = True
         self.ended_with = self._process.poll()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -163,6 +174,7 @@ class Child:
         self,
         command: Sequence[str],
         environment: Mapping[str, str],
+        descriptors: Sequence[int],
         started: "Future[subprocess.Popen[bytes]]",
     ) -> None:
         try:
@@ -173,6 +185,7 @@ class Child:
                 stderr=subprocess.PIPE,
                 env=environment,
                 start_new_session=True,
+                pass_fds=descriptors,
             )
         except BaseException as error:  # noqa: BLE001  the thread that waits raises it
             started.set_exception(error)

@@ -3,6 +3,7 @@ task, then imports the operation's module, then looks at the input.
 """
 
 import importlib
+import mmap
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,12 @@ from workers.sandbox.confinement import Confinement
 
 # (input files, files to write, parameters) -> what to tell the parent, as JSON
 Operation = Callable[[Sequence[Path], Sequence[Path], Mapping[str, Any]], Mapping[str, Any]]
+Handler = Callable[[Mapping[str, Any]], Mapping[str, Any]]  # a request -> its answer
+# (input files, parameters, shared memory) -> what to tell the parent first, and the handler of all
+# requests to come
+Opener = Callable[
+    [Sequence[Path], Mapping[str, Any], memoryview], tuple[Mapping[str, Any], Handler]
+]
 MOST_TEXT = 1000  # characters of a problem
 
 
@@ -27,21 +34,43 @@ def main() -> None:
     processes.die_with(int(sys.argv[1]))
     requests, answers = processes.private_pipes()
     task = processes.read(requests)
-    requests.close()
     os.chdir("/")
-    processes.write(answers, _answer(task))
+    operation = _confine(task)
+    inputs, outputs = ([Path(each) for each in task[of]] for of in ("inputs", "outputs"))
+    parameters = task["parameters"]
+    if task["shared"] is None:
+        requests.close()
+        processes.write(answers, _answer(lambda: operation(inputs, outputs, parameters)))
+        return
+    descriptor, size = task["shared"]
+    memory = memoryview(mmap.mmap(descriptor, size))
+    handlers: list[Handler] = []
+
+    def opened() -> Mapping[str, Any]:
+        told: Mapping[str, Any]
+        told, handler = operation(inputs, parameters, memory)
+        handlers.append(handler)
+        return told
+
+    processes.write(answers, _answer(opened))
+    while handlers and (request := processes.read(requests)) is not None:
+        processes.write(answers, _answer(lambda: handlers[0](request)))
 
 
-def _answer(task: Mapping[str, Any]) -> Mapping[str, Any]:
+def _confine(task: Mapping[str, Any]) -> Any:
+    """The operation (an Operation or an Opener), imported by a process that reaches nothing."""
     confinement = Confinement.from_json(task["confinement"])
     confinement.apply()
     module, _, name = task["operation"].partition(":")
-    operation: Operation = getattr(importlib.import_module(module), name)
+    operation = getattr(importlib.import_module(module), name)
     if "limits" not in confinement.without:
         limits.limit_memory(confinement.limits.memory)
+    return operation
+
+
+def _answer(perform: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
     try:
-        inputs, outputs = ([Path(each) for each in task[of]] for of in ("inputs", "outputs"))
-        return {"answer": operation(inputs, outputs, task["parameters"])}
+        return {"answer": perform()}
     except Refused as refused:
         return {"problem": plain_text.quoted(str(refused))[:MOST_TEXT]}
     except MemoryError:

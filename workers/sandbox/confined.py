@@ -57,33 +57,65 @@ def run(
     those that are installed. Raises Refused with the operation's own text, Stopped, and Unavailable
     unless `without` says that the sandbox is off.
     """
+    for output in outputs:
+        output.touch(exist_ok=False)
+    child, task = start(
+        operation,
+        inputs,
+        outputs,
+        parameters or {},
+        limits=limits,
+        without=without,
+        modules=modules,
+    )
+    try:
+        return ask(child, task, limits.seconds)
+    finally:
+        child.end()
+
+
+def start(
+    operation: str,
+    inputs: Sequence[Path],
+    outputs: Sequence[Path],
+    parameters: Mapping[str, Any],
+    *,
+    limits: Limits,
+    without: frozenset[str],
+    modules: Sequence[Path],
+    threads: bool = False,
+    shared: tuple[int, int] | None = None,
+) -> tuple[Child, Mapping[str, Any]]:
+    """A child, and the task that it is to be asked first. `shared`: a descriptor that it inherits,
+    and its bytes; with one, the child stays and answers requests (`answering`).
+    """
     lacking = None if without >= KERNELS else confinement.missing()
     if lacking is not None:
         raise Unavailable(lacking)
-    for output in outputs:
-        output.touch(exist_ok=False)
     inputs, outputs = ([each.resolve() for each in given] for given in (inputs, outputs))
     path = [*modules, _OURS, *confinement.libraries()]
-    packages = [_OURS / name for name in _PACKAGES]
-    reads = (*modules, *packages, *inputs)
-    confined = Confinement(reads, tuple(outputs), limits=limits, without=without)
+    reads = (*modules, *(_OURS / name for name in _PACKAGES), *inputs)
+    confined = Confinement(reads, tuple(outputs), threads, limits=limits, without=without)
     task = {
         "confinement": confined.as_json(),
         "operation": operation,
         "inputs": [str(each) for each in inputs],
         "outputs": [str(each) for each in outputs],
-        "parameters": dict(parameters or {}),
+        "parameters": dict(parameters),
+        "shared": shared,
     }
-    return _exchange(task, path, limits.seconds)
-
-
-def _exchange(task: Mapping[str, Any], path: Sequence[Path], seconds: float) -> Mapping[str, Any]:
     found = json.dumps([str(folder) for folder in path])
     command = [sys.executable, "-I", "-B", "-c", _START, str(os.getpid()), found]
-    child = Child(command, _environment(), _LAST_OUTPUT, _LARGEST_ANSWER)
+    kept = () if shared is None else shared[:1]
+    child = Child(command, _environment(), _LAST_OUTPUT, _LARGEST_ANSWER, kept)
+    return child, task
+
+
+def ask(child: Child, request: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
+    """What the child answers. Raises Refused, and Stopped, after which it must be ended."""
     until = time.monotonic() + seconds
     try:
-        child.send(task)
+        child.send(request)
         while (body := child.receive(_POLL_SECONDS)) is None:
             if time.monotonic() > until:
                 raise Stopped(f"took longer than {seconds:g} s")
@@ -91,8 +123,6 @@ def _exchange(task: Mapping[str, Any], path: Sequence[Path], seconds: float) -> 
         child.end()
         last = plain_text.quoted(child.last_output.rpartition("\n")[2])
         raise Stopped(f"{gone}; its last output: {last}" if last else str(gone)) from None
-    finally:
-        child.end()
     return _parsed(body)
 
 
