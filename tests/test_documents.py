@@ -86,7 +86,7 @@ def test_every_link_leads_somewhere(page):
 SOURCES = (".py", ".md", ".sh", ".yml", ".yaml", ".toml", ".mako", ".acl", ".Dockerfile")
 
 
-OF_READERS = {"names.toml", "map.toml"}  # what a reader writes
+OF_READERS = {"names.toml", "map.toml", "mine.py"}  # what a reader writes
 
 
 def _names(page: str) -> Iterator[str]:
@@ -121,7 +121,7 @@ def test_every_module_that_a_page_names_exists(page):
     packages = {"service": "service", "workers": "workers", "prescore": "service/client/prescore"}
     for text in code(read(page)):
         for dotted in re.findall(
-            r"(?<![\w/.:-])(?:service|workers|prescore)(?:\.[A-Za-z_]\w*)+", text
+            r"(?<![\w/.:-])(?:service|workers|prescore)(?:\.(?!json\b)[A-Za-z_]\w*)+", text
         ):
             first, *rest = dotted.split(".")
             path = packages[first]
@@ -323,7 +323,10 @@ def test_pages_show_the_client_the_watch_and_the_engine():
 def test_the_python_of_pages_runs(made, answering, page, text):
     scope = {"path": made / "model.safetensors"}  # what a training loop would have
     exec(compile(text, page, "exec"), scope)  # noqa: S102  our own document
-    if "pregen.scores" in text:
+    if "workers.export" in text:
+        given = scope["captioner"]()  # it is exported by tests/workers/export/test_exporting.py
+        assert given.look(scope["torch"].ones(2, 5))[0].shape == (2, 16)
+    elif "pregen.scores" in text:
         assert len(scope["scores"]) == len(catalogue.PREGEN)
         assert len(scope["instant"]) == 84
     else:

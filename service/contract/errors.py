@@ -5,6 +5,7 @@
     │   ├── InvalidCheckpoint        header, metadata, config or vocabulary are wrong:
     │   │   ├── ForeignFormat        a file of another program: says of which, and what to do
     │   │   ├── InvalidPackage       a model of several files, one of which is wrong or absent
+    │   │   ├── GraphInvalid         an ONNX graph that is damaged, or has what is not accepted
     │   │   ├── HeaderTruncated      the file ends before its header does
     │   │   ├── HeaderTooLarge       a length, count or text above a limit
     │   │   ├── HeaderMalformed      not the JSON that a safetensors header must be
@@ -85,6 +86,10 @@ class ForeignFormat(InvalidCheckpoint):
 
 
 class InvalidPackage(InvalidCheckpoint):
+    pass
+
+
+class GraphInvalid(InvalidCheckpoint):
     pass
 
 

@@ -1,6 +1,7 @@
 """`prescore check`: check a checkpoint, a dataset bundle, captions, or columns."""
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ from prescore.files import captions
 from prescore.files.models import is_package
 from service.contract import settings
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles, checkpoint_header, foreign
+from service.contract.formats import bundles, checkpoint_header, foreign, onnx_bundles, packages
 from service.contract.formats.bundles import judging
 from service.contract.formats.checkpoint_header import Description
 from service.contract.formats.columns import fitting, header, values
@@ -30,8 +31,8 @@ def check(
     path: Annotated[
         Path,
         typer.Argument(
-            help="A checkpoint or columns (.safetensors), a package of a state dict (a folder, a "
-            "tar or a zip), a dataset bundle, or captions."
+            help="A checkpoint or columns (.safetensors), a package of a state dict or an ONNX "
+            "bundle (a folder, a tar or a zip), a dataset bundle, or captions."
         ),
     ],
     dataset: Annotated[
@@ -93,6 +94,8 @@ def _facts(path: Path) -> dict[str, Any] | None:
     found = foreign.of_path(path)
     if found is None and not path.exists():
         raise RequestRefused(f"found nothing at {path}")
+    if onnx_bundles.is_one(path):
+        return _onnx_facts(path)
     if is_package(path):
         return _package_facts(path)
     serves = None if found is None else found.serves
@@ -179,6 +182,24 @@ def _described(description: Description, parameters: int) -> dict[str, Any]:
         "tokenizer": description.tokenizer,
         "encoder": str(description.encoder),
         "parameters": parameters,
+    }
+
+
+def _onnx_facts(path: Path) -> dict[str, Any]:
+    with packages.opened(path) as package:
+        bundle = onnx_bundles.judge(package)
+    if find_spec("onnxruntime") is not None:
+        from workers.inference.onnx import captioner
+
+        captioner.read(path).close()
+    return {
+        "format": "ONNX bundle",
+        "graphs": ", ".join(bundle.graphs),
+        "feature_size": bundle.manifest.feature_size,
+        "vocabulary_size": len(bundle.words),
+        "tokenizer": bundle.manifest.tokenizer,
+        "encoder": str(bundle.manifest.encoder),
+        "parameters": bundle.parameters,
     }
 
 

@@ -53,6 +53,16 @@ def _check_folder(path: Path) -> None:
 
 def folder_to_write(help: str, more: str = "") -> Any:  # noqa: A002
     """An argument that names a folder to write; `more` is said where it is a file."""
+    return typer.Argument(help=help, callback=_checked(more))
+
+
+def folder_option(help: str) -> Any:  # noqa: A002
+    """An option that names a folder to write."""
+    return typer.Option(help=help, callback=_checked(""))
+
+
+def _checked(more: str) -> Callable[[Path], Path]:
+    """What refuses a wrong folder as soon as it is named."""
 
     def checked(path: Path) -> Path:
         with errors():
@@ -62,7 +72,7 @@ def folder_to_write(help: str, more: str = "") -> Any:  # noqa: A002
                 raise RequestRefused(f"{error.detail}{more}") from None
         return path
 
-    return typer.Argument(help=help, callback=checked)
+    return checked
 
 
 _BUNDLE = "The bundle to write: a folder, created if it does not exist."

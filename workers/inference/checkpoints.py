@@ -6,11 +6,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
-from service.contract.formats import checkpoint_header
+from service.contract.formats import checkpoint_header, onnx_bundles
 from service.contract.settings import Sandbox
 from workers.files import tensor_files
 from workers.inference import memory
 from workers.inference.captioners import ARCHITECTURES, Captioner, Recurrent
+from workers.sandbox.confinement import KERNELS
 
 
 def read(
@@ -47,10 +48,15 @@ def open_captioner(
     sandbox: Sandbox = "required",
 ) -> Captioner:
     """The captioner in a file or folder of any format that is evaluated as it is, told by its
-    content: a canonical checkpoint, or what transformers has saved. `sandbox`: the setting.
+    content: a canonical checkpoint, an ONNX bundle, or what transformers has saved. `sandbox`: the
+    setting.
     """
     from workers.inference.huggingface import reading
+    from workers.inference.onnx import captioner
 
+    if path.exists() and onnx_bundles.is_one(path):
+        without = KERNELS if sandbox == "off" else frozenset[str]()
+        return captioner.read(path, limit, without=without)
     if path.exists() and reading.is_one(path):
         return reading.read(path, device, limit, sandbox)
     return read(path, device, limit)

@@ -233,11 +233,11 @@ class Toolbox:
         return self._objects
 
     def close(self) -> None:
-        """End the warm processes."""
+        """End the warm processes; those that run a captioner's graphs end with it."""
         for each in (self._jvm, self._parser):
             if each is not None:
                 each.close()
-        self._jvm = self._parser = None
+        self._jvm = self._parser = self._model = None
 
 
 def _check_same(found: Found, sha256: str | None, what: str) -> None:

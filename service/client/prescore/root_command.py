@@ -20,7 +20,7 @@ PANELS = {
         *("datasets", "health", "probes", "correlations", "learned"),
     ),
     "On this machine, with no service": (
-        *("check", "convert", "score", "verify", "judge", "probe", "lab", "assets"),
+        *("check", "convert", "export", "score", "verify", "judge", "probe", "lab", "assets"),
     ),
     "The service": ("doctor", "demo", "serve", "api", "worker", "janitor", "migrate"),
 }

@@ -243,21 +243,23 @@ def _model(model: type[Model], metadata: Mapping[str, str], name: str) -> Model:
 
 
 def _vocabulary(text: str) -> tuple[str, ...]:
+    return words_of(text, "vocabulary", "/__metadata__/vocabulary")
+
+
+def words_of(text: str, what: str, pointer: str | None = None) -> tuple[str, ...]:
+    """Words by their ids, of a JSON list. Raises VocabularyInvalid and HeaderTooLarge."""
+    pointer = f"/{what}" if pointer is None else pointer
     try:
         words = safetensors_header.string_list(text, MAX_VOCABULARY)
     except strict_json.NotJson as error:
-        raise VocabularyInvalid(
-            f"vocabulary: {error}", pointer=f"/__metadata__/vocabulary{error.where}"
-        ) from None
+        raise VocabularyInvalid(f"{what}: {error}", pointer=f"{pointer}{error.where}") from None
     except HeaderTooLarge as error:
-        raise HeaderTooLarge(
-            f"vocabulary: {error.detail}", pointer="/__metadata__/vocabulary"
-        ) from None
+        raise HeaderTooLarge(f"{what}: {error.detail}", pointer=pointer) from None
     if len(words) < 2:
         raise VocabularyInvalid(
             f"expected at least the edge token and UNK (ids 0 and 1), found "
             f"{'one entry' if words else 'none'}",
-            pointer="/__metadata__/vocabulary",
+            pointer=pointer,
         )
     seen: dict[str, int] = {}
     for index, word in enumerate(words):
@@ -266,8 +268,7 @@ def _vocabulary(text: str) -> tuple[str, ...]:
             problem = f"is also word {seen[word]}"
         if problem:
             raise VocabularyInvalid(
-                f"vocabulary, word {index}: {word!r:.60} {problem}",
-                pointer=f"/__metadata__/vocabulary/{index}",
+                f"{what}, word {index}: {word!r:.60} {problem}", pointer=f"{pointer}/{index}"
             )
         seen[word] = index
     return tuple(words)

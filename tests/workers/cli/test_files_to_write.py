@@ -53,7 +53,7 @@ def _written():
 
 WRITTEN = list(_written())
 CONVERTED = {f"convert {each}" for each in ("flickr8k", "karpathy", "coco", "references")}
-FOLDERS = {*CONVERTED, "lab shapes", "lab train"}
+FOLDERS = {*CONVERTED, "export --out", "lab shapes", "lab train"}
 
 
 def _run(arguments):

@@ -1,0 +1,131 @@
+"""`prescore.json` of an ONNX bundle: which graph does what, and by which names."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from service.contract.errors import ConfigInvalid
+from service.contract.formats import strict_json
+from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.words import TOKENIZERS, Tokenizer
+from service.contract.plain_text import NAME
+from service.contract.wording import told
+
+FILE = "prescore.json"
+MAX_BYTES = 100_000
+MAX_STATES = 200  # tensors: two for each of 100 layers
+
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=NAME)]
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+Id = Annotated[int, Field(ge=0)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Look(_Part):
+    """Computed once an image. `features`: its only input, (N, feature size)."""
+
+    file: FileName
+    features: Name
+
+
+class Step(_Part):
+    """Reads a word in each row. `words`: (n); `logits`: (n, words)."""
+
+    file: FileName
+    words: Name
+    logits: Name
+
+
+class Score(_Part):
+    """Reads whole captions. `words`: (n, L); `logits`: (n, L, words)."""
+
+    file: FileName
+    words: Name
+    logits: Name
+
+
+class Image(_Part):
+    """A tensor of each image: an output of `look`, and the input of `step` that it becomes."""
+
+    look: Name
+    step: Name
+
+
+class State(_Part):
+    """A tensor of each caption: an output of `look` before the first word, then an input of `step`
+    and its output.
+    """
+
+    first: Name
+    before: Name
+    after: Name
+
+
+class Vocabulary(_Part):
+    """`file`: a JSON list of words by id. START and END may be one word."""
+
+    file: FileName
+    start: Id
+    end: Id
+    unknown: Id
+
+
+class Manifest(_Part):
+    prescore: Literal["1"]
+    format: Literal["onnx"]
+    feature_size: int = Field(ge=1, le=1_048_576)
+    look: Look
+    step: Step
+    score: Score | None = None
+    images: list[Image] = Field(default=[], max_length=MAX_STATES)
+    state: list[State] = Field(default=[], max_length=MAX_STATES)
+    vocabulary: Vocabulary
+    tokenizer: Tokenizer
+    encoder: Encoder
+
+    @model_validator(mode="after")
+    def _each_once(self) -> "Manifest":
+        for what, names in (
+            ("the output of look", [each.look for each in self.images]),
+            ("the output of look", [each.first for each in self.state]),
+            ("the input of step", [self.step.words, *self.fed]),
+            ("the output of step", [self.step.logits, *(each.after for each in self.state)]),
+        ):
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise ValueError(
+                    f"{what} {twice!r} is named twice; each tensor has a name of its own"
+                )
+        if self.tokenizer not in TOKENIZERS:
+            known = " or ".join(map(repr, TOKENIZERS))
+            raise ValueError(f"tokenizer: expected {known}, found {self.tokenizer!r:.60}")
+        if self.encoder.oddity() is not None:
+            raise ValueError(str(self.encoder.oddity()))
+        return self
+
+    @property
+    def fed(self) -> list[str]:
+        """What `step` reads beside words, by the names of its inputs: of images, then the state."""
+        return [*(each.step for each in self.images), *(each.before for each in self.state)]
+
+    @property
+    def looked(self) -> list[str]:
+        """The outputs of `look` in the same order."""
+        return [*(each.look for each in self.images), *(each.first for each in self.state)]
+
+
+def parse(text: str) -> Manifest:
+    """Raises ConfigInvalid with the place of the first fault."""
+    try:
+        return Manifest.model_validate(strict_json.parse(text))
+    except strict_json.NotJson as error:
+        raise ConfigInvalid(f"{FILE}: {error}", pointer=f"/{FILE}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"/{part}" for part in first["loc"])[:100]
+        raise ConfigInvalid(
+            f"{FILE}{where}: {told(first, Manifest.model_fields)}", pointer=f"/{FILE}{where}"
+        ) from None

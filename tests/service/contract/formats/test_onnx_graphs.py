@@ -1,0 +1,367 @@
+"""T44, what is judged without running anything: the structure of ONNX files. onnx's own classes and
+its description of the format are what we are held against.
+"""
+
+import io
+import random
+import re
+
+import numpy as np
+import onnx
+import pytest
+from onnx import AttributeProto, ModelProto, TensorProto, helper
+
+import onnx_bundle_files as files
+from onnx_bundle_files import STATE, node, tensor, values
+from service.contract.errors import GraphInvalid
+from service.contract.formats.onnx_bundles import graphs, messages, protobuf
+
+TABLES = {
+    "ModelProto": messages.MODEL,
+    "OperatorSetIdProto": messages.OPSET,
+    "GraphProto": messages.GRAPH,
+    "NodeProto": messages.NODE,
+    "AttributeProto": messages.ATTRIBUTE,
+    "TensorProto": messages.TENSOR,
+    "ValueInfoProto": messages.VALUE,
+    "TypeProto.Tensor": messages.TENSOR_TYPE,
+    "TensorShapeProto": messages.SHAPE,
+    "TensorShapeProto.Dimension": messages.DIMENSION,
+}
+KINDS = {1: 1, 2: 5, 3: 0, 4: 0, 5: 0, 9: 2, 11: 2, 12: 2, 13: 0, 14: 0}  # protobuf's types
+
+
+def judge(made):
+    data = made if isinstance(made, bytes) else made.SerializeToString()
+    return graphs.judge(io.BytesIO(data), len(data), "x.onnx")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_we_know_every_field_that_onnx_has(name):
+    outer, _, inner = name.partition(".")
+    message = getattr(onnx, outer).DESCRIPTOR
+    message = message.nested_types_by_name[inner] if inner else message
+    for number, field in message.fields_by_number.items():
+        rule = TABLES[name][number]
+        assert rule.name == field.name
+        if rule.refused is None:
+            assert rule.kind == KINDS[field.type]
+            assert rule.many == field.is_repeated
+
+
+def test_a_type_is_a_tensor_or_refused():
+    for number in onnx.TypeProto.DESCRIPTOR.fields_by_number:
+        rule = messages.TYPE[number]
+        assert rule.name in ("tensor_type", "denotation") or rule.refused
+
+
+def test_inputs_outputs_and_numbers_are_read_as_onnx_reads_them():
+    made = files.step(files.arrays())
+    found = judge(made)
+    assert {name: str(each) for name, each in found.inputs.items()} == {
+        "ids": "int64 [?]",
+        "picture": f"float32 [?, {STATE}]",
+        "h": f"float32 [?, {STATE}]",
+    }
+    assert list(found.outputs) == ["scores", "h1"]
+    assert found.nodes == len(made.graph.node)
+    assert found.parameters == sum(
+        onnx.numpy_helper.to_array(each).size for each in made.graph.initializer
+    )
+
+
+def _places(message, path=(), depth=0):
+    """Every way from a model to a tensor, by onnx's own description, through two graphs at most."""
+    for field in message.fields:
+        if field.message_type is None:
+            continue
+        name = field.message_type.name
+        if name == "TensorProto":
+            yield (*path, field.name)
+        elif path.count(field.name) < 2 and (deep := depth + (name == "GraphProto")) <= 2:
+            yield from _places(field.message_type, (*path, field.name), deep)
+
+
+PLACES = sorted(set(_places(ModelProto.DESCRIPTOR)))
+
+
+def _at(message, path):
+    """A message in this place, which is made; the last of them where there are many."""
+    for name in path:
+        found = getattr(message, name)
+        if message.DESCRIPTOR.fields_by_name[name].is_repeated:
+            message = found.add()
+        else:
+            found.SetInParent()
+            message = found
+        if message.DESCRIPTOR.name == "NodeProto":
+            message.op_type, message.name = "Constant", "n"
+        if message.DESCRIPTOR.name == "AttributeProto":
+            message.name = "value"
+    return message
+
+
+def _held(path, *, outside):
+    made = files.step(files.arrays())
+    held = _at(made, path)
+    held.CopyFrom(tensor("values", np.float32([1, 2, 3, 4])))
+    if outside:
+        held.ClearField("raw_data")
+        held.data_location = TensorProto.EXTERNAL
+        held.external_data.add(key="location", value="../../../etc/passwd")
+    return made
+
+
+@pytest.mark.parametrize("path", PLACES, ids=".".join)
+def test_values_in_other_files_are_refused_wherever_onnx_allows_them(path):
+    outside = _held(path, outside=True)
+    assert b"etc/passwd" in outside.SerializeToString()
+    with pytest.raises(GraphInvalid) as told:
+        judge(outside)
+    if refusal := _refused_anyway(path):
+        assert refusal in told.value.detail
+        return
+    assert messages.ELSEWHERE in told.value.detail
+    judge(_held(path, outside=False))  # it is nothing else that was refused
+
+
+def _refused_anyway(path):
+    kinds = {
+        "training_info": messages.TRAINING,
+        "functions": messages.OURS_ALONE,
+        "sparse_initializer": messages.SPARSE,
+        "sparse_tensor": messages.SPARSE,
+        "sparse_tensors": messages.SPARSE,
+    }
+    return next((kinds[name] for name in path if name in kinds), None)
+
+
+def test_there_are_such_places():
+    alone = [path for path in PLACES if not _refused_anyway(path)]
+    assert ("graph", "initializer") in alone
+    assert ("graph", "node", "attribute", "graphs", "node", "attribute", "tensors") in alone
+    assert ("graph", "sparse_initializer", "indices") in PLACES
+    assert len(alone) == 9
+    assert len(PLACES) > 40
+
+
+def _with(change):
+    def made():
+        one = files.step(files.arrays())
+        change(one)
+        return one
+
+    return made
+
+
+def _domain(name):
+    def change(one):
+        one.opset_import.append(helper.make_opsetid(name, 1))
+
+    return _with(change)
+
+
+def _node(index=0, **fields):
+    def change(one):
+        for name, value in fields.items():
+            setattr(one.graph.node[index], name, value)
+
+    return _with(change)
+
+
+def _circle(one):
+    one.graph.node.extend([node("Add", "p q", "q"), node("Add", "q q", "p")])
+
+
+def _many_nodes(one):
+    one.graph.node.extend(node("Identity", "h", f"x{at}") for at in range(graphs.MOST_NODES))
+
+
+def _deep(depth):
+    inner = helper.make_graph([], "deepest", [], [])
+    for _ in range(depth):
+        one = helper.make_node("If", ["h"], ["x"], then_branch=inner)
+        one.name = "if"
+        inner = helper.make_graph([one], "deep", [], [])
+    return inner
+
+
+def _nested(depth):
+    return _with(
+        lambda one: one.graph.node.append(
+            helper.make_node("If", ["h"], ["x"], then_branch=_deep(depth))
+        )
+    )
+
+
+def _tensor(**fields):
+    def change(one):
+        held = one.graph.initializer[0]
+        for name, value in fields.items():
+            held.ClearField(name)
+            if isinstance(value, list):
+                getattr(held, name).extend(value)
+            else:
+                setattr(held, name, value)
+
+    return _with(change)
+
+
+def _function(one):
+    one.functions.add(name="f", domain="mine")
+
+
+def _reference(one):
+    one.graph.node[0].attribute.add(name="a", ref_attr_name="b", type=AttributeProto.INT)
+
+
+def _location_alone(one):
+    one.graph.initializer[0].data_location = TensorProto.EXTERNAL
+
+
+def _path_alone(one):
+    one.graph.initializer[0].external_data.add(key="location", value="/etc/passwd")
+
+
+def _sequence(one):
+    one.graph.input.append(helper.make_tensor_sequence_value_info("many", TensorProto.FLOAT, None))
+
+
+HOSTILE = {
+    "com.microsoft": (_domain("com.microsoft"), "operators of 'com.microsoft' are not accepted"),
+    "a domain of its own": (_domain("a\nb"), r"operators of 'a\nb' are not"),
+    "a custom operator": (_node(op_type="Mine", domain="mine"), "node '' (Mine): operators of"),
+    "an overload": (_node(overload="x"), messages.OURS_ALONE),
+    "a function": (_with(_function), messages.OURS_ALONE),
+    "an attribute of a function": (_with(_reference), messages.OURS_ALONE),
+    "a circle": (_with(_circle), "reads 'p' before anything makes it: a circle"),
+    "a name that is made twice": (
+        _with(lambda one: one.graph.node.append(node("Neg", "h", "h1"))),
+        "the name 'h1' is given twice",
+    ),
+    "an initializer that is an input": (
+        _with(lambda one: one.graph.initializer.append(tensor("h", np.float32([1])))),
+        "the name 'h' is given twice",
+    ),
+    "an output that nothing makes": (
+        _with(lambda one: one.graph.output.extend(values(more=(1,)))),
+        "the output 'more' is made by no node",
+    ),
+    "many nodes": (_with(_many_nodes), "more than 20,000 nodes"),
+    "deep graphs": (_nested(4), "graphs lie in graphs deeper than 4"),
+    "very deep graphs": (_nested(30), "graphs lie in graphs deeper than 4"),
+    "a tensor of 10^18 values": (_tensor(dims=[10**9, 10**9]), "bytes for 1,000,000,000,000,000,0"),
+    "a tensor of fewer values than bytes": (_tensor(dims=[2, 2]), "has 180 bytes for 4 values"),
+    "a negative size": (_tensor(dims=[-1]), "bytes for 18,446,744,073,709,551,615 values"),
+    "17 dimensions": (_tensor(dims=[1] * 17), "more than 16 dimensions"),
+    "values that are not there": (_tensor(raw_data=b""), "has 0 bytes for 45 values"),
+    "values of no bytes": (
+        _with(lambda one: one.graph.initializer[0].ClearField("raw_data")),
+        "claims 45 values, and the file has 0",
+    ),
+    "values elsewhere, and no path": (_with(_location_alone), messages.ELSEWHERE),
+    "a path, and values here": (_with(_path_alone), messages.ELSEWHERE),
+    "texts": (_tensor(string_data=[b"x"]), "texts in tensors are not accepted"),
+    "a type that is none": (_tensor(data_type=99), "its type 99 is not accepted"),
+    "a tensor in segments": (
+        _with(lambda one: setattr(one.graph.initializer[0].segment, "begin", 1)),
+        "is cut into segments",
+    ),
+    "a sequence": (_with(_sequence), "is no tensor"),
+    "no graph": (ModelProto, "expected an ONNX model with a graph"),
+    "no version": (
+        _with(lambda one: one.ClearField("opset_import")),
+        "expected an ONNX model with a graph and its version",
+    ),
+    "an input without a name": (
+        _with(lambda one: one.graph.input.extend(values(**{"": (1,)}))),
+        "expected a name, found none",
+    ),
+    "an input without a type": (
+        _with(lambda one: one.graph.input.add(name="untyped")),
+        "expected a type, found none",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_not_accepted_is_refused_with_a_sentence(name):
+    made, said = HOSTILE[name]
+    with pytest.raises(GraphInvalid, match=re.escape(said)) as told:
+        judge(made())
+    assert told.value.detail.startswith("x.onnx")
+    assert len(told.value.detail) <= 500
+
+
+def test_four_graphs_in_graphs_are_accepted():
+    judge(_nested(3)())
+
+
+VALID = files.step(files.arrays()).SerializeToString()
+BROKEN = {
+    "nothing": (b"", "expected an ONNX model"),
+    "cut off": (VALID[:-1], "claims"),
+    "cut off in a number": (b"\x08\xff", "is cut off or has more than 64 bits"),
+    "a number of 65 bits": (b"\x08" + b"\xff" * 9 + b"\x02", "more than 64 bits"),
+    "a number without end": (b"\x08" + b"\xff" * 20, "more than 64 bits"),
+    "a group": (b"\x3b" + VALID, "graph at byte 1 has wire type 3, not 2"),
+    "a number for the graph": (b"\x38\x01", "graph at byte 1 has wire type 0, not 2"),
+    "two graphs": (VALID + VALID, "is there twice"),
+    "an unknown field": (VALID + b"\xf8\x07\x01", "field 127 at byte"),
+    "field 0": (b"\x02\x00", "field 0 at byte 0"),
+    "a length beyond the end": (b"\x3a\xff\xff\xff\xff\x0f", "claims 4294967295 bytes"),
+    "a text file": (b"hello, world", "field 13 at byte 0"),
+    "a name that is not UTF-8": (
+        VALID.replace(b"scores", b"\xff\xff\xff\xff\xff\xff"),
+        "not UTF-8",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_is_refused_with_a_sentence(name):
+    data, said = BROKEN[name]
+    with pytest.raises(GraphInvalid, match=re.escape(said)):
+        judge(data)
+
+
+def test_a_name_has_a_bound():
+    one = files.step(files.arrays())
+    one.graph.node[0].name = "x" * (protobuf.MOST_TEXT + 1)
+    with pytest.raises(GraphInvalid, match=r"name at byte .* is too long"):
+        judge(one)
+
+
+def test_fields_have_a_bound(monkeypatch):
+    """An attack by structure alone: a million empty attributes take 2 MB."""
+    one = files.step(files.arrays())
+    data = one.SerializeToString()
+    monkeypatch.setattr(graphs, "Reader", lambda stream: protobuf.Reader(stream, 20))
+    with pytest.raises(GraphInvalid, match="more than 1,000,000 fields"):
+        judge(data)
+
+
+def test_whatever_the_bytes_the_answer_is_a_graph_as_onnx_reads_it_or_a_sentence():
+    accepted = 0
+    for seed in range(600):
+        rng = random.Random(seed)
+        data = bytearray(VALID)
+        for _ in range(rng.choice([1, 1, 2, 5])):
+            at = rng.randrange(len(data))
+            kind = rng.randrange(3)
+            if kind == 0:
+                data[at] = rng.randrange(256)
+            elif kind == 1:
+                del data[at : at + rng.randrange(1, 9)]
+            else:
+                data[at:at] = rng.randbytes(rng.randrange(1, 9))
+        try:
+            found = judge(bytes(data))
+        except GraphInvalid:
+            continue
+        theirs = ModelProto.FromString(bytes(data))
+        assert [each.name for each in theirs.graph.input] == list(found.inputs)
+        assert len(theirs.graph.node) == found.nodes
+        assert not any(each.external_data for each in theirs.graph.initializer)
+        accepted += 1
+    assert 50 < accepted < 500  # bytes of values, above all

@@ -1,0 +1,302 @@
+"""`prescore export`: the bundle of a captioner of PyTorch computes what the captioner does. The
+oracle is the module as a whole, run by torch.
+"""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import typer
+from torch import nn
+from typer.testing import CliRunner
+
+import documents
+import exported_networks as networks
+from exported_networks import END, UNKNOWN, WORDS
+from service.contract.errors import RequestRefused
+from service.contract.formats import onnx_bundles, packages
+from workers.cli.check import check
+from workers.cli.export import export
+from workers.export import checking, modules, writing
+from workers.inference import decoding, scoring
+from workers.inference.onnx import captioner
+from workers.sandbox import confinement
+
+pytestmark = [pytest.mark.processes, pytest.mark.long]
+
+FEATURES = 7
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A network, and its bundle opened in the sandbox; each is exported once."""
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    opened = {}
+
+    def find(kind, trained=False):
+        if (kind, trained) not in opened:
+            whole = networks.made(kind)
+            if trained:
+                rows, captions = _taught()
+                before, after = networks.train(whole, rows, captions, 60)
+                assert after < 0.6 * before
+            folder = tmp_path_factory.mktemp(kind) / "bundle"
+            writing.write(folder, networks.described(kind, whole))
+            opened[kind, trained] = whole, captioner.read(folder), folder
+        return opened[kind, trained]
+
+    yield find
+    for _, each, _ in opened.values():
+        each.close()
+
+
+def _taught():
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(40, FEATURES)).astype(np.float32)
+    said = [[2, 8, 3, 5], [2, 10, 9, 2, 3], [2, 3, 5, 7]]
+    return rows, [said[int(row[0] > 0) + int(row[1] > 0)] for row in rows]
+
+
+def _references(images, seed):
+    rng = np.random.default_rng(seed)
+    words = [each for each in WORDS if not each.startswith("<")]
+    return [
+        [" ".join(rng.choice([*words, "zebra"], rng.integers(0, 9))) for _ in range(2)]
+        for _ in range(images)
+    ]
+
+
+def _ids(caption):
+    return [WORDS.index(word) if word in WORDS else UNKNOWN for word in caption.split()]
+
+
+CASES = [
+    ("lstm", False),
+    pytest.param("lstm", True, marks=pytest.mark.slow),
+    pytest.param("attention", False, marks=pytest.mark.slow),
+    pytest.param("attention", True, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("images", [1, 7, 64])
+@pytest.mark.parametrize(("kind", "trained"), CASES)
+def test_columns_are_the_modules_own_loss_of_each_token(kind, trained, images, exported):
+    whole, ours, _ = exported(kind, trained)
+    rows = np.random.default_rng(images).normal(size=(images, FEATURES)).astype(np.float32)
+    references = _references(images, images)
+    found = scoring.columns(ours, rows, ours.tokens.encode(references))
+    logp, rank = [], []
+    for row, captions in zip(rows, references, strict=True):
+        for caption in captions:
+            targets = [*_ids(caption), END]
+            logits = networks.logits(whole, row, targets[:-1])
+            loss = nn.functional.cross_entropy(logits, torch.tensor(targets), reduction="none")
+            logp += (-loss).tolist()
+            own = logits[range(len(targets)), targets]
+            rank += (logits > own[:, None]).sum(1).tolist()
+    np.testing.assert_allclose(found.logp, logp, atol=1e-4)
+    np.testing.assert_array_equal(found.rank, rank)
+
+
+@pytest.mark.parametrize("images", [1, 7, 64])
+@pytest.mark.parametrize(("kind", "trained"), CASES)
+def test_a_greedy_caption_is_what_the_module_would_say(kind, trained, images, exported):
+    whole, ours, _ = exported(kind, trained)
+    rows = np.random.default_rng(images).normal(size=(images, FEATURES)).astype(np.float32)
+    options = decoding.Options(beam=1, min_words=2, max_words=7)
+    for row, caption in zip(rows, decoding.decode(ours, rows, options), strict=True):
+        words = []
+        while len(words) < 7:
+            last = networks.logits(whole, row, words)[-1]
+            last[UNKNOWN] = -torch.inf
+            if len(words) < 2:
+                last[END] = -torch.inf
+            if int(last.argmax()) == END:
+                break
+            words.append(int(last.argmax()))
+        assert list(caption.words) == words
+
+
+class _Shared(nn.Module):
+    """What it looks at is the state and the cell's memory, as one tensor."""
+
+    def __init__(self, whole):
+        super().__init__()
+        self.whole = whole
+
+    def forward(self, features):
+        h = self.whole.look(features)
+        return (), (h, h)
+
+
+def test_two_states_that_begin_as_one_tensor_stay_two(tmp_path):
+    """Torch's export takes two inputs that are one tensor for one: the second is never read."""
+    whole = networks.made("lstm")
+    given = networks.described("lstm", whole, look=_Shared(whole).eval())
+    found = modules.of(given)
+    first = found.look(torch.zeros(3, FEATURES))
+    assert first[0] is first[1]
+    examples = modules.examples(found, given)
+    places = [each.data_ptr() for each in (*examples.given, *examples.first)]
+    assert len(set(places)) == len(places)
+    writing.write(tmp_path / "bundle", given)  # which checks it
+
+
+@pytest.mark.slow
+def test_the_check_sees_two_inputs_that_became_one(tmp_path, monkeypatch):
+    whole = networks.made("lstm")
+    given = networks.described("lstm", whole, look=_Shared(whole).eval())
+    monkeypatch.setattr(modules, "distinct", lambda found: (*[found[0]] * len(found),))
+    with pytest.raises(RequestRefused, match=r"step \d, 1 rows, logits: the module and its graph"):
+        writing.write(tmp_path / "bundle", given)
+    assert not (tmp_path / "bundle").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_network_with_other_weights_is_not_taken_for_its_graph(exported):
+    whole, _, folder = exported("lstm")
+    found = modules.of(networks.described("lstm", networks.made("lstm", seed=1)))
+    with packages.opened(folder) as package:
+        bundle = onnx_bundles.judge(package)
+    checking.check(folder, bundle, modules.of(networks.described("lstm", whole)))
+    with pytest.raises(RequestRefused, match=r"look, state_0_first, 1 rows: .* differ by"):
+        checking.check(folder, bundle, found)
+
+
+@pytest.mark.slow
+def test_a_score_that_looks_at_later_words_is_refused(tmp_path):
+    whole = networks.made("attention")
+    given = networks.described("attention", whole)
+    score = given.score
+
+    class Peeking(nn.Module):
+        def forward(self, words, picture, state):
+            return score(words.flip(1), picture, state)
+
+    with pytest.raises(RequestRefused, match=r"score, 1 rows of 5 words, beside step 1"):
+        writing.write(
+            tmp_path / "out", networks.described("attention", whole, score=Peeking().eval())
+        )
+
+
+class _Wrong(nn.Module):
+    def __init__(self, answer):
+        super().__init__()
+        self.answer = answer
+
+    def forward(self, words, images, state):  # noqa: ARG002  what `step` is given
+        return self.answer(words, state)
+
+
+def _rows_second(words, state):
+    return torch.zeros(len(words), len(WORDS)), tuple(each[None] for each in state)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"step": _Wrong(lambda words, state: (words, state))}, r"found shape \[3\]"),
+        ({"step": _Wrong(_rows_second)}, r"torch's LSTM and GRU have rows second: give h\[0\]"),
+        (
+            {"step": _Wrong(lambda words, _: (torch.zeros(len(words), 11), ()))},
+            "as many tensors of state as look gives, 2, found 0",
+        ),
+        ({"look": nn.Linear(FEATURES, 3)}, "look: expected two results, images and state"),
+        ({"start": "<begin>"}, "start: the words have no '<begin>'"),
+        ({"encoder": None}, "expected --dataset with the bundle whose features"),
+    ],
+)
+def test_what_a_function_returns_is_judged_before_anything_is_exported(change, said, tmp_path):
+    change = {k: v.eval() if isinstance(v, nn.Module) else v for k, v in change.items()}
+    given = networks.described("lstm", networks.made("lstm"), **change)
+    with pytest.raises(RequestRefused, match=said):
+        writing.write(tmp_path / "bundle", given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_module_in_training_mode_is_refused(tmp_path):
+    whole = networks.made("lstm")
+    given = networks.described("lstm", whole)
+    given.step.train()
+    with pytest.raises(RequestRefused, match=r"step: expected a module in evaluation mode"):
+        writing.write(tmp_path / "bundle", given)
+
+
+def test_a_folder_with_files_is_left_as_it_is(tmp_path):
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(RequestRefused, match="expected a new or empty folder"):
+        writing.write(tmp_path, networks.described("lstm", networks.made("lstm")))
+    assert [each.name for each in tmp_path.iterdir()] == ["mine"]
+
+
+def test_packages_that_are_missing_are_named(monkeypatch):
+    monkeypatch.setattr(writing, "find_spec", lambda name: None if name == "onnxscript" else name)
+    with pytest.raises(RequestRefused, match=r"needs onnxscript, .*\.\[workers,export\]"):
+        writing.check_packages()
+
+
+def _run(command, *arguments):
+    app = typer.Typer()
+    app.command()(command)
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("nothing", "expected MODULE:FUNCTION, found 'nothing'"),
+        ("no_such_module:f", "expected a module 'no_such_module' in this folder"),
+        ("exported_networks:nothing", "exported_networks: expected a function 'nothing'"),
+        ("exported_networks:WORDS", "exported_networks: expected a function 'WORDS'"),
+    ],
+)
+def test_the_command_says_what_it_did_not_find(asked, said, tmp_path):
+    done = _run(export, asked, "--out", tmp_path / "out")
+    assert done.exit_code == 2, done.output
+    assert said in done.stderr
+
+
+def test_the_command_writes_what_check_and_the_sandbox_take(tmp_path, monkeypatch, exported):
+    (tmp_path / "mine.py").write_text(
+        "import exported_networks as networks\n"
+        "def captioner():\n"
+        "    return networks.described('lstm', networks.made('lstm'))\n"
+    )
+    _, _, folder = exported("lstm")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(writing, "write", lambda out, given, encoder: _copy(folder, out))
+    done = _run(export, "mine:captioner", "--out", "out")
+    assert done.exit_code == 0, done.output
+    assert "out: 11 words, 432 parameters" in done.stdout
+    done = _run(check, "out", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["format"] == "ONNX bundle"
+    assert (found["vocabulary_size"], found["feature_size"]) == (11, FEATURES)
+    assert found["encoder"] == "random (none)"
+
+
+def _copy(folder, out):
+    shutil.copytree(folder, out)
+    with packages.opened(out) as package:
+        return onnx_bundles.judge(package)
+
+
+@pytest.mark.slow
+def test_the_captioner_of_the_guide_is_exported(tmp_path):
+    """A newcomer copies it. `Look` gives one tensor for two states."""
+    scope = {}
+    (text,) = documents.fenced(documents.read("deploy/guide/onnx.md"), "python")
+    exec(compile(text, "onnx.md", "exec"), scope)  # noqa: S102  our own document
+    assert len([line for line in text.splitlines() if line]) <= 40
+    given = dataclasses.replace(scope["captioner"](), encoder=networks.ENCODER)
+    bundle = writing.write(tmp_path / "bundle", given)
+    assert [*bundle.graphs] == ["look", "step"]
+    with packages.opened(tmp_path / "bundle") as package:
+        assert sorted(package.files) == [
+            "look.onnx", "prescore.json", "step.onnx", "vocabulary.json",
+        ]  # fmt: skip

@@ -1,0 +1,277 @@
+"""Captioners as ONNX graphs: what they compute, and T44: what hostile graphs do, and that the
+worker lives.
+"""
+
+import os
+import tarfile
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from onnx import TensorProto, helper
+
+import onnx_bundle_files as files
+from onnx_bundle_files import FEATURES, STATE, WORDS, model, node, tensor, values
+from service.contract.errors import OutOfMemory, UnusableCheckpoint
+from service.contract.formats import bundles
+from service.contract.formats.checkpoint_header import Encoder
+from service.contract.plan.assets import Places
+from workers.inference import columns, decoding, features, prefix, scoring
+from workers.inference.onnx import captioner
+from workers.jobs import inference as jobs
+from workers.jobs.request import Request
+from workers.jobs.toolbox import Toolbox
+from workers.progress import silent
+from workers.sandbox import confinement
+
+pytestmark = pytest.mark.processes
+
+REFERENCES = [["a dog runs", "red"], ["a zebra runs fast"], ["", "fast a dog"]]
+
+
+@pytest.fixture(autouse=True)
+def sandbox():
+    lacking = confinement.missing()
+    if lacking is not None:
+        pytest.skip(lacking)
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Opens bundles, and ends their processes."""
+    found = []
+
+    def read(path=None, **options):
+        path = path or files.write(tmp_path / f"bundle{len(found)}")
+        found.append(captioner.read(path, **options))
+        return found[-1]
+
+    yield read
+    for each in found:
+        each.close()
+
+
+def rows(images, seed=0):
+    return np.random.default_rng(seed).normal(size=(images, FEATURES)).astype(np.float32)
+
+
+def test_columns_and_prefixes_follow_the_definition(opened):
+    one, given = opened(), rows(3)
+    encoded = one.tokens.encode(REFERENCES)
+    found = scoring.columns(one, given, encoded, scoring.Options(top=2, entropy=True))
+    ids = {word: at for at, word in enumerate(WORDS)}
+    logp, rank, prefixes = [], [], []
+    for row, captions in zip(given, REFERENCES, strict=True):
+        for caption in captions:
+            words = [ids.get(word, ids["<unk>"]) for word in caption.split()]
+            table = files.definition(files.arrays(), row, words)
+            targets = [*words, ids["<end>"]]
+            own = table[range(len(targets)), targets]
+            logp += own.tolist()
+            rank += (table > own[:, None]).sum(1).tolist()
+            hits = [*(table.max(1) == own), False]
+            prefixes.append(hits.index(False))
+    np.testing.assert_allclose(found.logp, logp, atol=1e-5)
+    np.testing.assert_array_equal(found.rank, rank)
+    np.testing.assert_array_equal(prefix.walk(one, given, encoded), prefixes)
+    assert len(set(rank)) > 3
+
+
+@pytest.mark.parametrize("images", [1, 7, 64])
+def test_a_caption_is_what_the_definition_writes_greedily(images, opened):
+    one, given = opened(), rows(images, seed=images)
+    found = decoding.decode(one, given, decoding.Options(beam=1, max_words=6))
+    assert len(found) == images
+    for row, caption in zip(given, found, strict=True):
+        words = []
+        while len(words) < 6:
+            table = files.definition(files.arrays(), row, words)[-1]
+            table[4] = -np.inf  # the unknown word
+            table[6] = table[6] if len(words) >= 4 else -np.inf
+            if table.argmax() == 6:
+                break
+            words.append(int(table.argmax()))
+        assert list(caption.words) == words
+
+
+def test_what_does_not_fit_into_shared_memory_goes_in_parts(opened, monkeypatch):
+    one, given = opened(), rows(20)
+    encoded = one.tokens.encode(REFERENCES[:1] * 20)
+    expected = scoring.columns(one, given, encoded)
+    monkeypatch.setattr("workers.inference.onnx.running.SHARED_BYTES", 1016)
+    parts = opened()
+    np.testing.assert_array_equal(scoring.columns(parts, given, encoded).logp, expected.logp)
+
+
+def test_tensors_that_nobody_names_are_forgotten(opened):
+    """Or a search would keep the state of every step. The child's memory is a limit for it."""
+    width = 1_000_000
+    wide = model(
+        [
+            node("MatMul", "pixels W", "seen"),
+            node("ConstantOfShape", "shape", "h0"),
+        ],
+        values(pixels=("n", FEATURES)),
+        values(seen=("n", STATE), h0=(2, width)),
+        [tensor("W", files.arrays()["look"]), tensor("shape", np.array([2, width]))],
+    )
+    step = model(
+        [node("Gather", "E ids", "scores"), node("Add", "h one", "h1")],
+        values(ids=["n"], picture=("n", STATE), h=("n", width)),
+        values(scores=("n", len(WORDS)), h1=("n", width)),
+        [tensor("E", np.eye(9, dtype=np.float32)), tensor("one", np.float32(1))],
+    )
+    path = opened().bundle.places["look"].path.parent
+    (path / "look.onnx").write_bytes(wide.SerializeToString())
+    (path / "step.onnx").write_bytes(step.SerializeToString())
+    one = opened(path, memory=700_000_000)
+    state = one.begin(one.look(torch.zeros(2, FEATURES)))
+    for _ in range(100):  # 8 MB each
+        _, state = one.step(state, torch.tensor([2, 3]))
+    with pytest.raises(UnusableCheckpoint, match="more memory than it may"):
+        _ = [one.step(state, torch.tensor([2, 3])) for _ in range(100)]
+
+
+def _bomb(nodes, *initializers, before=()):
+    """A step whose logits are what `nodes` make, beside what the small network computes."""
+    usual = [node(*each) for each in files.STEP[:-1]]
+    last = [node("MatMul", "h1 O", "plain"), *before, *nodes, node("Add", "plain bomb", "scores")]
+    return files.step(files.arrays(), [*usual, *last], initializers)
+
+
+def _loop():
+    body = helper.make_graph(
+        [node("Identity", "going", "still"), node("Add", "x x", "y")],
+        "body",
+        [
+            helper.make_tensor_value_info("at", TensorProto.INT64, ()),
+            helper.make_tensor_value_info("going", TensorProto.BOOL, ()),
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ()),
+        ],
+        [
+            helper.make_tensor_value_info("still", TensorProto.BOOL, ()),
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, ()),
+        ],
+    )
+    return helper.make_node("Loop", ["", "yes", "zero"], ["bomb"], body=body)
+
+
+HUGE = np.array([1 << 20, 1 << 20])
+BOMBS = {
+    "ConstantOfShape": lambda: _bomb(
+        [node("ConstantOfShape", "shape", "big"), node("ReduceSum", "big", "bomb")],
+        tensor("shape", HUGE),
+    ),
+    "Expand": lambda: _bomb(
+        [node("Expand", "zero shape", "big"), node("ReduceSum", "big", "bomb")],
+        tensor("shape", HUGE),
+        tensor("zero", np.float32([0])),
+    ),
+    "Tile": lambda: _bomb(
+        [node("Tile", "zero shape", "big"), node("ReduceSum", "big", "bomb")],
+        tensor("shape", np.array([1 << 40])),
+        tensor("zero", np.float32([0])),
+    ),
+    "Range": lambda: _bomb(
+        [node("Range", "zero end one", "big"), node("ReduceSum", "big", "bomb")],
+        tensor("zero", np.float32(0)),
+        tensor("one", np.float32(1)),
+        tensor("end", np.float32(1e12)),
+    ),
+    "a graph that doubles what it has 40 times": lambda: _bomb(
+        [
+            *(node("Concat", f"x{at} x{at}", f"x{at + 1}", axis=0) for at in range(40)),
+            node("ReduceSum", "x40", "bomb"),
+        ],
+        tensor("x0", np.float32([0] * 64)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_graph_that_takes_too_much_memory_is_refused_and_the_worker_lives(name, opened, tmp_path):
+    path = files.write(tmp_path / "bomb", step=BOMBS[name]())
+    with pytest.raises(UnusableCheckpoint, match="its graphs cannot be run") as told:
+        opened(path, memory=1_000_000_000)
+    assert "\n" not in str(told.value)
+    assert _children() == []
+
+
+def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
+    """By the jobs themselves, of the tars that are stored; one child is there at a time."""
+    bundle = tmp_path / "data"
+    references = [("a dog runs", "red"), ("a zebra runs fast",)]
+    items = [bundles.Item(f"{at}.jpg", "test", each) for at, each in enumerate(references)]
+    bundles.write_folder(bundle, items)
+    encoder = Encoder(name="random", digest="none")
+    names = [each.image for each in items]
+    features.write(bundle / bundles.FEATURES, names, rows(2), encoder)
+    stored = {
+        name: _tar(files.write(tmp_path / name, **graphs))
+        for name, graphs in {"bomb": {"step": BOMBS["Expand"]()}, "good": {}}.items()
+    }
+    toolbox = Toolbox("cpu", Places(tmp_path), 1_000_000_000)
+
+    def score(name):
+        inputs = {"checkpoint": stored[name], "dataset": bundle}
+        request = Request(inputs, dict.fromkeys(inputs, name), (), {"split": "test"})
+        result = jobs.columns(request, toolbox, silent)
+        result.write(tmp_path / f"{name}.columns")
+        return columns.read(tmp_path / f"{name}.columns")[0].logp
+
+    expected = score("good")
+    with pytest.raises(UnusableCheckpoint, match="more memory than it may"):
+        score("bomb")
+    np.testing.assert_array_equal(score("good"), expected)
+    assert len(_children()) == 1
+    toolbox.close()
+    assert _children() == []
+
+
+def _tar(folder):
+    path = folder.with_suffix(".tar")
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for each in sorted(folder.iterdir()):
+            archive.add(each, each.name)
+    return path
+
+
+def test_a_graph_without_end_is_ended(opened, tmp_path):
+    step = _bomb([_loop()], tensor("yes", np.bool_(True)), tensor("zero", np.float32(0)))
+    path = files.write(tmp_path / "bomb", step=step)
+    with pytest.raises(UnusableCheckpoint, match=r"the process took longer than 1.5 s"):
+        opened(path, seconds=1.5)
+    assert _children() == []
+
+
+def _children():
+    """Those of this process that run graphs: none is left behind."""
+    return [each for each in psutil.Process().children() if "sandbox.child" in str(each.cmdline())]
+
+
+def test_logits_of_another_shape_are_refused(opened, tmp_path):
+    step = files.step(
+        files.arrays(),
+        [*(node(*each) for each in files.STEP[:-1]), node("MatMul", "h1 P", "scores")],
+        [tensor("P", np.ones((STATE, 8), np.float32))],
+    )
+    step.graph.output[0].type.tensor_type.ClearField("shape")
+    path = files.write(tmp_path / "other", step=step)
+    with pytest.raises(UnusableCheckpoint, match=r"expected logits of float32 \[2, 9\], found"):
+        opened(path)
+
+
+def test_a_model_that_cannot_fit_is_refused_before_it_is_opened(opened, tmp_path):
+    with pytest.raises(OutOfMemory, match="takes about 400 MB, and a work may take 100 MB"):
+        opened(memory=100_000_000)
+
+
+def test_after_its_process_has_ended_the_next_look_starts_another_one(opened):
+    one, given = opened(), rows(2)
+    encoded = one.tokens.encode(REFERENCES[:2])
+    before = scoring.columns(one, given, encoded).logp
+    os.kill(one.graphs.pid, 9)
+    while one.graphs._child.is_open:
+        pass
+    np.testing.assert_array_equal(scoring.columns(one, given, encoded).logp, before)

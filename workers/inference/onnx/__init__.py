@@ -1,0 +1,1 @@
+"""Captioners whose graphs onnxruntime runs, in a child in the sandbox."""
