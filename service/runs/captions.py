@@ -15,7 +15,7 @@ from service.contract.api.captions import (
     TopWord,
 )
 from service.contract.errors import InvalidCursor, NotFound
-from service.contract.formats import checkpoint_header
+from service.contract.formats import checkpoint_header, onnx_bundles, packages
 from service.contract.formats.columns import header
 from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
@@ -25,6 +25,7 @@ from service.stored import checkpoints, datasets
 from service.works.parts import Parts
 
 _END = "<end>"
+_BLANKS = "blanks"  # of these tokenizers, the one that takes words as they are written
 
 
 def captions(parts: Parts, identity: str, limit: int, cursor: str | None) -> CaptionPage:
@@ -111,7 +112,7 @@ def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
     if evaluation.checkpoint is not None:
         columns = TensorFile(parts.blobs.path(result, check=False))
         file = checkpoints.file_of(parts.records, evaluation.checkpoint)
-        words = _of_checkpoint(parts.blobs.path(file, check=False))
+        words = _of_checkpoint(parts.blobs.path(file, check=False), columns)
     else:
         assert evaluation.columns is not None
         path = parts.blobs.path(evaluation.columns, check=False)
@@ -136,9 +137,13 @@ class _Words:
     edge: int | None
 
     def of(self, columns: TensorFile, start: int, stop: int, text: str) -> list[str | None]:
-        """The words of a reference, which are None where nothing tells them."""
+        """The words of a reference, which are None where nothing tells them, as where one of them
+        had no piece.
+        """
         if self.tokenizer in TOKENIZERS:
-            return [*TOKENIZERS[self.tokenizer](text), _END]
+            found: list[str | None] = [*TOKENIZERS[self.tokenizer](text), _END]
+            if len(found) == stop - start:
+                return found
         if "ids" not in columns.names:
             return [*[None] * (stop - start - 1), _END]
         return [*map(self.shown, columns.rows("ids", start, stop - 1)), _END]
@@ -147,9 +152,19 @@ class _Words:
         return _END if id_ == self.edge else self.vocabulary[id_]
 
 
-def _of_checkpoint(path: Path) -> _Words:
+def _of_checkpoint(path: Path, scored: TensorFile) -> _Words:
+    if onnx_bundles.is_one(path):
+        return _of_onnx(path)
+    if scored.header.metadata.get("units") is not None:  # of a model of pieces
+        return _Words(_BLANKS if scored.header.metadata["units"] == "words" else "", (), None)
     description = checkpoint_header.read(path).description
     return _Words(description.tokenizer, description.vocabulary, checkpoint_header.EDGE)
+
+
+def _of_onnx(path: Path) -> _Words:
+    with packages.opened(path) as package:
+        manifest, words = onnx_bundles.words_of(package)
+    return _Words(manifest.tokenizer, words, manifest.vocabulary.end)
 
 
 def _of_columns(path: Path, scored: TensorFile) -> tuple[TensorFile, _Words]:
@@ -184,7 +199,7 @@ def _tokens(columns: TensorFile, start: int, stop: int, words: _Words, text: str
 
 def _tops(columns: TensorFile, start: int, stop: int, words: _Words) -> list[TopWord]:
     """The model's own words, those of each token laid end to end."""
-    if "top_ids" not in columns.names:
+    if "top_ids" not in columns.names or not words.vocabulary:
         return []
     pairs = zip(
         columns.rows("top_ids", start, stop), columns.rows("top_logp", start, stop), strict=True

@@ -1,7 +1,7 @@
 """Stored checkpoints, by the SHA-256 of their bytes.
 
-One in Prescore's own form is ready when it is stored. Of one in another form a work makes one in
-our own; until then what is known of it is what its package says.
+One in Prescore's own form is ready when it is stored, and so is an ONNX bundle. Of a state dict a
+work makes one in our own form; until then what is known of it is what its package says.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,6 +26,7 @@ from service.works.records import Records
 from service.works.tables import checkpoints, datasets, runs, work_rows
 
 _OURS = "canonical"
+_READ = (_OURS, "onnx")  # formats that are evaluated as they are
 _CONVERTED = "pytorch"  # formats of which a work makes a file in our own form
 _USUAL = {"inputs": "features", "units": "words"}  # of Prescore's own form
 _NOT_KNOWN_YET = {"config": None, "parameters": None}
@@ -33,7 +34,7 @@ _NOT_KNOWN_YET = {"config": None, "parameters": None}
 
 @dataclass(frozen=True)
 class Used:
-    """What the works of a run read: the digest of a file in our own form, or the work that makes
+    """What the works of a run read: the digest of a file that they read, or the work that makes
     one, before which `description` may lack `config`. `verified`: what comes before a file that is
     evaluated as it came.
     """
@@ -53,15 +54,15 @@ def exists(records: Records, blobs: Blobs, digest: str) -> bool:
 
 def prepare(parts: Parts, digest: str, caller: str = intake.LOCAL) -> None:
     """Begin what has to be done before a checkpoint can be used."""
-    if not _is_ours(_found(parts.records, digest)):
+    if not _is_read(_found(parts.records, digest)):
         conversions.begin(parts, digest, caller)
 
 
 def use(records: Records, digest: str) -> Used:
     """InvalidRequest where its conversion has shown that it is no checkpoint."""
     found = _found(records, digest)
-    if _is_ours(found):
-        return Used(digest, found.description)
+    if _is_read(found):
+        return _used(digest, found.description)
     with records.reading() as connection:
         conversion = conversions.look(connection, digest)
     if conversion.is_hopeless and conversion.problem is not None:
@@ -69,24 +70,21 @@ def use(records: Records, digest: str) -> Used:
             f"{digest} is no checkpoint: {conversion.problem.detail}",
             [("/checkpoint", "expected a checkpoint that is ready, or is being converted")],
         )
-    work, description = planning.conversion(digest), _description(found, conversion)
-    if description["format"] == _CONVERTED:
-        return Used(work, description)
-    return Used(digest, description, verified=work)
+    return _used(digest, _description(found, conversion))
 
 
 def descriptions(
     connection: Connection, stored: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Any]]:
     """Descriptions by digest, as they are stored, with what conversions have found."""
-    packages = [digest for digest, of in stored.items() if of.get("format", _OURS) != _OURS]
+    packages = [digest for digest, of in stored.items() if of.get("format", _OURS) not in _READ]
     converted = conversions.facts(connection, packages)
     return {digest: {**of, **converted.get(digest, {})} for digest, of in stored.items()}
 
 
 def file_of(records: Records, digest: str) -> str:
-    """The digest of the file in our own form."""
-    if _is_ours(_found(records, digest)):
+    """The digest of the file that is evaluated."""
+    if _found(records, digest).description.get("format") != _CONVERTED:
         return digest
     with records.reading() as connection:
         result = conversions.look(connection, digest).result
@@ -98,15 +96,17 @@ def file_of(records: Records, digest: str) -> str:
 def get(records: Records, digest: str) -> CheckpointOut:
     found = _found(records, digest)
     with records.reading() as connection:
-        conversion = conversions.look(connection, digest) if not _is_ours(found) else _READY
-        source = Blob(digest) if _is_ours(found) else planning.conversion(digest)
-        scored = [*_scored(connection, digest, source)]
+        conversion = _READY if _is_read(found) else conversions.look(connection, digest)
+        used = _used(digest, _description(found, conversion))
+        scored = [
+            *_scored(connection, digest, planning.inputs_of_model(used.source, used.verified))
+        ]
     return CheckpointOut(
         digest=digest,
         bytes=found.bytes,
         state=conversion.state,
         problem=conversion.problem,
-        **{"format": _OURS, **_USUAL, **_NOT_KNOWN_YET, **_description(found, conversion)},
+        **{"format": _OURS, **_USUAL, **_NOT_KNOWN_YET, **used.description},
         cached=[CachedOut(dataset=name, columns=True) for name in sorted(scored)],
         created_at=rfc3339(found.created_at),
     )
@@ -122,19 +122,29 @@ def _found(records: Records, digest: str) -> Described:
     return found
 
 
-def _is_ours(found: Described) -> bool:
-    return bool(found.description.get("format", _OURS) == _OURS)
+def _used(digest: str, description: Mapping[str, Any]) -> Used:
+    form = description.get("format", _OURS)
+    if form in _READ:
+        return Used(digest, description)
+    work = planning.conversion(digest)
+    if form == _CONVERTED:
+        return Used(work, description)
+    return Used(digest, description, verified=work)
+
+
+def _is_read(found: Described) -> bool:
+    return bool(found.description.get("format", _OURS) in _READ)
 
 
 def _description(found: Described, conversion: Conversion) -> dict[str, Any]:
     return {**found.description, **(conversion.facts or {})}
 
 
-def _scored(connection: Connection, digest: str, source: Blob | Work) -> Iterator[str]:
+def _scored(connection: Connection, digest: str, model: Mapping[str, Blob | Work]) -> Iterator[str]:
     """The splits on which a checkpoint has columns, looked for only where it was evaluated."""
     on = sa.select(runs.c.dataset_digest, runs.c.split).where(runs.c.checkpoint == digest)
     for bundle, split in connection.execute(on.distinct()).all():
-        inputs = {"checkpoint": source, "dataset": Blob(bundle)}
+        inputs = {**model, "dataset": Blob(bundle)}
         key = Work("columns", inputs, {"split": split}).key
         status = sa.select(work_rows.c.status).where(work_rows.c.key == key)
         if connection.execute(status).scalar() == "done":

@@ -9,6 +9,7 @@ from service.contract.formats import (
     checkpoint_header,
     foreign,
     huggingface,
+    onnx_bundles,
     packages,
     safetensors_header,
     state_dicts,
@@ -16,7 +17,7 @@ from service.contract.formats import (
 from service.contract.formats.checkpoint_header import CheckpointHeader, Description
 from service.contract.formats.packages import Package
 
-Format = Literal["canonical", "pytorch", "huggingface"]
+Format = Literal["canonical", "pytorch", "huggingface", "onnx"]
 Facts = dict[str, Any]
 
 _PICKLE = b"/data.pkl"  # the first file of a zip that torch.save writes
@@ -46,6 +47,8 @@ def of_package(path: Path) -> Facts:
     with packages.opened(path) as package:
         if state_dicts.MAP in package.files:
             return _of_state_dict(package)
+        if onnx_bundles.FILE in package.files:
+            return _of_onnx(package)
         if huggingface.is_one(package):
             return _of_transformers(huggingface.judge(package))
         raise ForeignFormat(_unknown(path, package))
@@ -86,6 +89,19 @@ def _of_transformers(found: huggingface.Captioner) -> Facts:
         "units": "pieces",
         "beams": found.generation.num_beams,
         "longest": min(found.generation.most, found.family.positions),
+    }
+
+
+def _of_onnx(package: Package) -> Facts:
+    """`feature_size` is what a canonical checkpoint's config says."""
+    found = onnx_bundles.judge(package)
+    return {
+        "format": "onnx",
+        "architecture": "onnx",
+        "vocabulary_size": len(found.words),
+        "encoder": found.manifest.encoder.model_dump(),
+        "parameters": found.parameters,
+        "feature_size": found.manifest.feature_size,
     }
 
 

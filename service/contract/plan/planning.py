@@ -74,6 +74,14 @@ def conversion(package: str) -> Work:
     return Work("checkpoint", {"package": Blob(package)}, {})
 
 
+def inputs_of_model(checkpoint: str | Work, verified: Work | None = None) -> dict[str, Blob | Work]:
+    """The inputs of works by which they have a model."""
+    found: dict[str, Blob | Work] = {
+        "checkpoint": Blob(checkpoint) if isinstance(checkpoint, str) else checkpoint
+    }
+    return found if verified is None else {**found, "verified": verified}
+
+
 def plan_checkpoint(
     checkpoint: str | Work,
     dataset: str,
@@ -100,13 +108,11 @@ def plan_checkpoint(
     verifies a checkpoint which is evaluated as it came. `units`: of scores, where its tokens are
     pieces.
     """
-    model = Blob(checkpoint) if isinstance(checkpoint, str) else checkpoint
-    inputs: dict[str, Blob | Work] = {"checkpoint": model, "dataset": Blob(dataset)}
-    named: dict[str, Work] = {"checkpoint": model} if isinstance(model, Work) else {}
+    inputs = {**inputs_of_model(checkpoint, verified), "dataset": Blob(dataset)}
+    prepared = verified if isinstance(checkpoint, str) else checkpoint
+    named: dict[str, Work] = {} if prepared is None else {"checkpoint": prepared}
     if encoder is not None:
         inputs["features"] = named["features"] = features(dataset, split, images, encoder)
-    if verified is not None:
-        inputs["verified"] = named["checkpoint"] = verified
     scored = {"split": split} if units == "words" else {"split": split, "units": units}
 
     def columns(**more: Any) -> Work:

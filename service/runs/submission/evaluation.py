@@ -123,7 +123,7 @@ def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
     config = told.get("config") or {}
     sizes = [config[name] for name in ("size", "embedding_size", "image_size") if name in config]
     size = max(sizes, default=prices.USUAL.size)
-    if model.verified is not None:
+    if not config and "parameters" in told:
         size = prices.size_of(told["parameters"], vocabulary)
     return replace(pinned.sizes, size=size, vocabulary=vocabulary, speed=speed)
 
@@ -240,6 +240,11 @@ def _check_units(request: EvaluationIn, model: Used) -> None:
     if request.units == "pieces" and model.description.get("units") != "pieces":
         raise InvalidRequest(
             "the tokens of this checkpoint are words", [("/units", 'expected "words"')]
+        )
+    if request.tokens is not None and request.tokens.top > 1 and model.verified is not None:
+        raise InvalidRequest(
+            "the tokens of this checkpoint are pieces of words, of which only the first is kept",
+            [("/tokens/top", "expected 1")],
         )
 
 

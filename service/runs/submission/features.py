@@ -37,8 +37,8 @@ def choose(
     """
     if model.get("inputs") == "pixels":
         return _with_pictures(parts, request, pinned), None
-    config = model.get("config")
-    needed = {"encoder": model["encoder"], "size": config and config["feature_size"]}
+    config = model.get("config") or model
+    needed = {"encoder": model["encoder"], "size": config.get("feature_size")}
     is_latest = _names_no_version(request)
     if is_latest:
         pinned = datasets.pin_with(parts.records, pinned, needed)

@@ -37,6 +37,10 @@ LAYERS = (
 )
 _TENSORS = f"Prescore opens no pickle that is sent to it, since that would run code in it; {LAYERS}"
 _NO_PICKLE = f"Prescore opens no pickle, since that would run code in it; {CONVERT}"
+_ONNX = (
+    "it needs a manifest beside it, prescore.json; `prescore export` makes a bundle of a captioner "
+    "of PyTorch (deploy/guide/onnx.md)"
+)
 _UNPACK = "unpack it first"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _FEATURES = "a bundle's features are a safetensors file (deploy/guide/files.md)"
@@ -121,7 +125,7 @@ _FILES: tuple[tuple[Told, Format], ...] = (
     (_zip(b"data.pkl"), Format("a PyTorch file (a zip with a pickle)", _TENSORS, STATE_DICT)),
     (_zip(b".npy"), Format("arrays of numpy (.npz)", f"{CONVERT}; {_FEATURES}")),
     (_zip(b"model.weights.h5"), Format("a Keras model", CONVERT)),
-    (_zip(b".onnx"), Format("a zip with an ONNX model", CONVERT, is_package=True)),
+    (_zip(b".onnx"), Format("a zip with an ONNX model", _ONNX, is_package=True)),
     (_zip(b"config.json"), Format("a zip with a Hugging Face model", CONVERT, is_package=True)),
     (_zip(), Format("a zip", _UNPACK, is_package=True)),
     (
@@ -177,7 +181,7 @@ _FILES: tuple[tuple[Told, Format], ...] = (
         ),
     ),
     (_begins(b"\xff\xfe", b"\xfe\xff"), UTF16),
-    (_is_onnx, Format("an ONNX model", CONVERT)),
+    (_is_onnx, Format("an ONNX model", _ONNX)),
     (_is_text, TEXT),
 )
 _FOLDERS: tuple[tuple[Callable[[Collection[str]], bool], Format], ...] = (
@@ -189,13 +193,17 @@ _FOLDERS: tuple[tuple[Callable[[Collection[str]], bool], Format], ...] = (
         lambda names: "map.toml" in names,
         Format("a package of a state dict", "submit it as a checkpoint", CHECKPOINT),
     ),
+    (
+        lambda names: "prescore.json" in names,
+        Format("an ONNX bundle", "submit it as a checkpoint", CHECKPOINT),
+    ),
     (lambda names: "adapter_config.json" in names, Format("an adapter of PEFT", CONVERT)),
     (lambda names: "config.json" in names, Format("a folder of a Hugging Face model", CONVERT)),
     (lambda names: "saved_model.pb" in names, Format("a SavedModel of TensorFlow", CONVERT)),
     (lambda names: ".metadata" in names, Format("a distributed checkpoint of PyTorch", CONVERT)),
     (
         lambda names: any(name.endswith(".onnx") for name in names),
-        Format("a folder with an ONNX model", CONVERT),
+        Format("a folder with an ONNX model", _ONNX),
     ),
     (
         lambda names: any(name.endswith(".safetensors") for name in names),

@@ -10,8 +10,8 @@ from prescore import plain_text
 from prescore.files import foreign, tars
 from prescore.files.reading import Body, check_checkpoint, file_body, readable
 
-MARKS = ("map.toml",)  # one of these tells that files are those of a model
-_SENT = (".json", ".toml", ".safetensors", ".pt", ".pth", ".bin", ".ckpt")
+MARKS = ("map.toml", "prescore.json")  # one of these tells that files are those of a model
+_SENT = (".json", ".toml", ".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".onnx")
 _ZIP = b"PK"
 
 _log = logging.getLogger("prescore")

@@ -1,0 +1,144 @@
+"""A captioner that transformers has saved: uploaded as it is, scored and searched on a dataset's
+pictures as the engine and the library themselves do.
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+import huggingface_folders as folders
+from contract_files import tar, tar_entry
+from fleet import digest
+from workers.inference import checkpoints, columns, scoring
+from workers.metrics import pregen
+from workers.sandbox import confinement
+
+pytestmark = [pytest.mark.processes, pytest.mark.long]
+
+IMAGES = 9
+
+
+@pytest.fixture(autouse=True)
+def needs_sandbox():
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return folders.make(tmp_path_factory.mktemp("m") / "model", "vit-gpt2", trained=True)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bundle")
+    names = folders.write_pictures(folder, folders.pictures(IMAGES))
+    lines = [
+        json.dumps({"image": name, "split": "test", "references": references})
+        for name, references in zip(names, folders.sentences(IMAGES), strict=True)
+    ]
+    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def dataset(service, bundle):
+    with service.client() as client:
+        answer = client.put("/v1/datasets/seen", content=_packed(bundle))
+        assert answer.status_code == 201, answer.text
+
+
+def _packed(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    names = [str(path.relative_to(folder)).encode() for path in files]
+    return tar(
+        *(tar_entry(name, path.read_bytes()) for name, path in zip(names, files, strict=True))
+    )
+
+
+def _put(client, content):
+    answer = client.put(f"/v1/checkpoints/{digest(content)}", content=content)
+    assert answer.status_code == 201, answer.text
+    return client.get(f"/v1/checkpoints/{digest(content)}").json()
+
+
+def _evaluated(client, checkpoint, **asked):
+    request = {"dataset": "seen/test", "checkpoint": checkpoint, "postgen": ["bleu_1"], **asked}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code in (201, 202), answer.text
+    return client.get(f"/v1/evaluations/{answer.json()['id']}").json()
+
+
+def test_it_is_verified_and_scored_by_words_and_by_pieces(client, saved, bundle):
+    content = _packed(saved.folder)
+    found = _put(client, content)
+    assert (found["format"], found["state"], found["problem"]) == ("huggingface", "ready", None)
+    assert (found["inputs"], found["units"]) == ("pixels", "pieces")
+    assert (found["encoder"], found["config"]) == (None, None)
+    model = checkpoints.open_captioner(saved.folder)
+    names = [f"{place:04}.png" for place in range(IMAGES)]
+    encoded = model.tokens.encode(folders.sentences(IMAGES))
+    pieces = scoring.columns(model, model.inputs(bundle, names), encoded)
+    expected = {"pieces": pieces, "words": columns.of_words(pieces, encoded.word_offsets)}
+    for units, own in expected.items():
+        run = _evaluated(client, digest(content), units=units, pregen="all")
+        assert run["status"] == "succeeded", run["works"]
+        scores = client.get(f"/v1/evaluations/{run['id']}/pregen").json()["scores"]
+        wanted = pregen.scores(own.logp, own.rank, own.caption_offsets, own.image_offsets)
+        for name in ("sum_sum_prob_none", "sum_sum_pplx_filter0"):
+            assert scores[name]["value"] == pytest.approx(wanted[name], rel=1e-5), (units, name)
+        assert units in scores["sum_sum_prob_none"]["signature"]
+        shown = client.get(f"/v1/evaluations/{run['id']}/tokens/{names[0]}").json()["captions"][0]
+        words = [token["word"] for token in shown["tokens"]]
+        if units == "words":
+            assert words == [*folders.sentences(IMAGES)[0][0].split(), "<end>"]
+
+
+def test_its_captions_are_those_of_its_own_search_unless_asked(client, saved):
+    content = _packed(saved.folder)
+    rows = list(folders.pictures(IMAGES))
+    pixels = folders.processor(saved.kind)(rows, return_tensors="pt")["pixel_values"]
+    model = checkpoints.open_captioner(saved.folder)
+    for asked, how in (({}, {}), ({"beam": 3}, {"num_beams": 3})):
+        _put_again(client, content)
+        run = _evaluated(client, digest(content), decoding=asked, pregen=[])
+        assert run["status"] == "succeeded", run["works"]
+        items = client.get(f"/v1/evaluations/{run['id']}/captions").json()["items"]
+        expected = [
+            model.tokens.text(ids) for ids in saved.generated(pixels, max_new_tokens=20, **how)
+        ]
+        assert [item["caption"] for item in items] == expected
+
+
+def _put_again(client, content):
+    answer = client.put(f"/v1/checkpoints/{digest(content)}", content=content)
+    assert answer.status_code in (200, 201), answer.text
+
+
+def test_what_it_cannot_do_is_refused_at_once(client, saved, tmp_path):
+    content = _packed(saved.folder)
+    _put_again(client, content)
+    for asked, pointer in (
+        ({"dataset": "tiny/test"}, "/dataset"),
+        ({"tokens": {"top": 5}}, "/tokens/top"),
+    ):
+        request = {"dataset": "seen/test", "checkpoint": digest(content), **asked}
+        answer = client.post("/v1/evaluations", json=request)
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["pointer"] == pointer
+
+
+def test_a_folder_whose_weights_are_not_numbers_is_invalid(client, saved, tmp_path):
+    import shutil
+
+    from safetensors.torch import load_file, save_file
+
+    broken = tmp_path / "broken"
+    shutil.copytree(saved.folder, broken)
+    tensors = load_file(broken / "model.safetensors")
+    name = next(iter(tensors))
+    tensors[name].view(-1)[0] = np.nan
+    save_file(tensors, broken / "model.safetensors", {"format": "pt"})
+    found = _put(client, _packed(broken))
+    assert (found["state"], found["problem"]["code"]) == ("invalid", "invalid_checkpoint")
