@@ -99,7 +99,7 @@ SEARCHES = [
 
 @pytest.mark.long
 @pytest.mark.parametrize(("theirs", "ours"), SEARCHES)
-@pytest.mark.parametrize(("kind", "trained"), [("vit-gpt2", False), ("blip", False)])
+@pytest.mark.parametrize(("kind", "trained"), [("vit-gpt2", False), ("deit-bert", False)])
 def test_settings_of_a_search_mean_what_they_mean_to_generate(
     kind, trained, theirs, ours, saved, pixels, tmp_path
 ):
