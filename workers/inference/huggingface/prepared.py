@@ -16,9 +16,11 @@ from torch import Tensor
 from service.contract.settings import Sandbox
 from workers.inference import pictures
 from workers.inference.features import Inputs
-from workers.inference.pictures import Undecoded
+from workers.inference.pictures import Fit, Pixels, Resample, Undecoded
 
-Picture = NDArray[np.uint8]  # (h, w, 3)
+_RESAMPLE: tuple[Resample, ...] = (  # by Pillow's numbers
+    *("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"),
+)
 
 
 @dataclass(frozen=True)
@@ -45,16 +47,21 @@ class Preparation:
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
         return _Pictures(self, bundle, images)
 
-    def prepared(self, picture: Picture) -> Picture:
-        from PIL import Image
+    @property
+    def fit(self) -> Fit:
+        """What is done where a picture is decoded; what is stretched is cropped afterwards."""
+        resample = _RESAMPLE[self.resample]
+        if isinstance(self.size, tuple):
+            return Fit(resample, stretched=self.size[::-1])
+        return Fit(resample, shorter=self.size, cropped=self.crop and self.crop[::-1])
 
-        height, width = _resized(picture.shape[:2], self.size)
-        image = Image.fromarray(picture).resize((width, height), Image.Resampling(self.resample))
-        rows = np.asarray(image)
+    def cropped(self, picture: Pixels) -> Pixels:
         if self.crop is None:
-            return rows
-        top, left = (height - self.crop[0]) // 2, (width - self.crop[1]) // 2
-        return rows[top : top + self.crop[0], left : left + self.crop[1]]
+            return picture
+        top, left = (
+            (whole - part) // 2 for whole, part in zip(picture.shape, self.crop, strict=False)
+        )
+        return picture[top : top + self.crop[0], left : left + self.crop[1]]
 
     def normalised(self, pixels: Tensor) -> Tensor:
         """(n, h, w, 3) of bytes to (n, 3, h, w)."""
@@ -81,22 +88,13 @@ class _Pictures:
         found = np.empty((len(places), *self._preparation.shape), np.uint8)
         names = [self._images[place] for place in places]
         undecoded: dict[str, str] = {}
-        read = pictures.read(self._bundle, names, sandbox=self._preparation.sandbox)
+        how = self._preparation
+        read = pictures.read(self._bundle, names, fit=how.fit, sandbox=how.sandbox)
         for row, picture in enumerate(read):
             if isinstance(picture, Undecoded):
                 undecoded[picture.image] = picture.reason
             else:
-                found[row] = self._preparation.prepared(picture)
+                found[row] = how.cropped(picture)
         if undecoded:
             raise pictures.unusable(undecoded)
         return found
-
-
-def _resized(shape: tuple[int, ...], size: tuple[int, int] | int) -> tuple[int, int]:
-    """Height and width; the longer side is rounded down."""
-    if isinstance(size, tuple):
-        return size
-    height, width = shape
-    if width <= height:
-        return int(size * height / width), size
-    return size, int(size * width / height)

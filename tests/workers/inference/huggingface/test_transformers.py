@@ -9,7 +9,7 @@ import transformers
 
 import huggingface_folders as folders
 from huggingface_folders import KINDS
-from service.contract.errors import CheckpointMismatch
+from service.contract.errors import CheckpointMismatch, UnusableDataset
 from workers.inference import checkpoints, columns, generation, prefix, scoring
 from workers.inference.captioners import Search
 from workers.inference.vocabulary import Encoded
@@ -18,11 +18,11 @@ IMAGES = 15
 EACH = [(kind, trained) for kind in KINDS for trained in (False, True)]
 
 
-def _opened(saved, tmp_path, images=IMAGES):
-    """The captioner in the folder, and pictures that it is to look at."""
-    model = checkpoints.open_captioner(saved.folder, sandbox="off")
-    names = folders.write_pictures(tmp_path, folders.pictures(images, seed=3))
-    return model, model.inputs(tmp_path, names)
+def _opened(saved, images=IMAGES):
+    """The captioner in the folder, and pictures as it takes them."""
+    shape, rows = folders.processor(saved.kind), list(folders.pictures(images, seed=3))
+    fitted = shape(rows, do_rescale=False, do_normalize=False)["pixel_values"]
+    return checkpoints.open_captioner(saved.folder), np.stack(fitted).transpose(0, 2, 3, 1)
 
 
 def _by_library(saved, pixels, encoded):
@@ -43,9 +43,9 @@ def _by_library(saved, pixels, encoded):
 
 @pytest.mark.long
 @pytest.mark.parametrize(("kind", "trained"), EACH)
-def test_columns_are_the_librarys_loss_of_each_token(kind, trained, saved, pixels, tmp_path):
+def test_columns_are_the_librarys_loss_of_each_token(kind, trained, saved, pixels):
     one = saved(kind, trained=trained)
-    model, inputs = _opened(one, tmp_path)
+    model, inputs = _opened(one)
     references = model.tokens.encode(folders.sentences(IMAGES))
     found = scoring.columns(model, inputs, references)
     logp, rank = _by_library(one, pixels(kind, IMAGES), references)
@@ -63,9 +63,9 @@ def test_columns_are_the_librarys_loss_of_each_token(kind, trained, saved, pixel
 @pytest.mark.long
 @pytest.mark.parametrize("images", [1, 7, 64])
 @pytest.mark.parametrize(("kind", "trained"), EACH)
-def test_captions_are_those_of_generate(kind, trained, images, saved, pixels, tmp_path):
+def test_captions_are_those_of_generate(kind, trained, images, saved, pixels):
     one = saved(kind, trained=trained)
-    model, inputs = _opened(one, tmp_path, images)
+    model, inputs = _opened(one, images)
     seen = pixels(kind, images)
     for beams in (1, 3):
         found = generation.decode(model, inputs, Search(beams=beams, most=14))
@@ -101,17 +101,17 @@ SEARCHES = [
 @pytest.mark.parametrize(("theirs", "ours"), SEARCHES)
 @pytest.mark.parametrize(("kind", "trained"), [("vit-gpt2", False), ("deit-bert", False)])
 def test_settings_of_a_search_mean_what_they_mean_to_generate(
-    kind, trained, theirs, ours, saved, pixels, tmp_path
+    kind, trained, theirs, ours, saved, pixels
 ):
     one = saved(kind, trained=trained)
-    model, inputs = _opened(one, tmp_path)
+    model, inputs = _opened(one)
     found = generation.decode(model, inputs, Search(most=12, **ours))
     expected = one.generated(pixels(kind, IMAGES), max_new_tokens=12, **theirs)
     assert [list(caption.words) for caption in found] == expected
 
 
-def test_a_captions_probability_is_that_of_its_tokens(saved, tmp_path):
-    model, inputs = _opened(saved("blip", trained=True), tmp_path)
+def test_a_captions_probability_is_that_of_its_tokens(saved):
+    model, inputs = _opened(saved("blip", trained=True))
     for beams, penalty in ((1, 1.0), (3, 1.0), (3, 0.0)):
         search = Search(beams=beams, most=20, length_penalty=penalty)
         found = generation.decode(model, inputs, search)
@@ -130,12 +130,20 @@ def test_a_captions_probability_is_that_of_its_tokens(saved, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pictures_become_what_the_librarys_processor_makes_of_them(kind, saved, pixels, tmp_path):
-    model, inputs = _opened(saved(kind, trained=False), tmp_path)
+    model = checkpoints.open_captioner(saved(kind, trained=False).folder, sandbox="off")
+    names = folders.write_pictures(tmp_path, folders.pictures(IMAGES, seed=3))
+    inputs = model.inputs(tmp_path, names)
     assert len(inputs) == IMAGES
-    found = model.preparation.normalised(torch.from_numpy(inputs[:]))
-    torch.testing.assert_close(found, pixels(kind, IMAGES), atol=0, rtol=0)
     some = np.array([7, 2])
-    np.testing.assert_array_equal(inputs[some], inputs[:][some])
+    found = model.preparation.normalised(torch.from_numpy(inputs[some]))
+    torch.testing.assert_close(found, pixels(kind, IMAGES)[some], atol=0, rtol=0)
+
+
+def test_a_picture_that_cannot_be_read_is_named(saved, tmp_path):
+    model = checkpoints.open_captioner(saved("git", trained=False).folder, sandbox="off")
+    folders.write_pictures(tmp_path, folders.pictures(1))
+    with pytest.raises(UnusableDataset, match="a picture cannot be read: other"):
+        model.inputs(tmp_path, ["0000.png", "other.png"])[:]
 
 
 @pytest.mark.parametrize("kind", ["vit-gpt2", "blip"])
@@ -174,8 +182,8 @@ def test_a_reference_longer_than_the_model_reads_is_named(saved):
         model.tokens.encode([["red " * 30]])
 
 
-def test_columns_of_words_multiply_their_pieces_and_take_their_greatest_rank(saved, tmp_path):
-    model, inputs = _opened(saved("vit-gpt2", trained=True), tmp_path)
+def test_columns_of_words_multiply_their_pieces_and_take_their_greatest_rank(saved):
+    model, inputs = _opened(saved("vit-gpt2", trained=True))
     references = model.tokens.encode(folders.sentences(IMAGES))
     pieces = scoring.columns(model, inputs, references)
     found = columns.of_words(pieces, references.word_offsets)
