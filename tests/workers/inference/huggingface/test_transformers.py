@@ -142,7 +142,7 @@ def test_pictures_become_what_the_librarys_processor_makes_of_them(kind, saved, 
 def test_a_picture_that_cannot_be_read_is_named(saved, tmp_path):
     model = checkpoints.open_captioner(saved("git", trained=False).folder, sandbox="off")
     folders.write_pictures(tmp_path, folders.pictures(1))
-    with pytest.raises(UnusableDataset, match="a picture cannot be read: other"):
+    with pytest.raises(UnusableDataset, match=r"1 image cannot be decoded: 'other\.png'"):
         model.inputs(tmp_path, ["0000.png", "other.png"])[:]
 
 
