@@ -106,7 +106,7 @@ def test_another_programs_folder_is_refused_as_before(prescore, runs):
     (runs / "config.json").write_text("{}")
     result = prescore("submit", "runs", "--dataset", "shapes/test")
     assert result.exit_code == 2
-    assert "found a folder of a Hugging Face model" in result.stderr
+    assert "expected tokenizer.json and model.safetensors beside config.json" in result.stderr
 
 
 @pytest.mark.parametrize(

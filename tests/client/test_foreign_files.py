@@ -45,7 +45,7 @@ def test_a_dataset_and_captions_too(service, client, tmp_path, pt):
     with pytest.raises(prescore.InvalidArgument, match=r"a dataset bundle.*found a pickle"):
         client.add_dataset("x", pt)
     (tmp_path / "config.json").touch()
-    with pytest.raises(prescore.InvalidArgument, match="found a folder of a Hugging Face model"):
+    with pytest.raises(prescore.InvalidArgument, match=r"expected tokenizer\.json and model"):
         client.upload_checkpoint(tmp_path)
     assert service.requests == []
 

@@ -11,7 +11,14 @@ from prescore.files import captions
 from prescore.files.models import is_package
 from service.contract import settings
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles, checkpoint_header, foreign, onnx_bundles, packages
+from service.contract.formats import (
+    bundles,
+    checkpoint_header,
+    foreign,
+    models,
+    onnx_bundles,
+    packages,
+)
 from service.contract.formats.bundles import judging
 from service.contract.formats.checkpoint_header import Description
 from service.contract.formats.columns import fitting, header, values
@@ -31,8 +38,9 @@ def check(
     path: Annotated[
         Path,
         typer.Argument(
-            help="A checkpoint or columns (.safetensors), a package of a state dict or an ONNX "
-            "bundle (a folder, a tar or a zip), a dataset bundle, or captions."
+            help="A checkpoint or columns (.safetensors), a package of a state dict, what "
+            "transformers has saved, or an ONNX bundle (a folder, a tar or a zip), a dataset "
+            "bundle, or captions."
         ),
     ],
     dataset: Annotated[
@@ -97,7 +105,7 @@ def _facts(path: Path) -> dict[str, Any] | None:
     if onnx_bundles.is_one(path):
         return _onnx_facts(path)
     if is_package(path):
-        return _package_facts(path)
+        return _package_facts(path, models.of_package(path))
     serves = None if found is None else found.serves
     if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
         return _columns_facts(path) if header.is_one(path) else _checkpoint_facts(path)
@@ -155,12 +163,17 @@ def _fitting(path: Path, source: "Source") -> dict[str, Any]:
     return {"split": f"all of {source}"}
 
 
-def _package_facts(path: Path) -> dict[str, Any]:
+def _package_facts(path: Path, facts: models.Facts) -> dict[str, Any]:
     """What a service's worker would make of it."""
-    from workers.conversion import packages
+    from workers.conversion import packages as of_state_dicts
+    from workers.conversion import sandboxed
     from workers.conversion.sandboxed import Box
 
-    description, tensors = packages.convert(path, Box.of(settings.load()))
+    box = Box.of(settings.load())
+    if facts["format"] == "huggingface":
+        sandboxed.transformers(path, box)
+        return {name: each for name, each in facts.items() if each is not None}
+    description, tensors = of_state_dicts.convert(path, box)
     parameters = sum(tensor.size for tensor in tensors.values())
     return {"format": "pytorch", **_described(description, parameters)}
 
@@ -193,7 +206,7 @@ def _onnx_facts(path: Path) -> dict[str, Any]:
 
         captioner.read(path).close()
     return {
-        "format": "ONNX bundle",
+        "format": "onnx",
         "graphs": ", ".join(bundle.graphs),
         "feature_size": bundle.manifest.feature_size,
         "vocabulary_size": len(bundle.words),

@@ -6,10 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import huggingface_folders as folders
 from contract_files import tar, tar_entry
 from fleet import digest
+from prescore import commands
 from workers.inference import checkpoints, columns, scoring
 from workers.metrics import pregen
 from workers.sandbox import confinement
@@ -142,3 +144,13 @@ def test_a_folder_whose_weights_are_not_numbers_is_invalid(client, saved, tmp_pa
     save_file(tensors, broken / "model.safetensors", {"format": "pt"})
     found = _put(client, _packed(broken))
     assert (found["state"], found["problem"]["code"]) == ("invalid", "invalid_checkpoint")
+
+
+def test_a_folder_is_checked_and_submitted_by_the_commands(service, saved):
+    told = CliRunner().invoke(commands.build(), ["check", str(saved.folder)])
+    assert told.exit_code == 0, told.output
+    assert "format:            huggingface" in told.stdout
+    asked = ["submit", str(saved.folder), "--dataset", "seen/test", "--postgen", "none", "--json"]
+    done = CliRunner().invoke(commands.build(), [*asked, "--wait", "--url", service.url])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["status"] == "succeeded"

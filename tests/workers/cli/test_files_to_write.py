@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 from prescore import commands
 
 READ = {  # parameters that are paths of what a command reads
-    *("bundle", "captions", "captions_file", "checkpoint", "dataset", "file", "files", "key_file"),
-    *("logp", "map_file", "model"),
+    *("bundle", "captions", "captions_file", "checkpoint", "dataset", "file", "files", "folder"),
+    "key_file",
+    *("images", "logp", "map_file", "model", "preprocessing"),
     *("outputs", "path", "ratings", "source", "tokens", "train", "val", "test", "vocabulary"),
 }
 

@@ -275,7 +275,7 @@ def test_the_command_writes_what_check_and_the_sandbox_take(tmp_path, monkeypatc
     done = _run(check, "out", "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert found["format"] == "ONNX bundle"
+    assert found["format"] == "onnx"
     assert (found["vocabulary_size"], found["feature_size"]) == (11, FEATURES)
     assert found["encoder"] == "random (none)"
 

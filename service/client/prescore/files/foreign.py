@@ -198,7 +198,10 @@ _FOLDERS: tuple[tuple[Callable[[Collection[str]], bool], Format], ...] = (
         Format("an ONNX bundle", "submit it as a checkpoint", CHECKPOINT),
     ),
     (lambda names: "adapter_config.json" in names, Format("an adapter of PEFT", CONVERT)),
-    (lambda names: "config.json" in names, Format("a folder of a Hugging Face model", CONVERT)),
+    (
+        lambda names: "config.json" in names,
+        Format("a captioner that transformers has saved", "submit it as a checkpoint", CHECKPOINT),
+    ),
     (lambda names: "saved_model.pb" in names, Format("a SavedModel of TensorFlow", CONVERT)),
     (lambda names: ".metadata" in names, Format("a distributed checkpoint of PyTorch", CONVERT)),
     (

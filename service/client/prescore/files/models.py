@@ -3,15 +3,24 @@
 import logging
 import tarfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from prescore import plain_text
+from prescore.errors import InvalidArgument
 from prescore.files import foreign, tars
 from prescore.files.reading import Body, check_checkpoint, file_body, readable
 
-MARKS = ("map.toml", "prescore.json")  # one of these tells that files are those of a model
-_SENT = (".json", ".toml", ".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".onnx")
+_TENSORS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
+_OF_TRANSFORMERS, _TOKENIZER = "config.json", "tokenizer.json"
+# A file that tells of which model the files beside it are, and the endings of those that are sent.
+# The first that is there counts; what transformers has saved may have pickles beside it, of
+# optimizers and of the same weights.
+MARKS: Mapping[str, tuple[str, ...]] = {
+    "map.toml": (".json", ".toml", *_TENSORS),
+    "prescore.json": (".json", ".onnx"),
+    _OF_TRANSFORMERS: (".json", ".safetensors"),
+}
 _ZIP = b"PK"
 
 _log = logging.getLogger("prescore")
@@ -19,14 +28,30 @@ _log = logging.getLogger("prescore")
 
 def check(path: Path) -> None:
     """Raise for what is known to be neither a checkpoint nor a package of one."""
-    if not is_package(path):
+    names = _inner_names(path)
+    mark = next((mark for mark in MARKS if mark in names), None)
+    if mark is None:
         check_checkpoint(path)
+    if mark == _OF_TRANSFORMERS and not (_TOKENIZER in names and _has_weights(names)):
+        raise InvalidArgument(
+            f"{path}: expected {_TOKENIZER} and model.safetensors beside {mark}, as "
+            "save_pretrained of model, tokenizer and image processor writes them; found "
+            f"{plain_text.quoted(', '.join(sorted(names)[:10]))}"
+        )
 
 
 def is_package(path: Path) -> bool:
+    return not MARKS.keys().isdisjoint(_inner_names(path))
+
+
+def _has_weights(names: Iterable[str]) -> bool:
+    return any(name.endswith(".safetensors") for name in names)
+
+
+def _inner_names(path: Path) -> set[str]:
+    """The names of files without the folders that they are in."""
     with readable(path):
-        names = _names(path)
-    return any(PurePosixPath(name).name in MARKS for name in names)
+        return {PurePosixPath(name).name for name in _names(path)}
 
 
 def body(path: Path) -> Body:
@@ -34,7 +59,8 @@ def body(path: Path) -> Body:
     if not path.is_dir():
         return file_body(path)
     names = [each.name for each in path.iterdir() if each.is_file()]
-    sent = [name for name in names if PurePosixPath(name).suffix in _SENT]
+    endings = next(MARKS[mark] for mark in MARKS if mark in names)
+    sent = [name for name in names if PurePosixPath(name).suffix in endings]
     if others := sorted({*names} - {*sent}):
         _log.warning("left out of the package: %s", plain_text.quoted(", ".join(others[:5])))
     return tars.body({name: path / name for name in sent})

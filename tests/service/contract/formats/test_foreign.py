@@ -77,7 +77,6 @@ FILES = {
     "a text file": b"import torch\n\nclass Captioner(torch.nn.Module):\n",
 }
 FOLDERS = {
-    "a folder of a Hugging Face model": ("config.json", "pytorch_model.bin"),
     "an adapter of PEFT": ("adapter_config.json", "adapter_model.safetensors"),
     "a SavedModel of TensorFlow": ("saved_model.pb",),
     "a folder with an ONNX model": ("decoder.onnx",),
@@ -187,3 +186,11 @@ def test_nothing_that_could_run_code_is_imported():
     text = (ROOT / "service/contract/formats/foreign.py").read_text("utf-8")
     imports = [line for line in text.splitlines() if line.startswith(("import", "from"))]
     assert not [line for line in imports if re.search("pickle|zip|tar|torch", line)]
+
+
+@pytest.mark.parametrize("mark", ["config.json", "map.toml", "prescore.json"])
+def test_a_folder_of_a_model_of_several_files_may_be_a_checkpoint(tmp_path, mark):
+    (tmp_path / mark).touch()
+    found = foreign.of_path(tmp_path)
+    assert foreign.refusal(found, foreign.CHECKPOINT) is None
+    assert foreign.refusal(found, foreign.BUNDLE) is not None
