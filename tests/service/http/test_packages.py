@@ -1,4 +1,4 @@
-"""Checkpoints that come as another program saved them: a state dict with its map and its words."""
+"""T41: checkpoints that come as another program saved them, a state dict with its map and words."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""One trained network by four ways: a canonical checkpoint, a state dict with a map, an ONNX
+"""T53: one trained network by four ways: a canonical checkpoint, a state dict with a map, an ONNX
 bundle, columns that its own code gave. The table of deploy/guide/onnx.md is what this prints
 (`-s`).
 """
