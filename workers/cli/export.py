@@ -30,7 +30,7 @@ def export(
     """Write a captioner of PyTorch as an ONNX bundle, and check it against its own modules.
 
     Runs your code here; what is written holds none of it. Needs onnx and onnxscript:
-    pip install -c deploy/constraints.txt '.[workers,export]'
+    deploy/guide/onnx.md says what to install.
 
         prescore export mine:captioner --out bundle/ --dataset flickr8k/
     """

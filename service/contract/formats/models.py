@@ -1,6 +1,7 @@
 """Which model a file that somebody uploads holds, by its content, and what it says of itself."""
 
 import os
+import re
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -20,8 +21,11 @@ from service.contract.formats.packages import Package
 Format = Literal["canonical", "pytorch", "huggingface", "onnx"]
 Facts = dict[str, Any]
 
-_PICKLE = b"/data.pkl"  # the first file of a zip that torch.save writes
 _LOCAL_HEADER = 30
+# What may stand first in a zip of a model's files; what torch.save writes begins with a pickle.
+_FIRST = re.compile(
+    rb"[^\0]*(/|\.(json|toml|txt|md|onnx|safetensors|pt|pth|bin|ckpt|DS_Store))\Z", re.DOTALL
+)
 
 
 def needed(beginning: bytes) -> int:
@@ -32,14 +36,12 @@ def needed(beginning: bytes) -> int:
 
 def may_be_package(stream: IO[bytes]) -> bool:
     """Whether a file, or its beginning, is a tar or a zip that may hold the files of a model."""
-    size = stream.seek(0, os.SEEK_END)
-    found = foreign.of_file(stream, size)
-    if found is not None and found.is_package:
-        return True
+    found = foreign.of_file(stream, stream.seek(0, os.SEEK_END))
     head = stream.read(foreign.HEAD_BYTES)
     stream.seek(0)
-    # What is inside a zip may look like it: a package with a PyTorch file, which is a zip, too.
-    return head.startswith(b"PK") and not _first_name(head).endswith(_PICKLE)
+    if head.startswith(b"PK"):  # a file inside may make it look like another one: a PyTorch file
+        return _FIRST.match(_first_name(head)) is not None
+    return found is not None and found.is_package
 
 
 def of_package(path: Path) -> Facts:

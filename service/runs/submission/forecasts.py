@@ -79,16 +79,21 @@ def _past(
 def _of_checkpoints(
     connection: Connection, request: EvaluationIn, pinned: Pinned
 ) -> dict[str, tuple[str, str]]:
-    """Architecture and usual run by evaluation, the latest of each checkpoint."""
+    """Architecture and usual run by evaluation, the latest of each checkpoint whose tokens are of
+    the same kind: scores of words and of pieces are signed differently.
+    """
     query = (
         sa.select(runs.c.id, runs.c.checkpoint, runs.c.request, tables.checkpoints.c.description)
         .join(tables.checkpoints, tables.checkpoints.c.digest == runs.c.checkpoint)
         .where(runs.c.checkpoint != request.checkpoint)
     )
+    own = sa.select(tables.checkpoints.c.description)
+    asked = own.where(tables.checkpoints.c.digest == request.checkpoint)
+    units = _units(connection.execute(asked).scalar() or "{}")
     latest: dict[str, str] = {}
     stored: dict[str, Any] = {}
     for row, _ in _ended(connection, query, request, pinned):
-        if row.checkpoint not in latest:
+        if row.checkpoint not in latest and _units(row.description) == units:
             latest[row.checkpoint] = row.id
             stored[row.checkpoint] = json.loads(row.description)
     found: dict[str, tuple[str, str]] = {}
@@ -97,6 +102,11 @@ def _of_checkpoints(
         usual = " ".join(str(config[name]) for name in ("cell", "size") if name in config)
         found[latest[digest]] = architecture, f"{architecture} {usual}"
     return found
+
+
+def _units(description: str) -> str:
+    """What a checkpoint's tokens are, by its stored description."""
+    return str(json.loads(description).get("units", "words"))
 
 
 def _of_columns(

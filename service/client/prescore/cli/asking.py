@@ -87,15 +87,15 @@ def begun(client: Client, target: str, request: Mapping[str, Any]) -> Evaluation
     return found
 
 
-def source(client: Client, target: str) -> dict[str, Any]:
+def source(client: Client, target: str, units: str | None = None) -> dict[str, Any]:
     """The request's `captions` or `checkpoint`; a checkpoint's file is uploaded first."""
     if target.startswith("sha256:"):
-        return {"checkpoint": target}
+        return {"checkpoint": target, "units": units}
     path = Path(target)
     if captions.looks_like_captions(path):
         return {"captions": captions.read(path)}
     with console.upload_shown(path.name) as progress:
-        return {"checkpoint": client.upload_checkpoint(path, progress)}
+        return {"checkpoint": client.upload_checkpoint(path, progress), "units": units}
 
 
 def check_one(given: Sequence[str], brought: Brought) -> None:
@@ -107,8 +107,8 @@ def check_one(given: Sequence[str], brought: Brought) -> None:
             "expected CHECKPOINT or CAPTIONS, or --columns FILE with or without --captions FILE; "
             f"found {found}"
         )
-    if brought.units is not None and brought.columns is None:
-        raise typer.BadParameter("--units goes with --columns: nothing else has pieces")
+    if brought.units is not None and brought.captions is not None and brought.columns is None:
+        raise typer.BadParameter("--units is for pre-gen scores: captions alone have none")
 
 
 def brought(client: Client, given: Brought) -> dict[str, Any]:

@@ -109,7 +109,11 @@ def gate(
     try:
         with console.opened(connection) as client:
             fields["dataset"] = asking.whole(client, dataset)
-            scored = asking.source(client, target) if target else asking.brought(client, brought)
+            scored = (
+                asking.source(client, target, brought.units)
+                if target
+                else asking.brought(client, brought)
+            )
             request = {**fields, **scored}
             with console.suggesting(client, Meant(dataset, (), gate)):
                 evaluation = _submitted(client, request, _key(once_for, around, request))

@@ -118,8 +118,8 @@ class Brought:
     units: Annotated[
         Units | None,
         typer.Option(
-            help="With --columns: where tokens are pieces of words, what pre-gen scores are made "
-            "of. Default: words."
+            help="Where the tokens of a model, or of --columns, are pieces of words: what pre-gen "
+            "scores are made of. Default: words."
         ),
     ] = None
 

@@ -67,10 +67,12 @@ def submit(
         prescore submit best.safetensors --dataset mine/test --bundle mine/ --wait
         EV=$(prescore submit best.safetensors --dataset coco/val --label run=7)
 
-    Of a folder all .safetensors files are scored. All files are looked at before the
-    first is sent. By default the scores are bleu, rouge_l, cider_d and meteor, and all the
-    pre-gen ones for a checkpoint. Without --label, a run has its file's name as a label,
-    file=best.safetensors: `list` and `leaderboard` show it.
+    Of a folder all .safetensors files are scored, unless it is one model: what
+    transformers has saved, a state dict with its map, an ONNX bundle. All files are
+    looked at before the first is sent. By default the scores are bleu, rouge_l,
+    cider_d and meteor, and all the pre-gen ones for a checkpoint. Without --label, a
+    run has its file's name as a label, file=best.safetensors: `list` and `leaderboard`
+    show it.
 
     Exit 0: submitted, or succeeded. 2: usage, or refused. 3: with --wait, the run
     failed, was canceled, gave no score or has not ended in time. 4: no answer from the
@@ -95,7 +97,7 @@ def submit(
         fields["dataset"] = asking.whole(client, dataset)
         requests = asking.several(fields, found, steps=step_from_name)
         sources = (
-            asking.source(client, one) if target else asking.brought(client, brought)
+            asking.source(client, one, brought.units) if target else asking.brought(client, brought)
             for one in found
         )
         begun = [

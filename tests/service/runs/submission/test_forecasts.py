@@ -54,6 +54,7 @@ class _Past:
         kept |= {} if brought is None else {"checkpoint": None, "columns": brought}
         row = on_split(PINNED) | {"kind": "evaluation", "status": "succeeded"} | row
         named = {"architecture": row.pop("architecture", "merge"), "config": CONFIG}
+        named |= {"units": row.pop("units", "words")}
         scores = dict.fromkeys(forecasts.PREDICTORS, 0.3) | {"cider_d": cider}
         scores = scores if shown is None else {name: scores[name] for name in shown}
         with self.records.transaction() as connection:
@@ -316,3 +317,12 @@ def test_where_no_metric_has_a_forecast_it_is_said_why():
         [], EvaluationKept(forecast=Unforeseen(none_because="too few"))
     )
     assert kept == NoForecastOut(none_because="too few", metrics={})
+
+
+def test_a_forecast_of_words_learns_from_no_model_of_pieces(past):
+    _eight(past, units="pieces")
+    assert past.add()[2] is not None
+    _eight(past)
+    _, history, reason = past.add()
+    assert reason is None
+    assert len(history["evaluations"]) == 8
