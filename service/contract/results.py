@@ -189,6 +189,7 @@ class Past(_Kept):
     result: str | None = None
     comparison: str | None = None
     none_because: str | None = None
+    failed: bool = False  # its own gates
     is_first: bool = False  # there is none because nothing has been scored that could be one
 
 

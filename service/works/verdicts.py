@@ -154,7 +154,9 @@ def _baseline(past: Past) -> Baseline:
     assert past.evaluation is not None
     assert past.value is not None
     assert past.signature is not None
-    return Baseline(past.evaluation, past.value, past.signature, past.scored_on, past.label)
+    return Baseline(
+        past.evaluation, past.value, past.signature, past.scored_on, past.label, past.failed
+    )
 
 
 def _distrusted(names: Sequence[str], request: EvaluationKept) -> dict[str, str]:

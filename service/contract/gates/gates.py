@@ -92,10 +92,13 @@ class Baseline:
     signature: str
     scored_on: str | None = None
     label: str | None = None
+    failed: bool = False  # its own gates
 
     def __str__(self) -> str:
         on = "" if self.scored_on is None else f" of {self.scored_on}"
-        return f"{self.evaluation}{on}" + ("" if self.label is None else f", {self.label}")
+        label = "" if self.label is None else f", {self.label}"
+        failed = ", which failed its own gates" if self.failed else ""
+        return f"{self.evaluation}{on}{label}{failed}"
 
 
 @dataclass(frozen=True)

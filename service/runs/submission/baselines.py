@@ -18,7 +18,7 @@ from service.contract.plain_text import quoted
 from service.contract.results import EvaluationKept, Past
 from service.runs import base, evaluations, pairs, search
 from service.stored.datasets import Pinned
-from service.works import scores
+from service.works import scores, verdicts
 from service.works.blobs import Blobs
 from service.works.parts import Parts
 from service.works.tables import boards, labels, runs, score_rows
@@ -65,6 +65,7 @@ class _Found:
     rows: Sequence[Mapping[str, Any]]
     scores: Mapping[str, ScoreOut]
     is_partial: bool
+    failed: bool  # its own gates
 
 
 @dataclass(frozen=True)
@@ -236,13 +237,15 @@ class _Search:
             looked = base.look(self.connection, identity, evaluations.KIND)
             found = base.read_all(self.connection, looked)
             named = {catalogue.metric(name).name for name in self.metrics}
+            request = found.request(EvaluationKept)
             self.known[identity] = _Found(
                 identity,
                 found.common["dataset"],
                 found.row.dataset_captions,
                 found.works,
                 scores.brought(found.works, named),
-                is_partial=found.row.checkpoint is None and found.request(EvaluationKept).subset,
+                is_partial=found.row.checkpoint is None and request.subset,
+                failed=verdicts.of(found.works, request)[1] == "failed",
             )
         return self.known[identity]
 
@@ -291,6 +294,7 @@ def _entry(found: _Found, metric: str, label: str | None) -> Past:
         interval=score.interval,
         signature=score.signature,
         result=results.get(by_image(metric)),
+        failed=found.failed,
     )
 
 

@@ -283,3 +283,14 @@ def test_what_cannot_be_asked_is_refused_with_its_place(
 def test_without_gates_there_is_no_verdict(service):
     found = _evaluated(service, GOOD, baseline="branch=nobody")
     assert {name: found[name] for name in ABSENT} == ABSENT
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_baseline_that_failed_its_own_gates_is_told_so(service, failed):
+    marked = {"labels": {"branch": f"tried-{failed}"}}
+    limit = "bleu_1 <= 0.0001" if failed else "bleu_1 >= 0"
+    first = _evaluated(service, GOOD, limit, **marked)
+    assert first["verdict"] == ("failed" if failed else "passed")
+    again = _evaluated(service, GOOD, "bleu_1 >= baseline", baseline=f"branch=tried-{failed}")
+    assert first["id"] in again["gates"][0]["detail"]
+    assert ("which failed its own gates" in again["gates"][0]["detail"]) == failed

@@ -98,6 +98,7 @@ def test_a_label_is_the_latest_evaluation_that_has_it(on_either, blobs):
         "evaluation": latest,
         "scored_on": "coco@v1/test",
         "label": "branch=main",
+        "failed": False,
         "value": 0.4,
         "interval": None,
         "signature": SIGNATURE,
