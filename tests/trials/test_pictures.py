@@ -26,6 +26,7 @@ CONVERT = "prescore convert references captions.csv mine/ --images photos/"
 SUBMIT = "prescore submit model.safetensors --dataset mine/test --bundle mine/ --wait"
 
 
+@pytest.mark.slow
 def test_a_folder_of_pictures_and_a_table_of_captions_are_scored_by_two_commands(fleet, tmp_path):
     path = image_encoders.write(tmp_path / "encoder.safetensors", seed=3)
     found = assets.add("image-encoder", path, Places(fleet.home))["image-encoder"]

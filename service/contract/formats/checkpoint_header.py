@@ -190,13 +190,14 @@ def metadata_of(description: Description) -> dict[str, str]:
     }
 
 
+_OTHERS = f"Of what transformers has saved name the folder; {foreign.LAYERS}"
 _REQUIRED = ("prescore", "architecture", "config", "vocabulary", "tokenizer", "encoder")
 
 
 def _known_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
     missing = [name for name in _REQUIRED if name not in metadata]
     if missing:
-        others = "" if len(missing) < len(_REQUIRED) else f"; another program's? {foreign.LAYERS}"
+        others = "" if len(missing) < len(_REQUIRED) else f"; another program's? {_OTHERS}"
         raise MetadataInvalid(
             f"expected the metadata {', '.join(_REQUIRED)}; missing: {', '.join(missing)}{others}",
             pointer=f"/__metadata__/{missing[0]}",

@@ -32,8 +32,8 @@ CONVERT = (
     "metadata of deploy/guide/checkpoints.md"
 )
 LAYERS = (
-    "`prescore convert checkpoint` makes a checkpoint of a model of PyTorch's layers; of what "
-    "transformers has saved name the folder (deploy/guide/models.md)"
+    "`prescore convert checkpoint` makes a checkpoint of a model of PyTorch's layers "
+    "(deploy/guide/converting.md)"
 )
 _TENSORS = f"Prescore opens no pickle that is sent to it, since that would run code in it; {LAYERS}"
 _NO_PICKLE = f"Prescore opens no pickle, since that would run code in it; {CONVERT}"

@@ -85,7 +85,7 @@ def canonical(tmp_path, client):
     return upload(client, (tmp_path / "model.safetensors").read_bytes())
 
 
-@pytest.mark.parametrize("pack", [packed, zipped])
+@pytest.mark.parametrize("pack", [packed, pytest.param(zipped, marks=pytest.mark.slow)])
 def test_a_state_dict_scores_as_the_same_network_in_our_own_form(client, tmp_path, pack):
     content = pack(state_dict())
     answer = put(client, content)
@@ -107,7 +107,7 @@ def test_a_state_dict_scores_as_the_same_network_in_our_own_form(client, tmp_pat
     assert tokens[0]["captions"] == tokens[1]["captions"]
 
 
-@pytest.mark.parametrize("pack", [packed, zipped])
+@pytest.mark.parametrize("pack", [pytest.param(packed, marks=pytest.mark.slow), zipped])
 def test_a_package_that_arrives_in_pieces_is_judged_when_all_of_it_is_there(service, client, pack):
     content = pack(state_dict(**{"vocabulary.json": json.dumps(WORDS).encode() + b" " * 3_000_000}))
     pieces = (content[at : at + 50_000] for at in range(0, len(content), 50_000))

@@ -146,6 +146,7 @@ def test_a_folder_whose_weights_are_not_numbers_is_invalid(client, saved, tmp_pa
     assert (found["state"], found["problem"]["code"]) == ("invalid", "invalid_checkpoint")
 
 
+@pytest.mark.slow
 def test_a_folder_is_checked_and_submitted_by_the_commands(service, saved):
     told = CliRunner().invoke(commands.build(), ["check", str(saved.folder)])
     assert told.exit_code == 0, told.output

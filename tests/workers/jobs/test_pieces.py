@@ -14,6 +14,9 @@ from workers.jobs.toolbox import Toolbox
 from workers.metrics import pregen
 from workers.progress import silent
 
+# In the ordinary run the same is seen over HTTP (tests/service/http/test_transformers.py).
+pytestmark = [pytest.mark.slow]
+
 IMAGES = 12
 DECODING = {"beam": 2, "min_words": 0, "max_words": 12, "length_power": 1.0, "unk": False}
 

@@ -164,7 +164,7 @@ def test_safetensors_of_others_say_what_is_missing_and_what_to_do(tmp_path):
     path.write_bytes(len(header).to_bytes(8, "little") + header)
     with pytest.raises(
         MetadataInvalid,
-        match=r"missing: prescore.*another program's\? `prescore convert checkpoint` makes",
+        match=r"missing: prescore.*another program's\? .* name the folder; `prescore convert",
     ):
         checkpoint_header.read(path)
 

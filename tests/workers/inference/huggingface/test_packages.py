@@ -103,7 +103,7 @@ def test_a_model_larger_than_a_work_may_be_is_refused_before_it_is_read(copy):
         checkpoints.open_captioner(copy, limit=1_000_000)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_sandbox_says_what_a_folder_is(saved, tmp_path):
     packed = _pack(saved("blip", trained=False).folder, tmp_path / "m.tar")
     found = confined.run("workers.conversion.huggingface:check", [packed], [])

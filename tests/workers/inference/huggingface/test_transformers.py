@@ -15,7 +15,11 @@ from workers.inference.captioners import Search
 from workers.inference.vocabulary import Encoded
 
 IMAGES = 15
-EACH = [(kind, trained) for kind in KINDS for trained in (False, True)]
+EACH = [
+    *((kind, False) for kind in KINDS),
+    ("vit-gpt2", True),
+    *(pytest.param(kind, True, marks=pytest.mark.slow) for kind in KINDS if kind != "vit-gpt2"),
+]
 
 
 def _opened(saved, images=IMAGES):
