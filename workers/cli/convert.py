@@ -1,7 +1,7 @@
 """`prescore convert`: what other programs wrote becomes a dataset bundle or a checkpoint."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,8 +73,8 @@ def coco(
     split: Annotated[str, typer.Option(help="The name of the split to write.")],
     images: Images = None,
 ) -> None:
-    """Convert COCO's caption annotations."""
-    _write(out, lambda: importers.coco(source, split), images)
+    """Convert COCO's caption annotations. Other splits that the folder has are kept."""
+    _write_split(out, split, lambda: importers.coco(source, split), images)
 
 
 @convert.command()
@@ -92,14 +92,17 @@ def references(
     split: Annotated[str, typer.Option(help="The name of the split to write.")] = "test",
     images: Images = None,
 ) -> None:
-    """Convert references of your own, with pictures if there are some.
+    """Convert references of your own, with pictures if there are some. Other splits that the
+    folder has are kept.
 
     prescore convert references gts.json mine/ --split test
     prescore convert references captions.csv mine/ --images photos/
     """
     from workers.offline import references as brought
 
-    _write(out, lambda: brought.read(source, split), images)
+    _write_split(out, split, lambda: brought.read(source, split), images)
+    if unused := brought.unused_columns(source):
+        say(f"warning: {source}: columns that are not used: {unused}")
 
 
 @convert.command()
@@ -220,18 +223,35 @@ def _encoder(given: "Map", dataset: Path | None) -> Encoder:
     return given.encoder
 
 
-def _write(
-    out: Path, items: Callable[[], Iterator[bundles.Item]], images: Path | None = None
+def _write_split(
+    out: Path, split: str, items: Callable[[], Iterator[bundles.Item]], images: Path | None
 ) -> None:
-    from workers.offline import pictures
+    from workers.offline import splits
+
+    with errors():
+        there = splits.found(out, split)
+    _write(out, items, images, there.others)
+    if remark := there.remark(split):
+        say(remark)
+
+
+def _write(
+    out: Path,
+    items: Callable[[], Iterator[bundles.Item]],
+    images: Path | None = None,
+    others: Sequence[bundles.Item] = (),
+) -> None:
+    """`others`: of splits that the folder has, and keeps."""
+    from workers.offline import pictures, splits
 
     with errors():
         try:
+            pictured = [] if images is None else [item.image for item in items()]
             if images is not None:
-                pictures.check(images, [item.image for item in items()])
-            bundles.write_folder(out, items())
+                pictures.check(images, pictured)
+            bundles.write_folder(out, splits.joined(items(), others))
             if images is not None:
-                pictures.copy(images, out)
+                pictures.copy(images, out, pictured)
         except FileNotFoundError as error:
             raise RequestRefused(f"expected a file, found nothing at {error.filename}") from None
         facts = bundle_facts(out)

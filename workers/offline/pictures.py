@@ -1,11 +1,10 @@
 """A folder of pictures becomes part of a dataset bundle."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from service.contract.errors import InvalidBundle, RequestRefused
-from service.contract.formats import bundles
 from service.contract.formats.bundles import pictures, plain_tar
 from service.contract.wording import counted
 
@@ -26,10 +25,10 @@ def check(folder: Path, images: Sequence[str]) -> None:
         )
 
 
-def copy(folder: Path, bundle: Path) -> None:
-    """Copy the pictures of a bundle's images into it."""
-    for item in bundles.read_items(bundle):
-        source, target = folder / item.image, bundle / pictures.FOLDER / item.image
+def copy(folder: Path, bundle: Path, images: Iterable[str]) -> None:
+    """Copy the pictures of images into a bundle."""
+    for image in images:
+        source, target = folder / image, bundle / pictures.FOLDER / image
         target.parent.mkdir(parents=True, exist_ok=True)
         if not (target.exists() and target.samefile(source)):
             shutil.copyfile(source, target)

@@ -28,10 +28,21 @@ def read(path: Path, split: str) -> Iterator[Item]:
         for image, texts in _all(captions.text_of(path)):
             found.setdefault(image, []).extend(texts)
     except (InvalidArgument, RequestRefused) as error:
-        said = str(error).removeprefix(f"{path}: ")
-        raise InvalidBundle(f"{path}: {said}") from None
+        said = str(error)
+        named = said.startswith((f"{path}: ", f"{path} "))
+        raise InvalidBundle(said if named else f"{path}: {said}") from None
     for image, texts in found.items():
         yield Item(image, split, tuple(texts))
+
+
+def unused_columns(path: Path) -> str:
+    """The columns of a table that `read` leaves out, to be shown; none of other files."""
+    text = captions.text_of(path)
+    return tables.unused(text) if _is_table(text) else ""
+
+
+def _is_table(text: str) -> bool:
+    return not captions.has_lines(text) and text.lstrip()[:1] not in ("[", "{")
 
 
 def _all(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -40,7 +51,7 @@ def _all(text: str) -> Iterator[tuple[str, list[str]]]:
             if line.strip():
                 yield _item(f"line {number}", _json(line, f"line {number}"))
         return
-    if text.lstrip()[:1] not in ("[", "{"):
+    if _is_table(text):
         for row in tables.read(text):
             yield row["image"], [row["caption"]]
         return

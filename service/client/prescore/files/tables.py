@@ -47,6 +47,12 @@ def read(text: str) -> Iterator[Mapping[str, Any]]:
         raise InvalidArgument(f"line {rows.line_num}: not CSV: {error}") from None
 
 
+def unused(text: str) -> str:
+    """The columns of a table that `read` leaves out, to be shown."""
+    left = [name for name in _cells(text, _separator(text)) if name not in (*IMAGES, CAPTION)]
+    return _shown(left) if left else ""
+
+
 def _separator(text: str) -> str:
     """That with which the heading is right, or else has the most columns."""
     return max(SEPARATORS, key=lambda one: (_is_right(found := _cells(text, one)), len(found)))

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -96,6 +96,7 @@ def read_features_header(path: Path) -> FeaturesHeader | None:
 
 def write_folder(path: Path, items: Iterable[Item]) -> None:
     """Write captions.jsonl, completely or not at all; raises where `read_items` would."""
+    made = [each for each in (path, *path.parents) if not each.exists()]
     path.mkdir(parents=True, exist_ok=True)
     partial = path / (CAPTIONS + ".partial")
     try:
@@ -107,6 +108,9 @@ def write_folder(path: Path, items: Iterable[Item]) -> None:
         partial.replace(path / CAPTIONS)
     finally:
         partial.unlink(missing_ok=True)
+        with suppress(OSError):  # they are not empty: it is written
+            for folder in made:
+                folder.rmdir()
 
 
 def _written(stream: IO[bytes], items: Iterable[Item]) -> Iterator[bytes]:

@@ -1,0 +1,92 @@
+"""`prescore convert references`: what a folder has is kept, and what is left out is told."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from workers.cli.convert import convert
+
+
+@pytest.fixture
+def converted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(said, split, out="mine"):
+        if isinstance(said, dict):
+            (tmp_path / "gts.json").write_text(json.dumps(said))
+            said = "gts.json"
+        return CliRunner().invoke(convert, ["references", said, out, "--split", split])
+
+    return run
+
+
+def _items():
+    return sorted(bundles.read_items(Path("mine")), key=lambda item: item.image)
+
+
+DOG, CAT, COW = (Item(f"{n}.jpg", "test", (f"a {n}",)) for n in ("dog", "cat", "cow"))
+
+
+def test_other_splits_are_kept(converted):
+    bundles.write_folder(Path("mine"), [DOG, Item("7.jpg", "val", ("x", "y"), "7")])
+    result = converted({"3.jpg": ["a"]}, "train")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert _items() == [
+        Item("3.jpg", "train", ("a",)),
+        Item("7.jpg", "val", ("x", "y"), "7"),
+        DOG,
+    ]
+
+
+def test_the_same_split_is_replaced_and_that_is_said(converted):
+    bundles.write_folder(Path("mine"), [DOG, CAT, Item("7.jpg", "val", ("x",))])
+    result = converted({"cow.jpg": ["a cow"]}, "test")
+    assert result.exit_code == 0
+    assert result.stderr == "replaced the split 'test', which had 2 images; kept: 'val'\n"
+    assert _items() == [Item("7.jpg", "val", ("x",)), COW]
+
+
+def test_an_image_of_another_split_is_refused_by_name(converted):
+    bundles.write_folder(Path("mine"), [DOG])
+    result = converted({"cat.jpg": ["a"], "dog.jpg": ["a"]}, "val")
+    assert result.exit_code == 2
+    assert "image 'dog.jpg' is in the split 'test' already" in result.stderr
+    assert _items() == [DOG]
+
+
+def test_captions_that_cannot_be_read_are_not_overwritten(converted, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/captions.jsonl").write_text("mine")
+    result = converted({"dog.jpg": ["a dog"]}, "test")
+    assert result.exit_code == 2
+    assert "mine/captions.jsonl, line 1" in result.stderr
+    assert (tmp_path / "mine/captions.jsonl").read_text() == "mine"
+
+
+def test_columns_that_are_not_used_are_told(converted, tmp_path):
+    (tmp_path / "refs.csv").write_text("image;caption;Caption2;\n1.jpg;a;b;\n")
+    result = converted("refs.csv", "test")
+    assert result.exit_code == 0
+    assert result.stderr == "warning: refs.csv: columns that are not used: 'caption2', ''\n"
+
+
+def test_a_table_whose_columns_are_all_used_has_no_warning(converted, tmp_path):
+    (tmp_path / "refs.csv").write_text("image_id,caption\n1.jpg,a\n")
+    assert converted("refs.csv", "test").stderr == ""
+
+
+def test_what_is_refused_leaves_no_folder_and_is_named_once(converted, tmp_path):
+    result = converted("gts.jsn", "test", "new/mine")
+    assert result.exit_code == 2
+    assert result.stderr.count("gts.jsn") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_there_stays_where_references_are_refused(converted, tmp_path):
+    (tmp_path / "mine").mkdir()
+    assert converted({"1.jpg": []}, "test").exit_code == 2
+    assert (tmp_path / "mine").is_dir()
