@@ -84,8 +84,9 @@ def _check_dataset(a: Pinned, b: Pinned) -> None:
     if a.has_references_of(b):
         return
     field = "split" if a.split != b.split else "captions"
+    other = "another split" if field == "split" else "which has other captions"
     raise InvalidRequest(
-        f"a and b are not of the same images: a is on {a}, b is on {b}, which has other {field}",
+        f"a and b are not of the same images: a is on {a}, b is on {b}, {other}",
         [("/b", f"expected an evaluation of the same {field}")],
     )
 

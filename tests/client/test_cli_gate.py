@@ -144,6 +144,15 @@ def test_a_first_run_that_passes_is_told_with_its_label(service, gate):
     assert "runs that are to be the baseline need --label branch=main" in found.stderr
 
 
+def test_a_run_with_the_baselines_label_is_not_told_to_have_it(service, gate):
+    first = _decided("not_comparable", "no baseline yet")
+    first["gates"][0]["no_baseline"] = True
+    with _ending(service, **first):
+        found = gate("--baseline", "branch=dev", "--label", "branch=dev")
+    assert "no baseline yet" in found.output
+    assert "need --label" not in found.stderr
+
+
 def test_a_mistyped_label_never_passes_and_is_told_with_the_right_one(service, gate):
     """The service says of it that it is no first run."""
     detail = "no baseline yet: no evaluation has succeeded; did you mean branch=main? if not, …"

@@ -263,14 +263,30 @@ def test_a_label_that_one_run_has_stands_for_it(service, prescore):
         assert "run=7 is ev_1, shapes@v1/test" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("shap", ["shap: did you mean shapes?"]),
+        ("shapes/tets", ["tets: did you mean test?"]),
+        ("shapes/test", []),
+        ("zebra", []),
+    ],
+)
+def test_a_list_of_an_unknown_dataset_or_split_names_a_near_one(shapes, prescore, asked, told):
+    result = prescore("list", "--dataset", asked)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == ["no run matches", *told]
+
+
 def test_a_label_of_several_runs_or_of_none_says_how_ids_are_found(service, prescore):
-    for _ in range(2):
-        service.start(labels={"run": "7"}, status="succeeded")
+    for seed in "12":
+        service.start(labels={"run": "7", "seed": seed}, status="succeeded")
     result = prescore("compare", "run=7", "ev_1")
     assert result.exit_code == 2
     lines = result.stderr.splitlines()
-    assert lines[0].endswith("'run=7' have several:")
+    assert lines[0].endswith("several have 'run=7':")
     assert [line.split()[0] for line in lines[1:3]] == ["ev_1", "ev_2"]
+    assert [line.partition("run=7, ")[2] for line in lines[1:3]] == ["seed=1", "seed=2"]
     assert lines[3] == "All of them: prescore list --label run=7"
     none = prescore("compare", "ev_1", "run=8")
     assert (none.exit_code, service.seen("POST")) == (2, [])

@@ -66,14 +66,19 @@ def test_junit_has_a_test_case_for_each_gate():
     assert undecided.find("error").text == "spice is unavailable:\nno CoreNLP"
 
 
-def test_a_gate_that_passed_for_want_of_a_baseline_says_so_everywhere():
+def test_a_gate_that_passed_for_want_of_a_baseline_says_so_everywhere(tmp_path):
     first = _gate("cider_d >= baseline", "not_comparable", "no baseline yet", cider_d=MEASURED)
     run = _outcome(first | {"no_baseline": True}, verdict="not_comparable").evaluation
     outcome = Outcome.of(run, "passed")
     detail = "no baseline yet; counted as passed"
     (suite,) = validate(junit.written(outcome))
     assert suite.get("skipped") == "1"
-    assert next(suite.iter("skipped")).get("message") == detail
+    skipped = next(suite.iter("skipped"))
+    assert skipped.get("message") == skipped.text == f"passed (no baseline): {detail}"
+    Reports(None, None, tmp_path / "gates.csv").write(outcome)
+    with (tmp_path / "gates.csv").open(newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert (row["verdict"], row["no_baseline"]) == ("passed", "True")
     lines = github.summary(outcome).splitlines()
     assert lines[0] == "### \N{WARNING SIGN} prescore gate: passed \\(no baseline\\)"
     assert any(line.endswith("| passed \\(no baseline\\) |") for line in lines)
@@ -176,6 +181,7 @@ def test_csv_has_a_line_for_each_metric_of_each_gate(tmp_path):
         "p": "",
         "minimum_detectable": "",
         "verdict": "passed",
+        "no_baseline": "False",
     }
 
 

@@ -167,7 +167,7 @@ def _overall_warnings(
         detail = "the references, one for each image, repeat themselves far more than the captions"
         yield _warning("perhaps_swapped", f"{detail}: have the two been swapped?")
     for side in neighbours.sides():
-        detail = f"the captions fit the references of the image {side} theirs, not of their own"
+        detail = f"the captions fit the references of the image {side} theirs better than their own"
         yield _warning("captions_look_shifted", f"{detail}: are they shifted by one?")
 
 

@@ -64,6 +64,12 @@ def suggesting(client: Client, meant: Meant | None) -> Iterator[None]:
         raise
 
 
+def suggest(client: Client, meant: Meant) -> None:
+    """Print what was probably meant by names that the service lacks."""
+    for sentence in nearly.hints(client, meant):
+        say(sentence)
+
+
 def suggest_label(client: Client, dataset: str, wanted: Mapping[str, str]) -> None:
     """Print the labels that were probably meant where no run has those that are wanted."""
     for sentence in nearly.labels(client, dataset, wanted):

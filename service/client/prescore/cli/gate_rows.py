@@ -17,6 +17,7 @@ class Row(NamedTuple):
     p: float | None
     minimum_detectable: float | None
     verdict: str
+    no_baseline: bool  # whether there was none yet that it could be held against
 
 
 def rows(gates: Iterable[Gate]) -> Iterator[Row]:
@@ -34,4 +35,5 @@ def rows(gates: Iterable[Gate]) -> Iterator[Row]:
                 p=score.p,
                 minimum_detectable=score.minimum_detectable,
                 verdict=gate.verdict or "open",
+                no_baseline=gate.no_baseline,
             )

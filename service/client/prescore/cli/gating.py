@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -121,11 +122,11 @@ def gate(
             outcome = Outcome.of(followed, _VERDICTS[if_no_baseline])
     except PrescoreClientError as error:
         outcome = Outcome.without(gate, error)
-    _advise(outcome, judging.baseline)
+    _advise(outcome, judging.baseline, run.label or ())
     _end(outcome, reports, as_json=as_json)
 
 
-def _advise(outcome: Outcome, wanted: str | None) -> None:
+def _advise(outcome: Outcome, wanted: str | None, labels: Sequence[str]) -> None:
     """Say what to do about gates that found no baseline."""
     found = [gate for gate in outcome.gates if gate.no_baseline]
     for gate in found:
@@ -133,7 +134,7 @@ def _advise(outcome: Outcome, wanted: str | None) -> None:
             console.say(f"warning: passed with no baseline: {gate.gate}: {gate.detail}")
     if not found:
         return
-    if wanted and "=" in wanted:
+    if wanted and "=" in wanted and wanted not in labels:
         console.say(f"runs that are to be the baseline need --label {wanted}")
     if not any(gate.verdict in DECISIVE for gate in found):
         console.say("a first run passes with --if-no-baseline pass")

@@ -74,9 +74,15 @@ def _with_label(client: Client, label: str) -> str:
         console.suggest_label(client, "", labels)
         raise InvalidArgument(f"no run has the label {label!r:.100}; `prescore list` shows labels")
     if len(runs) > 1:
-        rows = [(one.id, one.status, str(one.dataset), text.moment(one.created_at)) for one in runs]
+        rows = [
+            (
+                *(one.id, one.status, str(one.dataset), text.moment(one.created_at)),
+                text.labels(one.labels),
+            )
+            for one in runs
+        ]
         lines = [
-            f"expected a run's id, or a label that one run has; {label!r:.100} have several:",
+            f"expected a run's id, or a label that one run has; several have {label!r:.100}:",
             *text.aligned(rows, indent="  "),
             quoted(f"All of them: prescore list --label {shlex.quote(label)}"),
         ]

@@ -64,6 +64,7 @@ def list_(
             console.write_csv(csv_file, heading, (_csv_row(one, wanted) for one in shown))
         if not shown:
             console.say("no run matches")
+            console.suggest(client, Meant(dataset or ""))
             console.suggest_label(client, dataset or "", console.labels(label or ()))
     if as_json:
         console.show_json(*shown, many=True)

@@ -62,6 +62,8 @@ def _case(suite: Element, gate: Gate, outcome: Outcome) -> None:
     if kind:
         verdict = gate.verdict or "undecided"
         why = _lines(gate.detail or outcome.problem)
+        if kind == "skipped":
+            why = f"{text.verdict(verdict, [gate])}: {why}"
         first = why.partition("\n")[0]
         named = {} if kind == "skipped" else {"type": _clean(verdict)}
         SubElement(case, kind, {"message": first, **named}).text = why
