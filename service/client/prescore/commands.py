@@ -59,10 +59,6 @@ def build() -> typer.Typer:
     return app
 
 
-def main() -> None:
-    build()()
-
-
 def _root(
     version: Annotated[
         bool,
