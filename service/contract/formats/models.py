@@ -22,6 +22,7 @@ Format = Literal["canonical", "pytorch", "huggingface", "onnx"]
 Facts = dict[str, Any]
 
 _LOCAL_HEADER = 30
+_ENOUGH = 1024  # bytes that tell a tar, a zip or another format
 # What may stand first in a zip of a model's files; what torch.save writes begins with a pickle.
 _FIRST = re.compile(
     rb"[^\0]*(/|\.(json|toml|txt|md|onnx|safetensors|pt|pth|bin|ckpt|DS_Store))\Z", re.DOTALL
@@ -31,7 +32,7 @@ _FIRST = re.compile(
 def needed(beginning: bytes) -> int:
     """How many bytes of a file have to be there, of which this is the beginning, to judge it."""
     found = safetensors_header.needed(beginning)
-    return found if found > len(beginning) else max(found, foreign.HEAD_BYTES)
+    return found if found > len(beginning) else _ENOUGH
 
 
 def may_be_package(stream: IO[bytes]) -> bool:

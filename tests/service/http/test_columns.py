@@ -464,7 +464,7 @@ def test_the_command_sends_columns_and_captions(command, items, tmp_path, captio
     assert "perplexity" in told.stdout
     assert "--units: expected" in command(*asked, "--units", "pieces", code=2).stderr
     alone = ("submit", "--captions", tmp_path / "said.json", "--dataset", "tiny/test")
-    assert "--units goes with" in command(*alone, "--units", "pieces", code=2).stderr
+    assert "--units is for pre-gen scores" in command(*alone, "--units", "pieces", code=2).stderr
     given = ("--captions", tmp_path / "said.json", "--postgen", "bleu_4", "--wait", "--json")
     found = json.loads(command(*asked, *given).stdout)
     assert {"bleu_4", "perplexity"} <= set(found["scores"])
