@@ -134,13 +134,16 @@ class ColumnsRefused(RequestRefused):
 
 
 class UnknownMetric(RequestRefused):
-    """`name`: the metric's, as it was asked for; by it, its place in the request is found."""
+    """`name`: the metric's, as it was asked for; by it, its place in the request is found.
+    `problems`: as InvalidRequest's, where several are unknown.
+    """
 
     code = "unknown_metric"
 
     def __init__(self, detail: str, *, pointer: str | None = None, name: str = "") -> None:
         super().__init__(detail, pointer=pointer)
         self.name = name
+        self.problems: tuple[tuple[str, str], ...] = ()
 
 
 class AssetRefused(RequestRefused):

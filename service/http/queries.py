@@ -26,6 +26,8 @@ async def only_known(request: Request) -> None:
     for name, value in request.query_params.multi_items():
         advice = _of_csv(route, name, value)
         if name not in known and not (labelled and name.startswith(_LABEL)):
+            if labelled and not advice:
+                advice = _of_label(name, value)
             raise InvalidRequest(
                 f"{_expected([*known, *(['label.NAME'] if labelled else [])])}, "
                 f"found {name!r:.100}{advice or near.question(name, known)}",
@@ -34,6 +36,13 @@ async def only_known(request: Request) -> None:
         if name == _FORMAT and advice:
             found = f"found {value!r:.100}{advice}"
             raise InvalidRequest(f"{name}: {found}", [(f"/query/{name}", found)])
+
+
+def _of_label(name: str, value: str) -> str:
+    """How a label is asked for, where it was given as `label=NAME=VALUE`."""
+    named, sign, said = value.partition("=")
+    meant = f"{_LABEL}{named}={said}" if named and sign else f"{_LABEL}NAME=VALUE"
+    return f"{near.QUESTION} {meant!r:.200}?" if name in ("label", "labels") else ""
 
 
 def _of_csv(route: APIRoute, name: str, value: str) -> str:

@@ -13,12 +13,14 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 from sqlalchemy.engine import Connection
 
+from service.contract import limits
 from service.contract.api.comparisons import ComparisonIn
 from service.contract.api.learned import LearnedIn
 from service.contract.api.probes import ProbesIn
 from service.contract.api.requests import EvaluationIn
 from service.contract.api.studies import StudyIn
 from service.contract.errors import Conflict, InvalidRequest, UnknownMetric
+from service.contract.metrics import catalogue
 from service.runs import base, comparisons, evaluations, probes, studies, training
 from service.runs.base import AnyKind, Run
 from service.runs.submission import evaluation
@@ -26,6 +28,8 @@ from service.works import intake
 from service.works.parts import Parts
 from service.works.records import Records
 from service.works.tables import idempotency
+
+_OF_METRICS = ("pregen", "postgen", "metrics", "trust")  # fields of requests
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,9 @@ def submit(
     try:
         run = offered.begin(parts, request)
     except UnknownMetric as error:
-        error.pointer = error.pointer or _place_of(error.name, request)
+        if error.pointer is None:
+            error.pointer = _place_of(error.name, request)
+            _tell_all(error, request)
         raise
     with base.starting(parts) as connection:
         if key is not None:
@@ -85,6 +91,20 @@ def _place_of(metric: str, request: BaseModel) -> str | None:
         if isinstance(names, list) and metric in names:
             return f"/{field}/{names.index(metric)}"
     return None
+
+
+def _tell_all(error: UnknownMetric, request: BaseModel) -> None:
+    """Tell all unknown metrics of a request where it has several."""
+    given = [
+        (f"/{field}/{place}", name)
+        for field in _OF_METRICS
+        if isinstance(names := getattr(request, field, None), list)
+        for place, name in enumerate(names)
+    ]
+    wrong = [(pointer, said) for pointer, name in given if (said := catalogue.unknown(name))]
+    if len(wrong) > 1:
+        error.detail = f"{len(wrong)} of {len(given)} metrics are wrong"
+        error.problems = tuple(wrong[: limits.PROBLEMS])
 
 
 def _replay(records: Records, caller: str, key: str, digest: str) -> str | None:

@@ -102,6 +102,11 @@ def names_of(name: str) -> list[str]:
     return [full, *(alias for alias, of in ALIASES.items() if of == full)]
 
 
+def shown(name: str) -> str:
+    """A metric's alias, by which answers call it; its own name where it has none."""
+    return next((alias for alias, of in ALIASES.items() if of == name), name)
+
+
 def is_summed(name: str) -> bool:
     """Whether the metric is a sum over images, so that evaluations can be compared by it."""
     spec = metric(name)
@@ -114,6 +119,15 @@ def expand(names: Iterable[str]) -> list[str]:
     for name in found:
         metric(name)
     return list(found)
+
+
+def unknown(name: str) -> str | None:
+    """Why this is the name of neither a metric nor a group; None where it is."""
+    try:
+        expand([name])
+    except UnknownMetric as error:
+        return error.detail
+    return None
 
 
 def in_order(names: Iterable[str]) -> list[str]:

@@ -30,8 +30,8 @@ def because(connection: Connection, found: Found, asked: Asked) -> str | None:
     many = sa.func.sum(boards.c.listed).desc(), boards.c.metric
     query = sa.select(boards.c.metric).where(*on_split).group_by(boards.c.metric).order_by(*many)
     metrics = connection.execute(query).scalars().all()
-    if metrics:
-        return f"no evaluation of the whole split has {asked.metric} yet; there are {_few(metrics)}"
+    if shown := [catalogue.shown(name) for name in metrics]:
+        return f"no evaluation of the whole split has {asked.metric} yet; there are {_few(shown)}"
     return "no evaluation of the whole split has scores yet; POST /v1/evaluations begins one"
 
 

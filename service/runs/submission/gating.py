@@ -30,9 +30,7 @@ def completed(parts: Parts, request: EvaluationIn) -> EvaluationIn:
             "a request that ends with its verdict needs gates",
             [("/gates", "expected at least one gate")],
         )
-    for place, name in enumerate(request.trust):
-        with _at(f"/trust/{place}"):
-            catalogue.expand([name])
+    catalogue.expand(request.trust)
     names = _metrics(parts, request)
     families = {name: catalogue.metric(name).family for name in names}
     pregen, postgen = (

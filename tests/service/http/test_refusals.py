@@ -44,6 +44,32 @@ def test_an_unknown_metric_is_pointed_at_with_the_near_one(client, place, asked,
     assert "did you mean cider_d" in error["detail"]
 
 
+@pytest.mark.parametrize(
+    ("place", "asked", "pointers"),
+    [
+        (
+            "evaluations",
+            {
+                "captions": SAID,
+                "postgen": ["cider", "blue", "rouge"],
+                "pregen": ["perplexty"],
+                "trust": ["blue"],
+            },
+            ["/pregen/0", "/postgen/1", "/postgen/2", "/trust/0"],
+        ),
+        ("evaluations", {"captions": SAID, "postgen": ["blue"] * 30}, None),
+        ("probes", {"metrics": ["cidr_d", "bleu", "meteo"]}, ["/metrics/0", "/metrics/2"]),
+    ],
+)
+def test_unknown_metrics_are_told_all_at_once(client, place, asked, pointers):
+    problem = _refused(client, 422, place, **asked)
+    assert problem["code"] == "unknown_metric"
+    found = [error["pointer"] for error in problem["errors"]]
+    assert found == (pointers or [f"/postgen/{at}" for at in range(20)])
+    assert all("did you mean" in error["detail"] for error in problem["errors"])
+    assert re.fullmatch("[0-9]+ of [0-9]+ metrics are wrong", problem["detail"])
+
+
 @pytest.mark.parametrize("of", ["leaderboard", "history"])
 def test_an_unknown_metric_of_a_board_is_pointed_at(client, of):
     problem = client.get(f"/v1/datasets/tiny/{of}?metric=cidr_d").json()
@@ -292,6 +318,11 @@ def test_a_method_that_a_path_does_not_take_is_told_with_those_it_takes(client):
             *("GET", "/v1/datasets/tiny/leaderboard?metrik=cider_d"),
             "limit, cursor or label.NAME, found 'metrik'; did you mean metric or metrics?",
         ),
+        (
+            *("GET", "/v1/evaluations?label=branch=main"),
+            "or label.NAME, found 'label'; did you mean 'label.branch=main'?",
+        ),
+        ("GET", "/v1/evaluations?label=main", "did you mean 'label.NAME=VALUE'?"),
         ("GET", "/v1/datasets/tiny?split=test", "expected no parameters in the query"),
         ("GET", "/v1/metrics?name=bleu", "expected no parameters in the query"),
     ],

@@ -200,6 +200,11 @@ def test_the_labels_of_the_latest_evaluations_come_first(records):
     )
 
 
+def test_an_empty_board_calls_metrics_as_answers_do(records):
+    _ended(records, 1, 9.5, metric="perplexity")
+    assert _none(records).endswith("has cider_d yet; there are perplexity")
+
+
 def test_an_empty_board_says_what_there_is_instead(records):
     _ended(records, 1, 0.5, subset=True)
     begin = "no evaluation of the whole split has scores yet; POST /v1/evaluations begins one"
