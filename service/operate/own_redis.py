@@ -31,6 +31,7 @@ class OwnRedis:
 
     def __init__(self, home: Path) -> None:
         self._folder = home / "redis"
+        self._log = self._folder / "log"  # what it says at each start is no news
         self._socket = _socket(self._folder)
         self._password = secrets.token_hex(24)
         self.url = f"unix://prescore:{self._password}@{self._socket}"
@@ -46,7 +47,10 @@ class OwnRedis:
         command = [_program(), "--port", "0", "--aclfile", str(rules)]
         command += ["--unixsocket", str(self._socket), "--unixsocketperm", "700"]
         command += ["--appendonly", "yes", "--dir", str(self._folder), "--save", ""]
-        return [*command, "--maxmemory-policy", "noeviction", "--loglevel", "warning"]
+        return [*command, "--maxmemory-policy", "noeviction", *self._logging()]
+
+    def _logging(self) -> list[str]:
+        return ["--loglevel", "warning", "--logfile", str(self._log)]
 
     def wait(self, process: "subprocess.Popen[bytes]") -> None:
         """Wait until it answers; RuntimeError if it ends, or does not."""
@@ -57,7 +61,7 @@ class OwnRedis:
                 connection.ping()
                 return
             if time.monotonic() > until or process.poll() is not None:
-                raise RuntimeError(f"redis-server did not start; its folder is {self._folder}")
+                raise RuntimeError(f"redis-server did not start; its log is {self._log}")
             time.sleep(0.05)
 
 

@@ -67,6 +67,7 @@ def test_home_is_for_its_user_alone_and_redis_for_the_service_alone(fleet):
             anybody.keys()
         rules = fleet.home / "redis" / "users.acl"
         assert stat.S_IMODE(rules.stat().st_mode) == 0o600
+        assert "Server initialized" in (fleet.home / "redis" / "log").read_text()
 
 
 def test_the_rules_of_our_redis_are_those_of_a_fleet():
