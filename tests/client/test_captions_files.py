@@ -70,6 +70,16 @@ def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
             '{"image": "a", "caption": "b"}\n{"image": "c"}',
             'line 2: expected "caption"',
         ),
+        (
+            "a.json",
+            '[{"image": "a", "text": "b"}]',
+            """expected "caption", a text, found nothing; it has 'image', 'text'$""",
+        ),
+        (
+            "a.json",
+            '[{"file": "a", "b": 1, "c": 1, "d": 1, "e": 1, "f": 1}]',
+            "whole number, found nothing; it has 'file', 'b', 'c', 'd', 'e', …$",
+        ),
         ("a.csv", "image,caption,caption\na,b,c\n", "line 1: expected one column `caption`"),
         ("a.csv", "image,image_id,caption\na,1,c\n", "line 1: expected one column `caption`"),
         ("a.csv", "a.jpg,a dog\n", "line 1: expected one column .* found 'a.jpg', 'a dog'"),

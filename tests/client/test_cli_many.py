@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from prescore import InvalidArgument, commands
-from prescore.cli import asking, targets
+from prescore.cli import asking, follow, targets
+from prescore.models import Run, Work
 
 STEPS = ("epoch-2", "epoch-10", "epoch-9")
 
@@ -130,6 +131,20 @@ def test_several_runs_are_watched(service, prescore):
     assert [each["id"] for each in json.loads(result.stdout)] == ["ev_1", "ev_2"]
     assert result.exit_code == 3
     assert "ev_1  succeeded  shapes@v1/test" in prescore("watch", "ev_1", "ev_2").stdout
+
+
+def test_of_several_runs_each_works_line_says_whose_it_is(capsys):
+    ids = ["ev_esz9f0zlE7s4mqIIFPnNHMsr", "ev_oGiLwaguaYUzdZqZjsJcnjwT"]
+    prefix = Work.model_validate({"name": "prefix", "status": "done", "seconds": 0.2})
+    on = {"name": "shapes", "version": "v1", "digest": "", "split": "test"}
+    for of_several in (False, True):
+        for id_ in ids:
+            follow._Lines(of_several=of_several)(
+                Run(id=id_, status="running", dataset=on, works=(prefix,))
+            )
+    said = [line for line in capsys.readouterr().err.splitlines() if "prefix" in line]
+    alone = "prefix  done  0.2 s"
+    assert said == [alone, alone, f"ev_esz9f0zl  {alone}", f"ev_oGiLwagu  {alone}"]
 
 
 def test_files_are_watched_where_the_dataset_is_named(service, prescore, runs, ended):

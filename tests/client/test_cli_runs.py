@@ -262,6 +262,26 @@ def test_status_says_all_that_matters(service, prescore):
     ]
 
 
+def test_many_warnings_of_one_kind_are_one_line(service, prescore):
+    empty = [
+        {"code": "empty_caption", "image": f"{at}.jpg", "detail": "it scores 0"} for at in (7, 9)
+    ]
+    _start(service, warnings=[*empty, {"code": "one_image", "image": None, "detail": "0"}])
+    assert prescore("status", "ev_1").stdout.splitlines()[-3:] == [
+        "warnings",
+        "  empty_caption    it scores 0 (2 images, the first is '7.jpg')",
+        "  one_image        0",
+    ]
+
+
+def test_a_run_on_a_part_of_the_split_says_so(service, prescore):
+    _start(service, warnings=[{"code": "subset", "image": None, "detail": "59 of 60 images"}])
+    shown = prescore("status", "ev_1").stdout
+    assert shown.splitlines()[0].endswith("shapes@v1/test, 59 of 60 images")
+    assert "warnings" not in shown
+    assert "shapes@v1/test, 59 of 60 images" in prescore("list").stdout
+
+
 def test_status_says_what_is_expected_and_what_gates_say(service, prescore):
     measured = {"value": 0.41, "interval": None, "baseline": 0.4, "difference": 0.01}
     drop = "no_significant_drop(cider_d, meteor)"

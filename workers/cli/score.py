@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prescore import warned
 from prescore.cli.options import file_to_write
 from prescore.files import captions
 from prescore.models import Idf
@@ -134,11 +135,12 @@ def _document(source: Source, found: "Scored", absent: "Mapping[str, str]") -> d
 
 
 def _show(document: object, source: Source, found: "Scored", *, as_json: bool) -> None:
-    for warning in found.warnings[:_SHOWN]:
-        where = f" {warning.image}:" if warning.image else ""
-        say(f"warning: {warning.code}:{where} {warning.detail}")
-    if len(found.warnings) > _SHOWN:
-        say(f"warning: {len(found.warnings) - _SHOWN} more, see --json")
+    told = warned.rows((one.code, one.detail, one.image) for one in found.warnings)
+    for code, image, detail in told[:_SHOWN]:
+        where = f" {image}:" if image else ""
+        say(f"warning: {code}:{where} {detail}")
+    if len(told) > _SHOWN:
+        say(f"warning: {len(told) - _SHOWN} more, see --json")
     say_missing(found.missing)
     if as_json:
         show_json(document)

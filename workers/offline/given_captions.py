@@ -1,18 +1,18 @@
 """What a file with captions holds, judged as a service would judge it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from prescore import InvalidArgument
+from prescore import InvalidArgument, warned
 from prescore.files import captions
 from service.contract import limits
 from service.contract.api.captions import CaptionIn
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, outputs
-from service.contract.wording import counted, told
+from service.contract.wording import told
 from workers.offline.fitting import fitted
 from workers.offline.sources import Source
 
@@ -42,18 +42,10 @@ def facts(path: Path, source: Source | None, *, subset: bool) -> dict[str, Any]:
 
 def _told(warnings: Iterable[Mapping[str, Any]]) -> list[str]:
     """A line for each kind of warning, with the first image that it is of."""
-    images: dict[str, list[str | None]] = {}
-    for one in warnings:
-        images.setdefault(f"{one['code']}: {one['detail']}", []).append(one["image"])
-    lines = [f"{kind}{_where(of)}" for kind, of in images.items()]
+    kinds = warned.by_kind((one["code"], one["detail"], one["image"]) for one in warnings)
+    lines = [f"{code}: {detail}{warned.where(of)}" for (code, detail), of in kinds.items()]
     more = [f"and {len(lines) - _SHOWN} kinds more"] if len(lines) > _SHOWN else []
     return [*lines[:_SHOWN], *more]
-
-
-def _where(images: Sequence[str | None]) -> str:
-    if images[0] is None:
-        return ""
-    return f" ({counted(len(images), 'image')}, the first is {images[0]!r:.100})"
 
 
 def _read(path: Path) -> list[dict[str, str]]:

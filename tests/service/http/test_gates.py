@@ -246,6 +246,8 @@ def test_a_part_of_a_split_has_no_comparison_with_the_whole(service):
     assert found["verdict"] == "not_comparable"
     assert "has captions of other images" in found["gates"][0]["detail"]
     part = _evaluated(service, GOOD[:9], "bleu_4 > 0", subset=True)
+    told = [one for one in part["warnings"] if one["code"] == "subset"]
+    assert told == [{"code": "subset", "image": None, "detail": f"9 of {len(GOOD)} images"}]
     found = _evaluated(service, BAD[:9], gate, baseline=part["id"], subset=True)
     assert found["verdict"] == "failed"
 

@@ -23,15 +23,18 @@ from prescore.plain_text import quoted
 
 R = TypeVar("R", bound=Run)
 MOST_LINES = 2_000  # of progress in a log
+SHORT = 11  # characters of a run's id, by which a few runs are told apart
 MOST_NAMED = 5  # works that run, in a line
 EVERY_SECONDS = 30.0
 UNDER_WAY = frozenset({"waiting", "ready", "running"})
 
 
-def follow(client: Client, id_: str, timeout: float | None = None) -> Evaluation:
+def follow(
+    client: Client, id_: str, timeout: float | None = None, *, of_several: bool = False
+) -> Evaluation:
     """Wait for the run's end, or `timeout` seconds; returns the run as it then is."""
     try:
-        with _display() as show:
+        with _display(of_several=of_several) as show:
             return client.wait(id_, timeout, show)
     except TimedOut as error:
         console.say(f"{error}; watch it: prescore watch {id_}")
@@ -51,7 +54,7 @@ def follow_all(client: Client, ids: Sequence[str], timeout: float | None) -> lis
     for id_ in ids:
         left = timeout if until is None or not found else max(0.0, until - time.monotonic())
         try:
-            found.append(follow(client, id_, left))
+            found.append(follow(client, id_, left, of_several=len(ids) > 1))
         except typer.Exit:
             if others := ids[len(found) + 1 :]:
                 console.say(f"so do {', '.join(others)}")
@@ -79,9 +82,9 @@ def computed(compute: Callable[..., R]) -> R:
 
 
 @contextmanager
-def _display() -> Iterator[OnChange]:
+def _display(*, of_several: bool) -> Iterator[OnChange]:
     if not sys.stderr.isatty():
-        yield _Lines()
+        yield _Lines(of_several=of_several)
         return
     with Live(console=Console(stderr=True), transient=True) as live:
         yield lambda evaluation: live.update(_table(evaluation), refresh=True)
@@ -89,10 +92,11 @@ def _display() -> Iterator[OnChange]:
 
 class _Lines:
     """Progress in a log: a line at each work's end, and one every `EVERY_SECONDS` between; not what
-    the command prints at the end.
+    the command prints at the end. `of_several`: works' lines begin with their run.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_several: bool = False) -> None:
+        self._of_several = of_several
         self._told: set[int] = set()  # hashes, since a service may say much
         self._last = time.monotonic()
 
@@ -101,7 +105,8 @@ class _Lines:
         for work in () if run.ended and isinstance(run, Evaluation) else works:
             if work.status not in UNDER_WAY:
                 name, status, _, seconds, remarks = text.work_row(work)
-                self._tell((name, status), (seconds, remarks))
+                of = (run.id[:SHORT],) if self._of_several else ()
+                self._tell((*of, name, status), (seconds, remarks))
         self._tell((run.id, run.status), ())
         if not run.ended and time.monotonic() - self._last >= EVERY_SECONDS:
             self._say(_state(run, works))

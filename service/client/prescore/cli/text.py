@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from prescore import warned
 from prescore.cli import gate_rows
 from prescore.counts import counted
 from prescore.models import Dataset, Evaluation, Gate, Score, Scored, Standing, Work
 from prescore.plain_text import quoted
 
 WIDEST = 200  # columns have at most so many characters; a longer text goes beyond its column
+_PART = "subset"  # the warning of a part of the split
 GATE_HEADING = ("gate", "metric", "score", "interval", "baseline", "difference", "verdict")
 
 
@@ -31,13 +33,13 @@ def summary(evaluation: Evaluation) -> list[str]:
         ("verdict", verdict(evaluation.verdict or "", evaluation.gates)),
         ("error", evaluation.error.detail or evaluation.error.title if evaluation.error else ""),
     ]
-    warnings = [
-        (one.code, one.image or "", one.detail)
+    warnings = warned.rows(
+        (one.code, one.detail, one.image)
         for one in evaluation.warnings
-        if one.code != "unavailable"  # a work's line says so
-    ]
+        if one.code not in ("unavailable", _PART)  # a work's line, and the first, say so
+    )
     return [
-        *aligned([(evaluation.id, evaluation.status, str(evaluation.dataset))]),
+        *aligned([(evaluation.id, evaluation.status, on(evaluation))]),
         *aligned([fact for fact in facts if fact[1]]),
         *_section("works", [work_row(work) for work in evaluation.works]),
         *_section("scores", score_rows(evaluation.scores)),
@@ -48,6 +50,12 @@ def summary(evaluation: Evaluation) -> list[str]:
         *_section("gates", gate_table(evaluation.gates)),
         *gate_details(evaluation.gates),
     ]
+
+
+def on(evaluation: Evaluation) -> str:
+    """The split; of captions for a part of it, of how many images."""
+    part = next((f", {one.detail}" for one in evaluation.warnings if one.code == _PART), "")
+    return f"{evaluation.dataset}{part}"
 
 
 def work_row(work: Work) -> tuple[str, str, str, str, str]:

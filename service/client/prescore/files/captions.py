@@ -18,6 +18,7 @@ SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".csv", ".tsv"})
 MOST_BYTES = 1 << 30
 BEGINNING = 60  # characters that a message shows
 EXAMPLE = '{"image": "1.jpg", "caption": "a dog"}'
+_NAMED = 5  # fields that a message shows
 _NO_OUTPUTS = frozenset({"annotations", "images", "references", "sentences"})
 
 
@@ -171,11 +172,20 @@ def _item(place: str, item: Any) -> dict[str, str]:
     image = identity if image is None else image
     if isinstance(image, bool) or not isinstance(image, str | int):
         expected = 'expected "image" or "image_id", a text or a whole number'
-        raise InvalidArgument(f"{place}: {expected}, found {_kind(image)}")
+        raise InvalidArgument(f"{place}: {expected}, found {_found(item, image)}")
     caption = item.get("caption")
     if not isinstance(caption, str):
-        raise InvalidArgument(f'{place}: expected "caption", a text, found {_kind(caption)}')
+        found = _found(item, caption)
+        raise InvalidArgument(f'{place}: expected "caption", a text, found {found}')
     return {"image": str(image), "caption": caption}
+
+
+def _found(item: Mapping[Any, Any], value: Any) -> str:
+    """A wrong value; where there is none, the fields that are there."""
+    if value is not None or not item:
+        return _kind(value)
+    names = [repr(str(name)[:BEGINNING]) for name in list(item)[:_NAMED]]
+    return f"nothing; it has {', '.join(names)}" + ", …" * (len(item) > _NAMED)
 
 
 def _kind(value: Any) -> str:

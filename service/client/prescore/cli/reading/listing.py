@@ -74,7 +74,7 @@ def list_(
 
 
 def _row(one: Evaluation, metrics: Sequence[str]) -> tuple[str, ...]:
-    facts = one.id, one.status, str(one.dataset), text.moment(one.created_at), one.verdict or ""
+    facts = one.id, one.status, text.on(one), text.moment(one.created_at), one.verdict or ""
     scores = (one.scores.get(name) for name in metrics)
     shown = ["" if score is None else text.number(score.value) for score in scores]
     return *facts, *shown, text.labels(one.labels)
