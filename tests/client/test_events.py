@@ -8,6 +8,7 @@ import pytest
 
 import prescore
 from prescore.http.events import Parser
+from waiting import until
 
 
 @pytest.fixture
@@ -128,8 +129,7 @@ def test_whoever_stops_listening_frees_the_connection(service, client, run):
         events = client.events(run)
         next(events)
         events.close()
-    service.wait_until(lambda: True)
-    assert threading.active_count() <= before + 1
+    until(lambda: threading.active_count() <= before + 1, 5, "the ends of the connections' threads")
 
 
 STREAM = (

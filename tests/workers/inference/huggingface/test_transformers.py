@@ -65,7 +65,7 @@ def test_columns_are_the_librarys_loss_of_each_token(kind, trained, saved, pixel
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("images", [1, 7, 64])
+@pytest.mark.parametrize("images", [1, 7, pytest.param(64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("kind", "trained"), EACH)
 def test_captions_are_those_of_generate(kind, trained, images, saved, pixels):
     one = saved(kind, trained=trained)
