@@ -15,7 +15,7 @@ from service.contract.api.captions import (
     TopWord,
 )
 from service.contract.errors import InvalidCursor, NotFound
-from service.contract.formats import checkpoint_header, onnx_bundles, packages
+from service.contract.formats import checkpoint_header, models, onnx_bundles, packages
 from service.contract.formats.columns import header
 from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
@@ -153,7 +153,7 @@ class _Words:
 
 
 def _of_checkpoint(path: Path, scored: TensorFile) -> _Words:
-    if onnx_bundles.is_one(path):
+    if models.format_of(path) == "onnx":
         return _of_onnx(path)
     if scored.header.metadata.get("units") is not None:  # of a model of pieces
         return _Words(_BLANKS if scored.header.metadata["units"] == "words" else "", (), None)

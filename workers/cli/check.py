@@ -102,10 +102,9 @@ def _facts(path: Path) -> dict[str, Any] | None:
     found = foreign.of_path(path)
     if found is None and not path.exists():
         raise RequestRefused(f"found nothing at {path}")
-    if onnx_bundles.is_one(path):
-        return _onnx_facts(path)
     if is_package(path):
-        return _package_facts(path, models.of_package(path))
+        is_onnx = models.format_of(path) == "onnx"
+        return _onnx_facts(path) if is_onnx else _package_facts(path, models.of_package(path))
     serves = None if found is None else found.serves
     if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
         return _columns_facts(path) if header.is_one(path) else _checkpoint_facts(path)

@@ -16,7 +16,7 @@ from service.contract.errors import (
 from service.contract.formats import safetensors_header
 from service.contract.settings import Sandbox, Settings
 from workers.sandbox import confined
-from workers.sandbox.confinement import KERNELS
+from workers.sandbox.confinement import left_out
 from workers.sandbox.limits import Limits
 
 _SECONDS = 600.0
@@ -63,7 +63,7 @@ def _run(
     if not source.exists():
         raise RequestRefused(f"expected a file, found nothing at {source}")
     limits = Limits(_SECONDS, int(_SECONDS), box.memory, _MOST_BYTES)
-    without = KERNELS if box.sandbox == "off" else frozenset[str]()
+    without = left_out(box.sandbox)
     try:
         return confined.run(operation, [source], outputs, asked, limits=limits, without=without)
     except confined.Refused as refused:

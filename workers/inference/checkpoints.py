@@ -6,12 +6,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
-from service.contract.formats import checkpoint_header, onnx_bundles
+from service.contract.formats import checkpoint_header, models
 from service.contract.settings import Sandbox
 from workers.files import tensor_files
 from workers.inference import memory
-from workers.inference.captioners import ARCHITECTURES, Captioner, Recurrent
-from workers.sandbox.confinement import KERNELS
+from workers.inference.captioners import ARCHITECTURES, Captioner, Recurrent, finite
+from workers.sandbox.confinement import left_out
 
 
 def read(
@@ -36,7 +36,7 @@ def read(
     except SafetensorError as error:  # the header is right, but the library cannot read the file
         raise UnusableCheckpoint(f"the tensors cannot be read: {error}") from None
     for name, tensor in tensors.items():
-        _check_finite(name, tensor)
+        finite.check(name, tensor)
     description = header.description
     return ARCHITECTURES[description.architecture](description, tensors)
 
@@ -54,11 +54,11 @@ def open_captioner(
     from workers.inference.huggingface import reading
     from workers.inference.onnx import captioner
 
-    if path.exists() and onnx_bundles.is_one(path):
-        without = KERNELS if sandbox == "off" else frozenset[str]()
-        return captioner.read(path, limit, without=without)
-    if path.exists() and reading.is_one(path):
-        return reading.read(path, device, limit, sandbox)
+    match models.format_of(path) if path.exists() else None:
+        case "onnx":
+            return captioner.read(path, limit, without=left_out(sandbox))
+        case "huggingface":
+            return reading.read(path, device, limit, sandbox)
     return read(path, device, limit)
 
 
@@ -75,13 +75,3 @@ def write(path: Path | str, model: Recurrent, dtype: torch.dtype = torch.float32
     arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
     metadata = checkpoint_header.metadata_of(model.description)
     tensor_files.write(Path(path), arrays, metadata, dtypes)
-
-
-def _check_finite(name: str, tensor: torch.Tensor) -> None:
-    wrong = int((~torch.isfinite(tensor)).sum())
-    if wrong:
-        raise UnusableCheckpoint(
-            f"tensor {name}: {wrong} of {tensor.numel()} values are not finite numbers; "
-            "did the training diverge?",
-            pointer=f"/{name}",
-        )

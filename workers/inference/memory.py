@@ -35,10 +35,14 @@ def check(header: CheckpointHeader, device: torch.device, limit: int | None) -> 
     """Raise OutOfMemory if a captioner cannot fit: into `limit`, or into its CUDA device."""
     if device.type == "cuda":
         limit = torch.cuda.get_device_properties(device).total_memory
-    needs = needed(header, device)
+    check_fits(f"a captioner of {header.parameters:,} parameters", needed(header, device), limit)
+
+
+def check_fits(what: str, needs: int, limit: int | None) -> None:
+    """Raise OutOfMemory if `what` needs more bytes than the limit."""
     if limit is not None and needs > limit:
         raise OutOfMemory(
-            f"a captioner of {header.parameters:,} parameters takes about {needs / 1e6:,.0f} MB, "
-            f"and a work may take {limit / 1e6:,.0f} MB: use a smaller model, or a worker with "
-            "more memory (PRESCORE_WORK_MEMORY_MB, if the machine has more)"
+            f"{what} takes about {needs / 1e6:,.0f} MB, and a work may take {limit / 1e6:,.0f} MB: "
+            "use a smaller model, or a worker with more memory (PRESCORE_WORK_MEMORY_MB, if the "
+            "machine has more)"
         )

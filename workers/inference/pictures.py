@@ -16,7 +16,7 @@ from service.contract.errors import SandboxUnavailable, UnusableDataset
 from service.contract.formats.bundles.pictures import Place, places
 from service.contract.wording import counted
 from workers.sandbox import confined
-from workers.sandbox.confinement import KERNELS
+from workers.sandbox.confinement import left_out
 from workers.sandbox.limits import Limits
 
 Pixels = NDArray[np.uint8]  # (height, width, 3): red, green, blue
@@ -123,7 +123,7 @@ def _run(
     }
     seconds = _SECONDS + _ONE_SECONDS
     within = Limits(seconds, int(seconds), _MEMORY, _FILE_BYTES)
-    without = KERNELS if sandbox == "off" else frozenset[str]()
+    without = left_out(sandbox)
     try:
         confined.run(_OPERATION, files, outputs, asked, limits=within, without=without)
     except (confined.Stopped, confined.Refused) as stopped:

@@ -1,6 +1,6 @@
 """References as ids of a model's words or pieces of words, by its tokenisation."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -142,20 +142,34 @@ def encode(
     references: Iterable[Sequence[str]], vocabulary: Sequence[str], tokenizer: Tokenizer
 ) -> Encoded:
     """Encode a sequence of captions for each image; words outside the vocabulary become UNK."""
-    split = TOKENIZERS[tokenizer]
     ids = {word: index for index, word in enumerate(vocabulary) if index > UNK}
+    return encode_by(ids, references, tokenizer)
+
+
+def encode_by(
+    ids: Mapping[str, int],
+    references: Iterable[Sequence[str]],
+    tokenizer: Tokenizer,
+    *,
+    unknown: int = UNK,
+    start: int = EDGE,
+    end: int = EDGE,
+) -> Encoded:
+    """The same by any ids of words."""
+    split = TOKENIZERS[tokenizer]
     tokens: list[int] = []
     caption_offsets, image_offsets = [0], [0]
     for captions in references:
         for caption in captions:
-            tokens.extend(ids.get(word, UNK) for word in split(caption))
-            tokens.append(EDGE)
+            tokens.extend(ids.get(word, unknown) for word in split(caption))
+            tokens.append(end)
             caption_offsets.append(len(tokens))
         image_offsets.append(len(caption_offsets) - 1)
     return Encoded(
         np.array(tokens, np.int64),
         np.array(caption_offsets, np.int64),
         np.array(image_offsets, np.int64),
+        start,
     )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from service.contract.errors import RequestRefused, UnusableCheckpoint
-from service.contract.formats import models, packages, state_dicts
+from service.contract.formats import models
 from service.contract.results import Converted
 from workers.jobs.request import Request, Result, summed
 from workers.jobs.toolbox import Toolbox
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
 def prepare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
     path = request.inputs["package"]
     try:
-        with packages.opened(path) as package:
-            is_state_dict = state_dicts.MAP in package.files
-        return _converted(path, toolbox.box) if is_state_dict else _verified(path, toolbox.box)
+        facts = models.of_package(path)
+        if facts["format"] == "pytorch":
+            return _converted(path, toolbox.box)
+        return _verified(path, toolbox.box, facts)
     except RequestRefused as refused:  # nobody is there who could be refused any more
         raise UnusableCheckpoint(refused.detail) from None
 
 
-def _verified(path: Path, box: "Box") -> Result:
-    """What transformers has saved, which is evaluated as it is. What it is, its judge says, and not
-    the child, in which it may have run code.
+def _verified(path: Path, box: "Box", facts: models.Facts) -> Result:
+    """What transformers has saved, which is evaluated as it is. What it is, its judge has said, and
+    not the child, in which it may have run code.
     """
     from workers.conversion import sandboxed
 
     sandboxed.transformers(path, box)
-    return summed(Converted(converted=models.of_package(path)))
+    return summed(Converted(converted=facts))
 
 
 def _converted(path: Path, box: "Box") -> Result:

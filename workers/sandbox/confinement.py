@@ -28,6 +28,11 @@ MECHANISMS = KERNELS | {"limits", "privileges"}
 _INSTALLED = ("site-packages", "dist-packages")
 
 
+def left_out(sandbox: str) -> frozenset[str]:
+    """The mechanisms that the setting leaves out: none, or all that a kernel may lack."""
+    return KERNELS if sandbox == "off" else frozenset()
+
+
 @dataclass(frozen=True)
 class Confinement:
     """`reads` and `writes`: files, or folders with all in them. `threads` and `memory_files`: may

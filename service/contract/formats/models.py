@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -20,6 +21,11 @@ from service.contract.formats.packages import Package
 
 Format = Literal["canonical", "pytorch", "huggingface", "onnx"]
 Facts = dict[str, Any]
+_MARKS: Mapping[str, Format] = {  # the first that is there tells
+    state_dicts.MAP: "pytorch",
+    onnx_bundles.FILE: "onnx",
+    huggingface.CONFIG: "huggingface",
+}
 
 _LOCAL_HEADER = 30
 _ENOUGH = 1024  # bytes that tell a tar, a zip or another format
@@ -45,16 +51,29 @@ def may_be_package(stream: IO[bytes]) -> bool:
     return found is not None and found.is_package
 
 
+def format_of(path: Path) -> Format | None:
+    """Which model of several files is in a folder, a tar or a zip; None where there is none."""
+    if not path.is_dir() and not packages.is_packed(path):
+        return None
+    with packages.opened(path) as package:
+        return _format(package)
+
+
 def of_package(path: Path) -> Facts:
     """The facts of a model of several files."""
     with packages.opened(path) as package:
-        if state_dicts.MAP in package.files:
-            return _of_state_dict(package)
-        if onnx_bundles.FILE in package.files:
-            return _of_onnx(package)
-        if huggingface.is_one(package):
-            return _of_transformers(huggingface.judge(package))
+        match _format(package):
+            case "pytorch":
+                return _of_state_dict(package)
+            case "onnx":
+                return _of_onnx(package)
+            case "huggingface":
+                return _of_transformers(huggingface.judge(package))
         raise ForeignFormat(_unknown(path, package))
+
+
+def _format(package: Package) -> Format | None:
+    return next((form for mark, form in _MARKS.items() if mark in package.files), None)
 
 
 def of_header(header: CheckpointHeader) -> Facts:

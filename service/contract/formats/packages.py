@@ -20,6 +20,7 @@ from service.contract.formats.bundles import plain_tar
 
 MOST_RATIO = 200  # of a zip's files to the zip itself
 _LOCAL_HEADER = 30
+_ZIP = (b"PK\3\4", b"PK\5\6")  # a file, or none; two letters may be the length of another header
 _PLAIN_ZIP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _OF_THE_SYSTEM = ("__MACOSX", ".DS_Store")
 
@@ -81,6 +82,13 @@ class Package:
             there = ", ".join(sorted(self.files)[:10]) or "no file"
             raise InvalidPackage(f"expected a file {name}, found {there:.500}")
         return self.files[name]
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file begins as a tar or a zip does."""
+    with path.open("rb") as stream:
+        beginning = stream.read(plain_tar.BLOCK)
+    return beginning.startswith(_ZIP) or beginning[257:262] == b"ustar"
 
 
 @contextmanager

@@ -89,13 +89,15 @@ def _of_checkpoints(
     )
     own = sa.select(tables.checkpoints.c.description)
     asked = own.where(tables.checkpoints.c.digest == request.checkpoint)
-    units = _units(connection.execute(asked).scalar() or "{}")
+    units = _units(json.loads(connection.execute(asked).scalar() or "{}"))
     latest: dict[str, str] = {}
     stored: dict[str, Any] = {}
     for row, _ in _ended(connection, query, request, pinned):
-        if row.checkpoint not in latest and _units(row.description) == units:
-            latest[row.checkpoint] = row.id
-            stored[row.checkpoint] = json.loads(row.description)
+        if row.checkpoint in latest:
+            continue
+        described = json.loads(row.description)
+        if _units(described) == units:
+            latest[row.checkpoint], stored[row.checkpoint] = row.id, described
     found: dict[str, tuple[str, str]] = {}
     for digest, described in checkpoints.descriptions(connection, stored).items():
         architecture, config = described["architecture"], described.get("config", {})
@@ -104,9 +106,9 @@ def _of_checkpoints(
     return found
 
 
-def _units(description: str) -> str:
+def _units(described: Mapping[str, Any]) -> str:
     """What a checkpoint's tokens are, by its stored description."""
-    return str(json.loads(description).get("units", "words"))
+    return str(described.get("units", "words"))
 
 
 def _of_columns(

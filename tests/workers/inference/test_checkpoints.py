@@ -55,6 +55,19 @@ def test_a_file_made_by_hand_from_the_contract_is_read(tmp_path):
     assert found.notes == {"epoch": "7"}
 
 
+def test_a_header_whose_length_spells_a_zip_is_no_zip(tmp_path):
+    """A safetensors file begins with the length of its header, and 0x4B50 is "PK"."""
+    checkpoints.write(tmp_path / "m.safetensors", model("init", "gru", tensors("init", "gru")))
+    content = (tmp_path / "m.safetensors").read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header, values = content[8 : 8 + length], content[8 + length :]
+    path = tmp_path / "pk.safetensors"
+    path.write_bytes(0x4B50.to_bytes(8, "little") + header.ljust(0x4B50) + values)
+    assert path.read_bytes().startswith(b"PK")
+    found = checkpoints.open_captioner(path)
+    assert found.tensors.keys() == checkpoints.read(path).tensors.keys()
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_values_that_are_not_finite_are_found_by_name(tmp_path, value):
     arrays = tensors("init", "gru")

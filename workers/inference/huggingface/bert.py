@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional
 
-from workers.inference.huggingface.stack import Pair, split
+from workers.inference.huggingface.stack import Pair, looked_at, split
 
 
 class _Layer:
@@ -58,10 +58,7 @@ class Bert(_Body):
         self.bias: Tensor | None = head.decoder.bias
 
     def images(self, seen: Tensor) -> Iterator[Pair]:
-        seen = seen if self._into is None else self._into(seen)
-        for layer in self.layers:
-            keys, values = layer.image(seen)
-            yield split(keys, self.heads), split(values, self.heads)
+        return looked_at(self.layers, self._into, seen, self.heads)
 
     def finish(self, x: Tensor) -> Tensor:
         return self._transform(x)  # type: ignore[no-any-return]

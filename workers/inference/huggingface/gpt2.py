@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from workers.inference.huggingface.stack import Pair, split
+from workers.inference.huggingface.stack import Pair, looked_at
 
 
 class _Layer:
@@ -52,10 +52,7 @@ class Gpt2:
         return self._body.wte(words) + self._body.wpe(times)  # type: ignore[no-any-return]
 
     def images(self, seen: Tensor) -> Iterator[Pair]:
-        seen = seen if self._into is None else self._into(seen)
-        for layer in self.layers:
-            keys, values = layer.image(seen)
-            yield split(keys, self.heads), split(values, self.heads)
+        return looked_at(self.layers, self._into, seen, self.heads)
 
     def finish(self, x: Tensor) -> Tensor:
         return self._body.ln_f(x)  # type: ignore[no-any-return]

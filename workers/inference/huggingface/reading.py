@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from service.contract.errors import InvalidPackage, OutOfMemory, UnusableCheckpoint
+from service.contract.errors import InvalidPackage, UnusableCheckpoint
 from service.contract.formats import huggingface, packages
 from service.contract.formats.huggingface import Captioner, Family, Generation, Preprocessing
 from service.contract.formats.huggingface.preprocessing import Rectangle
 from service.contract.formats.packages import Package
 from service.contract.settings import Sandbox
+from workers.inference import memory
 from workers.inference.captioners import Search
 from workers.inference.huggingface import networks, weights
 from workers.inference.huggingface.captioner import Transformer
@@ -31,14 +32,6 @@ if TYPE_CHECKING:
 _FLOAT32 = 4
 _PROGRAM = 900_000_000  # torch, transformers and the largest batches
 _UNUSED = "pooler."  # weights that no output depends on
-
-
-def is_one(path: Path) -> bool:
-    """Whether it is a folder, a tar or a zip with a config.json."""
-    if not path.is_dir() and not _is_packed(path):
-        return False
-    with packages.opened(path) as package:
-        return huggingface.is_one(package)
 
 
 def read(
@@ -66,24 +59,13 @@ def read(
     return Transformer(networks.parts_of(model), tokens, preparation, search, judged)
 
 
-def _is_packed(path: Path) -> bool:
-    with path.open("rb") as stream:
-        beginning = stream.read(512)
-    return beginning[:2] == b"PK" or beginning[257:262] == b"ustar"
-
-
 def _check_memory(judged: Captioner, device: torch.device, limit: int | None) -> None:
     """The weights once as they are read and once as they are packed, and the file's pages."""
     if device.type == "cuda":
         limit = torch.cuda.get_device_properties(device).total_memory
     sizes = sum(math.prod(shape) for shape in judged.family.shapes().values())
     needs = 2 * _FLOAT32 * sizes + weights.stored_bytes(judged.tensors.values()) + _PROGRAM
-    if limit is not None and needs > limit:
-        raise OutOfMemory(
-            f"a captioner of {judged.parameters:,} parameters takes about {needs / 1e6:,.0f} MB, "
-            f"and a work may take {limit / 1e6:,.0f} MB: use a smaller model, or a worker with "
-            "more memory (PRESCORE_WORK_MEMORY_MB, if the machine has more)"
-        )
+    memory.check_fits(f"a captioner of {judged.parameters:,} parameters", needs, limit)
 
 
 def _tokenizer(package: Package, family: Family) -> "Tokenizer":

@@ -4,12 +4,12 @@ Each image's keys and values are computed once and shared by all its captions or
 forcing the captions of an image stand beside each other in one row, each blind for the others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 Pair = tuple[Tensor, Tensor]  # keys and values, (rows, heads, places, size of a head)
@@ -34,6 +34,12 @@ class Layer(Protocol):
 
     def think(self, x: Tensor) -> Tensor:
         """The rows after the layer."""
+        ...
+
+
+class Looking(Protocol):
+    def image(self, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of images."""
         ...
 
 
@@ -125,6 +131,16 @@ def select(state: State, rows: Tensor) -> State:
     even = torch.arange(len(there), device=of.device).repeat_interleave(width)
     is_even = not rest and torch.equal(of, even)
     return State(images, of, width if is_even else 0, kept, state.time)
+
+
+def looked_at(
+    layers: Iterable[Looking], into: nn.Module | None, seen: Tensor, heads: int
+) -> Iterator[Pair]:
+    """For each layer keys and values of images; `into` is between encoder and decoder, if any."""
+    seen = seen if into is None else into(seen)
+    for layer in layers:
+        keys, values = layer.image(seen)
+        yield split(keys, heads), split(values, heads)
 
 
 def split(x: Tensor, heads: int) -> Tensor:

@@ -12,6 +12,7 @@ from service.contract.errors import UnusableCheckpoint
 from service.contract.formats.huggingface import Captioner, tensors
 from service.contract.formats.huggingface.tensors import Found
 from service.contract.formats.packages import Package
+from workers.inference.captioners import finite
 
 _DTYPES = {
     "F64": torch.float64,
@@ -48,7 +49,9 @@ def _tensors(package: Package, wanted: Mapping[str, Found]) -> Iterator[tuple[st
     for file, group in groupby(order, key=lambda item: item[1].file):
         with package.file(file).open() as stream:
             for name, found in group:
-                yield name, _checked(name, _tensor(stream, found))
+                tensor = _tensor(stream, found)
+                finite.check(name, tensor)
+                yield name, tensor
 
 
 def _tensor(stream: IO[bytes] | io.FileIO, found: Found) -> Tensor:
@@ -63,14 +66,3 @@ def _tensor(stream: IO[bytes] | io.FileIO, found: Found) -> Tensor:
     if not size:
         return torch.empty(found.entry.shape)
     return torch.frombuffer(raw, dtype=_DTYPES[found.entry.dtype]).view(found.entry.shape).float()
-
-
-def _checked(name: str, tensor: Tensor) -> Tensor:
-    wrong = int((~torch.isfinite(tensor)).sum())
-    if wrong:
-        raise UnusableCheckpoint(
-            f"tensor {name}: {wrong} of {tensor.numel()} values are not finite numbers; "
-            "did the training diverge?",
-            pointer=f"/{name}",
-        )
-    return tensor

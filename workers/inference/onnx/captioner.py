@@ -6,16 +6,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from service.contract.errors import InvalidCheckpoint, OutOfMemory
+from service.contract.errors import InvalidCheckpoint
 from service.contract.formats import onnx_bundles, packages
 from service.contract.formats.onnx_bundles import Bundle
-from service.contract.formats.words import TOKENIZERS
-from workers.inference import features
+from workers.inference import features, vocabulary
 from workers.inference.features import Inputs
+from workers.inference.memory import check_fits
 from workers.inference.onnx.running import SECONDS, Graphs, Rows
 from workers.inference.packing import Packed
 from workers.inference.vocabulary import Encoded
@@ -59,17 +58,11 @@ class ById:
         return {word: at for at, word in enumerate(self.bundle.words) if at not in special}
 
     def encode(self, references: Iterable[Sequence[str]]) -> Encoded:
-        split = TOKENIZERS[self.bundle.manifest.tokenizer]
         (unknown,) = self.never
-        tokens, captions, images = list[int](), [0], [0]
-        for texts in references:
-            for text in texts:
-                tokens += [self._ids.get(word, unknown) for word in split(text)]
-                tokens.append(self.end)
-                captions.append(len(tokens))
-            images.append(len(captions) - 1)
-        offsets = np.array(captions, np.int64), np.array(images, np.int64)
-        return Encoded(np.array(tokens, np.int64), *offsets, start=self.start)
+        tokenizer, edges = self.bundle.manifest.tokenizer, (self.start, self.end)
+        return vocabulary.encode_by(
+            self._ids, references, tokenizer, unknown=unknown, start=edges[0], end=edges[1]
+        )
 
     def text(self, ids: Sequence[int]) -> str:
         return " ".join(self.bundle.words[at] for at in ids)
@@ -179,12 +172,7 @@ def read(
         bundle = onnx_bundles.judge(package)
     limit = _MEMORY if memory is None else memory
     needs = 2 * sum(place.size for place in bundle.places.values()) + _PROGRAM
-    if needs > limit:
-        raise OutOfMemory(
-            f"an ONNX bundle of {bundle.parameters:,} parameters takes about "
-            f"{needs / 1e6:,.0f} MB, and a work may take {limit / 1e6:,.0f} MB: use a smaller "
-            "model, or a worker with more memory (PRESCORE_WORK_MEMORY_MB, if the machine has more)"
-        )
+    check_fits(f"an ONNX bundle of {bundle.parameters:,} parameters", needs, limit)
     threads = torch.get_num_threads() if threads is None else threads
     graphs = Graphs(bundle, memory=limit, threads=threads, seconds=seconds, without=without)
     found = Onnx(bundle, graphs)

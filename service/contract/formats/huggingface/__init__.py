@@ -21,13 +21,13 @@ from service.contract.formats.huggingface.tensors import Found
 from service.contract.formats.packages import Package
 
 __all__ = [
+    "CONFIG",
     "MOST_TOKENIZER",
     "TOKENIZER",
     "Captioner",
     "Family",
     "Generation",
     "Preprocessing",
-    "is_one",
     "judge",
 ]
 
@@ -57,10 +57,6 @@ class Captioner:
             for name, each in self.tensors.items()
             if not tensors.is_buffer(name)
         )
-
-
-def is_one(package: Package) -> bool:
-    return CONFIG in package.files
 
 
 def judge(package: Package) -> Captioner:

@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from service.contract.errors import GraphInvalid, InvalidPackage, VocabularyInvalid
-from service.contract.formats import checkpoint_header, foreign, packages
+from service.contract.formats import checkpoint_header
 from service.contract.formats.onnx_bundles import graphs, manifest
 from service.contract.formats.onnx_bundles.graphs import Graph, Tensor
 from service.contract.formats.onnx_bundles.manifest import Manifest
@@ -27,33 +26,6 @@ class Bundle:
     @property
     def parameters(self) -> int:
         return sum(graph.parameters for graph in self.graphs.values())
-
-    @property
-    def written(self) -> list[int]:
-        """The network's ids in the order in which Prescore has words: END, UNK, the others. START
-        stays a word of its own where it is not END: its logit counts in the softmax.
-        """
-        special = self.manifest.vocabulary
-        first = (special.end, special.unknown)
-        return [*first, *(at for at in range(len(self.words)) if at not in first)]
-
-    @property
-    def vocabulary(self) -> tuple[str, ...]:
-        return tuple(self.words[at] for at in self.written)
-
-
-def is_one(path: Path) -> bool:
-    """Whether it is a folder, a tar or a zip with a manifest."""
-    if path.is_file():
-        with path.open("rb") as stream:
-            found = foreign.of_file(stream, path.stat().st_size)
-        if found is None or not found.is_package:
-            return False
-    try:
-        with packages.opened(path) as package:
-            return manifest.FILE in package.files
-    except (InvalidPackage, OSError):
-        return False
 
 
 def words_of(package: Package) -> tuple[Manifest, tuple[str, ...]]:
