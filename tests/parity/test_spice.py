@@ -15,7 +15,7 @@ COUNTS = [(3, 1, 13), (4, 4, 18), (1, 8, 28), (1, 7, 29), (2, 4, 28), (3, 1, 21)
 
 # Of the tuples of Flickr8k's first 1,000 different references, as a CoreNLP pipeline and the jar's
 # own parser, driven independently, found them; and of 80 among them: those of the images above,
-# and the shortest ones, for the ordinary run has little time.
+# and the shortest ones.
 THOUSAND = "178adba5155edaaa9c7b105c0d18d90ee3ab51326c5eb207849b93652300b1a7"
 EIGHTY = "49cf24c80f67f49fac2e9153959a9b8cfba3e9bd3e43542028cf8cb15712d7f7"
 
@@ -50,6 +50,7 @@ def _eighty(data):
     return texts[:images] + sorted(texts[images:], key=len)[: 80 - images]
 
 
+@pytest.mark.slow  # the counts of the jar, below, are of tuples too
 def test_the_tuples_of_80_captions_are_those_seen_before(data, remembering):
     assert _digest(remembering, _eighty(data)) == EIGHTY
 

@@ -163,6 +163,7 @@ def test_an_unknown_architecture_is_told_with_those_there_are(bundle, tmp_path):
     assert "expected init, pre, par, merge" in result.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_training_and_keeps_what_is_written(bundle, tmp_path):
     process = subprocess.Popen(
         [

@@ -148,7 +148,9 @@ def test_bf16_is_decided_as_in_float64_on_a_processor_that_does_not_know_it():
 
 @pytest.mark.long
 @pytest.mark.usefixtures("two_threads")
-@pytest.mark.parametrize("blocks", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "blocks", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 4))]
+)
 def test_columns_are_bit_equal_however_they_are_sharded(blocks):
     arrays, features, references = _case("par", "lstm", images=500, words=400, size=64)
     captioner = model("par", "lstm", arrays)

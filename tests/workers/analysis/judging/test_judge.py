@@ -3,8 +3,6 @@
 import csv
 import hashlib
 import json
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -245,13 +243,10 @@ def test_what_is_refused_and_what_is_misused(file, options, code, said):
     assert not result.stdout
 
 
-@pytest.mark.processes
 def test_a_wrong_line_is_refused_in_one_sentence(tmp_path):
-    """As a process of its own."""
     file = _write(tmp_path / "wrong.jsonl", [ONE, ONE | {"rating": "good"}])
-    command = [sys.executable, "-m", "workers", "judge", str(file)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert result.returncode == 2
+    result = _judge(file)
+    assert result.exit_code == 2
     said = f"refused: {file}, line 2, rating: expected a number, found 'good'\n"
     assert result.stderr == said
     assert result.stdout == ""
