@@ -17,8 +17,8 @@ from workers.inference import generation, scoring
 from workers.inference.captioners import Search
 from workers.inference.huggingface import networks
 from workers.inference.huggingface.captioner import Transformer
-from workers.inference.huggingface.pieces import Pieces
-from workers.inference.huggingface.prepared import Preparation
+from workers.inference.pieces import Pieces
+from workers.inference.prepared import Preparation
 from workers.inference.vocabulary import Encoded
 
 _BATCH, _NEW_TOKENS, _REFERENCES = 8, 15, 5

@@ -12,7 +12,7 @@ import pytest
 from service.contract import limits
 from service.contract.errors import SandboxUnavailable
 from workers.inference import pictures
-from workers.inference.pictures import Fit, Undecoded
+from workers.inference.pictures import Fit, Undecoded, reading
 from workers.sandbox import confinement
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
@@ -177,7 +177,7 @@ def test_a_child_that_ends_early_leaves_the_rest_to_the_next(tmp_path, monkeypat
         for place, name in enumerate(names)
     }
     bundle = _folder(tmp_path / "b", files)
-    monkeypatch.setattr(pictures, "_MOST_BYTES", 50)  # one picture has 48
+    monkeypatch.setattr(reading, "_MOST_BYTES", 50)  # one picture has 48
     found = list(pictures.read(bundle, names))
     assert [int(pixels[0, 0, 0]) for pixels in found] == [0, 1, 2, 3, 4]
 
@@ -190,7 +190,7 @@ def test_a_picture_at_which_the_child_is_stopped_is_named_and_the_others_go_on(
     sizes = {"small.png": (4, 4), "large.png": (400, 400), "last.png": (5, 5)}
     files = {name: _saved(Image.new("RGB", size), "PNG") for name, size in sizes.items()}
     bundle = _folder(tmp_path / "b", files)
-    monkeypatch.setattr(pictures, "_FILE_BYTES", 10_000)
+    monkeypatch.setattr(reading, "_FILE_BYTES", 10_000)
     small, large, last = pictures.read(bundle, names)
     assert (small.shape, last.shape) == ((4, 4, 3), (5, 5, 3))
     assert isinstance(large, Undecoded)
@@ -207,7 +207,7 @@ def test_what_the_child_has_written_is_judged(tmp_path, monkeypatch, line):
         outputs[0].write_bytes(bytes(48))
         outputs[1].write_bytes(line)
 
-    monkeypatch.setattr(pictures.confined, "run", written)
+    monkeypatch.setattr(reading.confined, "run", written)
     (found,) = pictures.read(bundle, ["a.png"])
     assert isinstance(found, Undecoded)
     assert "the process that decoded it" in found.reason

@@ -15,11 +15,11 @@ from service.contract.formats.huggingface import Captioner
 from workers.inference.captioners import Search
 from workers.inference.features import Inputs
 from workers.inference.huggingface import stack
-from workers.inference.huggingface.pieces import Pieces
-from workers.inference.huggingface.prepared import Preparation
 from workers.inference.huggingface.stack import Decoder, State
 from workers.inference.matrix_products import Product
 from workers.inference.packing import Packed
+from workers.inference.pieces import Pieces
+from workers.inference.prepared import Preparation
 
 _PICTURES = 16  # in the encoder at once: more are no faster
 _SEARCHED_BYTES = 512_000_000  # of images' keys and values in a search

@@ -7,27 +7,21 @@ import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from service.contract.errors import InvalidPackage, UnusableCheckpoint
+from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import huggingface, packages
-from service.contract.formats.huggingface import Captioner, Family, Generation, Preprocessing
-from service.contract.formats.huggingface.preprocessing import Rectangle
-from service.contract.formats.packages import Package
+from service.contract.formats.huggingface import Captioner, Family, Generation
 from service.contract.settings import Sandbox
-from workers.inference import memory
+from workers.inference import memory, pieces
 from workers.inference.captioners import Search
 from workers.inference.huggingface import networks, weights
 from workers.inference.huggingface.captioner import Transformer
-from workers.inference.huggingface.pieces import Pieces
-from workers.inference.huggingface.prepared import Preparation
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
+from workers.inference.pieces import Pieces
+from workers.inference.prepared import Preparation
 
 _FLOAT32 = 4
 _PROGRAM = 900_000_000  # torch, transformers and the largest batches
@@ -47,14 +41,14 @@ def read(
     with packages.opened(path) as package:
         judged = huggingface.judge(package)
         _check_memory(judged, torch.device(device), limit)
-        tokenizer = _tokenizer(package, judged.family)
+        tokenizer = pieces.tokenizer(package, huggingface.TOKENIZER, judged.family.vocabulary)
         tensors = weights.read(package, judged)
     model = _built(judged.family, tensors, torch.device(device))
     del tensors
     tokens = Pieces(
         tokenizer, judged.family.vocabulary, judged.start, judged.end, judged.family.positions
     )
-    preparation = _preparation(judged.preprocessing, sandbox)
+    preparation = Preparation.of(judged.preprocessing, sandbox)
     search = _search(judged.generation, judged.family)
     return Transformer(networks.parts_of(model), tokens, preparation, search, judged)
 
@@ -66,28 +60,6 @@ def _check_memory(judged: Captioner, device: torch.device, limit: int | None) ->
     sizes = sum(math.prod(shape) for shape in judged.family.shapes().values())
     needs = 2 * _FLOAT32 * sizes + weights.stored_bytes(judged.tensors.values()) + _PROGRAM
     memory.check_fits(f"a captioner of {judged.parameters:,} parameters", needs, limit)
-
-
-def _tokenizer(package: Package, family: Family) -> "Tokenizer":
-    from tokenizers import Tokenizer
-
-    name = huggingface.TOKENIZER
-    text = package.text(name, huggingface.MOST_TOKENIZER)
-    try:
-        tokenizer = Tokenizer.from_str(text)
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise InvalidPackage(f"{name} describes no tokenizer: {error!s:.200}") from None
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    highest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
-    if highest >= family.vocabulary:
-        raise InvalidPackage(
-            f"{name} has a piece {highest}, the model knows {family.vocabulary}: they do not "
-            "belong together"
-        )
-    return tokenizer
 
 
 def _built(family: Family, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
@@ -136,24 +108,6 @@ def _as_decoder(values: dict[str, Any]) -> dict[str, Any]:
         return values
     decoder = {**values["decoder"], "is_decoder": True, "add_cross_attention": True}
     return {**values, "decoder": decoder}
-
-
-def _preparation(found: Preprocessing, sandbox: Sandbox) -> Preparation:
-    size = found.size
-    return Preparation(
-        size=(size.height, size.width) if isinstance(size, Rectangle) else size.shortest_edge,
-        crop=found.crop,
-        resample=found.resample,
-        factor=found.rescale_factor if found.do_rescale else 1.0,
-        mean=_three(found.image_mean if found.do_normalize else [0.0] * 3),
-        deviation=_three(found.image_std if found.do_normalize else [1.0] * 3),
-        sandbox=sandbox,
-    )
-
-
-def _three(values: list[float]) -> tuple[float, float, float]:
-    first, second, third = values
-    return first, second, third
 
 
 def _search(found: Generation, family: Family) -> Search:

@@ -11,18 +11,17 @@ from typing import Any
 
 from service.contract.errors import ConfigInvalid, InvalidPackage
 from service.contract.formats import strict_json
-from service.contract.formats.huggingface import generation, tensors
+from service.contract.formats.huggingface import generation, image_processors, tensors
 from service.contract.formats.huggingface.families import FAMILIES
 from service.contract.formats.huggingface.generation import Generation
 from service.contract.formats.huggingface.parts import Family
-from service.contract.formats.huggingface.preprocessing import Preprocessing, named
 from service.contract.formats.huggingface.reading import checked
 from service.contract.formats.huggingface.tensors import Found
 from service.contract.formats.packages import Package
+from service.contract.formats.preprocessing import Preprocessing
 
 __all__ = [
     "CONFIG",
-    "MOST_TOKENIZER",
     "TOKENIZER",
     "Captioner",
     "Family",
@@ -35,7 +34,6 @@ CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 _GENERATION = "generation_config.json"
 _PREPROCESSING = ("preprocessor_config.json", "processor_config.json")
 _MOST_JSON = 4_000_000
-MOST_TOKENIZER = 64_000_000
 _ASKS_FOR_CODE = ("auto_map", "custom_pipelines", "quantization_config")
 
 
@@ -109,7 +107,7 @@ def _preprocessing(package: Package, family: Family) -> Preprocessing:
         )
     found = _json(package, name)
     inner = found.get("image_processor")
-    preprocessing = checked(Preprocessing, named(inner if isinstance(inner, dict) else found), name)
+    preprocessing = image_processors.read(inner if isinstance(inner, dict) else found, name)
     if preprocessing.shape != (family.image_size, family.image_size):
         raise ConfigInvalid(
             f"{name}: pictures become {list(preprocessing.shape)}, the model looks at "

@@ -144,7 +144,11 @@ REFUSED = [
     ("generation_config.json", {"max_length": 1}, "of one token at the least"),
     ("generation_config.json", {"min_length": 50}, "at least 50 and at most 6 tokens"),
     ("preprocessor_config.json", {"size": {"height": 20, "width": 20}}, r"\[20, 20\], the model"),
-    ("preprocessor_config.json", {"image_processor_type": "EvilProcessor"}, "kind: expected 'ViT'"),
+    (
+        "preprocessor_config.json",
+        {"image_processor_type": "EvilProcessor"},
+        "expected one of ViT, DeiT",
+    ),
     ("preprocessor_config.json", {"do_flip_channel_order": True}, "unknown field"),
     ("preprocessor_config.json", {"image_std": [0.5, 0, 0.5]}, "other numbers than 0"),
     ("preprocessor_config.json", {"resample": 9}, "resample: expected at most 5"),

@@ -31,7 +31,7 @@ _MEMORY = 2_500_000_000  # a WebP of as many pixels as may be takes 1.3 GB
 _FILE_BYTES = _MOST_BYTES + 3 * limits.PIXELS
 _CHANNELS = 3
 _LINES_BYTES = 1_000_000
-_OPERATION = "workers.inference.picture_files:decode"
+_OPERATION = "workers.inference.pictures.files:decode"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Captions as pieces of words, by the tokenizer in a folder (tokenizer.json)."""
+"""Captions as pieces of words, by the tokenizer of a package (tokenizer.json)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from service.contract.errors import CheckpointMismatch
+from service.contract.errors import CheckpointMismatch, InvalidPackage
+from service.contract.formats.packages import Package
 from workers.inference.vocabulary import Encoded
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
+
+MOST_BYTES = 64_000_000  # of a tokenizer
 
 
 @dataclass(frozen=True)
@@ -69,3 +72,29 @@ class Pieces:
                 ) from None
             return self._piece(kept, self._all([kept])[0])
         return [*ids, self.end], [*counts, 1]
+
+
+def tokenizer(package: Package, name: str, size: int) -> "Tokenizer":
+    """The one in a file of a package. Raises InvalidPackage where it is none, or has pieces that a
+    model of so many does not know.
+    """
+    from tokenizers import Tokenizer
+
+    text = package.text(name, MOST_BYTES)
+    try:
+        found = Tokenizer.from_str(text)
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise InvalidPackage(
+            f"{name} describes no tokenizer: {error!s:.200}", pointer=f"/{name}"
+        ) from None
+    found.no_padding()
+    found.no_truncation()
+    highest = max(found.get_vocab(with_added_tokens=True).values(), default=0)
+    if highest >= size:
+        raise InvalidPackage(
+            f"{name} has a piece {highest}, the model knows {size}: they do not belong together",
+            pointer=f"/{name}",
+        )
+    return found

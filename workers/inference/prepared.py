@@ -1,18 +1,19 @@
-"""Pictures as a folder's preprocessor_config.json says: resized, cropped, rescaled, normalised.
+"""Pictures as a model looks at them: resized, cropped, rescaled, normalised.
 
-Equal to the library's own processors of PIL pictures (those that are called slow).
+Equal to transformers' own processors of PIL pictures (those that are called slow).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from service.contract.formats.preprocessing import Preprocessing, Rectangle
 from service.contract.settings import Sandbox
 from workers.inference import pictures
 from workers.inference.features import Inputs
@@ -36,6 +37,19 @@ class Preparation:
     mean: tuple[float, float, float]
     deviation: tuple[float, float, float]
     sandbox: Sandbox = "required"
+
+    @classmethod
+    def of(cls, found: Preprocessing, sandbox: Sandbox = "required") -> Self:
+        size = found.size
+        return cls(
+            size=(size.height, size.width) if isinstance(size, Rectangle) else size.shortest_edge,
+            crop=found.crop,
+            resample=found.resample,
+            factor=found.rescale_factor if found.do_rescale else 1.0,
+            mean=_three(found.image_mean if found.do_normalize else [0.0] * 3),
+            deviation=_three(found.image_std if found.do_normalize else [1.0] * 3),
+            sandbox=sandbox,
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,6 +84,11 @@ class Preparation:
             torch.tensor(each, device=pixels.device) for each in (self.mean, self.deviation)
         )
         return ((rescaled - mean) / deviation).permute(0, 3, 1, 2).contiguous()
+
+
+def _three(values: Sequence[float]) -> tuple[float, float, float]:
+    first, second, third = values
+    return first, second, third
 
 
 class _Pictures:

@@ -1,17 +1,14 @@
 """What becomes of pictures, as preprocessor_config.json has it."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from service.contract.formats.huggingface.reading import Part
+from service.contract.errors import ConfigInvalid
+from service.contract.formats.huggingface.reading import checked
+from service.contract.formats.preprocessing import Preprocessing
 
-Side = Annotated[int, Field(ge=1, le=2_048)]
-Three = Annotated[
-    list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=3, max_length=3)
-]
-_HALF = [0.5, 0.5, 0.5]
 _IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 _CLIP = {
     "image_mean": [0.48145466, 0.4578275, 0.40821073],
@@ -39,17 +36,10 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 _ENDINGS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 
 
-class Rectangle(Part):
-    height: Side
-    width: Side
+class Processor(Preprocessing):
+    """`kind`: ViTImageProcessorFast is a ViT."""
 
-
-class Shortest(Part):
-    shortest_edge: Side
-
-
-class Preprocessing(Part):
-    harmless = frozenset(
+    harmless: ClassVar[frozenset[str]] = frozenset(
         [
             "processor_class",
             "image_processor_type",
@@ -68,16 +58,6 @@ class Preprocessing(Part):
     )
 
     kind: Literal["ViT", "DeiT", "Blip", "CLIP"]
-    do_resize: Literal[True] = True
-    size: Rectangle | Shortest
-    resample: Annotated[int, Field(ge=0, le=5)]
-    do_center_crop: bool | None = False
-    crop_size: Rectangle | None = None
-    do_rescale: bool = True
-    rescale_factor: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1 / 255
-    do_normalize: bool = True
-    image_mean: Three = _HALF
-    image_std: Three = _HALF
     do_pad: Literal[False] | None = None
     pad_size: None = None
 
@@ -97,40 +77,16 @@ class Preprocessing(Part):
                 filled[name] = {"shortest_edge": side} if is_short else square
         return filled
 
-    @model_validator(mode="after")
-    def _cropped(self) -> "Preprocessing":
-        if 0.0 in self.image_std:
-            raise ValueError("image_std: expected other numbers than 0")
-        if self.crop is None and isinstance(self.size, Shortest):
-            raise ValueError(
-                "expected all pictures to become one size: a size with height and width, or a crop"
-            )
-        if self.crop is not None:
-            least = self._sides
-            if self.crop[0] > least[0] or self.crop[1] > least[1]:
-                raise ValueError(f"expected a crop_size within the size, found {list(self.crop)}")
-        return self
 
-    @property
-    def _sides(self) -> tuple[int, int]:
-        """Height and width at least."""
-        if isinstance(self.size, Rectangle):
-            return self.size.height, self.size.width
-        return self.size.shortest_edge, self.size.shortest_edge
-
-    @property
-    def crop(self) -> tuple[int, int] | None:
-        if not self.do_center_crop or self.crop_size is None:
-            return None
-        return self.crop_size.height, self.crop_size.width
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.crop or self._sides
-
-
-def named(found: Mapping[str, Any]) -> dict[str, Any]:
-    """With the `kind` of image processor: ViTImageProcessorFast is a ViT."""
+def read(found: Mapping[str, Any], where: str) -> Processor:
+    """Raises ConfigInvalid with the place in `where`, a file."""
     name = str(found.get("image_processor_type") or found.get("feature_extractor_type") or "")
     ending = next((each for each in _ENDINGS if name.endswith(each)), "")
-    return {**found, "kind": name.removesuffix(ending)}
+    kind = name.removesuffix(ending)
+    if kind not in _DEFAULTS:
+        raise ConfigInvalid(
+            f"{where}/image_processor_type: expected one of {', '.join(_DEFAULTS)} (as "
+            f"ViTImageProcessor), found {name!r:.60}",
+            pointer=f"/{where}/image_processor_type",
+        )
+    return checked(Processor, {**found, "kind": kind}, where)
