@@ -153,10 +153,10 @@ class _Words:
 
 
 def _of_checkpoint(path: Path, scored: TensorFile) -> _Words:
-    if models.format_of(path) == "onnx":
-        return _of_onnx(path)
     if scored.header.metadata.get("units") is not None:  # of a model of pieces
         return _Words(_BLANKS if scored.header.metadata["units"] == "words" else "", (), None)
+    if models.format_of(path) == "onnx":
+        return _of_onnx(path)
     description = checkpoint_header.read(path).description
     return _Words(description.tokenizer, description.vocabulary, checkpoint_header.EDGE)
 
@@ -164,7 +164,7 @@ def _of_checkpoint(path: Path, scored: TensorFile) -> _Words:
 def _of_onnx(path: Path) -> _Words:
     with packages.opened(path) as package:
         manifest, words = onnx_bundles.words_of(package)
-    return _Words(manifest.tokenizer, words, manifest.vocabulary.end)
+    return _Words(manifest.tokenizer or "", words, manifest.tokens.end)
 
 
 def _of_columns(path: Path, scored: TensorFile) -> tuple[TensorFile, _Words]:

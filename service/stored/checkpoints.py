@@ -1,7 +1,8 @@
 """Stored checkpoints, by the SHA-256 of their bytes.
 
-One in Prescore's own form is ready when it is stored, and so is an ONNX bundle. Of a state dict a
-work makes one in our own form; until then what is known of it is what its package says.
+One in Prescore's own form is ready when it is stored. Of a state dict a work makes one in our own
+form; until then what is known of it is what its package says. What is evaluated as it came, from
+transformers or as ONNX, a work verifies first.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +27,6 @@ from service.works.records import Records
 from service.works.tables import checkpoints, datasets, runs, work_rows
 
 _OURS = "canonical"
-_READ = (_OURS, "onnx")  # formats that are evaluated as they are
 _CONVERTED = "pytorch"  # formats of which a work makes a file in our own form
 _USUAL = {"inputs": "features", "units": "words"}  # of Prescore's own form
 _NOT_KNOWN_YET = {"config": None, "parameters": None}
@@ -54,14 +54,14 @@ def exists(records: Records, blobs: Blobs, digest: str) -> bool:
 
 def prepare(parts: Parts, digest: str, caller: str = intake.LOCAL) -> None:
     """Begin what has to be done before a checkpoint can be used."""
-    if not _is_read(_found(parts.records, digest)):
+    if not _is_ready(_found(parts.records, digest).description):
         conversions.begin(parts, digest, caller)
 
 
 def use(records: Records, digest: str) -> Used:
     """InvalidRequest where its conversion has shown that it is no checkpoint."""
     found = _found(records, digest)
-    if _is_read(found):
+    if _is_ready(found.description):
         return _used(digest, found.description)
     with records.reading() as connection:
         conversion = conversions.look(connection, digest)
@@ -77,7 +77,7 @@ def descriptions(
     connection: Connection, stored: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Any]]:
     """Descriptions by digest, as they are stored, with what conversions have found."""
-    packages = [digest for digest, of in stored.items() if of.get("format", _OURS) not in _READ]
+    packages = [digest for digest, of in stored.items() if not _is_ready(of)]
     converted = conversions.facts(connection, packages)
     return {digest: {**of, **converted.get(digest, {})} for digest, of in stored.items()}
 
@@ -96,7 +96,8 @@ def file_of(records: Records, digest: str) -> str:
 def get(records: Records, digest: str) -> CheckpointOut:
     found = _found(records, digest)
     with records.reading() as connection:
-        conversion = _READY if _is_read(found) else conversions.look(connection, digest)
+        is_ready = _is_ready(found.description)
+        conversion = _READY if is_ready else conversions.look(connection, digest)
         used = _used(digest, _description(found, conversion))
         scored = [
             *_scored(connection, digest, planning.inputs_of_model(used.source, used.verified))
@@ -123,17 +124,20 @@ def _found(records: Records, digest: str) -> Described:
 
 
 def _used(digest: str, description: Mapping[str, Any]) -> Used:
-    form = description.get("format", _OURS)
-    if form in _READ:
+    if _is_ready(description):
         return Used(digest, description)
     work = planning.conversion(digest)
-    if form == _CONVERTED:
+    if description["format"] == _CONVERTED:
         return Used(work, description)
     return Used(digest, description, verified=work)
 
 
-def _is_read(found: Described) -> bool:
-    return bool(found.description.get("format", _OURS) in _READ)
+def _is_ready(description: Mapping[str, Any]) -> bool:
+    """Whether no work comes before it is evaluated: it has our own form, or is an ONNX bundle that
+    was stored before these were verified. What is said of such a one does not name its `inputs`.
+    """
+    form = description.get("format", _OURS)
+    return form == _OURS or (form == "onnx" and "inputs" not in description)
 
 
 def _description(found: Described, conversion: Conversion) -> dict[str, Any]:

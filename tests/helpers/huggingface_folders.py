@@ -7,39 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
-from numpy.typing import NDArray
-from PIL import Image
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer
 from transformers.utils import logging
+
+import tokenizer_files
+from seen_pictures import pictures, sentences
 
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 
 KINDS = ("vit-gpt2", "deit-bert", "blip", "git")
 SIDE, POSITIONS = 32, 24
-COLOURS = ("red", "green", "blue", "yellow", "grey")
-THINGS = ("square", "circle", "triangle")
-SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
-# What is one piece; of other words these may be the beginning.
-_WHOLE = (
-    "a",
-    "and",
-    "is",
-    "it",
-    "on",
-    "one",
-    "table",
-    "the",
-    "there",
-    "red",
-    "gree",
-    "blue",
-    "yel",
-)
-_WHOLE += ("squ", "circle", "tri", "unmis")
 PAD, START, END = 0, 1, 2
 
 
@@ -69,43 +49,11 @@ class Saved:
         return [row[: row.index(self.end)] if self.end in row else row for row in after]
 
 
-def sentences(images: int, seed: int = 0) -> list[list[str]]:
-    """References of pictures that have a colour and a thing."""
-    rng = np.random.default_rng(seed)
-    found = []
-    for image in range(images):
-        colour, thing = COLOURS[image % 5], THINGS[image % 3]
-        every = [
-            f"a {colour} {thing}",
-            f"there is a {thing} and it is {colour}",
-            f"one {colour} {thing} on a table.",
-            f"The {thing}, unmistakably {colour}",
-        ]
-        found.append([every[at] for at in rng.permutation(4)[: rng.integers(1, 5)]])
-    return found
-
-
-def pictures(images: int, seed: int = 0) -> NDArray[np.uint8]:
-    """(n, 40, 48, 3): noise around the colour and the thing of `sentences`."""
-    rng = np.random.default_rng(seed)
-    base = np.random.default_rng(9).integers(40, 216, (15, 5, 6, 3))
-    grown = base.repeat(8, axis=1).repeat(8, axis=2)[np.arange(images) % 15]
-    return (grown + rng.integers(-40, 40, (images, 40, 48, 3))).astype(np.uint8)
-
-
-def write_pictures(bundle: Path, rows: NDArray[np.uint8]) -> list[str]:
-    folder = bundle / "images"
-    folder.mkdir()
-    names = [f"{place:04}.png" for place in range(len(rows))]
-    for name, row in zip(names, rows, strict=True):
-        Image.fromarray(row).save(folder / name)
-    return names
-
-
 def make(folder: Path, kind: str, *, trained: bool, seed: int = 0) -> Saved:
     torch.manual_seed(seed)
-    tokenizer = _byte_pieces() if kind == "vit-gpt2" else _word_pieces()
-    start, end = (END, END) if kind == "vit-gpt2" else (START, END)
+    is_gpt2 = kind == "vit-gpt2"
+    tokenizer = tokenizer_files.byte_pieces() if is_gpt2 else tokenizer_files.word_pieces()
+    start, end = (END, END) if is_gpt2 else (START, END)
     model = _MAKE[kind](tokenizer.get_vocab_size()).eval()
     _set_generation(model, start, end)
     saved = Saved(folder, kind, model, start, end)
@@ -258,35 +206,3 @@ def _end_sooner(model: Any, end: int) -> None:
     if output.bias is not None:
         with torch.no_grad():
             output.bias[end] += 1.5
-
-
-def _byte_pieces() -> Tokenizer:
-    """As GPT-2's: bytes, and a blank is of the piece after it. Nothing is trained: what training
-    finds differs from run to run where pairs are equally frequent.
-    """
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    pieces = {piece: place for place, piece in enumerate([*SPECIAL, *letters])}
-    merges: list[tuple[str, str]] = []
-    for word in _WHOLE:
-        for start in ("", "\u0120"):  # which stands for a blank
-            piece = start + word
-            for end in range(1, len(piece)):
-                if piece[: end + 1] not in pieces:
-                    pieces[piece[: end + 1]] = len(pieces)
-                    merges.append((piece[:end], piece[end]))
-    tokenizer = Tokenizer(models.BPE(vocab=pieces, merges=merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return tokenizer
-
-
-def _word_pieces() -> Tokenizer:
-    """As BERT's."""
-    letters = [chr(place) for place in range(ord("a"), ord("z") + 1)]
-    every = [*SPECIAL, ".", ",", "-", *letters, *(f"##{letter}" for letter in letters), *_WHOLE]
-    pieces = {piece: place for place, piece in enumerate(dict.fromkeys(every))}
-    tokenizer = Tokenizer(models.WordPiece(vocab=pieces, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    return tokenizer

@@ -21,14 +21,14 @@ MANIFEST = {
 }
 
 
-def arrays(seed=0):
+def arrays(seed=0, features=FEATURES, words=len(WORDS)):
     rng = np.random.default_rng(seed)
     shapes = {
-        "look": (FEATURES, STATE),
-        "first": (FEATURES, STATE),
-        "embedding": (len(WORDS), STATE),
+        "look": (features, STATE),
+        "first": (features, STATE),
+        "embedding": (words, STATE),
         "recurrent": (STATE, STATE),
-        "output": (STATE, len(WORDS)),
+        "output": (STATE, words),
     }
     return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
 
@@ -85,7 +85,7 @@ def step(weights, nodes=None, initializers=()):
     return model(
         [node(*each) for each in STEP] if nodes is None else nodes,
         values(ids=["n"], picture=("n", STATE), h=("n", STATE)),
-        values(scores=("n", len(WORDS)), h1=("n", STATE)),
+        values(scores=("n", len(weights["embedding"])), h1=("n", STATE)),
         [
             tensor("E", weights["embedding"]),
             tensor("R", weights["recurrent"]),
@@ -95,11 +95,41 @@ def step(weights, nodes=None, initializers=()):
     )
 
 
-def definition(weights, row, words):
+def of_pixels(folder, tokenizer, preprocessing, shape, seed=0, **pieces):
+    """Writes a bundle of pixels and pieces; returns its weights, of a picture's numbers in the
+    order of channels, rows and columns. END is START.
+    """
+    size = tokenizer.get_vocab_size()
+    weights = arrays(seed, int(np.prod(shape)), size)
+    weights["look"] /= 10
+    look = model(
+        [
+            node("Flatten", "pixels", "flat"),
+            node("MatMul", "flat W", "seen"),
+            node("MatMul", "flat F", "h0"),
+        ],
+        values(pixels=("n", *shape)),
+        values(seen=("n", STATE), h0=("n", STATE)),
+        [tensor("W", weights["look"]), tensor("F", weights["first"])],
+    )
+    manifest = {
+        name: each
+        for name, each in MANIFEST.items()
+        if name not in ("feature_size", "encoder", "vocabulary", "tokenizer")
+    }
+    manifest |= {"look": {"file": "look.onnx", "pixels": "pixels"}, "preprocessing": preprocessing}
+    end = tokenizer.token_to_id("[SEP]")
+    said = {"file": "tokenizer.json", "size": size, "start": end, "end": end, **pieces}
+    write(folder, manifest={**manifest, "pieces": said}, words=None, look=look, step=step(weights))
+    (folder / "tokenizer.json").write_text(tokenizer.to_str(), "utf-8")
+    return weights
+
+
+def definition(weights, row, words, start=1):
     """Log-probabilities (T + 1, V) after START and each word, in float64."""
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
     h, picture, found = row @ weights["first"], row @ weights["look"], []
-    for word in [1, *words]:
+    for word in [start, *words]:
         h = np.tanh(weights["embedding"][word] + h @ weights["recurrent"] + picture)
         logits = h @ weights["output"]
         found.append(logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max())
@@ -114,6 +144,7 @@ def write(folder, *, manifest=MANIFEST, words=WORDS, **graphs):
     for name, graph in made.items():
         data = graph if isinstance(graph, bytes) else graph.SerializeToString()
         (folder / f"{name}.onnx").write_bytes(data)
-    (folder / "vocabulary.json").write_text(json.dumps(words))
+    if words is not None:
+        (folder / "vocabulary.json").write_text(json.dumps(words))
     (folder / "prescore.json").write_text(json.dumps(manifest))
     return folder

@@ -201,18 +201,32 @@ def _onnx_facts(path: Path) -> dict[str, Any]:
     with packages.opened(path) as package:
         bundle = onnx_bundles.judge(package)
     if find_spec("onnxruntime") is not None:
-        from workers.inference.onnx import captioner
-
-        captioner.read(path).close()
+        _run_once(path, bundle)
+    manifest, pictures = bundle.manifest, bundle.manifest.preprocessing
     return {
         "format": "onnx",
         "graphs": ", ".join(bundle.graphs),
-        "feature_size": bundle.manifest.feature_size,
-        "vocabulary_size": len(bundle.words),
-        "tokenizer": bundle.manifest.tokenizer,
-        "encoder": str(bundle.manifest.encoder),
+        "inputs": manifest.inputs,
+        "units": manifest.units,
+        **({} if pictures is None else {"pictures": " x ".join(map(str, pictures.shape))}),
+        **({} if pictures is not None else {"feature_size": manifest.feature_size}),
+        "vocabulary_size": bundle.size,
+        **({} if manifest.tokenizer is None else {"tokenizer": manifest.tokenizer}),
+        **({} if manifest.encoder is None else {"encoder": str(manifest.encoder)}),
         "parameters": bundle.parameters,
     }
+
+
+def _run_once(path: Path, bundle: onnx_bundles.Bundle) -> None:
+    """As a service's worker would."""
+    from workers.conversion import sandboxed
+    from workers.conversion.sandboxed import Box
+    from workers.inference.onnx import captioner
+
+    box = Box.of(settings.load())
+    if bundle.manifest.pieces is not None:
+        sandboxed.tokenizer(path, box)
+    captioner.read(path, box.memory, sandbox=box.sandbox).close()
 
 
 def bundle_facts(path: Path) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def export(
             )
         bundle = writing.write(out, given, _encoder(dataset))
     show(
-        f"{out}: {len(bundle.words):,} words, {bundle.parameters:,} parameters; "
+        f"{out}: {bundle.size:,} {bundle.manifest.units}, {bundle.parameters:,} parameters; "
         "its graphs compute what the modules do"
     )
 

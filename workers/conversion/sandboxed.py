@@ -57,6 +57,11 @@ def transformers(source: Path, box: Box) -> None:
     _run("workers.conversion.huggingface:check", source, [], asked, box)
 
 
+def tokenizer(source: Path, box: Box) -> None:
+    """Open the tokenizer of an ONNX bundle, and let it make pieces. Raises as `pytorch` does."""
+    _run("workers.conversion.tokenizers:check", source, [], {}, box)
+
+
 def _run(
     operation: str, source: Path, outputs: Sequence[Path], asked: Mapping[str, Any], box: Box
 ) -> Mapping[str, Any]:

@@ -52,21 +52,23 @@ class _Check:
     ) -> None:
         self._sessions = sessions
         self._manifest = bundle.manifest
-        self._words = len(bundle.words)
+        self._words = bundle.size
         self._modules = modules
         self._generator = generator
+        pieces = bundle.manifest.pieces
+        self._most = max(LENGTHS) if pieces is None else pieces.longest  # that may be read
 
     def rows(self, rows: int) -> None:
-        features = torch.randn(rows, self._manifest.feature_size, generator=self._generator)
-        looked = self._modules.look(features)
-        graphs = self._run("look", self._manifest.looked, {self._manifest.look.features: features})
+        images = torch.randn(rows, *self._modules.image, generator=self._generator)
+        looked = self._modules.look(images)
+        graphs = self._run("look", self._manifest.looked, {self._manifest.seen: images})
         for name, one, other in zip(self._manifest.looked, looked, graphs, strict=True):
             _compare(f"look, {name}, {rows} rows", one, other)
         first = distinct(looked)
         self._steps(first)
         self._steps(self._noisy(first))
         if self._modules.score is not None:
-            for length in LENGTHS:
+            for length in sorted({min(length, self._most) for length in LENGTHS}):
                 self._score(first, self._random(rows, length))
 
     def _steps(self, first: Tensors) -> None:
@@ -75,7 +77,7 @@ class _Check:
         ours: Sequence[Tensor] = first[self._modules.images :]
         theirs, rows = ours, len(first[0])
         after = [each.after for each in self._manifest.state]
-        for step in range(_STEPS):
+        for step in range(min(_STEPS, self._most)):
             words = self._random(rows)
             logits, *ours = self._modules.step(words, *images, *ours)
             asked = [self._manifest.step.logits, *after]

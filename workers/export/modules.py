@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from service.contract.errors import RequestRefused
+from workers.export import manifests
 from workers.export.described import Captioner
 
 Tensors = tuple[Tensor, ...]
@@ -20,8 +21,8 @@ class Look(nn.Module):
         super().__init__()
         self.inner = inner
 
-    def forward(self, features: Tensor) -> Tensors:
-        images, state = self.inner(features)
+    def forward(self, seen: Tensor) -> Tensors:
+        images, state = self.inner(seen)
         return (*tensors(images, "look"), *tensors(state, "look"))
 
 
@@ -50,8 +51,9 @@ class Score(Step):
 
 @dataclass(frozen=True)
 class Modules:
-    """`look`: features -> images and states; `step`: words, images and states -> logits and states;
-    `score`: words (n, L), images and states -> logits. `images` and `states`: how many.
+    """`look`: features or pixels -> images and states; `step`: words, images and states -> logits
+    and states; `score`: words (n, L), images and states -> logits. `images` and `states`: how many;
+    `image`: the shape of one that is looked at; `size`: of logits.
     """
 
     look: Look
@@ -59,6 +61,8 @@ class Modules:
     score: Score | None
     images: int
     states: int
+    image: tuple[int, ...]
+    size: int
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Examples:
     of images and states, whose size is not always this one.
     """
 
-    features: Tensor
+    inputs: Tensor
     words: Tensor
     given: Tensors
     captions: Tensor
@@ -91,7 +95,8 @@ def of(given: Captioner) -> Modules:
     for name, module in (("look", given.look), ("step", given.step), ("score", given.score)):
         if module is not None and module.training:
             raise RequestRefused(f"{name}: expected a module in evaluation mode; call .eval()")
-    found = given.look(torch.randn(_ROWS, given.feature_size))
+    image = manifests.image_shape(given)
+    found = given.look(torch.randn(_ROWS, *image))
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise RequestRefused("look: expected two results, images and state; give () for none")
     images, state = (tensors(each, "look") for each in found)
@@ -100,28 +105,34 @@ def of(given: Captioner) -> Modules:
     kinds = {"is_one": isinstance(found[1], Tensor), "is_image": isinstance(found[0], Tensor)}
     score = None if given.score is None else Score(given.score, len(images), **kinds).eval()
     step = Step(given.step, len(images), **kinds).eval()
-    return Modules(Look(given.look).eval(), step, score, len(images), len(state))
+    logits = step(torch.arange(_ROWS) % 2, *images, *state)[0]
+    if logits.dim() != 2 or len(logits) != _ROWS:
+        raise RequestRefused(
+            f"step: expected logits for {_ROWS} rows, found shape {list(logits.shape)}"
+        )
+    size = logits.shape[1]
+    return Modules(Look(given.look).eval(), step, score, len(images), len(state), image, size)
 
 
 @torch.no_grad()
-def examples(modules: Modules, given: Captioner) -> Examples:
-    features = torch.randn(_ROWS, given.feature_size)
-    first = distinct(modules.look(features))
+def examples(modules: Modules) -> Examples:
+    inputs = torch.randn(_ROWS, *modules.image)
+    first = distinct(modules.look(inputs))
     images = first[: modules.images]
-    states, words = [first[modules.images :]], torch.arange(_ROWS) % len(given.words)
+    states, words = [first[modules.images :]], torch.arange(_ROWS) % modules.size
     for _ in range(3):
         found = modules.step(words, *images, *states[-1])
-        _check_step(found, modules, len(given.words))
+        _check_step(found, modules)
         states.append(distinct(found[1:]))
     growing = [
         tuple(axis for axis in range(1, one.dim()) if one.shape[axis] != other.shape[axis])
         for one, other in zip(states[-2], states[-1], strict=True)
     ]
     return Examples(
-        features=features,
+        inputs=inputs,
         words=words,
         given=distinct((*images, *states[-1])),
-        captions=(torch.arange(_ROWS * _LENGTH) % len(given.words)).reshape(_ROWS, _LENGTH),
+        captions=(torch.arange(_ROWS * _LENGTH) % modules.size).reshape(_ROWS, _LENGTH),
         first=first,
         growing=(*(() for _ in images), *growing),
     )
@@ -134,11 +145,11 @@ def distinct(found: Sequence[Tensor]) -> Tensors:
     return tuple(each.detach().clone(memory_format=torch.contiguous_format) for each in found)
 
 
-def _check_step(found: Tensors, modules: Modules, words: int) -> None:
+def _check_step(found: Tensors, modules: Modules) -> None:
     logits, *states = found
-    if logits.shape != (_ROWS, words):
+    if logits.shape != (_ROWS, modules.size):
         raise RequestRefused(
-            f"step: expected logits for {_ROWS} rows and {words} words, found shape "
+            f"step: expected logits for {_ROWS} rows and {modules.size} words, found shape "
             f"{list(logits.shape)}"
         )
     if len(states) != modules.states:

@@ -4,7 +4,7 @@ import json
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,12 +17,12 @@ from service.contract.errors import RequestRefused
 from service.contract.formats import onnx_bundles, packages
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.formats.onnx_bundles import Bundle
-from workers.export import checking, modules
+from workers.export import checking, manifests, modules
 from workers.export.described import Captioner
 from workers.export.modules import Examples, Modules
+from workers.inference import pieces
 
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")
-_LOOK, _STEP, _SCORE, _WORDS = "look.onnx", "step.onnx", "score.onnx", "vocabulary.json"
 _BATCH = torch.export.Dim.DYNAMIC
 
 
@@ -43,14 +43,13 @@ def write(folder: Path, given: Captioner, encoder: Encoder | None = None) -> Bun
     if folder.exists() and any(folder.iterdir()):
         raise RequestRefused(f"expected a new or empty folder, found files in {folder}")
     found = modules.of(given)
-    examples = modules.examples(found, given)
+    examples = modules.examples(found)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".prescore-", dir=folder.resolve().parent) as above:
         made = Path(above) / "bundle"
         made.mkdir(mode=0o755)
         _write(made, given, found, examples, encoder)
-        with packages.opened(made) as package:
-            bundle = onnx_bundles.judge(package)
+        bundle = _judged(made)
         checking.check(made, bundle, found)
         if folder.exists():
             folder.rmdir()
@@ -61,20 +60,21 @@ def write(folder: Path, given: Captioner, encoder: Encoder | None = None) -> Bun
 def _write(
     made: Path, given: Captioner, found: Modules, examples: Examples, encoder: Encoder | None
 ) -> None:
-    manifest = _manifest(given, found, encoder)
+    tokens = manifests.tokens_of(given, found.size)
+    manifest = manifests.of(given, found.images, found.states, tokens, encoder)
     images = [each["look"] for each in manifest["images"]]
     first = [each["first"] for each in manifest["state"]]
     before = [each["before"] for each in manifest["state"]]
     after = [each["after"] for each in manifest["state"]]
     _export(
-        made / _LOOK,
+        made / manifests.LOOK,
         found.look,
-        (examples.features,),
+        (examples.inputs,),
         ({0: _BATCH},),
-        (["features"], [*images, *first]),
+        ([next(name for name in manifest["look"] if name != "file")], [*images, *first]),
     )
     _export(
-        made / _STEP,
+        made / manifests.STEP,
         found.step,
         (examples.words, *examples.given),
         ({0: _BATCH}, tuple(_axes(axes) for axes in examples.growing)),
@@ -82,14 +82,22 @@ def _write(
     )
     if found.score is not None:
         _export(
-            made / _SCORE,
+            made / manifests.SCORE,
             found.score,
             (examples.captions, *examples.first),
             ({0: _BATCH, 1: _BATCH}, tuple({0: _BATCH} for _ in examples.first)),
             (["words", *images, *before], ["logits"]),
         )
-    (made / _WORDS).write_text(json.dumps(list(given.words), ensure_ascii=False), "utf-8")
+    (made / tokens.file).write_text(tokens.content, "utf-8")
     (made / onnx_bundles.FILE).write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
+
+
+def _judged(made: Path) -> Bundle:
+    with packages.opened(made) as package:
+        bundle = onnx_bundles.judge(package)
+        if bundle.manifest.pieces is not None:
+            pieces.of_bundle(package, bundle.manifest.pieces)
+    return bundle
 
 
 def _axes(growing: tuple[int, ...]) -> dict[int, Any]:
@@ -135,45 +143,3 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-
-
-def _manifest(given: Captioner, found: Modules, encoder: Encoder | None) -> dict[str, Any]:
-    images = [f"image_{at}" for at in range(found.images)]
-    states = [f"state_{at}" for at in range(found.states)]
-    score = None if found.score is None else {"file": _SCORE, "words": "words", "logits": "logits"}
-    return {
-        "prescore": "1",
-        "format": "onnx",
-        "feature_size": given.feature_size,
-        "look": {"file": _LOOK, "features": "features"},
-        "step": {"file": _STEP, "words": "words", "logits": "logits"},
-        "score": score,
-        "images": [{"look": name, "step": name} for name in images],
-        "state": [
-            {"first": f"{name}_first", "before": name, "after": f"{name}_after"} for name in states
-        ],
-        "vocabulary": {
-            "file": _WORDS,
-            **{name: _id(given, name) for name in ("start", "end", "unknown")},
-        },
-        "tokenizer": given.tokenizer,
-        "encoder": _encoder(given.encoder, encoder),
-    }
-
-
-def _id(given: Captioner, name: str) -> int:
-    word = getattr(given, name)
-    if word not in given.words:
-        raise RequestRefused(f"{name}: the words have no {word!r:.60}")
-    return list(given.words).index(word)
-
-
-def _encoder(own: Mapping[str, str] | None, of_dataset: Encoder | None) -> Mapping[str, str]:
-    if of_dataset is not None:
-        return {"name": of_dataset.name, "digest": of_dataset.digest}
-    if own is None:
-        raise RequestRefused(
-            "expected --dataset with the bundle whose features the model was trained on, or "
-            "`encoder` with `name` and `digest` in what the function returns"
-        )
-    return own

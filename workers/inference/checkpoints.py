@@ -11,7 +11,6 @@ from service.contract.settings import Sandbox
 from workers.files import tensor_files
 from workers.inference import memory
 from workers.inference.captioners import ARCHITECTURES, Captioner, Recurrent, finite
-from workers.sandbox.confinement import left_out
 
 
 def read(
@@ -56,7 +55,7 @@ def open_captioner(
 
     match models.format_of(path) if path.exists() else None:
         case "onnx":
-            return captioner.read(path, limit, without=left_out(sandbox))
+            return captioner.read(path, limit, sandbox=sandbox)
         case "huggingface":
             return reading.read(path, device, limit, sandbox)
     return read(path, device, limit)

@@ -4,7 +4,7 @@ This is the beam search of the pre-gen paper: complete hypotheses stay in the be
 their probability; an image is done when the best hypothesis of its beam is complete.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -52,11 +52,25 @@ def decode(
     model.check(inputs)
     captions: list[Decoded] = []
     size = decoding_block(options.beam, options.max_words)
+    within = _readable(options, model.tokens.most)
     for start in range(0, len(inputs), size):
-        block = torch.tensor(inputs[start : start + size], device=model.device)
-        captions += _Search(model, block, options).run()
-        progress(len(captions), len(inputs))
+        for part in range(start, min(start + size, len(inputs)), model.together):
+            stop = min(part + model.together, start + size)
+            block = torch.tensor(inputs[part:stop], device=model.device)
+            captions += _Search(model, block, within).run()
+            progress(len(captions), len(inputs))
     return captions
+
+
+def _readable(options: Options, most: int | None) -> Options:
+    """Captions end where the model reads no further."""
+    if most is None:
+        return options
+    return replace(
+        options,
+        min_words=min(options.min_words, most),
+        max_words=min(options.max_words, most),
+    )
 
 
 def text(model: Captioner, caption: Decoded) -> str:

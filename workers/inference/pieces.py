@@ -1,19 +1,20 @@
 """Captions as pieces of words, by the tokenizer of a package (tokenizer.json)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from service.contract import plain_text
 from service.contract.errors import CheckpointMismatch, InvalidPackage
-from service.contract.formats.packages import Package
+from service.contract.formats import onnx_bundles
+from service.contract.formats.packages import MOST_TOKENIZER_BYTES, Package
 from workers.inference.vocabulary import Encoded
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
-
-MOST_BYTES = 64_000_000  # of a tokenizer
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Pieces:
         texts = [text for each in captions for text in each]
         found = [
             self._piece(text, encoding)
-            for text, encoding in zip(texts, self._all(texts), strict=True)
+            for text, encoding in zip(texts, self.encodings(texts), strict=True)
         ]
         lengths = [len(ids) for ids, _ in found]
         counts = [count for _, each in found for count in each]
@@ -46,10 +47,12 @@ class Pieces:
         )
 
     def text(self, ids: Sequence[int]) -> str:
-        return self.tokenizer.decode(list(ids), skip_special_tokens=True).strip()
+        with _told("the tokenizer makes no text of pieces"):
+            return self.tokenizer.decode(list(ids), skip_special_tokens=True).strip()
 
-    def _all(self, texts: Sequence[str]) -> "list[Encoding]":
-        return self.tokenizer.encode_batch(texts, add_special_tokens=False)
+    def encodings(self, texts: Sequence[str]) -> "list[Encoding]":
+        with _told("the tokenizer makes no pieces of the references"):
+            return self.tokenizer.encode_batch(texts, add_special_tokens=False)
 
     def _piece(self, text: str, encoding: "Encoding") -> tuple[list[int], list[int]]:
         """Ids with END, and how many each word has, END too."""
@@ -65,13 +68,19 @@ class Pieces:
         try:
             counts = words.counted(text, encoding.offsets, len(ids))
         except InvalidArgument as error:
-            kept = " ".join(word for word in text.split() if self._all([word])[0].ids)
+            kept = " ".join(word for word in text.split() if self.encodings([word])[0].ids)
             if kept == text:
                 raise CheckpointMismatch(
                     f"the tokenizer makes no pieces of words of a reference: {error}"
                 ) from None
-            return self._piece(kept, self._all([kept])[0])
+            return self._piece(kept, self.encodings([kept])[0])
         return [*ids, self.end], [*counts, 1]
+
+
+def of_bundle(package: Package, said: onnx_bundles.Pieces) -> Pieces:
+    """Those of an ONNX bundle. Raises InvalidPackage, as `tokenizer` does."""
+    found = tokenizer(package, said.file, said.size)
+    return Pieces(found, said.size, said.start, said.end, said.longest)
 
 
 def tokenizer(package: Package, name: str, size: int) -> "Tokenizer":
@@ -80,15 +89,12 @@ def tokenizer(package: Package, name: str, size: int) -> "Tokenizer":
     """
     from tokenizers import Tokenizer
 
-    text = package.text(name, MOST_BYTES)
+    text = package.text(name, MOST_TOKENIZER_BYTES)
     try:
-        found = Tokenizer.from_str(text)
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise InvalidPackage(
-            f"{name} describes no tokenizer: {error!s:.200}", pointer=f"/{name}"
-        ) from None
+        with _told(f"{name} describes no tokenizer"):
+            found = Tokenizer.from_str(text)
+    except CheckpointMismatch as error:
+        raise InvalidPackage(error.detail, pointer=f"/{name}") from None
     found.no_padding()
     found.no_truncation()
     highest = max(found.get_vocab(with_added_tokens=True).values(), default=0)
@@ -98,3 +104,14 @@ def tokenizer(package: Package, name: str, size: int) -> "Tokenizer":
             pointer=f"/{name}",
         )
     return found
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """The library raises whatever it likes for a tokenizer that is wrong."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise CheckpointMismatch(f"{what}: {plain_text.quoted(str(error))[:200]}") from None

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from service.contract.errors import CheckpointMismatch
 from service.contract.formats.preprocessing import Preprocessing, Rectangle
 from service.contract.settings import Sandbox
 from workers.inference import pictures
@@ -36,10 +37,13 @@ class Preparation:
     factor: float
     mean: tuple[float, float, float]
     deviation: tuple[float, float, float]
+    is_bgr: bool = False
     sandbox: Sandbox = "required"
 
     @classmethod
-    def of(cls, found: Preprocessing, sandbox: Sandbox = "required") -> Self:
+    def of(
+        cls, found: Preprocessing, sandbox: Sandbox = "required", *, is_bgr: bool = False
+    ) -> Self:
         size = found.size
         return cls(
             size=(size.height, size.width) if isinstance(size, Rectangle) else size.shortest_edge,
@@ -48,6 +52,7 @@ class Preparation:
             factor=found.rescale_factor if found.do_rescale else 1.0,
             mean=_three(found.image_mean if found.do_normalize else [0.0] * 3),
             deviation=_three(found.image_std if found.do_normalize else [1.0] * 3),
+            is_bgr=is_bgr,
             sandbox=sandbox,
         )
 
@@ -78,12 +83,22 @@ class Preparation:
         return picture[top : top + self.crop[0], left : left + self.crop[1]]
 
     def normalised(self, pixels: Tensor) -> Tensor:
-        """(n, h, w, 3) of bytes to (n, 3, h, w)."""
+        """(n, h, w, 3) of bytes to (n, 3, h, w), in the order of channels that models take."""
         rescaled = (pixels.double() * self.factor).float()  # as the library rounds
         mean, deviation = (
             torch.tensor(each, device=pixels.device) for each in (self.mean, self.deviation)
         )
-        return ((rescaled - mean) / deviation).permute(0, 3, 1, 2).contiguous()
+        found = ((rescaled - mean) / deviation).permute(0, 3, 1, 2)
+        return (found.flip(1) if self.is_bgr else found).contiguous()
+
+    def check(self, inputs: Inputs) -> None:
+        """Raise CheckpointMismatch unless they are pictures that were prepared so."""
+        shape = np.shape(inputs[:0])[1:]
+        if shape != self.shape:
+            raise CheckpointMismatch(
+                f"the checkpoint expects pictures of shape {list(self.shape)}, the dataset gives "
+                f"{list(shape)}: evaluate it on a dataset with pictures"
+            )
 
 
 def _three(values: Sequence[float]) -> tuple[float, float, float]:

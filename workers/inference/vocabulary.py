@@ -108,6 +108,11 @@ class Tokens(Protocol):
         """Ids that stand for no word: a search writes them only where it is asked to."""
         ...
 
+    @property
+    def most(self) -> int | None:
+        """Tokens that are read of one caption, START among them; None: any number."""
+        ...
+
     def encode(self, references: Iterable[Sequence[str]]) -> Encoded:
         """A sequence of captions for each image; with `word_offsets` where ids are of pieces."""
         ...
@@ -126,6 +131,7 @@ class Words:
     start = EDGE
     end = EDGE
     never = (UNK,)
+    most = None
 
     @property
     def size(self) -> int:

@@ -18,21 +18,33 @@ def prepare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  
     path = request.inputs["package"]
     try:
         facts = models.of_package(path)
-        if facts["format"] == "pytorch":
-            return _converted(path, toolbox.box)
-        return _verified(path, toolbox.box, facts)
+        match facts["format"]:
+            case "pytorch":
+                return _converted(path, toolbox.box)
+            case "onnx":
+                _run_graphs(request, toolbox, facts)
+            case "huggingface":
+                _run_transformers(path, toolbox.box)
+        return summed(Converted(converted=facts))
     except RequestRefused as refused:  # nobody is there who could be refused any more
         raise UnusableCheckpoint(refused.detail) from None
 
 
-def _verified(path: Path, box: "Box", facts: models.Facts) -> Result:
-    """What transformers has saved, which is evaluated as it is. What it is, its judge has said, and
-    not the child, in which it may have run code.
-    """
+def _run_transformers(path: Path, box: "Box") -> None:
+    """What it is, its judge has said, and not the child, in which it may have run code."""
     from workers.conversion import sandboxed
 
     sandboxed.transformers(path, box)
-    return summed(Converted(converted=facts))
+
+
+def _run_graphs(request: Request, toolbox: Toolbox, facts: models.Facts) -> None:
+    """The model stays open for the works that wait for this one."""
+    from workers.conversion import sandboxed
+
+    path = request.inputs["package"]
+    if facts["units"] == "pieces":
+        sandboxed.tokenizer(path, toolbox.box)
+    toolbox.model(request.digests["package"], path)
 
 
 def _converted(path: Path, box: "Box") -> Result:

@@ -24,7 +24,6 @@ def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, l
     These are all images of the split or a part, in the split's order or the input `order`.
     """
     from workers.inference import features
-    from workers.inference.captioners import Recurrent
 
     model = toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
     dataset = request.inputs["dataset"]
@@ -37,8 +36,8 @@ def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, l
     if computed is None:
         inputs = model.inputs(dataset, images)
     else:
-        assert isinstance(model, Recurrent)  # no other one names an encoder
-        inputs = features.read_computed(computed, images, model.description.encoder)
+        assert model.encoder is not None
+        inputs = features.read_computed(computed, images, model.encoder)
     encoded = model.tokens.encode([item.references for item in items])
     return model, inputs, encoded, places
 

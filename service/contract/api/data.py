@@ -72,8 +72,8 @@ class CheckpointOut(BaseModel):
     format: Literal["canonical", "pytorch", "huggingface", "onnx"] = Field(
         description="canonical: Prescore's own form. pytorch: a state dict with its map and its "
         "words, of which a work makes a checkpoint in that form. huggingface: what transformers "
-        "has saved, which is evaluated as it is once a work has verified it. onnx: a bundle of "
-        "graphs, which is evaluated as it is."
+        "has saved, and onnx: a bundle of graphs; both are evaluated as they are once a work has "
+        "verified them."
     )
     state: Literal["ready", "converting", "invalid"] = Field(
         description="Only an invalid one cannot be evaluated. The works of an evaluation wait for "

@@ -115,15 +115,18 @@ def _of_transformers(found: huggingface.Captioner) -> Facts:
 
 
 def _of_onnx(package: Package) -> Facts:
-    """`feature_size` is what a canonical checkpoint's config says."""
+    """`feature_size`, of features, is what a canonical checkpoint's config says."""
     found = onnx_bundles.judge(package)
+    manifest = found.manifest
     return {
         "format": "onnx",
         "architecture": "onnx",
-        "vocabulary_size": len(found.words),
-        "encoder": found.manifest.encoder.model_dump(),
+        "vocabulary_size": found.size,
+        "encoder": manifest.encoder and manifest.encoder.model_dump(),
         "parameters": found.parameters,
-        "feature_size": found.manifest.feature_size,
+        "feature_size": manifest.feature_size,
+        "inputs": manifest.inputs,
+        "units": manifest.units,
     }
 
 

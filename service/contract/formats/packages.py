@@ -19,6 +19,7 @@ from service.contract.errors import InvalidBundle, InvalidPackage
 from service.contract.formats.bundles import plain_tar
 
 MOST_RATIO = 200  # of a zip's files to the zip itself
+MOST_TOKENIZER_BYTES = 64_000_000  # of a tokenizer in one file
 _LOCAL_HEADER = 30
 _ZIP = (b"PK\3\4", b"PK\5\6")  # a file, or none; two letters may be the length of another header
 _PLAIN_ZIP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

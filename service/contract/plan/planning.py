@@ -97,6 +97,7 @@ def plan_checkpoint(
     encoder: str | None = None,
     sizes: Sizes = prices.USUAL,
     verified: Work | None = None,
+    searches: bool = False,
     units: str = "words",
 ) -> Plan:
     """Pre-gen scores first, then captions, then one work for each post-gen family. The columns of
@@ -105,8 +106,8 @@ def plan_checkpoint(
     `references`: the object from which people's captions are read, if it is not the whole bundle.
     `encoder`: the SHA-256 of the encoder by which features are computed, if the dataset has none of
     it. Parts are smaller where `sizes` say that they would take long. `verified`: the work that
-    verifies a checkpoint which is evaluated as it came. `units`: of scores, where its tokens are
-    pieces.
+    verifies a checkpoint which is evaluated as it came. `searches`: whether it does so in its own
+    way. `units`: of scores, where its tokens are pieces.
     """
     inputs = {**inputs_of_model(checkpoint, verified), "dataset": Blob(dataset)}
     prepared = verified if isinstance(checkpoint, str) else checkpoint
@@ -130,7 +131,7 @@ def plan_checkpoint(
         named["tokens"] = detailed
     if wanted.families:
         search = decoding["beam"], decoding["max_words"]
-        block = decoding_block(*search) if verified is None else OWN_BLOCK
+        block = OWN_BLOCK if searches else decoding_block(*search)
         size = max(block, min(CAPTIONS_IMAGES, CAPTIONS_IMAGES * USUAL_SEARCH // math.prod(search)))
         if pregen and images > CAPTIONS_IMAGES:
             named["order"] = Work("order", {"columns": named["columns"]}, {})

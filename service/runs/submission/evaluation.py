@@ -22,6 +22,7 @@ from service.stored.checkpoints import Used
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 
+_OWN_SEARCH = "beams"  # said of a model that searches in its own way
 # Works on people's references: name, kind, and the field of a request that asks for it.
 _OF_REFERENCES = (
     ("prefix", "prefix", "pregen"),
@@ -234,6 +235,7 @@ def _plan(
         encoder=encoder,
         sizes=sizes,
         verified=model.verified,
+        searches=_OWN_SEARCH in model.description,
         units=request.units,
     )
     return plan, []
@@ -244,7 +246,8 @@ def _check_units(request: EvaluationIn, model: Used) -> None:
         raise InvalidRequest(
             "the tokens of this checkpoint are words", [("/units", 'expected "words"')]
         )
-    if request.tokens is not None and request.tokens.top > 1 and model.verified is not None:
+    is_of_pieces = model.description.get("units") == "pieces"
+    if request.tokens is not None and request.tokens.top > 1 and is_of_pieces:
         raise InvalidRequest(
             "the tokens of this checkpoint are pieces of words, of which only the first is kept",
             [("/tokens/top", "expected 1")],
@@ -254,10 +257,10 @@ def _check_units(request: EvaluationIn, model: Used) -> None:
 def _search(asked: Decoding, model: Used) -> dict[str, Any]:
     """The search for captions; a model that has one of its own keeps what is not asked for."""
     own = model.description
-    if "beams" not in own:
+    if _OWN_SEARCH not in own:
         return asked.model_dump()
     changed = asked.model_dump(include=asked.model_fields_set)
-    return {"beam": own["beams"], "max_words": own["longest"], **changed}
+    return {"beam": own[_OWN_SEARCH], "max_words": own["longest"], **changed}
 
 
 def _families(postgen: Sequence[str]) -> list[str]:

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 from onnx import helper
 
+import contract_files
 import onnx_bundle_files as files
+import seen_pictures
+import tokenizer_files
 from fleet import bundle_of, digest
 from prescore.files import models as of_client
 from service.contract.metrics import catalogue
 from workers.analysis.uncertainty.pregen import Material
-from workers.inference import scoring
+from workers.inference import columns, scoring
 from workers.inference.onnx import captioner
 from workers.sandbox import confinement
 
@@ -20,6 +23,8 @@ pytestmark = [pytest.mark.processes]
 
 IMAGES = 6
 ROWS = np.random.default_rng(3).normal(size=(IMAGES, files.FEATURES)).astype(np.float32)
+PREPROCESSING = {"size": {"height": 8, "width": 6}, "resample": 2}
+TOP = {"tokens": {"top": 5}}
 PEOPLE = {f"{at}.jpg": ["a dog runs fast", "a red dog", "zebra"] for at in range(IMAGES)}
 
 
@@ -48,7 +53,7 @@ def put(client, content):
     return client.put(f"/v1/checkpoints/{digest(content)}", content=content)
 
 
-def test_a_bundle_is_ready_when_it_is_stored_and_scores_as_its_graphs_compute(client, tmp_path):
+def test_a_bundle_is_run_once_and_scores_as_its_graphs_compute(client, tmp_path):
     folder = files.write(tmp_path / "mine")
     content = tar(folder)
     answer = put(client, content)
@@ -56,6 +61,7 @@ def test_a_bundle_is_ready_when_it_is_stored_and_scores_as_its_graphs_compute(cl
     found = client.get(f"/v1/checkpoints/{digest(content)}").json()
     assert (found["format"], found["state"], found["architecture"]) == ("onnx", "ready", "onnx")
     assert (found["vocabulary_size"], found["config"]) == (9, None)
+    assert (found["inputs"], found["units"]) == ("features", "words")
     assert found["parameters"] == sum(each.size for each in files.arrays().values())
     request = {"dataset": "graphs/test", "checkpoint": digest(content), "pregen": "all"}
     answer = client.post("/v1/evaluations", json={**request, "postgen": ["bleu_1"]})
@@ -85,6 +91,70 @@ def test_a_bundle_that_is_not_accepted_is_refused_with_file_and_node(client, tmp
     assert answer.status_code == 422
     problem = answer.json()
     assert "step.onnx: operators of 'com.microsoft' are not accepted" in problem["detail"]
+
+
+def test_a_bundle_that_does_not_run_is_invalid_and_no_evaluation_begins(client, tmp_path):
+    step = files.step(
+        files.arrays(),
+        [*(files.node(*each) for each in files.STEP[:-1]), files.node("MatMul", "h1 P", "scores")],
+        [files.tensor("P", np.ones((files.STATE, 8), np.float32))],
+    )
+    step.graph.output[0].type.tensor_type.ClearField("shape")
+    content = tar(files.write(tmp_path / "mine", step=step))
+    assert put(client, content).status_code == 201
+    found = client.get(f"/v1/checkpoints/{digest(content)}").json()
+    assert (found["state"], found["problem"]["code"]) == ("invalid", "invalid_checkpoint")
+    assert "expected logits of float32 [2, 9], found" in found["problem"]["detail"]
+    request = {"dataset": "graphs/test", "checkpoint": digest(content)}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["pointer"] == "/checkpoint"
+
+
+def test_captions_of_pictures_are_scored_by_words_and_by_pieces(client, tmp_path):
+    folder, bundle = tmp_path / "mine", tmp_path / "bundle"
+    bundle.mkdir()
+    names = seen_pictures.write_dataset(bundle, IMAGES)
+    answer = client.put("/v1/datasets/pictures", content=_packed(bundle))
+    assert answer.status_code == 201, answer.text
+    files.of_pixels(folder, tokenizer_files.byte_pieces(), PREPROCESSING, (3, 8, 6))
+    content = tar(folder)
+    put(client, content)
+    found = client.get(f"/v1/checkpoints/{digest(content)}").json()
+    assert (found["format"], found["state"], found["problem"]) == ("onnx", "ready", None)
+    assert (found["inputs"], found["units"], found["encoder"]) == ("pixels", "pieces", None)
+    one = captioner.read(folder)
+    encoded = one.tokens.encode(seen_pictures.sentences(IMAGES))
+    pieces = scoring.columns(one, one.inputs(bundle, names), encoded)
+    one.close()
+    expected = {"pieces": pieces, "words": columns.of_words(pieces, encoded.word_offsets)}
+    request = {"dataset": "pictures/test", "checkpoint": digest(content), "pregen": "all"}
+    for units, own in expected.items():
+        asked = {**request, "units": units, "postgen": ["bleu_1"]}
+        place = f"/v1/evaluations/{client.post('/v1/evaluations', json=asked).json()['id']}"
+        run = client.get(place).json()
+        assert run["status"] == "succeeded", run
+        scores = client.get(f"{place}/pregen").json()["scores"]
+        wanted = Material.of(own).scores(["sum_sum_prob_none"])
+        assert scores["sum_sum_prob_none"]["value"] == pytest.approx(wanted["sum_sum_prob_none"])
+        assert f"units:{units}" in scores["sum_sum_prob_none"]["signature"]
+        shown = client.get(f"{place}/tokens/{names[0]}").json()["captions"][0]["tokens"]
+        assert shown[-1]["word"] == "<end>"
+    assert [each["word"] for each in shown[:-1]] == seen_pictures.sentences(IMAGES)[0][0].split()
+    for changes, pointer in (({"dataset": "graphs/test"}, "/dataset"), (TOP, "/tokens/top")):
+        answer = client.post("/v1/evaluations", json={**request, **changes})
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["pointer"] == pointer
+
+
+def _packed(folder):
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return contract_files.tar(
+        *(
+            contract_files.tar_entry(str(path.relative_to(folder)).encode(), path.read_bytes())
+            for path in paths
+        )
+    )
 
 
 def test_a_dataset_of_other_features_is_refused_before_anything_is_computed(client, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import huggingface_folders as folders
+import seen_pictures
 from contract_files import tar, tar_entry
 from fleet import digest
 from prescore import commands
@@ -35,12 +36,7 @@ def saved(tmp_path_factory):
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bundle")
-    names = folders.write_pictures(folder, folders.pictures(IMAGES))
-    lines = [
-        json.dumps({"image": name, "split": "test", "references": references})
-        for name, references in zip(names, folders.sentences(IMAGES), strict=True)
-    ]
-    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
+    seen_pictures.write_dataset(folder, IMAGES)
     return folder
 
 
@@ -80,7 +76,7 @@ def test_it_is_verified_and_scored_by_words_and_by_pieces(client, saved, bundle)
     assert (found["encoder"], found["config"]) == (None, None)
     model = checkpoints.open_captioner(saved.folder)
     names = [f"{place:04}.png" for place in range(IMAGES)]
-    encoded = model.tokens.encode(folders.sentences(IMAGES))
+    encoded = model.tokens.encode(seen_pictures.sentences(IMAGES))
     pieces = scoring.columns(model, model.inputs(bundle, names), encoded)
     expected = {"pieces": pieces, "words": columns.of_words(pieces, encoded.word_offsets)}
     for units, own in expected.items():
@@ -94,12 +90,12 @@ def test_it_is_verified_and_scored_by_words_and_by_pieces(client, saved, bundle)
         shown = client.get(f"/v1/evaluations/{run['id']}/tokens/{names[0]}").json()["captions"][0]
         words = [token["word"] for token in shown["tokens"]]
         if units == "words":
-            assert words == [*folders.sentences(IMAGES)[0][0].split(), "<end>"]
+            assert words == [*seen_pictures.sentences(IMAGES)[0][0].split(), "<end>"]
 
 
 def test_its_captions_are_those_of_its_own_search_unless_asked(client, saved):
     content = _packed(saved.folder)
-    rows = list(folders.pictures(IMAGES))
+    rows = list(seen_pictures.pictures(IMAGES))
     pixels = folders.processor(saved.kind)(rows, return_tensors="pt")["pixel_values"]
     model = checkpoints.open_captioner(saved.folder)
     for asked, how in (({}, {}), ({"beam": 3}, {"num_beams": 3})):

@@ -4,12 +4,14 @@ import time
 
 import pytest
 
+import in_process
 import stored_versions
+from service.contract.plan import planning
 from service.stored import checkpoints
 from service.works.records import Records
 
 ENCODER = {"name": "vgg", "digest": "sha256:1"}
-ONE = f"sha256:{2:064}"
+ONE, TWO = f"sha256:{2:064}", f"sha256:{3:064}"
 FACTS = {
     "architecture": "merge",
     "config": {"cell": "gru", "size": 4, "feature_size": 5},
@@ -32,3 +34,17 @@ def test_datasets_on_which_it_was_not_scored_cost_nothing(engine):
     found = checkpoints.get(records, ONE)
     assert (found.encoder.name, found.cached) == ("vgg", [])
     assert time.process_time() - began < 0.3
+
+
+def test_a_bundle_that_was_stored_before_works_ran_them_is_ready_as_it_was(engine):
+    """A new one, of which its judge has said what it takes of an image, waits for its work."""
+    records, parts = Records(engine), in_process.parts_on(Records(engine))
+    facts = {**FACTS, "config": None, "format": "onnx", "architecture": "onnx", "feature_size": 5}
+    checkpoints.add(records, ONE, 10, facts)
+    found = checkpoints.get(records, ONE)
+    assert (found.state, found.inputs, found.units) == ("ready", "features", "words")
+    assert checkpoints.use(records, ONE).verified is None
+    checkpoints.add(records, TWO, 10, {**facts, "inputs": "features", "units": "words"})
+    checkpoints.prepare(parts, TWO)
+    assert checkpoints.get(records, TWO).state == "converting"
+    assert checkpoints.use(records, TWO).verified == planning.conversion(TWO)

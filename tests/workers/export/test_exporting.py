@@ -140,7 +140,7 @@ def test_two_states_that_begin_as_one_tensor_stay_two(tmp_path):
     found = modules.of(given)
     first = found.look(torch.zeros(3, FEATURES))
     assert first[0] is first[1]
-    examples = modules.examples(found, given)
+    examples = modules.examples(found)
     places = [each.data_ptr() for each in (*examples.given, *examples.first)]
     assert len(set(places)) == len(places)
     writing.write(tmp_path / "bundle", given)  # which checks it

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import huggingface_folders as folders
+import seen_pictures
 from service.contract.plan.assets import Places
 from workers import jobs
 from workers.inference import checkpoints, columns, scoring
@@ -30,12 +31,7 @@ def saved(tmp_path_factory):
 def bundle(tmp_path):
     folder = tmp_path / "bundle"
     folder.mkdir()
-    names = folders.write_pictures(folder, folders.pictures(IMAGES))
-    lines = [
-        json.dumps({"image": name, "split": "test", "references": references})
-        for name, references in zip(names, folders.sentences(IMAGES), strict=True)
-    ]
-    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
+    seen_pictures.write_dataset(folder, IMAGES)
     return folder
 
 
@@ -61,7 +57,7 @@ def test_scores_are_of_words_unless_pieces_are_asked_for(units, saved, bundle, t
     _, path = _run("columns", saved, bundle, tmp_path, **asked)
     model = checkpoints.open_captioner(saved.folder, sandbox="off")
     names = [f"{place:04}.png" for place in range(IMAGES)]
-    encoded = model.tokens.encode(folders.sentences(IMAGES))
+    encoded = model.tokens.encode(seen_pictures.sentences(IMAGES))
     expected = scoring.columns(model, model.inputs(bundle, names), encoded)
     if units == "words":
         expected = columns.of_words(expected, encoded.word_offsets)
@@ -89,7 +85,9 @@ def test_shards_of_columns_are_joined_with_what_they_are_of(saved, bundle, tmp_p
 def test_captions_are_those_of_generate_with_what_a_request_asks_for(saved, bundle, tmp_path):
     _, path = _run("captions", saved, bundle, tmp_path, decoding=DECODING)
     found = json.loads(path.read_text())
-    pixels = folders.processor("vit-gpt2")(list(folders.pictures(IMAGES)), return_tensors="pt")
+    pixels = folders.processor("vit-gpt2")(
+        list(seen_pictures.pictures(IMAGES)), return_tensors="pt"
+    )
     expected = saved.generated(pixels["pixel_values"], num_beams=2, max_new_tokens=12)
     model = checkpoints.open_captioner(saved.folder)
     assert found == [[place, model.tokens.text(ids)] for place, ids in enumerate(expected)]

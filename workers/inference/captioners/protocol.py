@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
+from service.contract.formats.checkpoint_header import Encoder
 from workers.inference.features import Inputs
 from workers.inference.packing import Packed
 from workers.inference.vocabulary import Tokens
@@ -87,6 +88,11 @@ class Captioner(Protocol):
     @property
     def together(self) -> int:
         """The most images whose states are in memory at once in a search."""
+        ...
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """Of the image features that it looks at; None where it looks at pictures."""
         ...
 
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:

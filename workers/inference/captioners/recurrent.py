@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from service.contract.formats.checkpoint_header import Description, widths
+from service.contract.formats.checkpoint_header import Description, Encoder, widths
 from workers.inference import features
 from workers.inference.captioners.cells import CELLS, Cell, Tensors
 from workers.inference.features import Inputs
@@ -65,8 +65,12 @@ class Recurrent:
     def device(self) -> torch.device:
         return self.output.weight.device
 
+    @property
+    def encoder(self) -> Encoder:
+        return self.description.encoder
+
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
-        return features.read(bundle, images, self.description.encoder)
+        return features.read(bundle, images, self.encoder)
 
     def check(self, inputs: Inputs) -> None:
         features.check_size(inputs, self.description.config.feature_size)

@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from service.contract.errors import CheckpointMismatch
 from service.contract.formats.huggingface import Captioner
 from workers.inference.captioners import Search
 from workers.inference.features import Inputs
@@ -43,6 +42,7 @@ class Transformer:
 
     settles = False
     walks = False  # most of the work is the encoder's
+    encoder = None
     batch_tokens = 65_536
 
     def __init__(
@@ -67,12 +67,7 @@ class Transformer:
         return self.preparation.inputs(bundle, images)
 
     def check(self, inputs: Inputs) -> None:
-        shape = np.shape(inputs[:0])[1:]
-        if shape != self.preparation.shape:
-            raise CheckpointMismatch(
-                f"the checkpoint expects pictures of shape {list(self.preparation.shape)}, the "
-                f"dataset gives {list(shape)}: evaluate it on a dataset with pictures"
-            )
+        self.preparation.check(inputs)
 
     def look(self, inputs: Tensor) -> Tensor:
         seen = [

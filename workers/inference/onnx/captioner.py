@@ -9,20 +9,27 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from service.contract.errors import InvalidCheckpoint
+from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
 from service.contract.formats import onnx_bundles, packages
-from service.contract.formats.onnx_bundles import Bundle
-from workers.inference import features, vocabulary
+from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.onnx_bundles import Bundle, Pictures
+from service.contract.formats.words import Tokenizer
+from service.contract.settings import Sandbox
+from workers.inference import features, pieces, vocabulary
 from workers.inference.features import Inputs
 from workers.inference.memory import check_fits
 from workers.inference.onnx.running import SECONDS, Graphs, Rows
 from workers.inference.packing import Packed
-from workers.inference.vocabulary import Encoded
+from workers.inference.prepared import Preparation
+from workers.inference.vocabulary import Encoded, Tokens
+from workers.sandbox.confinement import left_out
 
 _MEMORY = 4_000_000_000  # bytes that the child may take where nobody says
 _PROGRAM = 400_000_000  # onnxruntime, and what one call computes
 _LOGITS_BYTES = 64_000_000  # of one call of `hidden`
 _BATCH_TOKENS = 8_192
+_PICTURES = 16  # that are looked at in one call
+_SEARCHED_PICTURES = 32  # whose states a search keeps: those of Transformers are large
 
 
 class State(NamedTuple):
@@ -34,38 +41,45 @@ class State(NamedTuple):
 class ById:
     """Words by a network's own ids."""
 
-    bundle: Bundle
+    words: Sequence[str]
+    tokenizer: Tokenizer
+    start: int
+    end: int
+    unknown: int
+    most = None
+
+    @classmethod
+    def of(cls, bundle: Bundle) -> Self:
+        said, tokenizer = bundle.manifest.vocabulary, bundle.manifest.tokenizer
+        assert said is not None
+        assert tokenizer is not None
+        return cls(bundle.words, tokenizer, said.start, said.end, said.unknown)
 
     @property
     def size(self) -> int:
-        return len(self.bundle.words)
-
-    @property
-    def start(self) -> int:
-        return self.bundle.manifest.vocabulary.start
-
-    @property
-    def end(self) -> int:
-        return self.bundle.manifest.vocabulary.end
+        return len(self.words)
 
     @property
     def never(self) -> tuple[int, ...]:
-        return (self.bundle.manifest.vocabulary.unknown,)
+        return (self.unknown,)
 
     @cached_property
     def _ids(self) -> dict[str, int]:
         special = (self.end, *self.never)  # START may be a word, as it is in checkpoints
-        return {word: at for at, word in enumerate(self.bundle.words) if at not in special}
+        return {word: at for at, word in enumerate(self.words) if at not in special}
 
     def encode(self, references: Iterable[Sequence[str]]) -> Encoded:
-        (unknown,) = self.never
-        tokenizer, edges = self.bundle.manifest.tokenizer, (self.start, self.end)
         return vocabulary.encode_by(
-            self._ids, references, tokenizer, unknown=unknown, start=edges[0], end=edges[1]
+            self._ids,
+            references,
+            self.tokenizer,
+            unknown=self.unknown,
+            start=self.start,
+            end=self.end,
         )
 
     def text(self, ids: Sequence[int]) -> str:
-        return " ".join(self.bundle.words[at] for at in ids)
+        return " ".join(self.words[at] for at in ids)
 
 
 class Onnx:
@@ -76,12 +90,15 @@ class Onnx:
     settles = False
     walks = False
     search = None
-    together = 128
 
-    def __init__(self, bundle: Bundle, graphs: Graphs) -> None:
+    def __init__(
+        self, bundle: Bundle, graphs: Graphs, tokens: Tokens, preparation: Preparation | None = None
+    ) -> None:
         self.bundle = bundle
-        self.tokens = ById(bundle)
+        self.tokens = tokens
         self.graphs = graphs
+        self.preparation = preparation
+        self.together = 128 if preparation is None else _SEARCHED_PICTURES
 
     @property
     def device(self) -> torch.device:
@@ -94,14 +111,35 @@ class Onnx:
     def output(self, hidden: Tensor) -> Tensor:
         return hidden
 
+    @property
+    def encoder(self) -> Encoder | None:
+        return self.bundle.manifest.encoder
+
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
-        return features.read(bundle, images, self.bundle.manifest.encoder)
+        if self.preparation is not None:
+            return self.preparation.inputs(bundle, images)
+        assert self.encoder is not None
+        return features.read(bundle, images, self.encoder)
 
     def check(self, inputs: Inputs) -> None:
-        features.check_size(inputs, self.bundle.manifest.feature_size)
+        if self.preparation is not None:
+            self.preparation.check(inputs)
+        else:
+            features.check_size(inputs, self._shape[0])
 
-    def look(self, features: Tensor) -> Any:  # rows by name: a tensor's indexing is all they share
-        return self.graphs.look(features.numpy())
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """Of one image as it comes."""
+        if self.preparation is not None:
+            return self.preparation.shape
+        size = self.bundle.manifest.feature_size
+        assert size is not None
+        return (size,)
+
+    def look(self, images: Tensor) -> Any:  # rows by name: a tensor's indexing is all they share
+        if self.preparation is None:
+            return self.graphs.look([images])
+        return self.graphs.look(torch.split(images, _PICTURES), self.preparation.normalised)
 
     def hidden(self, images: Any, captions: Packed) -> Tensor:
         images = images[captions.image_rows]
@@ -132,10 +170,20 @@ class Onnx:
         raise NotImplementedError("onnxruntime computes in the precision of the graph")
 
     def try_out(self) -> None:
-        """Read START after two images of zeros. Raises UnusableCheckpoint where that fails."""
-        size = self.bundle.manifest.feature_size
-        state = self.begin(self.look(torch.zeros(2, size)))
-        self.step(state, torch.full((2,), self.tokens.start))
+        """Look at two images of zeros and read START and END, by steps and as a whole. Raises
+        UnusableCheckpoint where that fails, or gives no numbers.
+        """
+        kind = torch.float32 if self.preparation is None else torch.uint8
+        images = self.look(torch.zeros(2, *self._shape, dtype=kind))
+        self.graphs.check(images)
+        edges = torch.tensor([[self.tokens.start, self.tokens.end]] * 2)
+        state = self.begin(images)
+        for words in edges.T:
+            logits, state = self.step(state, words)
+            _check_finite("step", logits)
+            self.graphs.check(state.cells)
+        if self.bundle.manifest.score is not None:
+            _check_finite("score", self.graphs.score(images, edges))
 
     def close(self) -> None:
         """End the process that runs the graphs; the next call starts another one."""
@@ -153,28 +201,46 @@ class Onnx:
         return torch.cat([logits[:count, time] for time, count in enumerate(captions.counts)])
 
 
+def _check_finite(graph: str, logits: Tensor) -> None:
+    """A word that is never said may have the logit -inf."""
+    if not logits.logsumexp(-1).isfinite().all():
+        raise UnusableCheckpoint(
+            f"{graph}: expected numbers as logits after an image of zeros and START, found "
+            "infinite ones, or NaN"
+        )
+
+
 def read(
     path: Path,
     memory: int | None = None,
     threads: int | None = None,
     seconds: float = SECONDS,
-    without: frozenset[str] = frozenset(),
+    sandbox: Sandbox = "required",
 ) -> Onnx:
     """The captioner of a bundle: a folder, a tar or a zip that is not compressed.
 
     `memory`: bytes that it may take; `seconds`: of one call of a graph. Raises InvalidCheckpoint
-    (files, manifest, structure of the graphs), OutOfMemory, and UnusableCheckpoint where
+    (files, manifest, tokenizer, structure of the graphs), OutOfMemory, and UnusableCheckpoint where
     onnxruntime does not run the graphs.
     """
     if not path.exists():
         raise InvalidCheckpoint(f"expected an ONNX bundle, found nothing at {path}")
     with packages.opened(path) as package:
         bundle = onnx_bundles.judge(package)
+        said = bundle.manifest.pieces
+        tokens = ById.of(bundle) if said is None else pieces.of_bundle(package, said)
     limit = _MEMORY if memory is None else memory
     needs = 2 * sum(place.size for place in bundle.places.values()) + _PROGRAM
     check_fits(f"an ONNX bundle of {bundle.parameters:,} parameters", needs, limit)
     threads = torch.get_num_threads() if threads is None else threads
+    without = left_out(sandbox)
     graphs = Graphs(bundle, memory=limit, threads=threads, seconds=seconds, without=without)
-    found = Onnx(bundle, graphs)
+    found = Onnx(bundle, graphs, tokens, _preparation(bundle.manifest.preprocessing, sandbox))
     found.try_out()
     return found
+
+
+def _preparation(found: Pictures | None, sandbox: Sandbox) -> Preparation | None:
+    if found is None:
+        return None
+    return Preparation.of(found, sandbox, is_bgr=found.channels == "bgr")

@@ -24,14 +24,14 @@ def serve(
     inputs: Sequence[Path], parameters: Mapping[str, Any], memory: memoryview
 ) -> tuple[Mapping[str, Any], Handler]:
     """`inputs`: the files that graphs lie in; `parameters`: "graphs" (for each its file's number,
-    start and size), "manifest", "vocabulary" and "threads".
+    start and size), "manifest", "seen" (the name of look's input), "vocabulary" and "threads".
     """
     onnxruntime.disable_telemetry_events()
     sessions = {
         name: _session(inputs[at], start, size, name, parameters["threads"])
         for name, (at, start, size) in parameters["graphs"].items()
     }
-    served = _Served(sessions, parameters["manifest"], parameters["vocabulary"], memory)
+    served = _Served(sessions, parameters, memory)
     return {}, served.answer
 
 
@@ -62,6 +62,16 @@ def _told(name: str, perform: Callable[[], Any]) -> Any:
         raise Refused(f"{name}: {text}") from None
 
 
+def _joined(parts: Sequence[Arrays]) -> Arrays:
+    if len(parts) == 1:
+        return parts[0]
+    for one in zip(*parts, strict=True):
+        shapes = {each.shape[1:] for each in one}
+        if len(shapes) > 1:
+            raise Refused(f"look: expected one shape for all images, found {sorted(shapes)!s:.200}")
+    return [np.concatenate(one) for one in zip(*parts, strict=True)]
+
+
 @dataclass
 class _Kept:
     images: Arrays = field(default_factory=list)
@@ -72,18 +82,19 @@ class _Served:
     def __init__(
         self,
         sessions: Mapping[str, Any],
-        manifest: Mapping[str, Any],
-        vocabulary: int,
+        parameters: Mapping[str, Any],
         memory: memoryview,
     ) -> None:
         self._sessions = sessions
         self._inputs = {
             name: {each.name for each in session.get_inputs()} for name, session in sessions.items()
         }
-        self._manifest = manifest
-        self._vocabulary = vocabulary
+        self._manifest = parameters["manifest"]
+        self._seen = parameters["seen"]
+        self._vocabulary = parameters["vocabulary"]
         self._memory = memory
         self._kept: dict[int, _Kept] = {}
+        self._looked: list[Arrays] = []  # parts of what is looked at, until the last one is there
         self._features: NDArray[np.float32] | None = None
         self._logits: NDArray[np.uint8] | None = None
 
@@ -96,12 +107,13 @@ class _Served:
             "step": self._step,
             "score": self._score,
             "more": self._more,
+            "check": self._check,
         }
         operations[request["do"]](request)
         return {}
 
     def _put(self, request: Mapping[str, Any]) -> None:
-        """A part of the features that are looked at next."""
+        """A part of the features or pixels that are looked at next."""
         if request["start"] == 0:
             self._features = np.empty(request["shape"], np.float32)
         assert self._features is not None
@@ -112,17 +124,19 @@ class _Served:
     def _look(self, request: Mapping[str, Any]) -> None:
         features, self._features = self._features, None
         assert features is not None
-        part = self._manifest["look"]
         images = [each["look"] for each in self._manifest["images"]]
         first = [each["first"] for each in self._manifest["state"]]
-        found = self._run("look", {part["features"]: features}, [*images, *first])
+        found = self._run("look", {self._seen: features}, [*images, *first])
         for name, array in zip([*images, *first], found, strict=True):
             if array.ndim < 1 or len(array) != len(features):
                 raise Refused(
                     f"look: expected {name!r:.100} to have a row for each of {len(features)} "
                     f"images, found shape {list(array.shape)}"
                 )
-        self._kept[request["as"]] = _Kept(found[: len(images)], found[len(images) :])
+        self._looked.append(found)
+        if request["is_last"]:
+            whole, self._looked = _joined(self._looked), []
+            self._kept[request["as"]] = _Kept(whole[: len(images)], whole[len(images) :])
 
     def _step(self, request: Mapping[str, Any]) -> None:
         n = request["rows"]
@@ -157,6 +171,13 @@ class _Served:
         assert self._logits is not None
         part = self._logits[request["start"] : request["start"] + len(self._memory)]
         np.frombuffer(self._memory, np.uint8)[: len(part)] = part
+
+    def _check(self, request: Mapping[str, Any]) -> None:
+        """Refuse what is not a number. Infinite ones may be masks."""
+        kept = self._kept[request["of"]]
+        for array in (*kept.images, *kept.state):
+            if array.dtype.kind == "f" and np.isnan(array).any():
+                raise Refused("expected numbers in all images and states, found NaN")
 
     def _run(self, name: str, feeds: Mapping[str, Any], asked: Sequence[str]) -> Arrays:
         session = self._sessions[name]

@@ -3,7 +3,7 @@ of their rows.
 """
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,13 @@ from workers.sandbox.limits import Limits
 SHARED_BYTES = 1 << 24  # what is larger goes in parts
 SECONDS = 120.0  # of one call: a block of a large model takes ten
 _OPERATION = "workers.inference.onnx.child:serve"
+
+
+Prepare = Callable[[Tensor], Tensor]
+
+
+def _as_it_is(images: Tensor) -> Tensor:
+    return images
 
 
 class Held:
@@ -64,7 +71,7 @@ class Graphs:
         seconds: float,
         without: frozenset[str] = frozenset(),
     ) -> None:
-        self._words = len(bundle.words)
+        self._words = bundle.size
         self._paths = list(dict.fromkeys(place.path for place in bundle.places.values()))
         self._parameters = _parameters(bundle, self._paths, threads)
         self._limits = Limits(seconds, None, memory)
@@ -83,20 +90,20 @@ class Graphs:
             self._child.close()
             self._child = None
 
-    def look(self, features: NDArray[np.float32]) -> Rows:
-        """Raises UnusableCheckpoint where onnxruntime does not take the graphs, as all calls do
-        where it does not run one.
+    def look(self, images: Sequence[Tensor], prepare: Prepare = _as_it_is) -> Rows:
+        """Features or pixels of images, one part of them after the other, each `prepare`d when it
+        is looked at. Raises UnusableCheckpoint where onnxruntime does not take the graphs, as all
+        calls do where it does not run one.
         """
-        child = self._running()
-        data = np.ascontiguousarray(features, np.float32).reshape(-1).view(np.uint8)
-        shape = list(features.shape)
-        for start in range(0, max(1, len(data)), SHARED_BYTES):
-            part = data[start : start + SHARED_BYTES]
-            self._shared(child, np.uint8, len(part))[:] = part
-            self._ask({"do": "put", "start": start, "bytes": len(part), "shape": shape})
-        held = self._new()
-        self._ask({"do": "look", "as": held.number})
-        return Rows(held, torch.arange(len(features)))
+        child, held = self._running(), self._new()
+        for number, part in enumerate(images, start=1):
+            self._put(child, prepare(part).numpy())
+            self._ask({"do": "look", "as": held.number, "is_last": number == len(images)})
+        return Rows(held, torch.arange(sum(map(len, images))))
+
+    def check(self, rows: Rows) -> None:
+        """Raise UnusableCheckpoint where what is held is not a number."""
+        self._ask({"do": "check", "of": rows.held.number})
 
     def step(self, images: Rows, state: Rows, words: Tensor) -> tuple[Tensor, Rows]:
         """Logits (n, V), and the state after these words."""
@@ -114,6 +121,14 @@ class Graphs:
         self._numbers(images.rows, *words.T)
         self._ask(request)
         return self._logits((n, length, self._words))
+
+    def _put(self, child: Answering, images: NDArray[np.float32]) -> None:
+        data = np.ascontiguousarray(images, np.float32).reshape(-1).view(np.uint8)
+        shape = list(images.shape)
+        for start in range(0, max(1, len(data)), SHARED_BYTES):
+            part = data[start : start + SHARED_BYTES]
+            self._shared(child, np.uint8, len(part))[:] = part
+            self._ask({"do": "put", "start": start, "bytes": len(part), "shape": shape})
 
     def _new(self) -> Held:
         self._number += 1
@@ -186,6 +201,7 @@ def _parameters(bundle: Bundle, paths: Sequence[Path], threads: int) -> dict[str
             for name, place in bundle.places.items()
         },
         "manifest": bundle.manifest.model_dump(mode="json"),
-        "vocabulary": len(bundle.words),
+        "seen": bundle.manifest.seen,
+        "vocabulary": bundle.size,
         "threads": threads,
     }

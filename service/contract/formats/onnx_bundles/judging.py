@@ -1,22 +1,25 @@
 """Judges an ONNX bundle as far as it can be without running it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.contract.errors import GraphInvalid, InvalidPackage, VocabularyInvalid
 from service.contract.formats import checkpoint_header
 from service.contract.formats.onnx_bundles import graphs, manifest
 from service.contract.formats.onnx_bundles.graphs import Graph, Tensor
-from service.contract.formats.onnx_bundles.manifest import Manifest
+from service.contract.formats.onnx_bundles.manifest import Manifest, Pieces, Vocabulary
 from service.contract.formats.onnx_bundles.messages import FLOAT, INT64
-from service.contract.formats.packages import Package, Place
+from service.contract.formats.packages import MOST_TOKENIZER_BYTES, Package, Place
 
 MOST_VOCABULARY_BYTES = 20_000_000
+_CHANNELS = 3
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """`words` by the network's ids; `places`: where the bytes of each graph lie."""
+    """`words` by the network's ids, none where its tokens are pieces; `places`: where the bytes of
+    each graph lie.
+    """
 
     manifest: Manifest
     words: tuple[str, ...]
@@ -24,12 +27,18 @@ class Bundle:
     places: Mapping[str, Place]
 
     @property
+    def size(self) -> int:
+        """How many tokens the network knows."""
+        pieces = self.manifest.pieces
+        return len(self.words) if pieces is None else pieces.size
+
+    @property
     def parameters(self) -> int:
         return sum(graph.parameters for graph in self.graphs.values())
 
 
 def words_of(package: Package) -> tuple[Manifest, tuple[str, ...]]:
-    """The manifest, and the words by the network's ids. Raises InvalidCheckpoint."""
+    """The manifest, and its words by the network's ids, if any. Raises InvalidCheckpoint."""
     found = manifest.parse(package.text(manifest.FILE, manifest.MAX_BYTES))
     return found, _words(package, found)
 
@@ -39,33 +48,54 @@ def judge(package: Package) -> Bundle:
     found, words = words_of(package)
     parts = {"look": found.look, "step": found.step, "score": found.score}
     files = {name: part.file for name, part in parts.items() if part is not None}
-    if len({*files.values(), found.vocabulary.file}) <= len(files):
+    of_tokens = found.tokens.file
+    if len({*files.values(), of_tokens}) <= len(files):
         raise InvalidPackage(f"{manifest.FILE}: names one file for two parts")
     places = {name: _place(package, file) for name, file in files.items()}
-    _check_files(package, {manifest.FILE, found.vocabulary.file, *files.values()})
+    _check_files(package, {manifest.FILE, of_tokens, *files.values()})
     judged = {name: _graph(package, file, places[name].size) for name, file in files.items()}
-    _check_names(found, judged, len(words))
-    return Bundle(found, words, judged, places)
+    bundle = Bundle(found, words, judged, places)
+    _check_names(bundle)
+    return bundle
 
 
 def _words(package: Package, found: Manifest) -> tuple[str, ...]:
+    if found.pieces is not None:
+        _check_pieces(package, found.pieces)
+        return ()
     special = found.vocabulary
+    assert special is not None
     words = checkpoint_header.words_of(
         package.text(special.file, MOST_VOCABULARY_BYTES), special.file
     )
-    for name in ("start", "end", "unknown"):
-        if getattr(special, name) >= len(words):
-            raise VocabularyInvalid(
-                f"{manifest.FILE}, vocabulary/{name}: expected the id of one of {len(words)} "
-                f"words, found {getattr(special, name)}",
-                pointer=f"/{manifest.FILE}/vocabulary/{name}",
-            )
+    _check_ids("vocabulary", special, ("start", "end", "unknown"), len(words))
     if special.unknown in (special.start, special.end):
         raise VocabularyInvalid(
             f"{manifest.FILE}, vocabulary/unknown: is also the start or the end of captions",
             pointer=f"/{manifest.FILE}/vocabulary/unknown",
         )
     return words
+
+
+def _check_pieces(package: Package, found: Pieces) -> None:
+    """What the tokenizer is, a work finds out: to open one may take much."""
+    size = package.file(found.file).size
+    if size > MOST_TOKENIZER_BYTES:
+        raise VocabularyInvalid(
+            f"{found.file}: {size:,} bytes, at most {MOST_TOKENIZER_BYTES:,} are accepted",
+            pointer=f"/{found.file}",
+        )
+    _check_ids("pieces", found, ("start", "end"), found.size)
+
+
+def _check_ids(part: str, found: Vocabulary | Pieces, names: Sequence[str], size: int) -> None:
+    for name in names:
+        if getattr(found, name) >= size:
+            raise VocabularyInvalid(
+                f"{manifest.FILE}, {part}/{name}: expected the id of one of {size} "
+                f"{'words' if part == 'vocabulary' else part}, found {getattr(found, name)}",
+                pointer=f"/{manifest.FILE}/{part}/{name}",
+            )
 
 
 def _check_files(package: Package, named: Collection[str]) -> None:
@@ -93,12 +123,14 @@ def _graph(package: Package, file: str, size: int) -> Graph:
         return graphs.judge(stream, size, file)
 
 
-def _check_names(found: Manifest, judged: Mapping[str, Graph], words: int) -> None:
+def _check_names(bundle: Bundle) -> None:
     """Every graph has the inputs and outputs that the manifest names, no other input, and tensors
     of the right types and sizes as far as it says them.
     """
-    number, size = None, found.feature_size
-    look = {found.look.features: Tensor(FLOAT, (number, size))}
+    found, judged, words = bundle.manifest, bundle.graphs, bundle.size
+    number, pictures = None, found.preprocessing
+    image = (found.feature_size,) if pictures is None else (_CHANNELS, *pictures.shape)
+    look = {found.seen: Tensor(FLOAT, (number, *image))}
     _check(found.look.file, "input", judged["look"].inputs, look)
     anything: dict[str, Tensor | None] = dict.fromkeys(found.looked)
     _check(found.look.file, "output", judged["look"].outputs, anything, others=True)

@@ -1,12 +1,14 @@
 """`prescore.json` of an ONNX bundle: which graph does what, and by which names."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from service.contract.errors import ConfigInvalid
 from service.contract.formats import strict_json
 from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.preprocessing import Preprocessing
 from service.contract.formats.words import TOKENIZERS, Tokenizer
 from service.contract.plain_text import NAME
 from service.contract.wording import told
@@ -14,6 +16,8 @@ from service.contract.wording import told
 FILE = "prescore.json"
 MAX_BYTES = 100_000
 MAX_STATES = 200  # tensors: two for each of 100 layers
+MOST_PIECES = 300_000  # the largest tokenizers have 260,000
+MOST_READ = 65_536
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=NAME)]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
@@ -25,10 +29,13 @@ class _Part(BaseModel):
 
 
 class Look(_Part):
-    """Computed once an image. `features`: its only input, (N, feature size)."""
+    """Computed once an image. Its only input is `features`, (N, feature size), or `pixels`,
+    (N, 3, height, width).
+    """
 
     file: FileName
-    features: Name
+    features: Name | None = None
+    pixels: Name | None = None
 
 
 class Step(_Part):
@@ -73,18 +80,56 @@ class Vocabulary(_Part):
     unknown: Id
 
 
+class Pieces(_Part):
+    """`file`: a tokenizer as the library tokenizers saves it. `size`: of a step's logits.
+    `longest`: the most tokens that are read of a caption, START among them.
+    """
+
+    file: FileName
+    size: int = Field(ge=2, le=MOST_PIECES)
+    start: Id
+    end: Id
+    longest: int = Field(default=MOST_READ, ge=2, le=MOST_READ)
+
+
+class Pictures(Preprocessing):
+    """`channels`: in which order the network takes them."""
+
+    channels: Literal["rgb", "bgr"] = "rgb"
+
+
 class Manifest(_Part):
+    """Of image features: `feature_size`, `encoder` and `look.features`; of pictures:
+    `preprocessing` and `look.pixels`. Of words: `vocabulary` and `tokenizer`; of pieces of words:
+    `pieces`.
+    """
+
     prescore: Literal["1"]
     format: Literal["onnx"]
-    feature_size: int = Field(ge=1, le=1_048_576)
+    feature_size: int | None = Field(default=None, ge=1, le=1_048_576)
+    preprocessing: Pictures | None = None
     look: Look
     step: Step
     score: Score | None = None
     images: list[Image] = Field(default=[], max_length=MAX_STATES)
     state: list[State] = Field(default=[], max_length=MAX_STATES)
-    vocabulary: Vocabulary
-    tokenizer: Tokenizer
-    encoder: Encoder
+    vocabulary: Vocabulary | None = None
+    pieces: Pieces | None = None
+    tokenizer: Tokenizer | None = None
+    encoder: Encoder | None = None
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> "Manifest":
+        features = {
+            "feature_size": self.feature_size,
+            "encoder": self.encoder,
+            "look/features": self.look.features,
+        }
+        pictures = {"preprocessing": self.preprocessing, "look/pixels": self.look.pixels}
+        _check_one(features, pictures)
+        words = {"vocabulary": self.vocabulary, "tokenizer": self.tokenizer}
+        _check_one(words, {"pieces": self.pieces})
+        return self
 
     @model_validator(mode="after")
     def _each_once(self) -> "Manifest":
@@ -99,12 +144,33 @@ class Manifest(_Part):
                 raise ValueError(
                     f"{what} {twice!r} is named twice; each tensor has a name of its own"
                 )
-        if self.tokenizer not in TOKENIZERS:
+        if self.tokenizer is not None and self.tokenizer not in TOKENIZERS:
             known = " or ".join(map(repr, TOKENIZERS))
             raise ValueError(f"tokenizer: expected {known}, found {self.tokenizer!r:.60}")
-        if self.encoder.oddity() is not None:
+        if self.encoder is not None and self.encoder.oddity() is not None:
             raise ValueError(str(self.encoder.oddity()))
         return self
+
+    @property
+    def inputs(self) -> Literal["features", "pixels"]:
+        return "features" if self.preprocessing is None else "pixels"
+
+    @property
+    def units(self) -> Literal["words", "pieces"]:
+        return "words" if self.pieces is None else "pieces"
+
+    @property
+    def seen(self) -> str:
+        """The name of `look`'s input."""
+        name = self.look.features or self.look.pixels
+        assert name is not None
+        return name
+
+    @property
+    def tokens(self) -> Vocabulary | Pieces:
+        found = self.vocabulary or self.pieces
+        assert found is not None
+        return found
 
     @property
     def fed(self) -> list[str]:
@@ -115,6 +181,20 @@ class Manifest(_Part):
     def looked(self) -> list[str]:
         """The outputs of `look` in the same order."""
         return [*(each.look for each in self.images), *(each.first for each in self.state)]
+
+
+def _check_one(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Raise unless all of one are given and none of the other."""
+    given = [name for name, value in {**one, **other}.items() if value is not None]
+    if given not in ([*one], [*other]):
+        raise ValueError(
+            f"expected {_listed(one)}, or {_listed(other)}, found {_listed(given) or 'none'}"
+        )
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = ("", *names)
+    return f"{', '.join(most[1:])} and {last}" if most[1:] else last
 
 
 def parse(text: str) -> Manifest:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import huggingface_folders as folders
+import seen_pictures
 from huggingface_folders import Saved
 
 
@@ -26,7 +27,7 @@ def pixels() -> Callable[..., torch.Tensor]:
     """What the library's own image processor makes of the made-up pictures."""
 
     def of(kind: str, images: int) -> torch.Tensor:
-        rows = list(folders.pictures(images, seed=3))
+        rows = list(seen_pictures.pictures(images, seed=3))
         return folders.processor(kind)(rows, return_tensors="pt")["pixel_values"]
 
     return of

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-import huggingface_folders as folders
+import seen_pictures
 from service.contract.errors import InvalidPackage, OutOfMemory, UnusableCheckpoint
 from workers.conversion import huggingface
 from workers.inference import checkpoints, scoring
@@ -20,7 +20,7 @@ from workers.sandbox import confined
 def _columns(path):
     model = checkpoints.open_captioner(path)
     pictures = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3)).astype(np.uint8)
-    return scoring.columns(model, pictures, model.tokens.encode(folders.sentences(4))).logp
+    return scoring.columns(model, pictures, model.tokens.encode(seen_pictures.sentences(4))).logp
 
 
 def _pack(folder, target):

@@ -8,6 +8,7 @@ import torch
 import transformers
 
 import huggingface_folders as folders
+import seen_pictures
 from huggingface_folders import KINDS
 from service.contract.errors import CheckpointMismatch, UnusableDataset
 from workers.inference import checkpoints, columns, generation, prefix, scoring
@@ -24,7 +25,7 @@ EACH = [
 
 def _opened(saved, images=IMAGES):
     """The captioner in the folder, and pictures as it takes them."""
-    shape, rows = folders.processor(saved.kind), list(folders.pictures(images, seed=3))
+    shape, rows = folders.processor(saved.kind), list(seen_pictures.pictures(images, seed=3))
     fitted = shape(rows, do_rescale=False, do_normalize=False)["pixel_values"]
     return checkpoints.open_captioner(saved.folder), np.stack(fitted).transpose(0, 2, 3, 1)
 
@@ -50,7 +51,7 @@ def _by_library(saved, pixels, encoded):
 def test_columns_are_the_librarys_loss_of_each_token(kind, trained, saved, pixels):
     one = saved(kind, trained=trained)
     model, inputs = _opened(one)
-    references = model.tokens.encode(folders.sentences(IMAGES))
+    references = model.tokens.encode(seen_pictures.sentences(IMAGES))
     found = scoring.columns(model, inputs, references)
     logp, rank = _by_library(one, pixels(kind, IMAGES), references)
     np.testing.assert_allclose(found.logp, logp, atol=1e-4)
@@ -135,7 +136,7 @@ def test_a_captions_probability_is_that_of_its_tokens(saved):
 @pytest.mark.parametrize("kind", KINDS)
 def test_pictures_become_what_the_librarys_processor_makes_of_them(kind, saved, pixels, tmp_path):
     model = checkpoints.open_captioner(saved(kind, trained=False).folder, sandbox="off")
-    names = folders.write_pictures(tmp_path, folders.pictures(IMAGES, seed=3))
+    names = seen_pictures.write_pictures(tmp_path, seen_pictures.pictures(IMAGES, seed=3))
     inputs = model.inputs(tmp_path, names)
     assert len(inputs) == IMAGES
     some = np.array([7, 2])
@@ -145,7 +146,7 @@ def test_pictures_become_what_the_librarys_processor_makes_of_them(kind, saved, 
 
 def test_a_picture_that_cannot_be_read_is_named(saved, tmp_path):
     model = checkpoints.open_captioner(saved("git", trained=False).folder, sandbox="off")
-    folders.write_pictures(tmp_path, folders.pictures(1))
+    seen_pictures.write_pictures(tmp_path, seen_pictures.pictures(1))
     with pytest.raises(UnusableDataset, match=r"1 image cannot be decoded: 'other\.png'"):
         model.inputs(tmp_path, ["0000.png", "other.png"])[:]
 
@@ -188,7 +189,7 @@ def test_a_reference_longer_than_the_model_reads_is_named(saved):
 
 def test_columns_of_words_multiply_their_pieces_and_take_their_greatest_rank(saved):
     model, inputs = _opened(saved("vit-gpt2", trained=True))
-    references = model.tokens.encode(folders.sentences(IMAGES))
+    references = model.tokens.encode(seen_pictures.sentences(IMAGES))
     pieces = scoring.columns(model, inputs, references)
     found = columns.of_words(pieces, references.word_offsets)
     begins = references.word_offsets

@@ -1,0 +1,109 @@
+"""What `prescore export` says of a captioner in its manifest, and refuses to say."""
+
+import pytest
+import torch
+from torch import nn
+
+import tokenizer_files
+from service.contract.errors import RequestRefused
+from service.contract.formats import onnx_bundles
+from workers.export import Captioner, manifests, writing
+
+
+class _Constant(nn.Module):
+    """Logits that depend on nothing."""
+
+    def __init__(self, words):
+        super().__init__()
+        self.logits = nn.Parameter(torch.zeros(1, words))
+
+    def forward(self, words, seen, state):  # noqa: ARG002  what `step` is given
+        return self.logits.expand(len(words), -1), state
+
+
+class _Flat(nn.Module):
+    def forward(self, pixels):
+        flat = pixels.flatten(1)
+        return flat, flat
+
+
+def _small(**more):
+    given = {
+        "look": _Flat().eval(),
+        "step": _Constant(300).eval(),
+        "preprocessing": {"size": {"height": 4, "width": 5}, "resample": 2, "channels": "bgr"},
+        "tokenizer": tokenizer_files.word_pieces(),
+        "start": "[CLS]",
+        "end": "[SEP]",
+    }
+    return Captioner(**{**given, **more})
+
+
+def test_the_manifest_says_what_becomes_of_pictures_and_which_pieces_there_are():
+    tokens = manifests.tokens_of(_small(longest=9), 300)
+    said = manifests.of(_small(longest=9), 1, 1, tokens, None)
+    manifest = onnx_bundles.Manifest.model_validate(said)
+    assert (manifest.inputs, manifest.units, manifest.seen) == ("pixels", "pieces", "pixels")
+    assert manifest.preprocessing.channels == "bgr"
+    assert manifest.preprocessing.shape == (4, 5)
+    assert manifest.pieces.model_dump() == {
+        "file": "tokenizer.json", "size": 300, "start": 1, "end": 2, "longest": 9,
+    }  # fmt: skip
+    assert tokens.content == tokenizer_files.word_pieces().to_str()
+
+
+def test_a_processor_of_transformers_is_said_in_full():
+    """Its defaults are the library's for this kind."""
+    processor = {
+        "image_processor_type": "CLIPImageProcessorFast",
+        "size": {"shortest_edge": 36},
+        "crop_size": 32,
+        "do_convert_rgb": True,
+    }
+    found = manifests.pictures_of(_small(preprocessing=processor))
+    assert found.size.shortest_edge == 36
+    assert (found.shape, found.resample, found.channels) == ((32, 32), 3, "rgb")
+    assert found.image_mean == [0.48145466, 0.4578275, 0.40821073]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"feature_size": 5}, "either feature_size, .* or preprocessing, .* found both"),
+        ({"preprocessing": None}, "either feature_size, .* found none"),
+        (
+            {"preprocessing": {"size": {"height": 4, "width": 5}}},
+            "preprocessing/resample: expected",
+        ),
+        ({"words": ["a"]}, "words and unknown: expected none beside a tokenizer of pieces"),
+        ({"tokenizer": object()}, "tokenizer: expected a name, .* found object"),
+        ({"start": "<s>"}, "start: the tokenizer has no '<s>'"),
+        ({"tokenizer": "karpathy"}, "expected words and unknown, or a tokenizer of pieces"),
+        ({"step": _Constant(20).eval()}, "has a piece [0-9]+, the model knows 20"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(change, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "_export", _write_nothing)
+    with pytest.raises(RequestRefused, match=said):
+        writing.write(tmp_path / "bundle", _small(**change))
+    assert list(tmp_path.iterdir()) == []
+
+
+def _write_nothing(path, module, inputs, dynamic, names):
+    """A graph of the right names and sizes: what these tests ask comes before and after it."""
+    from onnx import TensorProto, helper
+
+    kinds = {torch.float32: TensorProto.FLOAT, torch.int64: TensorProto.INT64}
+    found = module(*inputs)
+    outputs = found if isinstance(found, tuple) else (found,)
+    given, made = (
+        [
+            helper.make_tensor_value_info(name, kinds[each.dtype], ("n", *each.shape[1:]))
+            for name, each in zip(many, tensors, strict=True)
+        ]
+        for many, tensors in zip(names, (inputs, outputs), strict=True)
+    )
+    nodes = [helper.make_node("Identity", [names[0][-1]], [name]) for name in names[1]]
+    graph = helper.make_graph(nodes, "graph", given, made)
+    opsets = [helper.make_opsetid("", 20)]
+    path.write_bytes(helper.make_model(graph, opset_imports=opsets).SerializeToString())

@@ -1,0 +1,203 @@
+"""What is found where an ONNX bundle is opened for the first time: a tokenizer that is none or
+another network's, graphs that give no numbers, or other shapes from call to call.
+"""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from onnx import TensorProto, helper
+
+import onnx_bundle_files as files
+import tokenizer_files
+from onnx_bundle_files import STATE, model, node, tensor, values
+from service.contract.errors import InvalidCheckpoint, InvalidPackage, UnusableCheckpoint
+from workers.inference.onnx import captioner
+from workers.sandbox import confinement
+
+pytestmark = pytest.mark.processes
+
+HEIGHT, WIDTH = 5, 6
+PREPROCESSING = {"size": {"height": HEIGHT, "width": WIDTH}, "resample": 3}
+
+
+@pytest.fixture(autouse=True)
+def sandbox():
+    lacking = confinement.missing()
+    if lacking is not None:
+        pytest.skip(lacking)
+
+
+@pytest.fixture
+def opened():
+    found = []
+
+    def read(folder):
+        found.append(captioner.read(folder))
+        return found[-1]
+
+    yield read
+    for each in found:
+        each.close()
+
+
+def _change(folder, **changes):
+    manifest = json.loads((folder / "prescore.json").read_text())
+    for name, value in changes.items():
+        part, _, key = name.partition("__")
+        manifest[part] = {**manifest[part], key: value} if key else value
+    (folder / "prescore.json").write_text(json.dumps(manifest))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    tokenizer = tokenizer_files.byte_pieces()
+    files.of_pixels(tmp_path / "mine", tokenizer, PREPROCESSING, (3, HEIGHT, WIDTH))
+    return tmp_path / "mine"
+
+
+TOKENIZERS = {
+    "no object": ("[1]", "tokenizer.json describes no tokenizer"),
+    "nothing": ("", "tokenizer.json describes no tokenizer"),
+    "a file's name for words": (
+        '{"model": {"type": "WordLevel", "vocab": "/etc/passwd", "unk_token": "x"}}',
+        "tokenizer.json describes no tokenizer",
+    ),
+    "files of merges": (
+        '{"model": {"type": "BPE", "vocab": "vocab.json", "merges": "/etc/passwd"}}',
+        "tokenizer.json describes no tokenizer",
+    ),
+    "a piece that the network does not know": (
+        '{"model": {"type": "WordLevel", "vocab": {"a": 9999}, "unk_token": "a"}}',
+        "has a piece 9999, the model knows",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_a_tokenizer_that_does_not_fit_is_refused(name, folder):
+    content, said = TOKENIZERS[name]
+    (folder / "tokenizer.json").write_text(content)
+    with pytest.raises(InvalidPackage, match=said) as told:
+        captioner.read(folder)
+    assert told.value.pointer == "/tokenizer.json"
+    assert "root:" not in told.value.detail
+
+
+def test_other_logits_than_the_manifest_says_are_refused_before_anything_runs(folder):
+    size = json.loads((folder / "prescore.json").read_text())["pieces"]["size"]
+    _change(folder, pieces__size=size + 1)
+    with pytest.raises(InvalidCheckpoint, match=rf"'scores': expected float32 \[\?, {size + 1}\]"):
+        captioner.read(folder)
+
+
+def _step(*nodes, more=()):
+    """A step of the small network whose last nodes are these."""
+    usual = [node(*each) for each in files.STEP[:-1]]
+    return files.step(files.arrays(), [*usual, *nodes], more)
+
+
+def _logits(value):
+    return _step(
+        node("MatMul", "h1 O", "plain"),
+        node("Add", "plain odd", "scores"),
+        more=[tensor("odd", np.float32(value))],
+    )
+
+
+DOUBLE = _step(node("MatMul", "h1 O", "scores"), node("Cast", "h1", "h2", to=TensorProto.DOUBLE))
+DOUBLE.graph.output[1].CopyFrom(
+    helper.make_tensor_value_info("h2", TensorProto.DOUBLE, ("n", STATE))
+)
+FIRST_RUN = {
+    "logits that are no numbers": (
+        {"step": _logits(np.nan)},
+        {},
+        "step: expected numbers as logits after an image of zeros and START, found",
+    ),
+    "logits that are infinite": ({"step": _logits(np.inf)}, {}, "step: expected numbers as logits"),
+    "all words impossible": ({"step": _logits(-np.inf)}, {}, "step: expected numbers as logits"),
+    "images that are no numbers": (
+        {"look": files.look({**files.arrays(), "look": np.full((7, 5), np.nan, np.float32)})},
+        {},
+        "expected numbers in all images and states, found NaN",
+    ),
+    "a state of another type than the next step reads": (
+        {"step": DOUBLE},
+        {"state": [{"first": "h0", "before": "h", "after": "h2"}]},
+        "step: .*(Unexpected input data type|Expected)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIRST_RUN)
+def test_what_only_running_shows_is_found_when_a_bundle_is_opened(name, tmp_path):
+    graphs, changes, said = FIRST_RUN[name]
+    folder = files.write(tmp_path / "mine", manifest={**files.MANIFEST, **changes}, **graphs)
+    with pytest.raises(UnusableCheckpoint, match=said):
+        captioner.read(folder)
+
+
+def test_a_word_that_is_never_said_is_no_fault(tmp_path):
+    never = np.zeros(len(files.WORDS), np.float32)
+    never[0] = -np.inf
+    captioner.read(files.write(tmp_path / "mine", step=_logits(never))).close()
+
+
+def test_a_score_that_gives_no_numbers_is_found_too(tmp_path):
+    score = model(
+        [node("Gather", "E ids", "scores")],
+        values(ids=["n", "l"]),
+        values(scores=("n", "l", len(files.WORDS))),
+        [tensor("E", np.full((9, 9), np.nan, np.float32))],
+    )
+    manifest = {
+        **files.MANIFEST,
+        "score": {"file": "score.onnx", "words": "ids", "logits": "scores"},
+    }
+    folder = files.write(tmp_path / "mine", manifest=manifest, score=score)
+    with pytest.raises(UnusableCheckpoint, match="score: expected numbers as logits"):
+        captioner.read(folder)
+
+
+def test_pictures_that_become_different_shapes_are_refused(folder, opened):
+    """What `look` gives must be rows of one shape, also where it is asked for several times."""
+    look = model(
+        [
+            node("Flatten", "pixels", "flat"),
+            node("MatMul", "flat F", "h0"),
+            node("ReduceMax", "pixels", "most", keepdims=0),
+            node("Cast", "most", "many", to=TensorProto.INT64),
+            node("Unsqueeze", "many zero", "wide"),
+            node("Shape", "h0", "rows", start=0, end=1),
+            node("Concat", "rows wide", "shape", axis=0),
+            node("ConstantOfShape", "shape", "seen"),
+        ],
+        values(pixels=("n", 3, HEIGHT, WIDTH)),
+        values(seen=("n", "w"), h0=("n", STATE)),
+        [
+            tensor("F", np.zeros((3 * HEIGHT * WIDTH, STATE), np.float32)),
+            tensor("zero", np.array([0])),
+        ],
+    )
+    words = tokenizer_files.byte_pieces().get_vocab_size()
+    step = files.step(
+        files.arrays(words=words),
+        [
+            node("Gather", "E ids", "word"),
+            node("ReduceSum", "picture", "all", keepdims=0),
+            node("Add", "word all", "h1"),
+            node("MatMul", "h1 O", "scores"),
+            node("Identity", "h", "unread"),
+        ],
+    )
+    step.graph.input[1].CopyFrom(values(picture=("n", "w"))[0])
+    (folder / "look.onnx").write_bytes(look.SerializeToString())
+    (folder / "step.onnx").write_bytes(step.SerializeToString())
+    _change(folder, preprocessing__image_mean=[0.0] * 3, preprocessing__image_std=[0.001] * 3)
+    one = opened(folder)
+    pictures = torch.zeros(40, HEIGHT, WIDTH, 3, dtype=torch.uint8)
+    pictures[20:] = 1
+    with pytest.raises(UnusableCheckpoint, match=r"look: expected one shape for all images"):
+        one.look(pictures)

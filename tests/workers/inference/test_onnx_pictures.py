@@ -1,0 +1,142 @@
+"""ONNX captioners that look at pictures and write pieces of words. Oracles: the small network's
+definition, Pillow, and a plain loop.
+"""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import onnx_bundle_files as files
+import seen_pictures
+import tokenizer_files
+from service.contract.errors import CheckpointMismatch
+from workers.inference import columns, decoding, prefix, scoring
+from workers.inference.onnx import captioner
+from workers.sandbox import confinement
+
+pytestmark = pytest.mark.processes
+
+HEIGHT, WIDTH = 5, 6
+PREPROCESSING = {
+    "size": {"height": 8, "width": 6},
+    "resample": 3,
+    "do_center_crop": True,
+    "crop_size": {"height": HEIGHT, "width": WIDTH},
+    "image_mean": [0.3, 0.4, 0.5],
+    "image_std": [0.2, 0.25, 0.5],
+}
+
+
+@pytest.fixture(autouse=True)
+def sandbox():
+    lacking = confinement.missing()
+    if lacking is not None:
+        pytest.skip(lacking)
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Writes and opens bundles, and ends their processes."""
+    found = []
+
+    def make(kind="bytes", channels="rgb", **said):
+        folder = tmp_path / f"bundle{len(found)}"
+        weights = files.of_pixels(
+            folder,
+            tokenizer_files.KINDS[kind](),
+            {**PREPROCESSING, "channels": channels},
+            (3, HEIGHT, WIDTH),
+            **said,
+        )
+        found.append(captioner.read(folder))
+        return found[-1], weights
+
+    yield make
+    for each in found:
+        each.close()
+
+
+def _rows(pictures, channels="rgb"):
+    """By Pillow: stretched to 6 x 8, the middle 6 x 5, normalised, channels first."""
+    found = []
+    for picture in pictures:
+        small = Image.fromarray(picture).resize((6, 8), Image.Resampling.BICUBIC)
+        pixels = np.asarray(small.crop((0, 1, 6, 6)), np.float64) / 255
+        row = (pixels - PREPROCESSING["image_mean"]) / PREPROCESSING["image_std"]
+        found.append(row[:, :, ::-1] if channels == "bgr" else row)
+    return np.stack(found).transpose(0, 3, 1, 2).reshape(len(found), -1)
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    """Pictures as a captioner takes them, read from a bundle."""
+
+    def write(one, images):
+        folder = tmp_path / f"pictures{images}"
+        folder.mkdir()
+        return one.inputs(folder, seen_pictures.write_dataset(folder, images))[:]
+
+    return write
+
+
+@pytest.mark.parametrize("channels", ["rgb", "bgr"])
+def test_columns_are_the_definitions_of_each_piece_and_words_are_their_pieces(
+    channels, made, dataset
+):
+    images = 20  # more than are looked at in one call
+    one, weights = made(channels=channels)
+    given = dataset(one, images)
+    rows = _rows(seen_pictures.pictures(images), channels)
+    encoded = one.tokens.encode(seen_pictures.sentences(images))
+    found = scoring.columns(one, given, encoded)
+    logp, rank = [], []
+    start = one.tokens.start
+    for caption, image in enumerate(encoded.caption_images):
+        targets = encoded.tokens[slice(*encoded.caption_offsets[caption : caption + 2])]
+        table = files.definition(weights, rows[image], targets[:-1], start)
+        own = table[range(len(targets)), targets]
+        logp.append(own)
+        rank.append((table > own[:, None]).sum(1))
+    np.testing.assert_allclose(found.logp, np.concatenate(logp), atol=1e-4)
+    np.testing.assert_array_equal(found.rank, np.concatenate(rank))
+    words = columns.of_words(found, encoded.word_offsets)
+    starts = encoded.word_offsets[:-1]
+    np.testing.assert_allclose(words.logp, np.add.reduceat(np.concatenate(logp), starts), atol=1e-3)
+    hit = np.minimum.reduceat(np.concatenate(rank) == 0, starts)
+    np.testing.assert_array_equal(words.rank == 0, hit)
+    walked = prefix.walk(one, given, encoded)
+    np.testing.assert_array_equal(encoded.whole_words(walked), prefix.of_columns(words))
+
+
+@pytest.mark.parametrize("images", [1, 7, 64])
+def test_a_caption_is_what_a_plain_loop_writes(images, made, dataset):
+    one, weights = made(kind="words")
+    end = one.tokens.end
+    options = decoding.Options(beam=1, min_words=2, max_words=6)
+    found = decoding.decode(one, dataset(one, images), options)
+    assert len(found) == images
+    for row, caption in zip(_rows(seen_pictures.pictures(images)), found, strict=True):
+        ids = []
+        while len(ids) < 6:
+            table = files.definition(weights, row, ids, end)[-1]
+            table[end] = table[end] if len(ids) >= 2 else -np.inf
+            if table.argmax() == end:
+                break
+            ids.append(int(table.argmax()))
+        assert list(caption.words) == ids
+        assert decoding.text(one, caption) == one.tokens.tokenizer.decode(ids).strip()
+
+
+def test_captions_end_where_the_network_reads_no_further(made, dataset):
+    one, _ = made(longest=3)
+    asked = decoding.Options(beam=2, min_words=9, max_words=50)
+    found = decoding.decode(one, dataset(one, 2), asked)
+    assert [len(each.words) for each in found] == [3, 3]
+    with pytest.raises(CheckpointMismatch, match=r"has [0-9]+ pieces, the model reads at most 2"):
+        one.tokens.encode([["a red circle on the table"]])
+
+
+def test_features_are_no_pictures(made):
+    one, _ = made()
+    with pytest.raises(CheckpointMismatch, match=r"expects pictures of shape \[5, 6, 3\]"):
+        one.check(np.zeros((2, 7), np.float32))
