@@ -55,8 +55,8 @@ class Unseen(_Frozen):
 
 
 class Seen(_Frozen):
-    """Of how many pictures features were to be computed, and how many could not be decoded: the
-    first of these are named.
+    """Of how many pictures features or small forms were to be made, and how many could not be
+    decoded: the first of these are named.
     """
 
     tried: int
@@ -103,6 +103,7 @@ SUMMARIES: Mapping[str, type[BaseModel]] = {
     "checkpoint": Converted,
     "captions": Decoded,
     "features": Seen,
+    "thumbnails": Seen,
     "look": Estimated,
     "comparison": Compared,
     "forecast": Forecasts,

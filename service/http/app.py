@@ -29,6 +29,7 @@ from service.http.routers import (
     learned,
     limits,
     metrics,
+    pictures,
 )
 from service.http.routers.runs import router_of
 from service.runs.kinds import KINDS
@@ -103,6 +104,7 @@ def _routes() -> FastAPI:
         checkpoints,
         columns,
         datasets,
+        pictures,
         leaderboard,
         correlations,
         metrics,

@@ -57,9 +57,10 @@ HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     ),
     "Location": ("The URL of the run.", {"type": "string", "format": "uri-reference"}),
     "ETag": (
-        "The state of the run: send it as `If-None-Match` to wait for another one.",
+        "The state of the run or the file: send it as `If-None-Match` to wait for another one.",
         {"type": "string"},
     ),
+    "Cache-Control": ("How long it may be kept.", {"type": "string"}),
     "Retry-After": ("Seconds to wait before the next request.", {"type": "integer", "minimum": 0}),
     "Preference-Applied": (
         "`wait=N`: the seconds that were granted, if the request had `Prefer: wait` (RFC 7240).",

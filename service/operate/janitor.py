@@ -10,7 +10,7 @@ from collections.abc import Callable
 import redis
 import structlog
 
-from service.stored import garbage
+from service.stored import garbage, thumbnails
 from service.works import endings, telling
 from service.works.parts import Parts
 
@@ -49,6 +49,8 @@ def run(parts: Parts, wait: Callable[[float], bool]) -> None:
             done = sweep(parts)
             if time.monotonic() > collect_at:
                 collect_at = time.monotonic() + COLLECT_PERIOD
+                unseen = time.time() - thumbnails.KEPT_SECONDS
+                done["thumbnails"] = thumbnails.forget_unseen(parts.records, unseen)
                 done["objects"] = garbage.collect(parts.records, parts.blobs)
             if any(done.values()):
                 log.info("swept", **{name: count for name, count in done.items() if count})

@@ -169,17 +169,56 @@ def keep_images(blobs: Blobs, path: Path, captions: str) -> None:
     blobs.derived.keep(path, _images_of(captions))
 
 
+def pin_shown(records: Records, blobs: Blobs, reference: str, image: str) -> tuple[Pinned, int]:
+    """The split in which an image is, by its name or id, and its place there. NotFound where the
+    pictures of this version are not shown, too.
+    """
+    name, _, version = reference.partition("@")
+    row = _row(records, name, version)
+    told = f"{row.name}@v{row.version}"
+    if not row.shown:
+        raise NotFound(
+            f"the pictures of {told} are not shown: `prescore datasets images {told} --show` lets "
+            "everybody who reaches this service look at them"
+        )
+    found = splits.find(_images(blobs, row.captions), image)
+    if found is None:
+        raise NotFound(f"dataset {told} has no image {image!r:.200}")
+    return _pinned(row, found[0]), found[1]
+
+
+def show(records: Records, reference: str, *, shown: bool) -> DatasetOut:
+    """Note whether the pictures of a version may be looked at."""
+    name, _, version = reference.partition("@")
+    found = _row(records, name, version)
+    if shown and not any(counts.get("pictures") for counts in json.loads(found.splits).values()):
+        raise InvalidRequest(
+            f"dataset {found.name}@v{found.version} has no pictures to show: "
+            "`prescore datasets images NAME FOLDER` adds them",
+            [("/pictures_shown", "expected false for a dataset without pictures")],
+        )
+    same = datasets.c.name == found.name, datasets.c.version == found.version
+    with records.transaction() as connection:
+        told = datasets.update().where(*same).values(shown=shown).returning(datasets)
+        return out(connection.execute(told).one())
+
+
 def split_of(blobs: Blobs, pinned: Pinned) -> Split:
-    """A split's images, read by place and name. Unavailable while they are prepared, which is only
+    """A split's images, read by place and name."""
+    return splits.open_split(_images(blobs, pinned.captions), pinned.split)
+
+
+def _images(blobs: Blobs, captions: str) -> Path:
+    """The file of the images of these captions. Unavailable while it is prepared, which is only
     the case for what was stored by an earlier version or by another machine.
     """
 
     def make(images: Path) -> "Future[Any]":
-        captions = blobs.path(pinned.captions, check=False)
+        path = blobs.path(captions, check=False)
         ask = judges.of_this_process().ask
-        return ask("images", lambda: False, path=str(captions), images=str(images))
+        return ask("images", lambda: False, path=str(path), images=str(images))
 
-    return splits.open_split(blobs.derived.get(_images_of(pinned.captions), make), pinned.split)
+    return blobs.derived.get(_images_of(captions), make)
 
 
 def _images_of(captions: str) -> str:
@@ -257,5 +296,6 @@ def out(row: Any) -> DatasetOut:
         captions=row.captions_content,
         splits={name: _split(counts) for name, counts in json.loads(row.splits).items()},
         features=FeaturesOut(**features) if features else None,
+        pictures_shown=row.shown,
         created_at=rfc3339(row.created_at),
     )

@@ -212,6 +212,21 @@ def open_split(path: Path, name: str) -> Split:
     return Split(Items(path, number, name, images), path, number)
 
 
+def find(path: Path, image: str) -> tuple[str, int] | None:
+    """The split in which there is an image of this name or id, and its place there."""
+    with _opened(path) as database:
+        try:
+            query = "SELECT key FROM names WHERE name = ?"
+            found = database.execute(query, (image,)).fetchone()
+        except UnicodeEncodeError:  # a lone surrogate, which no name has
+            found = None
+        if found is None:
+            return None
+        number, place = divmod(found[0], _SPLIT)
+        query = "SELECT name FROM splits WHERE number = ?"
+        return str(database.execute(query, (number,)).fetchone()[0]), place
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """Opened for a moment: a connection that nobody closes stays until garbage is collected."""

@@ -31,7 +31,8 @@ brought_columns = sa.Table(
 
 # `digest`: of the bundle's tar; `captions`: of the object from which captions are read, which is a
 # captions.jsonl or a whole tar. By its content, a bundle is `content` and its captions.jsonl is
-# `captions_content`; both are null where a version was stored before they were noted.
+# `captions_content`; both are null where a version was stored before they were noted. `shown`: its
+# pictures may be looked at.
 datasets = sa.Table(
     "datasets",
     metadata,
@@ -44,7 +45,19 @@ datasets = sa.Table(
     sa.Column("splits", sa.Text, nullable=False),
     sa.Column("features", sa.Text),
     sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("shown", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.UniqueConstraint("name", "digest"),
+)
+
+# The work that makes a picture small, by the SHA-256 of the picture. `looked_at`: when somebody
+# last did, to a day.
+thumbnail_rows = sa.Table(
+    "thumbnails",
+    metadata,
+    sa.Column("picture", sa.String(64), primary_key=True),
+    sa.Column("work_key", sa.String(64), nullable=False),
+    sa.Column("looked_at", sa.Float, nullable=False),
+    sa.Index(None, "work_key", "looked_at"),
 )
 
 # Attempts that count: `failures` (an error of the work), `deaths` (it killed its child), `losses`

@@ -295,3 +295,20 @@ def test_what_is_gzipped_is_read(hostile):
     )
     with prescore.Client(_url(hostile), patience=0) as client:
         assert [str(dataset) for dataset in client.datasets()] == ["x@v1"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b"RIFF\x10\0\0\0WEBP" + b"x" * (5 << 20), "at most 4194304 bytes"),
+        (b"<svg onload=alert()>", "expected WebP"),
+        (b"", "expected WebP"),
+    ],
+)
+def test_a_picture_that_is_none_or_too_long_is_refused(hostile, sent, said):
+    hostile.answer = lambda: [_head(Content_Length=len(sent)), sent]
+    with (
+        prescore.Client(_url(hostile), patience=0) as client,
+        pytest.raises(prescore.ServiceError, match=said),
+    ):
+        client.image("x", "a.jpg")

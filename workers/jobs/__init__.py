@@ -30,6 +30,8 @@ from workers.progress import Progress, silent
 OTHERS: dict[str, Job] = {  # kinds of works that are not families of metrics
     "checkpoint": checkpoints.prepare,
     "features": pictures.encode,
+    "picture_digests": pictures.digest,
+    "thumbnails": pictures.shrink,
     "prefix": inference.prefix,
     "columns": inference.columns,
     "brought": inference.brought,

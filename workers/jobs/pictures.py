@@ -1,4 +1,4 @@
-"""Features of a dataset's pictures."""
+"""Features and small forms of a dataset's pictures."""
 
 from service.contract.formats import bundles
 from service.contract.results import Seen, Unseen
@@ -28,3 +28,30 @@ def encode(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     unseen = [Unseen(image=image, reason=why) for image, why in found.undecoded.items()]
     seen = Seen(tried=len(found.images), undecoded=len(unseen), unseen=unseen[:_MOST_NAMED])
     return Result(lambda path: features.write_whole(path, found), seen)
+
+
+def digest(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+    """The SHA-256 of the pictures of a split's images, in the split's order."""
+    from workers.inference.pictures import thumbnails
+
+    bundle = request.inputs["dataset"]
+    items = bundles.read_split(bundle, request.parameters["split"])
+    found = b"".join(thumbnails.digests(bundle, [item.image for item in items]))
+    return Result(lambda path: path.write_bytes(found))
+
+
+def shrink(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+    """Small forms of the pictures of some of a split's images."""
+    from workers.inference.pictures import Undecoded, thumbnails
+
+    bundle = request.inputs["dataset"]
+    items = bundles.read_split(bundle, request.parameters["split"])
+    images = [items[place].image for place in request.parameters["places"]]
+    made, unseen = [], []
+    for each in thumbnails.make(bundle, images, sandbox=toolbox.sandbox):
+        made.append(each)
+        if isinstance(each.forms, Undecoded):
+            unseen.append(Unseen(image=each.image, reason=each.forms.reason))
+        progress(len(made), len(images))
+    seen = Seen(tried=len(made), undecoded=len(unseen), unseen=unseen[:_MOST_NAMED])
+    return Result(lambda path: thumbnails.write(path, made), seen)

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.contract.api.answers import Page, RunProblem
+from service.contract.api.strict import Strict
 from service.contract.api.texts import Digest, Timestamp
 
 
@@ -46,7 +47,17 @@ class DatasetOut(BaseModel):
         description="null: the dataset scores captions alone, unless it has `pictures` of a split "
         "and the service has the checkpoint's encoder."
     )
+    pictures_shown: bool = Field(
+        description="Whether small forms of its pictures may be looked at, by everybody who "
+        "reaches this service. PATCH changes it; the version stays the same."
+    )
     created_at: Timestamp
+
+
+class DatasetChange(Strict):
+    """What may be changed of a version."""
+
+    pictures_shown: bool = Field(description="Whether its pictures may be looked at.")
 
 
 class CachedOut(BaseModel):

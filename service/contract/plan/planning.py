@@ -24,6 +24,7 @@ LONG_SEARCH = 1000  # above this, captions need not end early
 # since the quick scores of another run wait until the running shard ends.
 COLUMNS_IMAGES, CAPTIONS_IMAGES = 1024, 256
 FEATURES_IMAGES = 384  # an encoder takes 30 to 50 ms a picture
+THUMBNAILS_IMAGES = 64  # pictures that are made small together, in 2 to 5 s
 OWN_BLOCK = 16  # images of a block of captions, of a model that searches in its own way
 LOOKS = 8  # shards of captions in their own order, where whole blocks allow so many
 # Parsing takes 30 to 50 ms a caption on two cores, so a shard takes at most 20 s. An image has one
@@ -151,6 +152,17 @@ def features(dataset: str, split: str, images: int, encoder: str) -> Work:
     asked = {"split": split, "encoder": encoder}
     sizes = images, BLOCK_IMAGES, FEATURES_IMAGES
     return _sharded("features", {"dataset": Blob(dataset)}, asked, *sizes)
+
+
+def picture_digests(dataset: str, split: str) -> Work:
+    """The SHA-256 of a split's pictures, by which the same ones are known elsewhere."""
+    return Work("picture_digests", {"dataset": Blob(dataset)}, {"split": split})
+
+
+def thumbnails(dataset: str, split: str, places: Sequence[int]) -> Work:
+    """Small forms of the pictures of the images at these places."""
+    asked = {"split": split, "places": list(places)}
+    return Work("thumbnails", {"dataset": Blob(dataset)}, asked)
 
 
 def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: Wanted) -> Plan:

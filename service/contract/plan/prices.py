@@ -80,6 +80,8 @@ def of(work: Work, sizes: Sizes) -> float:
         return _JOINED
     if work.kind == "checkpoint":
         return _CONVERTED
+    if "places" in work.parameters:
+        return _JOINED + OTHERS[work.kind].caption * len(work.parameters["places"])
     start, stop = work.parameters.get("images", (0, sizes.images))
     return _JOINED + _image(work, sizes) * float(stop - start)
 

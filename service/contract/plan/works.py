@@ -44,6 +44,8 @@ OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
     kind.name: kind
     for kind in (
         Kind("features", "inference", version=1, seconds=1800, caption=0.04),
+        Kind("picture_digests", "metrics", version=1, seconds=900, caption=5e-4),
+        Kind("thumbnails", "metrics", version=1, seconds=900, caption=0.06),
         Kind("prefix", "inference-now", version=1, seconds=300),
         Kind("checkpoint", "inference-now", version=1, seconds=900),
         Kind("columns", "inference-now", version=1, seconds=900),

@@ -2,9 +2,7 @@
 
 import io
 import re
-import struct
 import tarfile
-import zlib
 
 import numpy as np
 import pytest
@@ -12,10 +10,12 @@ import pytest
 from service.contract import limits
 from service.contract.errors import SandboxUnavailable
 from workers.inference import pictures
-from workers.inference.pictures import Fit, Undecoded, reading
+from workers.inference.pictures import Fit, Undecoded, children
 from workers.sandbox import confinement
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
+from picture_files import noise, png, quarters, saved, turned  # noqa: E402  it needs Pillow, too
+
 pytestmark = pytest.mark.processes
 
 
@@ -25,39 +25,7 @@ def needs_sandbox():
         pytest.skip(lacking)
 
 
-def _saved(image, form, **options):
-    stream = io.BytesIO()
-    image.save(stream, form, **options)
-    return stream.getvalue()
-
-
-def _quarters(mode="RGB"):
-    """Red, green / blue, white: no turn and no mirror image of it is the same."""
-    pixels = np.zeros((16, 32, 3), np.uint8)
-    pixels[:8, :16], pixels[:8, 16:] = (255, 0, 0), (0, 255, 0)
-    pixels[8:, :16], pixels[8:, 16:] = (0, 0, 255), (255, 255, 255)
-    return Image.fromarray(pixels).convert(mode)
-
-
-QUARTERS = np.asarray(_quarters())
-
-
-def _turned(orientation):
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    return exif
-
-
-def _chunk(kind, data):
-    crc = zlib.crc32(kind + data)
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc)
-
-
-def _png(width, height, depth, colour, rows):
-    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
-    data = zlib.compress(b"".join(b"\0" + row for row in rows))
-    chunks = _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + chunks
+QUARTERS = np.asarray(quarters())
 
 
 def _folder(path, files):
@@ -80,53 +48,53 @@ _RAMP = np.arange(256, dtype=">u2") * 257
 _TRANSPARENT = Image.fromarray(np.dstack([QUARTERS, np.zeros((16, 32), np.uint8)]))
 _SECOND = Image.new("RGB", (32, 16))
 _RIGHT = {
-    "plain.png": (_saved(_quarters(), "PNG"), QUARTERS),
-    "named.jpg": (_saved(_quarters(), "PNG"), QUARTERS),
-    "without": (_saved(_quarters(), "WEBP", lossless=True), QUARTERS),
-    "palette.png": (_saved(_quarters("P"), "PNG"), np.asarray(_quarters("P").convert("RGB"))),
+    "plain.png": (saved(quarters(), "PNG"), QUARTERS),
+    "named.jpg": (saved(quarters(), "PNG"), QUARTERS),
+    "without": (saved(quarters(), "WEBP", lossless=True), QUARTERS),
+    "palette.png": (saved(quarters("P"), "PNG"), np.asarray(quarters("P").convert("RGB"))),
     "grey.png": (
-        _saved(_quarters("L"), "PNG"),
-        np.repeat(np.asarray(_quarters("L"))[..., None], 3, axis=2),
+        saved(quarters("L"), "PNG"),
+        np.repeat(np.asarray(quarters("L"))[..., None], 3, axis=2),
     ),
     "grey16.png": (
-        _png(256, 1, 16, 0, [_RAMP.tobytes()]),
+        png(256, 1, 16, 0, [_RAMP.tobytes()]),
         np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2),
     ),
     "rgb16.png": (
-        _png(256, 1, 16, 2, [np.repeat(_RAMP, 3).tobytes()]),
+        png(256, 1, 16, 2, [np.repeat(_RAMP, 3).tobytes()]),
         np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2),
     ),
-    "alpha.png": (_saved(_TRANSPARENT, "PNG"), QUARTERS),
-    "held.png": (_saved(_quarters(), "PNG", exif=_turned(6)), np.rot90(QUARTERS, -1)),
-    "mirrored.png": (_saved(_quarters(), "PNG", exif=_turned(2)), QUARTERS[:, ::-1]),
-    "odd_exif.png": (_saved(_quarters(), "PNG", exif=b"Exif\0\0MM\0*\xff\xff"), QUARTERS),
+    "alpha.png": (saved(_TRANSPARENT, "PNG"), QUARTERS),
+    "held.png": (saved(quarters(), "PNG", exif=turned(6)), np.rot90(QUARTERS, -1)),
+    "mirrored.png": (saved(quarters(), "PNG", exif=turned(2)), QUARTERS[:, ::-1]),
+    "odd_exif.png": (saved(quarters(), "PNG", exif=b"Exif\0\0MM\0*\xff\xff"), QUARTERS),
 }
 _LOSSY = {
-    "photo.jpg": _saved(_quarters(), "JPEG", quality=95, subsampling=0),
-    "print.jpg": _saved(_quarters("CMYK"), "JPEG", quality=95, subsampling=0),
-    "progressive.jpg": _saved(_quarters(), "JPEG", quality=95, subsampling=0, progressive=True),
-    "two.jpg": _saved(
-        _quarters(), "MPO", save_all=True, append_images=[_SECOND], quality=95, subsampling=0
+    "photo.jpg": saved(quarters(), "JPEG", quality=95, subsampling=0),
+    "print.jpg": saved(quarters("CMYK"), "JPEG", quality=95, subsampling=0),
+    "progressive.jpg": saved(quarters(), "JPEG", quality=95, subsampling=0, progressive=True),
+    "two.jpg": saved(
+        quarters(), "MPO", save_all=True, append_images=[_SECOND], quality=95, subsampling=0
     ),
-    "photo.webp": _saved(_quarters(), "WEBP", quality=100),
+    "photo.webp": saved(quarters(), "WEBP", quality=100),
 }
-_NOISE = np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)
+_NOISE = np.asarray(noise())
 _WRONG = {
-    "cut.jpg": (_saved(Image.fromarray(_NOISE), "JPEG")[:-900], "cut off|truncated"),
-    "cut.png": (_saved(Image.fromarray(_NOISE), "PNG")[:-900], "truncated"),
-    "cut.webp": (_saved(Image.fromarray(_NOISE), "WEBP")[:-900], "cannot be decoded"),
+    "cut.jpg": (saved(Image.fromarray(_NOISE), "JPEG")[:-900], "cut off|truncated"),
+    "cut.png": (saved(Image.fromarray(_NOISE), "PNG")[:-900], "truncated"),
+    "cut.webp": (saved(Image.fromarray(_NOISE), "WEBP")[:-900], "cannot be decoded"),
     "text.jpg": (b"no picture", r"no picture in JPEG, PNG or WEBP"),
     "empty.jpg": (b"", r"no picture in JPEG, PNG or WEBP"),
-    "other.gif": (_saved(_quarters(), "GIF"), r"no picture in JPEG, PNG or WEBP"),
+    "other.gif": (saved(quarters(), "GIF"), r"no picture in JPEG, PNG or WEBP"),
     "moving.webp": (
-        _saved(_quarters(), "WEBP", save_all=True, append_images=[_SECOND]),
+        saved(quarters(), "WEBP", save_all=True, append_images=[_SECOND]),
         "animated, with 2 frames",
     ),
     "moving.png": (
-        _saved(_quarters(), "PNG", save_all=True, append_images=[_SECOND]),
+        saved(quarters(), "PNG", save_all=True, append_images=[_SECOND]),
         "animated, with 2 frames",
     ),
-    "bomb.png": (_png(60_000, 60_000, 8, 2, []), "60,000 x 60,000 pixels, more than 100,000,000"),
+    "bomb.png": (png(60_000, 60_000, 8, 2, []), "60,000 x 60,000 pixels, more than 100,000,000"),
 }
 
 
@@ -159,7 +127,7 @@ def test_pixels_are_right_or_the_image_is_named_and_none_is_shifted(tmp_path):
 def test_a_picture_gets_the_size_that_an_encoder_wants(tmp_path):
     """As Pillow's own functions, which encoders' processors call, make it."""
     whole = Image.fromarray(_NOISE[:40])  # 64 x 40
-    bundle = _folder(tmp_path / "b", {"a.png": _saved(whole, "PNG")})
+    bundle = _folder(tmp_path / "b", {"a.png": saved(whole, "PNG")})
     stretched = Fit("bicubic", stretched=(30, 20))
     (found,) = pictures.read(bundle, ["a.png"], fit=stretched)
     expected = whole.resize((30, 20), Image.Resampling.BICUBIC)
@@ -173,11 +141,11 @@ def test_a_picture_gets_the_size_that_an_encoder_wants(tmp_path):
 def test_a_child_that_ends_early_leaves_the_rest_to_the_next(tmp_path, monkeypatch):
     names = [f"{place}.png" for place in range(5)]
     files = {
-        name: _saved(Image.new("RGB", (4, 4), (place, 0, 0)), "PNG")
+        name: saved(Image.new("RGB", (4, 4), (place, 0, 0)), "PNG")
         for place, name in enumerate(names)
     }
     bundle = _folder(tmp_path / "b", files)
-    monkeypatch.setattr(reading, "_MOST_BYTES", 50)  # one picture has 48
+    monkeypatch.setattr(children, "_MOST_BYTES", 50)  # one picture has 48
     found = list(pictures.read(bundle, names))
     assert [int(pixels[0, 0, 0]) for pixels in found] == [0, 1, 2, 3, 4]
 
@@ -188,9 +156,9 @@ def test_a_picture_at_which_the_child_is_stopped_is_named_and_the_others_go_on(
     """By a limit of the file's size, as by a signal or by the clock."""
     names = ["small.png", "large.png", "last.png"]
     sizes = {"small.png": (4, 4), "large.png": (400, 400), "last.png": (5, 5)}
-    files = {name: _saved(Image.new("RGB", size), "PNG") for name, size in sizes.items()}
+    files = {name: saved(Image.new("RGB", size), "PNG") for name, size in sizes.items()}
     bundle = _folder(tmp_path / "b", files)
-    monkeypatch.setattr(reading, "_FILE_BYTES", 10_000)
+    monkeypatch.setattr(children, "_FILE_BYTES", 10_000)
     small, large, last = pictures.read(bundle, names)
     assert (small.shape, last.shape) == ((4, 4, 3), (5, 5, 3))
     assert isinstance(large, Undecoded)
@@ -207,7 +175,7 @@ def test_what_the_child_has_written_is_judged(tmp_path, monkeypatch, line):
         outputs[0].write_bytes(bytes(48))
         outputs[1].write_bytes(line)
 
-    monkeypatch.setattr(reading.confined, "run", written)
+    monkeypatch.setattr(children.confined, "run", written)
     (found,) = pictures.read(bundle, ["a.png"])
     assert isinstance(found, Undecoded)
     assert "the process that decoded it" in found.reason
@@ -215,14 +183,14 @@ def test_what_the_child_has_written_is_judged(tmp_path, monkeypatch, line):
 
 def test_a_file_of_too_many_bytes_is_not_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "PICTURE_BYTES", 10)
-    bundle = _folder(tmp_path / "b", {"a.png": _saved(_quarters(), "PNG")})
+    bundle = _folder(tmp_path / "b", {"a.png": saved(quarters(), "PNG")})
     (found,) = pictures.read(bundle, ["a.png"])
     assert isinstance(found, Undecoded)
     assert "more than 10" in found.reason
 
 
 def test_without_a_sandbox_nothing_is_decoded_but_by_the_setting(tmp_path, monkeypatch):
-    bundle = _folder(tmp_path / "b", {"a.png": _saved(_quarters(), "PNG")})
+    bundle = _folder(tmp_path / "b", {"a.png": saved(quarters(), "PNG")})
     monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
     with pytest.raises(SandboxUnavailable, match=r"no Landlock; .*PRESCORE_SANDBOX"):
         list(pictures.read(bundle, ["a.png"]))

@@ -45,9 +45,17 @@ def add(
 def images(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A dataset that the service has.")],
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The pictures, under their images' names.")
-    ],
+        Path | None, typer.Argument(metavar="DIR", help="The pictures, under their images' names.")
+    ] = None,
     *,
+    show: Annotated[
+        bool | None,
+        typer.Option(
+            "--show/--hide",
+            help="Let everybody who reaches the service look at the pictures, or nobody.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
@@ -55,14 +63,20 @@ def images(
 
     It has the captions of the latest version, and shares its leaderboards. Features stay
     with the versions that have them: a checkpoint is scored on those of its encoder.
+    Nobody can look at a version's pictures unless it is shown.
 
-        prescore datasets images flickr8k Flicker8k_Dataset/
+        prescore datasets images flickr8k Flicker8k_Dataset/ --show
+        prescore datasets images flickr8k@v2 --hide
     """
-    with (
-        console.connected(connection) as client,
-        console.upload_shown(folder.name) as progress,
-    ):
-        dataset = client.add_pictures(name, folder, progress)
+    if folder is None and show is None:
+        raise typer.BadParameter("expected a folder of pictures DIR, --show or --hide")
+    with console.connected(connection) as client:
+        if folder is not None:
+            with console.upload_shown(folder.name) as progress:
+                dataset = client.add_pictures(name, folder, progress)
+        if show is not None:
+            of = name if folder is None else str(dataset)
+            dataset = client.show_pictures(of, shown=show)
     if as_json:
         console.show_json(dataset)
     else:

@@ -220,7 +220,9 @@ def _splits(dataset: Dataset) -> str:
 
 
 def _features(dataset: Dataset) -> str:
+    shown = ", pictures shown" if dataset.pictures_shown else ""
     if dataset.features is None:
-        return "captions only"
+        return f"captions only{shown}"
     encoder = dataset.features.encoder
-    return f"features {dataset.features.size} of {encoder.name if encoder else 'an encoder'}"
+    name = encoder.name if encoder else "an encoder"
+    return f"features {dataset.features.size} of {name}{shown}"

@@ -93,6 +93,12 @@ class AsyncClient(AsyncAnalyses):
     ) -> Dataset:
         return await self._run(stored.added_pictures(self._address, name, Path(folder), progress))
 
+    async def show_pictures(self, name: str, *, shown: bool = True) -> Dataset:
+        return await self._run(stored.changed(self._address, name, {"pictures_shown": shown}))
+
+    async def image(self, name: str, image: str, size: int = 320) -> bytes:
+        return await self._run(stored.picture(self._address, name, image, size))
+
     def datasets(self) -> AsyncListing[Dataset]:
         steps = paging.pages(self._address, Dataset, "/v1/datasets")
         return AsyncListing(self._transport, "datasets", steps)

@@ -102,6 +102,18 @@ class Client(Analyses):
         """
         return self._run(stored.added_pictures(self._address, name, Path(folder), progress))
 
+    def show_pictures(self, name: str, *, shown: bool = True) -> Dataset:
+        """Let everybody who reaches the service look at a version's pictures, or nobody any more:
+        of the latest one, or of `name@version`.
+        """
+        return self._run(stored.changed(self._address, name, {"pictures_shown": shown}))
+
+    def image(self, name: str, image: str, size: int = 320) -> bytes:
+        """An image's picture as WebP, whose longer side has at most `size` pixels (320 or 960). The
+        first time that somebody asks it is made, which takes some seconds.
+        """
+        return self._run(stored.picture(self._address, name, image, size))
+
     def datasets(self) -> Listing[Dataset]:
         steps = paging.pages(self._address, Dataset, "/v1/datasets")
         return Listing(self._transport, "datasets", steps)

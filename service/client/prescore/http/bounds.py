@@ -12,6 +12,7 @@ import httpx
 
 ANSWER_BYTES = 64 << 20  # of an answer that is read as a whole; a page has at most 10 MB
 ERROR_BYTES = 1 << 20  # of a refusal; a longer one is told without its text
+PICTURE_BYTES = 4 << 20  # of a small form of a picture: 960 x 960 of noise have a sixth of it
 DOWNLOAD_BYTES = 4 << 30  # to a file; captions of two million images take 1 GB
 EVENT_BYTES = 8 << 20  # of an event, and of a line of it
 CONTAINERS = 160_000  # objects and lists in an answer: parsed, each takes a kilobyte

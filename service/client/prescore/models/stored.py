@@ -94,6 +94,7 @@ class Dataset(Linked):
     captions: Digest | None = None
     splits: dict[str, Split] = Field(default_factory=dict)
     features: Features | None = None
+    pictures_shown: bool = False
     created_at: datetime | None = None
 
     def __str__(self) -> str:

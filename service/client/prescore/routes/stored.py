@@ -1,15 +1,17 @@
 """Requests for checkpoints, columns and datasets: send them, unless the service has them."""
 
+import json
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from prescore.errors import Refused
 from prescore.files import bundles, tars
 from prescore.files.reading import Body, digest_of_body
-from prescore.http import answers, downloads, retries, uploads
+from prescore.http import answers, bounds, downloads, retries, uploads
 from prescore.http.addresses import Address
-from prescore.http.steps import Do, Request, Steps, segment
+from prescore.http.steps import Do, Request, Send, Steps, segment
 from prescore.http.uploads import Progress
 from prescore.models import Dataset
 from prescore.routes import asking
@@ -52,6 +54,28 @@ def added_pictures(
         files = yield Do(lambda: bundles.files_with_pictures(captions, folder))
         body: Body = yield Do(lambda: tars.body(files))
         return (yield from _added(address, name, _Bundle(body, files), progress))
+
+
+def changed(address: Address, name: str, fields: Mapping[str, bool]) -> Steps[Dataset]:
+    body = json.dumps(fields).encode()
+    request = Request("PATCH", dataset(name), headers=asking.JSON, body=body)
+    response = yield from retries.sent(address, request)
+    return answers.parsed(address.url, Dataset, response)
+
+
+def picture(address: Address, name: str, image: str, size: int) -> Steps[bytes]:
+    """A small form of an image's picture, as WebP."""
+    path = f"{dataset(name)}/images/{segment(image)}"
+    step = Send(Request("GET", path, params={"size": str(size)}), bounds.PICTURE_BYTES)
+
+    def once() -> Steps[bytes]:
+        response = yield step
+        return bytes(response.content)
+
+    content = yield from retries.persistently(address, once)
+    if (content[:4], content[8:12]) != (b"RIFF", b"WEBP"):
+        raise answers.not_prescore(address.url, f"expected WebP, found {content[:12]!r}")
+    return content
 
 
 def _added(

@@ -1,0 +1,85 @@
+"""/v1/datasets/{name}/images: small forms of pictures, where a dataset's owner shows them."""
+
+import hashlib
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+
+from service.contract.api.data import DatasetChange, DatasetOut
+from service.contract.errors import (
+    BlobDamaged,
+    BlobMissing,
+    InvalidRequest,
+    MalformedJson,
+    NotFound,
+    StoreUnavailable,
+    TooLarge,
+    UnsupportedMedia,
+)
+from service.http import openapi
+from service.http.dependencies import Address, Service
+from service.http.entrance.json_bodies import JsonRoute
+from service.http.preferences import matches
+from service.http.routers.datasets import Reference
+from service.http.routers.parameters import IfNoneMatch
+from service.stored import thumbnails
+
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
+_WEBP = "image/webp"
+_FOR_EVER = "private, max-age=31536000, immutable"  # a version's pictures do not change
+_ASK_AGAIN = "private, no-cache"
+_SENT = ("ETag", "Cache-Control")
+
+
+@router.patch(
+    "/{name}",
+    operation_id="change_dataset",
+    summary="Show a dataset's pictures, or hide them",
+    responses=openapi.refusals(NotFound, InvalidRequest, MalformedJson, UnsupportedMedia, TooLarge),
+)
+def patch(name: Reference, change: DatasetChange, service: Service, address: Address) -> DatasetOut:
+    """Of the latest version, or of `name@version`. The version, its digest and its scores stay as
+    they are.
+    """
+    return thumbnails.show(service, name, address, shown=change.pictures_shown)
+
+
+@router.get(
+    "/{name}/images/{image:path}",
+    operation_id="get_picture",
+    summary="Look at an image",
+    response_class=Response,
+    response_description="WebP: upright, without metadata; the first frame of an animation.",
+    responses={
+        200: {
+            "content": {_WEBP: {"schema": {"type": "string", "format": "binary"}}},
+            **openapi.headers(*_SENT),
+        },
+        304: {
+            "description": "It is unchanged since the `ETag` in `If-None-Match`.",
+            **openapi.headers(*_SENT),
+        },
+        **openapi.refusals(NotFound, BlobMissing, BlobDamaged, StoreUnavailable, InvalidRequest),
+    },
+)
+def get(
+    name: Reference,
+    image: Annotated[str, Path(description="The image's name or id.", examples=["1000268201.jpg"])],
+    service: Service,
+    address: Address,
+    size: Annotated[
+        Literal["320", "960"], Query(description="Pixels of the longer side, at most.")
+    ] = "320",
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    """Only where its dataset says `pictures_shown`. 503 while it is made, the first time that
+    somebody looks; 404 also where the picture cannot be decoded. No picture is enlarged.
+    """
+    content = thumbnails.get(service, name, image, int(size), address)
+    headers = {
+        "ETag": f'"{hashlib.sha256(content).hexdigest()}"',
+        "Cache-Control": _FOR_EVER if "@" in name else _ASK_AGAIN,
+    }
+    if matches(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return Response(content, headers=headers, media_type=_WEBP)

@@ -1,0 +1,198 @@
+"""Small forms of datasets' pictures: made by works when they are first asked for, a block of images
+at a time, and known by the SHA-256 of the picture, so that the same picture is made small once.
+
+Those that nobody has looked at for long are forgotten, and made again when somebody does.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from service.contract.api.data import DatasetOut
+from service.contract.errors import BlobUnreadable, NotFound, Unavailable, UnusableDataset
+from service.contract.formats import thumbnails
+from service.contract.formats.thumbnails import Digests
+from service.contract.plan import planning, prices
+from service.contract.plan.works import RESTARTED, Work
+from service.stored import datasets
+from service.stored.datasets import Pinned
+from service.works import intake
+from service.works.parts import Parts
+from service.works.records import Records
+from service.works.tables import thumbnail_rows, work_rows
+
+KEPT_SECONDS = 30 * 24 * 3600.0  # since somebody last looked
+_NOTED_SECONDS = 24 * 3600.0  # between two notes that somebody has looked
+_DEADLINE = 3600.0  # seconds
+_AGAIN_SECONDS = 300.0  # after a failure
+_BLOCK = planning.THUMBNAILS_IMAGES
+
+T = TypeVar("T")
+
+
+def show(parts: Parts, reference: str, caller: str, *, shown: bool) -> DatasetOut:
+    """Let the pictures of a version be looked at, or not any more."""
+    found = datasets.show(parts.records, reference, shown=shown)
+    if shown:
+        for split in found.splits:
+            pinned = datasets.pin(parts.records, f"{found.name}@{found.version}/{split}")
+            if pinned.pictures:
+                _Digests(parts, pinned, caller).begin()
+    return found
+
+
+def get(parts: Parts, reference: str, image: str, size: int, caller: str = intake.LOCAL) -> bytes:
+    """The WebP of an image's picture. NotFound where there is none or it is not shown; Unavailable
+    while it is made.
+    """
+    pinned, place = datasets.pin_shown(parts.records, parts.blobs, reference, image)
+    digests = _read(parts, _Digests(parts, pinned, caller), lambda path: _block(path, place))
+    picture = digests[place % _BLOCK]
+    if picture is None:
+        raise NotFound(f"dataset {pinned} has no picture of the image {image!r:.200}")
+    wanted = _Forms(parts, pinned, caller, place - place % _BLOCK, digests, picture)
+    found = _read(parts, wanted, lambda path: thumbnails.read(path, picture, size))
+    if isinstance(found, str):
+        raise NotFound(f"the picture of {image!r:.200} in {pinned} cannot be decoded: {found}")
+    return found
+
+
+def forget_unseen(records: Records, before: float) -> int:
+    """Forget what nobody has looked at since that time; its objects are then collected as garbage.
+    Returns how many works would make it again.
+    """
+    columns = thumbnail_rows.c
+    last = sa.func.max(columns.looked_at) < before
+    query = sa.select(columns.work_key).group_by(columns.work_key).having(last)
+    with records.transaction() as connection:
+        keys = connection.execute(query).scalars().all()
+        for key in keys:
+            _forget(connection, key)
+    return len(keys)
+
+
+@dataclass(frozen=True)
+class _Digests:
+    """The SHA-256 of a split's pictures."""
+
+    parts: Parts
+    pinned: Pinned
+    caller: str
+
+    def look(self, connection: Connection) -> Row[Any] | None:
+        key = self._work.key
+        return connection.execute(sa.select(work_rows).where(work_rows.c.key == key)).first()
+
+    def begin(self) -> None:
+        with self.parts.records.transaction() as connection:
+            _add(connection, self.parts, self._work, self.pinned, self.caller)
+        self.parts.queue.flush(self.parts.records)
+
+    @property
+    def _work(self) -> Work:
+        return planning.picture_digests(self.pinned.digest, self.pinned.split)
+
+
+@dataclass(frozen=True)
+class _Forms:
+    """The small forms of a picture, with those of its block. `digests`: of this block's pictures;
+    `start`: the place of its first image.
+    """
+
+    parts: Parts
+    pinned: Pinned
+    caller: str
+    start: int
+    digests: list[str | None]
+    picture: str
+
+    def look(self, connection: Connection) -> Row[Any] | None:
+        columns = thumbnail_rows.c
+        query = sa.select(work_rows, columns.looked_at)
+        query = query.join(thumbnail_rows, columns.work_key == work_rows.c.key)
+        return connection.execute(query.where(columns.picture == self.picture)).first()
+
+    def begin(self) -> None:
+        """Begin a work for those pictures of the block that no other work makes small."""
+        block = {at: self.start + place for place, at in enumerate(self.digests) if at}
+        columns, now = thumbnail_rows.c, time.time()
+        known = sa.select(columns.picture).where(columns.picture.in_(block))
+        with self.parts.records.transaction() as connection:
+            for picture in connection.execute(known).scalars():
+                del block[picture]
+            if block:
+                places = sorted(block.values())
+                work = planning.thumbnails(self.pinned.digest, self.pinned.split, places)
+                _add(connection, self.parts, work, self.pinned, self.caller)
+                rows = [{"picture": at, "work_key": work.key, "looked_at": now} for at in block]
+                connection.execute(thumbnail_rows.insert(), rows)
+        self.parts.queue.flush(self.parts.records)
+
+
+def _block(path: Path, place: int) -> list[str | None]:
+    """The digests of the block of images in which this one is."""
+    start = place - place % _BLOCK
+    found = list(Digests(path).some(start, start + _BLOCK))
+    if len(found) <= place % _BLOCK:
+        raise UnusableDataset("the file of the pictures' digests is damaged")
+    return found
+
+
+def _read(parts: Parts, wanted: _Digests | _Forms, read: Callable[[Path], T]) -> T:
+    """What a work has made; it is begun where that is not there. Unavailable until it is done."""
+    for _ in range(2):  # what is begun may be done at once
+        with parts.records.reading() as connection:
+            row = wanted.look(connection)
+        if row is not None and row.status == "done":
+            try:
+                found = read(parts.blobs.path(row.result, check=False))
+            except (BlobUnreadable, UnusableDataset):  # to be made again
+                pass
+            else:
+                _note(parts.records, row)
+                return found
+        elif row is not None and not _may_begin(row):
+            break
+        if row is not None:
+            with parts.records.transaction() as connection:
+                _forget(connection, row.key)
+        wanted.begin()
+    raise Unavailable("the picture is made small just now; try again")
+
+
+def _may_begin(row: Row[Any]) -> bool:
+    """Whether a work is to be begun again; Unavailable says why it has failed just now."""
+    if row.status not in RESTARTED:
+        return False
+    if row.status != "canceled" and row.finished_at > time.time() - _AGAIN_SECONDS:
+        why = json.loads(row.error)["detail"] if row.error else "it failed"
+        raise Unavailable(f"the picture could not be made small: {why}; it is tried again later")
+    return True
+
+
+def _note(records: Records, row: Row[Any]) -> None:
+    """Note that somebody has looked at what a work has made, now and then."""
+    if getattr(row, "looked_at", time.time()) < time.time() - _NOTED_SECONDS:
+        same = thumbnail_rows.c.work_key == row.key
+        with records.transaction() as connection:
+            noted = thumbnail_rows.update().where(same).values(looked_at=time.time())
+            connection.execute(noted)
+
+
+def _forget(connection: Connection, key: str) -> None:
+    """Let the work be begun again; nothing names its result any more."""
+    connection.execute(thumbnail_rows.delete().where(thumbnail_rows.c.work_key == key))
+    done = work_rows.c.key == key, work_rows.c.status == "done"
+    gone = {"status": "canceled", "result": None, "summary": None, "summary_id": None}
+    connection.execute(work_rows.update().where(*done).values(**gone))
+
+
+def _add(connection: Connection, parts: Parts, work: Work, pinned: Pinned, caller: str) -> None:
+    planned = prices.priced([work], pinned.sizes)
+    intake.add_works(parts.records, connection, planned, time.time() + _DEADLINE, caller)

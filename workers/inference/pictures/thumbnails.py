@@ -1,0 +1,92 @@
+"""Small forms of a bundle's pictures, for people to look at. They are made in the sandbox."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from service.contract.formats import thumbnails
+from service.contract.formats.bundles.pictures import Place, places
+from workers.files import tensor_files
+from workers.inference.pictures import children
+from workers.inference.pictures.children import Operation, Undecoded
+
+_OPERATION = "workers.inference.pictures.files:shrink"
+_CHUNK = 1 << 20
+NO_PICTURE = bytes(thumbnails.Digests.BYTES)
+
+Forms = Mapping[int, bytes]  # by the longest side that is asked for
+
+
+@dataclass(frozen=True)
+class Small:
+    """The forms of a picture, which is known by its SHA-256, or why there are none."""
+
+    picture: str
+    image: str
+    forms: Forms | Undecoded
+
+
+def digests(bundle: Path, images: Sequence[str]) -> Iterator[bytes]:
+    """The SHA-256 of each image's picture; zeros where it has none."""
+    for place in places(bundle, images):
+        yield NO_PICTURE if isinstance(place, str) else _digest(place)
+
+
+def make(
+    bundle: Path,
+    images: Sequence[str],
+    *,
+    sizes: Sequence[int] = thumbnails.SIZES,
+    sandbox: str = "required",
+) -> Iterator[Small]:
+    """For each image its picture's small forms: WebP of pixels alone. Raises SandboxUnavailable as
+    `pictures.read` does.
+    """
+    found = list(places(bundle, images))
+    operation = Operation(_OPERATION, {"sizes": list(sizes)}, partial(_taken, sizes))
+    forms = children.results(images, found, operation, sandbox)
+    for image, place, made in zip(images, found, forms, strict=True):
+        picture = NO_PICTURE if isinstance(place, str) else _digest(place)
+        yield Small(picture.hex(), image, made)
+
+
+def write(path: Path, made: Sequence[Small]) -> None:
+    """The file that `service.contract.formats.thumbnails` reads."""
+    tensors = {}
+    undecoded: dict[str, str] = {}
+    for each in made:
+        if isinstance(each.forms, Undecoded):
+            undecoded[each.picture] = each.forms.reason
+        else:
+            for size, form in each.forms.items():
+                tensors[thumbnails.tensor(each.picture, size)] = np.frombuffer(form, np.uint8)
+    tensor_files.write(path, tensors, thumbnails.reasons(undecoded))
+
+
+def _taken(sizes: Sequence[int], told: object, stream: BinaryIO) -> Forms | None:
+    if not isinstance(told, list) or len(told) != len(sizes):
+        return None
+    forms: dict[int, bytes] = {}
+    for size, length in zip(sizes, told, strict=True):
+        if type(length) is not int or not 0 < length <= thumbnails.MOST_BYTES:
+            return None
+        forms[size] = stream.read(length)
+        if len(forms[size]) != length or not thumbnails.is_form(forms[size], size):
+            return None
+    return forms
+
+
+def _digest(place: Place) -> bytes:
+    found = hashlib.sha256()
+    with place.path.open("rb") as stream:
+        stream.seek(place.start)
+        left = place.size
+        while left > 0 and (chunk := stream.read(min(_CHUNK, left))):
+            found.update(chunk)
+            left -= len(chunk)
+    return found.digest()
