@@ -5,26 +5,25 @@ form; until then what is known of it is what its package says. What is evaluated
 transformers or as ONNX, a work verifies first.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.api.data import CachedOut, CheckpointOut
+from service.contract.api.data import CheckpointOut
 from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
-from service.contract.plan.works import Blob, Work
-from service.stored import conversions, described
+from service.contract.plan.works import Work
+from service.stored import cached, conversions, described
 from service.stored.conversions import Conversion
 from service.stored.described import Described
 from service.works import intake
 from service.works.blobs import Blobs
 from service.works.parts import Parts
 from service.works.records import Records
-from service.works.tables import checkpoints, datasets, runs, work_rows
+from service.works.tables import checkpoints
 
 _OURS = "canonical"
 _CONVERTED = "pytorch"  # formats of which a work makes a file in our own form
@@ -99,16 +98,15 @@ def get(records: Records, digest: str) -> CheckpointOut:
         is_ready = _is_ready(found.description)
         conversion = _READY if is_ready else conversions.look(connection, digest)
         used = _used(digest, _description(found, conversion))
-        scored = [
-            *_scored(connection, digest, planning.inputs_of_model(used.source, used.verified))
-        ]
+        model = planning.inputs_of_model(used.source, used.verified)
+        found_before = cached.of(connection, digest, model, used.description.get("encoder"))
     return CheckpointOut(
         digest=digest,
         bytes=found.bytes,
         state=conversion.state,
         problem=conversion.problem,
         **{"format": _OURS, **_USUAL, **_NOT_KNOWN_YET, **used.description},
-        cached=[CachedOut(dataset=name, columns=True) for name in sorted(scored)],
+        cached=found_before,
         created_at=rfc3339(found.created_at),
     )
 
@@ -142,16 +140,3 @@ def _is_ready(description: Mapping[str, Any]) -> bool:
 
 def _description(found: Described, conversion: Conversion) -> dict[str, Any]:
     return {**found.description, **(conversion.facts or {})}
-
-
-def _scored(connection: Connection, digest: str, model: Mapping[str, Blob | Work]) -> Iterator[str]:
-    """The splits on which a checkpoint has columns, looked for only where it was evaluated."""
-    on = sa.select(runs.c.dataset_digest, runs.c.split).where(runs.c.checkpoint == digest)
-    for bundle, split in connection.execute(on.distinct()).all():
-        inputs = {**model, "dataset": Blob(bundle)}
-        key = Work("columns", inputs, {"split": split}).key
-        status = sa.select(work_rows.c.status).where(work_rows.c.key == key)
-        if connection.execute(status).scalar() == "done":
-            names = sa.select(datasets.c.name, datasets.c.version)
-            for at in connection.execute(names.where(datasets.c.digest == bundle)):
-                yield f"{at.name}@v{at.version}/{split}"

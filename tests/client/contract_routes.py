@@ -214,7 +214,7 @@ class Handler(BaseHTTPRequestHandler):
                 "parameters": 1234,
                 "vocabulary_size": 10,
                 "encoder": {"name": "vgg16", "digest": "d"},
-                "cached": [{"dataset": "shapes@v1/test", "columns": True}],
+                "cached": [{"dataset": "shapes@v1/test", "columns": True, "features": False}],
                 "created_at": "2026-01-02T03:04:05Z",
             }
         )

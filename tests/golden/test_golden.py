@@ -89,6 +89,7 @@ MAY_DIFFER |= {
 _OF_CHECKPOINTS = (  # told since then
     *("/body/config/embedding_size", "/body/config/image_size"),
     *(f"/body/{name}" for name in ("format", "state", "problem", "inputs", "units")),
+    "/body/cached/*/features",
 )
 MAY_DIFFER |= {
     name: (*MAY_DIFFER.get(name, ()), *_OF_CHECKPOINTS)

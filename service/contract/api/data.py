@@ -61,8 +61,13 @@ class DatasetChange(Strict):
 
 
 class CachedOut(BaseModel):
+    """What is computed already, and is not computed again for this checkpoint."""
+
     dataset: str = Field(examples=["flickr8k@v1/test"])
-    columns: bool
+    columns: bool = Field(description="It was scored, in fp32.")
+    features: bool = Field(
+        description="Image features of its encoder were computed from the pictures of this split."
+    )
 
 
 class ConfigOut(BaseModel):
@@ -103,7 +108,7 @@ class CheckpointOut(BaseModel):
     parameters: int | None = Field(description="null until it is converted.")
     vocabulary_size: int
     encoder: EncoderOut | None = Field(description="null: it has one of its own.")
-    cached: list[CachedOut] = Field(description="The splits on which it was scored, in fp32.")
+    cached: list[CachedOut] = Field(description="What is computed already, by splits.")
     created_at: Timestamp
 
 

@@ -146,7 +146,7 @@ def test_a_checkpoints_columns_are_cached_when_they_are_those_that_all_share(cli
     _evaluated(client, **own, precision="bf16", tokens={"top": 2})
     assert cached() == []
     _evaluated(client, **own)
-    assert cached() == [{"dataset": "tiny@v1/test", "columns": True}]
+    assert cached() == [{"dataset": "tiny@v1/test", "columns": True, "features": False}]
 
 
 def test_scores_in_bf16_say_so_in_their_signature_and_are_close(service, client, plain):

@@ -60,6 +60,11 @@ def _submitted(client, model, dataset):
     return client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=60"})
 
 
+def _cached(client, model):
+    found = client.get(f"/v1/checkpoints/{model}").json()["cached"]
+    return {each["dataset"]: (each["columns"], each["features"]) for each in found}
+
+
 def _works(evaluation):
     return {work["name"]: work for work in evaluation["works"]}
 
@@ -74,7 +79,11 @@ def test_a_checkpoint_is_scored_on_pictures_as_on_their_features(client, encoder
     assert scored["status"] == "succeeded", scored
     assert scored["warnings"] == []
     works = _works(scored)
+    assert _cached(client, model) == {"photos@v1/test": (True, True)}
     other = upload(client, checkpoint(seed=1, features=1280, encoder=encoder))
+    assert _cached(client, other) == {"photos@v1/test": (False, True)}
+    foreign = upload(client, checkpoint(features=1280, encoder=ENCODER))
+    assert _cached(client, foreign) == {}
     again = _works(_submitted(client, other, "photos/test").json())
     assert (works["features"]["cached"], again["features"]["cached"]) == (False, True)
     rows = _rows(home, encoder)
@@ -84,6 +93,7 @@ def test_a_checkpoint_is_scored_on_pictures_as_on_their_features(client, encoder
     by_rows = _submitted(client, model, "rows/test").json()
     assert by_rows["status"] == "succeeded"
     assert "features" not in _works(by_rows)
+    assert _cached(client, model)["rows@v1/test"] == (True, False)
     values = [
         {name: score["value"] for name, score in one["scores"].items()} for one in (scored, by_rows)
     ]

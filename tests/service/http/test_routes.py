@@ -331,7 +331,7 @@ def test_what_is_there_already_is_answered_at_once(service, client):
     assert again.json()["scores"] == first["scores"]
     assert all(work["cached"] for work in again.json()["works"])
     cached = client.get(f"/v1/checkpoints/{identity}").json()["cached"]
-    assert cached == [{"dataset": "tiny@v1/test", "columns": True}]
+    assert cached == [{"dataset": "tiny@v1/test", "columns": True, "features": False}]
 
 
 def _edited(token):

@@ -19,6 +19,7 @@ class Encoder(Answer):
 class Cached(Answer):
     dataset: str
     columns: bool = False
+    features: bool = False
 
 
 class Checkpoint(Linked):
