@@ -21,7 +21,8 @@ def list_assets(as_json: AsJson = False) -> None:
     from workers.offline.assets import describe
 
     with errors():
-        rows = [describe(asset, Places.of(settings.load())) for asset in ASSETS.values()]
+        places = Places.of(settings.load())
+        rows = [row for asset in ASSETS.values() for row in describe(asset, places)]
     if as_json:
         show_json(rows)
         return

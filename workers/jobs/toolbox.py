@@ -211,12 +211,11 @@ class Toolbox:
         return self._encoder[1]
 
     def image_encoder(self, sha256: str) -> "MobileNetV2":
-        """The encoder of pictures. Raises MetricUnavailable if another one is registered."""
+        """The encoder of pictures with this SHA-256. Raises MetricUnavailable if it is not here."""
         from workers.inference import devices
         from workers.inference.encoders import mobilenet_v2
 
-        found = assets.locate(assets.IMAGE_ENCODER, self.places)
-        _check_same(found, sha256, "encoder of pictures")
+        found = assets.image_encoder(sha256, self.places)
         if self._image_encoder is None or self._image_encoder[0] != sha256:
             device = devices.resolve(self.device)
             self._image_encoder = (sha256, mobilenet_v2.read(found.path, device))

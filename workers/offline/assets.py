@@ -27,6 +27,7 @@ from service.contract.plan.assets import (
     Places,
     advice,
     entry_of,
+    image_encoders,
     locate,
     registered,
 )
@@ -54,16 +55,21 @@ def add(what: str, path: Path | None, places: Places, layer: int | None = None) 
     raise AssetRefused(f"{what} comes from a folder: {advice(asset)}")
 
 
-def describe(asset: Asset, places: Places) -> dict[str, Any]:
-    """A row of `prescore assets list`."""
+def describe(asset: Asset, places: Places) -> list[dict[str, Any]]:
+    """The rows of `prescore assets list`: one, but of encoders of pictures one for each."""
     row = {name: getattr(asset, name) for name in ("name", "what", "licence", "bytes", "sha256")}
     row |= {"metrics": list(asset.metrics), "maven": asset.maven, "pypi": asset.pypi}
     try:
-        found = locate(asset.name, places)
+        every = image_encoders(places) if asset.name == IMAGE_ENCODER else []
+        every = every or [locate(asset.name, places)]
     except MetricUnavailable as error:
-        return {**row, "status": "unavailable", "path": None, "reason": error.detail}
+        return [{**row, "status": "unavailable", "path": None, "reason": error.detail}]
+    return [{**row, **_here(found)} for found in every]
+
+
+def _here(found: Found) -> dict[str, Any]:
     here = {"path": str(found.path), "bytes": found.bytes, "sha256": found.sha256}
-    return {**row, **here, "status": "available", "reason": None}
+    return {**here, "status": "available", "reason": None}
 
 
 def from_maven() -> list[Asset]:
@@ -96,12 +102,23 @@ def register(asset: Asset, path: Path, places: Places, layer: int | None = None)
     places.own.mkdir(parents=True, exist_ok=True)
     before = registered(places)
     found = _BROUGHT[asset.name](path, places, layer)
-    document = json.dumps({**before, asset.name: entry_of(found)}, indent=2)
+    entries = {**before, asset.name: entry_of(found)}
+    old = before.get(asset.name, entries[asset.name])
+    if asset.name == IMAGE_ENCODER:
+        entries.pop(_beside(entries[IMAGE_ENCODER]), None)
+        if old["sha256"] != found.sha256:
+            entries[_beside(old)] = old
+    document = json.dumps(entries, indent=2)
     atomic.write(places.own / REGISTER, lambda partial: partial.write_text(document, "utf-8"))
-    old = Path(before.get(asset.name, {}).get("path", found.path))
-    if old.parent == places.own and old != found.path:
-        old.unlink(missing_ok=True)
+    kept = {entry["path"] for entry in entries.values()}
+    if Path(old["path"]).parent == places.own and old["path"] not in kept:
+        Path(old["path"]).unlink(missing_ok=True)
     return found
+
+
+def _beside(entry: Mapping[str, Any]) -> str:
+    """The name of an entry beside the last one: checkpoints name the encoder that they need."""
+    return f"{IMAGE_ENCODER}@{entry['sha256']}"
 
 
 def _converted(path: Path, places: Places, _: int | None) -> Found:

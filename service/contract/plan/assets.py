@@ -8,6 +8,7 @@ An asset is searched in the folder PRESCORE_ASSETS, then in PRESCORE_HOME/assets
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from service.contract.plan.measured import Found, fingerprint, measure
 from service.contract.settings import Settings
 
 REGISTER = "registered.json"
+# The one that was registered last; earlier ones have `@` and their SHA-256 after this name.
 IMAGE_ENCODER = "image-encoder"
 _ONE_OF: frozenset[Need] = frozenset({"encoder"})  # needs that one of several assets meets
 # Needs met by a shipped file, which an asset may replace.
@@ -177,6 +179,27 @@ def locate(name: str, places: Places) -> Found:
     raise MetricUnavailable(f"{missing}; {advice(asset)}")
 
 
+def image_encoders(places: Places) -> list[Found]:
+    """The encoders of pictures that are registered here and are as they were then."""
+    names = [name for name in registered(places) if name.partition("@")[0] == IMAGE_ENCODER]
+    asset = named(IMAGE_ENCODER)
+    found = (_found(partial(_registered, asset, places, name)) for name in sorted(names))
+    return [each for each in found if each is not None]
+
+
+def image_encoder(sha256: str, places: Places) -> Found:
+    """The encoder of pictures with this SHA-256; MetricUnavailable names those that are here."""
+    every = image_encoders(places)
+    for found in every:
+        if found.sha256 == sha256:
+            return found
+    others = ", ".join(f"{found.sha256:.12}…" for found in every) or "none"
+    raise MetricUnavailable(
+        f"expected an encoder of pictures with SHA-256 {sha256:.12}…, found {others} here: "
+        "add the same ones where the API runs and where workers run, with `prescore assets`"
+    )
+
+
 def encoder(places: Places) -> Found:
     """The encoder: the user's own if registered, else the small one."""
     return locate("encoder" if "encoder" in registered(places) else "minilm", places)
@@ -281,9 +304,11 @@ def entry_of(found: Found) -> dict[str, Any]:
     return {**own, "layer": found.layer, "state": fingerprint(found.path)}
 
 
-def _registered(asset: Asset, places: Places) -> Found:
-    """A registered asset; read again only if sizes or times changed, since it may have GBs."""
-    entry = registered(places).get(asset.name)
+def _registered(asset: Asset, places: Places, name: str | None = None) -> Found:
+    """A registered asset; read again only if sizes or times changed, since it may have GBs. `name`:
+    of its entry, where there are several.
+    """
+    entry = registered(places).get(name or asset.name)
     if entry is None:
         raise MetricUnavailable(f"no {asset.what}: {advice(asset)}")
     path = Path(entry["path"])

@@ -2,7 +2,8 @@
 the registered encoder makes them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +18,12 @@ from service.stored.datasets import Pinned
 from service.works.parts import Parts
 
 _ADVICE = f"`prescore assets add {assets.IMAGE_ENCODER} FILE` registers one"
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class _Here:
-    """The encoder of pictures that is registered."""
+    """An encoder of pictures that is registered."""
 
     sha256: str
     makes: Mapping[str, Any]  # as a dataset tells its features
@@ -47,8 +49,9 @@ def choose(
     here = _here(parts.places)
     if is_latest:
         pinned = datasets.pin_with_pictures(parts.records, pinned)
-    if here is not None and _fits(here.makes, needed) and pinned.has_pictures:
-        return pinned, here.sha256
+    fitting = next((each for each in here if _fits(each.makes, needed)), None)
+    if fitting is not None and pinned.has_pictures:
+        return pinned, fitting.sha256
     raise _refusal(needed, pinned, here)
 
 
@@ -76,26 +79,24 @@ def _fits(features: Mapping[str, Any] | None, needed: Mapping[str, Any]) -> bool
     return needed["size"] in (None, features["size"])
 
 
-def _here(places: Places) -> _Here | None:
-    found = assets.here(assets.IMAGE_ENCODER, places)
-    if found is None:
-        return None
-    try:
-        header = encoder_header.read(found.path)
-    except AssetRefused:
-        return None
-    encoder = header.identity(found.sha256).model_dump()
-    return _Here(found.sha256, {"encoder": encoder, "size": header.size})
+def _here(places: Places) -> list[_Here]:
+    found = []
+    for asset in assets.image_encoders(places):
+        with suppress(AssetRefused):
+            header = encoder_header.read(asset.path)
+            encoder = header.identity(asset.sha256).model_dump()
+            found.append(_Here(asset.sha256, {"encoder": encoder, "size": header.size}))
+    return found
 
 
-def _refusal(needed: Mapping[str, Any], pinned: Pinned, here: _Here | None) -> InvalidRequest:
+def _refusal(needed: Mapping[str, Any], pinned: Pinned, every: Sequence[_Here]) -> InvalidRequest:
     wanted = _told(needed["encoder"])
     if pinned.pictures:
-        if here is None or here.makes["encoder"] != needed["encoder"]:
-            other = "none is" if here is None else f"{_told(here.makes['encoder'])} is"
+        here = next((each for each in every if each.makes["encoder"] == needed["encoder"]), None)
+        if here is None:
             return _refused(
                 f"the checkpoint was trained on features of {wanted}, and dataset {pinned} has "
-                f"pictures; features are made of them by a registered encoder, and {other} "
+                f"pictures; features are made of them by a registered encoder, and {_those(every)} "
                 f"registered: {_ADVICE}",
                 "expected a dataset with features of this encoder",
             )
@@ -118,6 +119,14 @@ def _refusal(needed: Mapping[str, Any], pinned: Pinned, here: _Here | None) -> I
             "expected the checkpoint's encoder",
         )
     return _refused(_sizes(needed["size"], pinned.features["size"]), _SIZE.format(needed["size"]))
+
+
+def _those(every: Sequence[_Here]) -> str:
+    """Which encoders, with the verb that follows."""
+    names = [_told(each.makes["encoder"]) for each in every[:_MOST_NAMED]]
+    if len(every) > _MOST_NAMED:
+        names.append(f"{len(every) - _MOST_NAMED} more")
+    return f"{' and '.join(names) or 'none'} {'are' if len(names) > 1 else 'is'}"
 
 
 _SIZE = "expected features of size {}"

@@ -86,7 +86,7 @@ def test_a_checkpoint_is_scored_on_pictures_as_on_their_features(client, encoder
     assert _cached(client, foreign) == {}
     again = _works(_submitted(client, other, "photos/test").json())
     assert (works["features"]["cached"], again["features"]["cached"]) == (False, True)
-    rows = _rows(home, encoder)
+    rows = _rows(home, "e")
     people = {image: ["w2 w3 w4", "w5 w6"] for image in IMAGES}
     answer = client.put("/v1/datasets/rows", content=bundle_of(people, rows, encoder=encoder))
     assert answer.status_code == 201
@@ -94,13 +94,10 @@ def test_a_checkpoint_is_scored_on_pictures_as_on_their_features(client, encoder
     assert by_rows["status"] == "succeeded"
     assert "features" not in _works(by_rows)
     assert _cached(client, model)["rows@v1/test"] == (True, False)
-    values = [
-        {name: score["value"] for name, score in one["scores"].items()} for one in (scored, by_rows)
-    ]
-    assert values[0] == values[1]
+    assert _values(scored) == _values(by_rows)
 
 
-def _rows(home, encoder):
+def _rows(home, network, pictures=PICTURES):
     """The same pictures by Pillow and the encoder in this process, with no service or sandbox."""
     import io
 
@@ -108,12 +105,49 @@ def _rows(home, encoder):
 
     from workers.inference.encoders import mobilenet_v2
 
-    network = mobilenet_v2.read(home / "e.safetensors")
+    network = mobilenet_v2.read(home / f"{network}.safetensors")
     rows = []
-    for content in PICTURES.values():
+    for content in pictures.values():
         image = Image.open(io.BytesIO(content)).resize((32, 32), Image.Resampling.BILINEAR)
         rows.append(network.features(np.array(image)[None])[0])
     return np.stack(rows)
+
+
+def test_each_checkpoint_has_the_features_of_its_own_encoder(client, encoder, service, home):
+    """Of several that are registered; and who registers another one loses no features."""
+    pictures = {image: image_encoders.photo(30 + place) for place, image in enumerate(IMAGES)}
+    _added(client, "both", pictures)
+    models = {0: upload(client, checkpoint(features=1280, encoder=encoder))}
+    first = _submitted(client, models[0], "both/test").json()
+    path = image_encoders.write(home / "second.safetensors", seed=1)
+    registered = assets.add("image-encoder", path, Places(home))["image-encoder"]
+    second = Encoder(name="random 1", digest=f"sha256:{registered.sha256}")
+    models[1] = upload(client, checkpoint(features=1280, encoder=second))
+    other = _submitted(client, models[1], "both/test").json()
+    assert (first["status"], other["status"]) == ("succeeded", "succeeded")
+    found = [_works(one)["features"] for one in (first, other)]
+    assert [work["cached"] for work in found] == [False, False]
+    for each, network in ((first, "e"), (other, "second")):
+        rows = _rows(home, network, pictures)
+        people = {image: ["w2 w3 w4", "w5 w6"] for image in IMAGES}
+        own = encoder if network == "e" else second
+        client.put(f"/v1/datasets/of-{network}", content=bundle_of(people, rows, encoder=own))
+        by_rows = _submitted(client, each["checkpoint"], f"of-{network}/test").json()
+        assert _values(by_rows) == _values(each)
+    assert _values(first) != _values(other)
+    again = upload(client, checkpoint(seed=2, features=1280, encoder=encoder))
+    assert _works(_submitted(client, again, "both/test").json())["features"]["cached"] is True
+    unknown = upload(client, checkpoint(features=1280, encoder=ENCODER))
+    refused = _submitted(client, unknown, "both/test")
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"] == "/dataset"
+    for each in (encoder, second):
+        assert f"{each.name} ({each.digest})" in refused.json()["detail"]
+    assert "are registered: `prescore assets add image-encoder FILE`" in refused.json()["detail"]
+
+
+def _values(evaluation):
+    return {name: score["value"] for name, score in evaluation["scores"].items()}
 
 
 def test_pictures_that_cannot_be_decoded_fail_the_scores_by_name_and_nothing_shifts(
@@ -144,7 +178,8 @@ def test_where_pictures_or_the_encoder_are_missing_the_request_is_refused(client
     assert "some@v1/test has the pictures of 4 of its 5 images" in told.json()["detail"]
     other = upload(client, checkpoint(features=1280, encoder=ENCODER))
     told = _submitted(client, other, "some/test").json()["detail"]
-    assert f"random 0 ({encoder.digest}) is registered" in told
+    assert f"random 0 ({encoder.digest})" in told
+    assert "registered: `prescore" in told
     assert "prescore assets add image-encoder FILE" in told
     wide = upload(client, checkpoint(features=7, encoder=encoder))
     told = _submitted(client, wide, "some/test").json()["detail"]

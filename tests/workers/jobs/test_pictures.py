@@ -89,5 +89,5 @@ def test_rows_are_read_by_image_and_an_undecoded_one_is_refused_by_name(
 
 
 def test_an_encoder_that_is_another_one_on_this_machine_is_not_used(toolbox, bundle, tmp_path):
-    with pytest.raises(MetricUnavailable, match="encoder of pictures of this worker has SHA-256"):
+    with pytest.raises(MetricUnavailable, match="SHA-256 000000000000…, found"):
         _done(toolbox, bundle, "0" * 64, tmp_path / "x")

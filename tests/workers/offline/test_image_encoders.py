@@ -1,0 +1,62 @@
+"""Several encoders of pictures are registered beside each other."""
+
+import json
+
+import pytest
+
+import image_encoders
+from service.contract.errors import MetricUnavailable
+from service.contract.plan.assets import ASSETS, Places, image_encoder
+from service.contract.plan.assets import image_encoders as registered
+from workers.offline import assets
+
+
+@pytest.fixture
+def places(tmp_path):
+    return Places(tmp_path / "home")
+
+
+def _add(places, tmp_path, seed):
+    path = image_encoders.write(tmp_path / f"{seed}.safetensors", seed)
+    return assets.add("image-encoder", path, places)["image-encoder"]
+
+
+def test_each_is_found_by_its_sha256_and_listed_once(places, tmp_path):
+    found = [_add(places, tmp_path, seed) for seed in (0, 1, 0)]
+    assert found[0].sha256 == found[2].sha256
+    assert {each.sha256 for each in registered(places)} == {each.sha256 for each in found}
+    assert len(registered(places)) == 2
+    for each in found:
+        path = image_encoder(each.sha256, places).path
+        assert path.read_bytes() == each.path.read_bytes()
+    rows = assets.describe(ASSETS["image-encoder"], places)
+    assert sorted(row["sha256"] for row in rows) == sorted({each.sha256 for each in found})
+    assert {row["status"] for row in rows} == {"available"}
+
+
+def test_one_that_is_not_here_is_told_with_those_that_are(places, tmp_path):
+    with pytest.raises(MetricUnavailable, match="found none here"):
+        image_encoder("0" * 64, places)
+    (row,) = assets.describe(ASSETS["image-encoder"], places)
+    assert row["status"] == "unavailable"
+    found = [_add(places, tmp_path, seed) for seed in (0, 1)]
+    with pytest.raises(MetricUnavailable, match="SHA-256 000000000000…") as told:
+        image_encoder("0" * 64, places)
+    assert all(f"{each.sha256:.12}…" in told.value.detail for each in found)
+
+
+def test_one_whose_file_is_lost_or_changed_is_not_here_and_the_other_is(places, tmp_path):
+    first, second = (_add(places, tmp_path, seed) for seed in (0, 1))
+    first.path.write_bytes(first.path.read_bytes()[:-1] + b"x")
+    assert [each.sha256 for each in registered(places)] == [second.sha256]
+    second.path.unlink()
+    assert registered(places) == []
+
+
+def test_what_an_earlier_version_registered_stays_when_another_is_added(places, tmp_path):
+    """It kept one encoder, under the name alone."""
+    first = _add(places, tmp_path, 0)
+    assert [*json.loads((places.own / "registered.json").read_text())] == ["image-encoder"]
+    second = _add(places, tmp_path, 1)
+    assert {each.sha256 for each in registered(places)} == {first.sha256, second.sha256}
+    assert first.path.exists()
