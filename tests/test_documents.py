@@ -14,6 +14,7 @@ import typer
 import yaml
 from pydantic import BaseModel
 
+import tokenizer_files
 from builders import ENCODER, model, tensors
 from client.contract_service import ContractService, score
 from documents import (
@@ -41,6 +42,7 @@ from service.contract.formats.bundles import Item
 from service.contract.limits import LimitsOut
 from service.contract.metrics import catalogue
 from service.contract.settings import Settings
+from workers.export import manifests
 from workers.inference import checkpoints, features
 from workers.inference.captioners import ARCHITECTURES
 
@@ -267,6 +269,7 @@ def made(tmp_path, monkeypatch):
         path = tmp_path / place
         path.parent.mkdir(parents=True, exist_ok=True)
         checkpoints.write(path, model("merge", "gru", tensors("merge", "gru")))
+    (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_pieces().to_str())
     return tmp_path
 
 
@@ -325,7 +328,9 @@ def test_the_python_of_pages_runs(made, answering, page, text):
     exec(compile(text, page, "exec"), scope)  # noqa: S102  our own document
     if "workers.export" in text:
         given = scope["captioner"]()  # it is exported by tests/workers/export/test_exporting.py
-        assert given.look(scope["torch"].ones(2, 5))[0].shape == (2, 16)
+        image = manifests.image_shape(given)
+        seen, state = given.look(scope["torch"].ones(2, *image))
+        assert given.step(scope["torch"].tensor([1, 2]), seen, state)[0].shape[0] == 2
     elif "pregen.scores" in text:
         assert len(scope["scores"]) == len(catalogue.PREGEN)
         assert len(scope["instant"]) == 84

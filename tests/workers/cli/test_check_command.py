@@ -9,8 +9,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import onnx_bundle_files as files
+import tokenizer_files
 from service.contract.limits import CAPTION
 from workers.cli.check import check
+from workers.sandbox import confinement
 
 TWO = [{"image_id": "1.jpg", "caption": "a dog"}, {"image_id": "2.jpg", "caption": "a cat"}]
 PEOPLE = "".join(
@@ -162,3 +165,20 @@ def test_captions_have_their_warnings_without_a_dataset_too(checked):
     same = json.dumps([{"image": str(at), "caption": "a dog"} for at in range(20)])
     (few,) = json.loads(checked("few.json", "--json", a=same).stdout)["warnings"]
     assert few.startswith("few_distinct_captions: 1 different caption for 20 images")
+
+
+@pytest.mark.processes
+def test_an_onnx_bundle_is_run_once_and_says_what_it_looks_at(checked, tmp_path):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    preprocessing = {"size": {"height": 5, "width": 6}, "resample": 3}
+    tokenizer = tokenizer_files.byte_pieces()
+    files.of_pixels(tmp_path / "bundle", tokenizer, preprocessing, (3, 5, 6))
+    found = json.loads(checked("bundle", "--json").stdout)
+    assert (found["inputs"], found["units"], found["pictures"]) == ("pixels", "pieces", "5 x 6")
+    assert found["vocabulary_size"] == tokenizer.get_vocab_size()
+    assert not {"encoder", "feature_size", "tokenizer"} & found.keys()
+    (tmp_path / "bundle" / "tokenizer.json").write_text("{}")
+    refused = checked("bundle")
+    assert refused.exit_code == 3, refused.output  # only opening it has shown this
+    assert "tokenizer.json describes no tokenizer" in refused.stderr

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 import documents
 import exported_networks as networks
+import seen_pictures
+import tokenizer_files
 from exported_networks import END, UNKNOWN, WORDS
 from service.contract.errors import RequestRefused
 from service.contract.formats import onnx_bundles, packages
@@ -290,7 +292,7 @@ def _copy(folder, out):
 def test_the_captioner_of_the_guide_is_exported(tmp_path):
     """A newcomer copies it. `Look` gives one tensor for two states."""
     scope = {}
-    (text,) = documents.fenced(documents.read("deploy/guide/onnx.md"), "python")
+    text, _ = documents.fenced(documents.read("deploy/guide/onnx.md"), "python")
     exec(compile(text, "onnx.md", "exec"), scope)  # noqa: S102  our own document
     assert len([line for line in text.splitlines() if line]) <= 40
     given = dataclasses.replace(scope["captioner"](), encoder=networks.ENCODER)
@@ -300,3 +302,31 @@ def test_the_captioner_of_the_guide_is_exported(tmp_path):
         assert sorted(package.files) == [
             "look.onnx", "prescore.json", "step.onnx", "vocabulary.json",
         ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_captioner_of_pictures_and_pieces_of_the_guide_is_exported(tmp_path, monkeypatch):
+    """By the command, as a newcomer does it; what is written opens, and captions pictures."""
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    _, text = documents.fenced(documents.read("deploy/guide/onnx.md"), "python")
+    (tmp_path / "pictured.py").write_text(text)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_pieces().to_str())
+    monkeypatch.chdir(tmp_path)
+    done = _run(export, "pictured:captioner", "--out", "bundle")
+    assert done.exit_code == 0, done.output
+    done = _run(check, "bundle", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["inputs"], found["units"], found["pictures"]) == ("pixels", "pieces", "224 x 224")
+    (tmp_path / "data").mkdir()
+    names = seen_pictures.write_dataset(tmp_path / "data", 3)
+    one = captioner.read(tmp_path / "bundle")
+    try:
+        inputs = one.inputs(tmp_path / "data", names)
+        captions = decoding.decode(one, inputs, decoding.Options(beam=2, max_words=5))
+        columns = scoring.columns(one, inputs, one.tokens.encode(seen_pictures.sentences(3)))
+    finally:
+        one.close()
+    assert len(captions) == 3
+    assert np.isfinite(columns.logp).all()

@@ -229,6 +229,30 @@ def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
     assert _children() == []
 
 
+def test_features_that_a_registered_encoder_made_are_looked_at(opened, tmp_path):
+    """Of a dataset that has pictures alone: another work has made a file of features."""
+    one, given = opened(), rows(2)
+    bundle, computed = tmp_path / "data", tmp_path / "computed"
+    items = [bundles.Item(f"{at}.jpg", "test", ("a dog runs",)) for at in range(2)]
+    bundles.write_folder(bundle, items)
+    names = tuple(each.image for each in items)
+    encoder = Encoder(name="random", digest="none")
+    features.write_whole(computed, features.Computed(names, given, encoder, {}))
+    inputs = {
+        "checkpoint": one.bundle.places["look"].path.parent,
+        "dataset": bundle,
+        "features": computed,
+    }
+    toolbox = Toolbox("cpu", Places(tmp_path))
+    request = Request(inputs, dict.fromkeys(inputs, "x"), (), {"split": "test"})
+    try:
+        jobs.columns(request, toolbox, silent).write(tmp_path / "found")
+    finally:
+        toolbox.close()
+    expected = scoring.columns(one, given, one.tokens.encode([each.references for each in items]))
+    np.testing.assert_array_equal(columns.read(tmp_path / "found")[0].logp, expected.logp)
+
+
 def _tar(folder):
     path = folder.with_suffix(".tar")
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:

@@ -1,0 +1,54 @@
+"""Tokenizers of strangers are opened in the sandbox first, where what they do hurts nobody."""
+
+import json
+
+import pytest
+
+import onnx_bundle_files as files
+import tokenizer_files
+from service.contract.errors import UnusableCheckpoint
+from workers.conversion import sandboxed
+from workers.conversion.sandboxed import Box
+from workers.sandbox import confinement
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture
+def folder(tmp_path):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    preprocessing = {"size": {"height": 5, "width": 6}, "resample": 3}
+    files.of_pixels(
+        tmp_path / "mine", tokenizer_files.byte_pieces(), preprocessing, (3, 5, 6), seed=1
+    )
+    return tmp_path / "mine"
+
+
+def _change(folder, **parts):
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **parts}))
+
+
+def _doubling(times):
+    """Each `a` becomes two, so many times."""
+    step = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+    return {"type": "Sequence", "normalizers": [step] * times}
+
+
+def test_a_tokenizer_that_opens_and_makes_pieces_is_accepted(folder):
+    _change(folder, normalizer=_doubling(2))
+    sandboxed.tokenizer(folder, Box())
+
+
+@pytest.mark.slow
+def test_one_that_takes_all_memory_ends_its_own_process_alone(folder):
+    _change(folder, normalizer=_doubling(40))
+    with pytest.raises(UnusableCheckpoint, match=r"it cannot be opened: the process|more memory"):
+        sandboxed.tokenizer(folder, Box(memory=300_000_000))
+
+
+def test_one_that_is_none_is_refused_with_a_sentence(folder):
+    _change(folder, model={"type": "Mine"})
+    with pytest.raises(UnusableCheckpoint, match=r"tokenizer\.json describes no tokenizer: "):
+        sandboxed.tokenizer(folder, Box())
