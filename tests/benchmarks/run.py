@@ -4,6 +4,7 @@
     sh tests/run.sh --bench --record        the same, and replace the tables in README.md
     sh tests/run.sh --bench --postgen       the post-gen metrics alone
     sh tests/run.sh --bench --images 500    smaller and quicker; --device cuda:0 for a GPU
+    sh tests/run.sh --bench --pictures      features of pictures alone, of 1,000 images
     sh tests/run.sh --bench --transformers  captioners of transformers alone, of 8 images
 
 The case has the size of COCO's test split (5,000 images, 25,000 captions, 10,000 words, LSTM of
@@ -31,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 import captions  # beside this file
 import intervals  # beside this file
+import pictures  # beside this file
 import published_sizes  # beside this file
 import single  # beside this file
 from baselines import authors_columns, authors_decoding  # beside this file
@@ -42,6 +44,7 @@ from workers.inference import decoding, prefix, scoring
 from workers.metrics import pregen
 
 _PUBLISHED_IMAGES = 8
+_PICTURES = 1000
 
 
 def main() -> None:
@@ -50,6 +53,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--postgen", action="store_true")
     parser.add_argument("--transformers", action="store_true")
+    parser.add_argument("--pictures", action="store_true")
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(2)
@@ -59,6 +63,12 @@ def main() -> None:
         images = min(arguments.images, _PUBLISHED_IMAGES)
         rows = published_sizes.measure(images)
         _tell("Transformers", f"{machine}; {images} images.", rows, arguments.record)
+        return
+    if not arguments.postgen:
+        images = min(arguments.images, _PICTURES)
+        said = f"{machine}; {images} images of each size."
+        _tell("Pictures", said, pictures.measure(images), arguments.record)
+    if arguments.pictures:
         return
     if not arguments.postgen:
         case = made_up(arguments.images, device)

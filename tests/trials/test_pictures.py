@@ -1,5 +1,6 @@
 """From a folder of pictures and captions to a score with two commands, by real workers."""
 
+import io
 import json
 import os
 import shlex
@@ -10,12 +11,13 @@ from pathlib import Path
 import pytest
 
 import image_encoders
+import prescore
 from fleet import checkpoint
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.plan.assets import Places
 from workers.offline import assets
 
-pytest.importorskip("PIL", reason="pictures are decoded by Pillow")
+Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
 
 TABLE = "image,caption\n" + "".join(
     f"{place}.{ending},w2 w3 w{4 + place}\n{place}.{ending},w5 w6\n"
@@ -48,6 +50,27 @@ def test_a_folder_of_pictures_and_a_table_of_captions_are_scored_by_two_commands
     assert evaluation["works"][0]["name"] == "features"
     assert 0 <= evaluation["scores"]["bleu_1"]["value"] <= 1
     assert evaluation["scores"]["perplexity"]["value"] > 1
+
+
+@pytest.mark.slow
+def test_pictures_are_made_small_by_real_workers_while_who_looks_waits(fleet, tmp_path):
+    """The client asks again until they are there; a wrong one is told, and the next is shown."""
+    (tmp_path / "b" / "images").mkdir(parents=True)
+    names = [f"{place}.jpg" for place in range(5)]
+    for place, name in enumerate(names):
+        content = image_encoders.photo(place, size=(1000, 500))
+        (tmp_path / "b" / "images" / name).write_bytes(content[:-99] if place == 3 else content)
+    rows = [{"image": name, "split": "test", "references": ["a b"]} for name in names]
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "b" / "captions.jsonl").write_text(lines)
+    with prescore.Client(fleet.url) as client:
+        added = client.add_dataset("looked-at", tmp_path / "b")
+        assert client.show_pictures(str(added)).pictures_shown
+        content = client.image("looked-at", "0.jpg", 960)
+        assert Image.open(io.BytesIO(content)).size == (960, 480)
+        with pytest.raises(prescore.Refused, match=r"'3.jpg' .* cannot be decoded: .*truncated"):
+            client.image("looked-at", "3.jpg")
+        assert client.image("looked-at@v1", "4.jpg")
 
 
 def _shell(command, url, folder):

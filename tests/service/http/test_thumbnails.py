@@ -18,7 +18,19 @@ from service.stored import garbage, thumbnails
 from service.works.tables import attempts, datasets, thumbnail_rows, work_rows
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
-from picture_files import BLUE, GREEN, RED, WHITE, png, quarters, saved, turned  # noqa: E402
+from picture_files import (  # noqa: E402
+    BLUE,
+    GREEN,
+    GREYS,
+    MOVING,
+    RED,
+    RIGHT,
+    WHITE,
+    WRONG,
+    quarters,
+    saved,
+    turned,
+)
 
 pytestmark = [pytest.mark.processes, pytest.mark.long]
 
@@ -131,43 +143,18 @@ def test_what_is_not_there_cannot_be_shown(client):
         assert client.patch("/v1/datasets/captions", json=body).status_code == 422
 
 
-KINDS = {
-    "plain.png": saved(quarters(), "PNG"),
-    "named.jpg": saved(quarters(), "PNG"),
-    "print.jpg": saved(quarters("CMYK"), "JPEG", quality=95),
-    "palette.png": saved(quarters("P"), "PNG"),
-    "lossless.webp": saved(quarters(), "WEBP", lossless=True),
-    "held.jpg": saved(quarters().rotate(90, expand=True), "JPEG", quality=95, exif=turned(6)),
-    "moving.webp": saved(
-        quarters(), "WEBP", save_all=True, append_images=[Image.new("RGB", (32, 16))], lossless=True
-    ),
-    "moving.png": saved(
-        quarters(), "PNG", save_all=True, append_images=[Image.new("RGB", (32, 16))]
-    ),
-}
-GREYS = {  # of a value of 100
-    "grey.png": saved(Image.new("L", (8, 8), 100), "PNG"),
-    "grey16.png": png(8, 8, 16, 0, [b"\x64\xff" * 8] * 8),
-    "clear16.png": saved(Image.new("I;16", (8, 8), 0x64FF), "PNG", transparency=1),
-}
 BLACK = Image.new("RGB", (8, 8)).convert("P")
 SEEN_THROUGH = {
     "alpha.png": saved(Image.new("RGBA", (8, 8), (255, 0, 0, 0)), "PNG"),
     "palette.png": saved(BLACK, "PNG", transparency=BLACK.getpixel((0, 0))),
     "alpha.webp": saved(Image.new("RGBA", (8, 8), (0, 0, 0, 0)), "WEBP"),
 }
-_CUT = saved(quarters(size=(64, 64)), "JPEG")
-WRONG = {
-    "cut.jpg": (_CUT[:-40], "truncated"),
-    "begun.jpg": (b"\xff\xd8\xff", "no picture in JPEG, PNG or WEBP"),
-    "bomb.png": (png(60_000, 60_000, 8, 2, []), "60,000 x 60,000 pixels"),
-    "odd.webp": (saved(quarters(), "WEBP")[:-8], "cannot be decoded"),
-}
 
 
 def test_pictures_of_every_kind_are_upright_in_rgb_and_on_white(client):
-    _added(client, "kinds", KINDS)
-    for name in KINDS:
+    kinds = {**RIGHT, **MOVING}
+    _added(client, "kinds", kinds)
+    for name in kinds:
         found = _opened(_get(client, "kinds", name, 960))
         assert (found.mode, found.size, found.n_frames) == ("RGB", (32, 16), 1), name
         pixels = np.asarray(found, int)
@@ -305,6 +292,7 @@ def test_looking_is_noted_once_a_day(client, service):
         assert len(connection.execute(sa.select(thumbnail_rows)).all()) == 1
 
 
+@pytest.mark.slow
 def test_a_lost_object_is_made_again(client, service):
     _added(client, "lost", {"a.jpg": image_encoders.photo(72)})
     content = _get(client, "lost", "a.jpg").content

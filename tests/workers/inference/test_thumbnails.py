@@ -60,7 +60,9 @@ def test_each_image_has_forms_or_a_reason_in_its_order(bundle, needs_sandbox, tm
     assert "images/b.png" in absent.forms.reason
 
 
-@pytest.mark.parametrize("size", [(4000, 1), (1, 4000), (3000, 2000)])
+@pytest.mark.parametrize(
+    "size", [(4000, 1), (1, 4000), pytest.param((3000, 2000), marks=pytest.mark.slow)]
+)
 def test_long_and_large_pictures_keep_their_shape(tmp_path, needs_sandbox, size):
     (tmp_path / "b" / "images").mkdir(parents=True)
     (tmp_path / "b" / "images" / "a.png").write_bytes(saved(Image.new("RGB", size), "PNG"))
