@@ -157,8 +157,6 @@ def _of_8_bits(image: Image.Image) -> Image.Image:
 
 
 def _webp(image: Image.Image) -> bytes:
-    """Without what Pillow would copy of the picture's own metadata."""
-    image.info.clear()
     stream = io.BytesIO()
     image.save(stream, "WEBP", quality=_QUALITY, method=4)
     return stream.getvalue()

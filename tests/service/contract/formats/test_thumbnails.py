@@ -27,6 +27,7 @@ WITH_MORE = {
     "cut": SMALL[:-1],
     "longer": SMALL + b"<script>",
     "longer frame": SMALL[:4] + (len(SMALL)).to_bytes(4, "little") + SMALL[8:] + bytes(8),
+    "another length": SMALL[:4] + (len(SMALL)).to_bytes(4, "little") + SMALL[8:],
     "no key frame": SMALL[:20] + bytes([SMALL[20] | 1]) + SMALL[21:],
     "no frame": SMALL[:23] + bytes(3) + SMALL[26:],
     "no width": SMALL[:26] + bytes(2) + SMALL[28:],

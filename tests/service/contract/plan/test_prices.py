@@ -113,3 +113,11 @@ def test_a_price_is_of_the_images_of_a_part_and_what_joins_them_costs_little():
     parts = [priced[part.key].price for part in whole.parts]
     assert priced[whole.key].price < min(parts) / 10
     assert sum(parts) == pytest.approx(5000 * 150 * sizes.word + 0.05 * len(parts))
+
+
+def test_small_pictures_are_priced_by_their_number_and_a_block_takes_less_than_a_part():
+    block = planning.thumbnails("sha256:" + "0" * 64, "test", range(planning.THUMBNAILS_IMAGES))
+    few = planning.thumbnails("sha256:" + "0" * 64, "test", [3, 9])
+    huge = prices.Sizes(images=1_000_000)
+    assert prices.of(few, huge) < 0.3
+    assert prices.of(few, huge) * 10 < prices.of(block, huge) < prices.PART_SECONDS
