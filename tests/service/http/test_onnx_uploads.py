@@ -64,7 +64,8 @@ def test_a_bundle_is_run_once_and_scores_as_its_graphs_compute(client, tmp_path)
     assert (found["inputs"], found["units"]) == ("features", "words")
     assert found["parameters"] == sum(each.size for each in files.arrays().values())
     request = {"dataset": "graphs/test", "checkpoint": digest(content), "pregen": "all"}
-    answer = client.post("/v1/evaluations", json={**request, "postgen": ["bleu_1"]})
+    asked = {**request, "postgen": ["bleu_1"], "tokens": {"top": 3}}
+    answer = client.post("/v1/evaluations", json=asked)
     assert answer.status_code in (201, 202), answer.text
     place = f"/v1/evaluations/{answer.json()['id']}"
     run = client.get(place).json()
@@ -82,6 +83,7 @@ def test_a_bundle_is_run_once_and_scores_as_its_graphs_compute(client, tmp_path)
         assert scores[name]["value"] == pytest.approx(shown), name
     told = client.get(f"{place}/tokens/0.jpg").json()["captions"]
     assert [each["word"] for each in told[0]["tokens"]][:4] == ["a", "dog", "runs", "fast"]
+    assert all(len(each["tops"]) == 3 for each in told[0]["tokens"])
 
 
 def test_a_bundle_that_is_not_accepted_is_refused_with_file_and_node(client, tmp_path):

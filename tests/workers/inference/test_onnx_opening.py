@@ -110,6 +110,17 @@ DOUBLE = _step(node("MatMul", "h1 O", "scores"), node("Cast", "h1", "h2", to=Ten
 DOUBLE.graph.output[1].CopyFrom(
     helper.make_tensor_value_info("h2", TensorProto.DOUBLE, ("n", STATE))
 )
+LOST = files.step(
+    files.arrays(),
+    [
+        node("Gather", "E ids", "word"),
+        node("Add", "word picture", "h1"),
+        node("MatMul", "h1 O", "scores"),
+        node("Mul", "h nothing", "h2"),
+    ],
+    [tensor("nothing", np.float32(np.nan))],
+)
+LOST.graph.output[1].name = "h2"
 FIRST_RUN = {
     "logits that are no numbers": (
         {"step": _logits(np.nan)},
@@ -121,6 +132,11 @@ FIRST_RUN = {
     "images that are no numbers": (
         {"look": files.look({**files.arrays(), "look": np.full((7, 5), np.nan, np.float32)})},
         {},
+        "expected numbers in all images and states, found NaN",
+    ),
+    "a state that is no number, of which nothing depends": (
+        {"step": LOST},
+        {"state": [{"first": "h0", "before": "h", "after": "h2"}]},
         "expected numbers in all images and states, found NaN",
     ),
     "a state of another type than the next step reads": (

@@ -127,6 +127,16 @@ def test_a_caption_is_what_a_plain_loop_writes(images, made, dataset):
         assert decoding.text(one, caption) == one.tokens.tokenizer.decode(ids).strip()
 
 
+def test_images_of_a_wide_search_are_captioned_once_and_as_they_are_alone(made, dataset):
+    """Of so wide a search 12 are searched for at once: fewer than are looked at at once."""
+    one, _ = made(longest=4)
+    options = decoding.Options(beam=10, min_words=0, max_words=160)
+    given = dataset(one, 20)
+    found = decoding.decode(one, given, options)
+    alone = [decoding.decode(one, given[at : at + 1], options)[0] for at in range(20)]
+    assert [each.words for each in found] == [each.words for each in alone]
+
+
 def test_captions_end_where_the_network_reads_no_further(made, dataset):
     one, _ = made(longest=3)
     asked = decoding.Options(beam=2, min_words=9, max_words=50)

@@ -163,6 +163,15 @@ def test_a_longer_search_takes_fewer_images_at_once(beam, max_words, block, part
     assert spans[-1][1] == 400
 
 
+def test_a_model_that_is_verified_first_is_searched_as_others_unless_it_searches_itself():
+    asked = {"images": 40, "decoding": {"beam": 20, "max_words": 1000}, "pregen": False}
+    plain = _plan(**asked).named["captions"]
+    verified = {"verified": planning.conversion("sha256:c"), **asked}
+    found = _plan(**verified).named["captions"]
+    assert len(found.parts) == len(plain.parts) == 40
+    assert len(_plan(**verified, searches=True).named["captions"].parts) < 40
+
+
 def test_many_images_are_decoded_in_an_order_that_pregen_scores_give():
     large, small = _plan(images=257).named, _plan(images=256).named
     assert list(large)[3:5] == ["order", "captions"]
