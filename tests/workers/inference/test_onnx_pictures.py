@@ -4,6 +4,7 @@ definition, Pillow, and a plain loop.
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import onnx_bundle_files as files
@@ -144,6 +145,19 @@ def test_captions_end_where_the_network_reads_no_further(made, dataset):
     assert [len(each.words) for each in found] == [3, 3]
     with pytest.raises(CheckpointMismatch, match=r"has [0-9]+ pieces, the model reads at most 2"):
         one.tokens.encode([["a red circle on the table"]])
+
+
+def test_what_was_left_off_is_no_part_of_what_is_looked_at_next(made, dataset, monkeypatch):
+    one, _ = made()
+    given = torch.tensor(dataset(one, 20))
+    texts = one.tokens.encode(seen_pictures.sentences(20))
+    expected = scoring.columns(one, given.numpy(), texts).logp
+    ready = [one.preparation.normalised(given[:16])]  # and not the other four
+    with monkeypatch.context() as patch:
+        patch.setattr(type(one.preparation), "normalised", lambda *_: ready.pop())
+        with pytest.raises(IndexError):
+            one.look(given)
+    np.testing.assert_array_equal(scoring.columns(one, given.numpy(), texts).logp, expected)
 
 
 def test_features_are_no_pictures(made):

@@ -28,6 +28,7 @@ _MEMORY = 4_000_000_000  # bytes that the child may take where nobody says
 _PROGRAM = 400_000_000  # onnxruntime, and what one call computes
 _LOGITS_BYTES = 64_000_000  # of one call of `hidden`
 _BATCH_TOKENS = 8_192
+_PICTURED_TOKENS = 2_048  # each caption has its image: 600 KB of a usual encoder
 _PICTURES = 16  # that are looked at in one call
 _SEARCHED_PICTURES = 32  # whose states a search keeps: those of Transformers are large
 
@@ -106,7 +107,8 @@ class Onnx:
 
     @property
     def batch_tokens(self) -> int:
-        return max(1, min(_BATCH_TOKENS, _LOGITS_BYTES // (4 * self.tokens.size)))
+        most = _BATCH_TOKENS if self.preparation is None else _PICTURED_TOKENS
+        return max(1, min(most, _LOGITS_BYTES // (4 * self.tokens.size)))
 
     def output(self, hidden: Tensor) -> Tensor:
         return hidden

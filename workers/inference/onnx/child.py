@@ -133,7 +133,7 @@ class _Served:
                     f"look: expected {name!r:.100} to have a row for each of {len(features)} "
                     f"images, found shape {list(array.shape)}"
                 )
-        self._looked.append(found)
+        self._looked = [*self._looked, found] if request["part"] else [found]
         if request["is_last"]:
             whole, self._looked = _joined(self._looked), []
             self._kept[request["as"]] = _Kept(whole[: len(images)], whole[len(images) :])

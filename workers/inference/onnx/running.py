@@ -96,9 +96,10 @@ class Graphs:
         calls do where it does not run one.
         """
         child, held = self._running(), self._new()
-        for number, part in enumerate(images, start=1):
+        for number, part in enumerate(images):
             self._put(child, prepare(part).numpy())
-            self._ask({"do": "look", "as": held.number, "is_last": number == len(images)})
+            is_last = number == len(images) - 1
+            self._ask({"do": "look", "as": held.number, "part": number, "is_last": is_last})
         return Rows(held, torch.arange(sum(map(len, images))))
 
     def check(self, rows: Rows) -> None:
