@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from prescore import InvalidArgument, commands
 from prescore.cli import asking, follow, targets
+from prescore.files import models
+from prescore.files.reading import digest_of_body
 from prescore.models import Run, Work
 
 STEPS = ("epoch-2", "epoch-10", "epoch-9")
@@ -53,6 +55,72 @@ def test_a_folder_or_a_pattern_is_a_run_for_each_checkpoint(service, prescore, r
     assert result.stderr.endswith("watch: prescore watch ev_1 ev_2 ev_3\n")
 
 
+@pytest.fixture
+def saved(tmp_path):
+    """What a trainer of transformers writes: a folder for each checkpoint, in one folder."""
+    parent = tmp_path / "saved"
+    for step in (500, 1000):
+        folder = parent / f"checkpoint-{step}"
+        folder.mkdir(parents=True)
+        for name in ("config.json", "tokenizer.json", "model.safetensors"):
+            (folder / name).write_text(f"{step}: {name}")
+    (parent / "logs").mkdir()
+    (parent / "logs" / "events.txt").write_text("no model")
+    return parent
+
+
+@pytest.mark.parametrize(
+    "given", [("saved",), ("saved/*",), ("saved/checkpoint-500", "saved/checkpoint-1000")]
+)
+def test_a_folder_of_models_that_are_folders_is_a_run_for_each(service, prescore, saved, given):
+    result = prescore("submit", *given, "--dataset", "shapes/test", "--step-from-name")
+    assert (result.exit_code, result.stdout) == (0, "ev_1\nev_2\n"), result.stderr
+    assert _labels(service) == [{"step": "500"}, {"step": "1000"}]
+
+
+def test_a_folder_of_folders_of_checkpoints_is_a_run_for_each_checkpoint(service, prescore, runs):
+    runs.rename(runs.parent / "first")
+    (runs.parent / "all").mkdir()
+    (runs.parent / "first").rename(runs.parent / "all" / "first")
+    result = prescore("submit", "all", "--dataset", "shapes/test", "--step-from-name")
+    assert [one["step"] for one in _labels(service)] == ["2", "9", "10"], result.stderr
+
+
+def test_a_model_beside_its_earlier_checkpoints_is_one_run(service, prescore, saved):
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (saved / name).write_text(name)
+    result = prescore("submit", "saved", "--dataset", "shapes/test")
+    assert (result.exit_code, result.stdout) == (0, "ev_1\n"), result.stderr
+
+
+def test_a_folder_in_which_no_model_is_says_what_one_has(prescore, saved):
+    result = prescore("submit", "saved/logs", "--dataset", "shapes/test")
+    assert result.exit_code == 2
+    assert "saved/logs: expected a model: found a folder with no .safetensors file" in result.stderr
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_an_upload_is_told_as_done_when_the_service_has_taken_it(service, prescore, runs, taken):
+    if not taken:
+        service.fault("PUT", "checkpoints", status=422, body={"title": "Refused"})
+    result = prescore("submit", "runs/epoch-2.safetensors", "--dataset", "shapes/test")
+    assert "uploading epoch-2.safetensors" in result.stderr
+    assert ("uploaded epoch-2.safetensors" in result.stderr) == taken
+
+
+def test_the_same_folder_has_one_digest_on_any_machine(saved, tmp_path):
+    first, second = saved / "checkpoint-500", tmp_path / "elsewhere"
+    second.mkdir()
+    for name in ("tokenizer.json", "model.safetensors", "config.json"):  # in another order
+        (second / name).write_bytes((first / name).read_bytes())
+        (second / name).chmod(0o600)
+        os.utime(second / name, (1, 1))
+    (second / "optimizer.pt").write_bytes(b"not sent")
+    assert digest_of_body(models.body(first)) == digest_of_body(models.body(second))
+    (second / "config.json").write_text("another")
+    assert digest_of_body(models.body(first)) != digest_of_body(models.body(second))
+
+
 def test_files_and_captions_are_submitted_in_their_order_and_once(service, prescore, runs):
     (runs / "out.jsonl").write_text('{"image": "a.jpg", "caption": "a square"}\n')
     files = [runs / "epoch-9.safetensors", runs / "out.jsonl", runs / "epoch-9.safetensors"]
@@ -93,7 +161,7 @@ def test_nothing_is_sent_where_one_file_is_wrong(service, prescore, runs, name, 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("runs/*.pt", "expected files that match 'runs/*.pt', found none"),
+        ("runs/*.pt", "folders of models, that match 'runs/*.pt', found none"),
         ("elsewhere", "elsewhere cannot be read"),
     ],
 )
@@ -284,7 +352,8 @@ def test_a_label_that_one_run_has_stands_for_it(service, prescore):
         ("shap", ["shap: did you mean shapes?"]),
         ("shapes/tets", ["tets: did you mean test?"]),
         ("shapes/test", []),
-        ("zebra", []),
+        ("zebra", ["zebra: no such dataset; there is shapes"]),
+        ("shapes/7", ["7: no such split; there are test, val"]),
     ],
 )
 def test_a_list_of_an_unknown_dataset_or_split_names_a_near_one(shapes, prescore, asked, told):

@@ -182,7 +182,10 @@ def test_waiting_too_long_exits_3_and_leaves_the_run_going(service, shapes, pres
     [
         (("absent.safetensors", "--dataset", "shapes/test"), "cannot be read: No such file"),
         (("absent.json", "--dataset", "shapes/test"), "cannot be read: No such file"),
-        ((".", "--dataset", "shapes/test"), "found a folder: name a file"),
+        (
+            (".", "--dataset", "shapes/test"),
+            "expected a model: found a folder with no .safetensors file",
+        ),
         (("{captions}",), "--dataset"),
         (("{captions}", "--dataset", "shapes/test", "--label", "main"), "expected NAME=VALUE"),
         (("{captions}", "--dataset", "shapes/test", "--label", "=x"), "expected NAME=VALUE"),

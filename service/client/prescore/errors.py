@@ -12,6 +12,7 @@ pickled, since training programs send them between processes. Each line of their
 text is plain, whatever the service said.
 """
 
+import re
 from collections.abc import Callable
 
 from prescore.models import FieldError, Problem, Run
@@ -86,7 +87,7 @@ class Answered(PrescoreClientError):
         said = " ".join(filter(None, (str(self.status or ""), quoted(self.title))))
         detail, errors = self._detail(place)
         lines = [": ".join(filter(None, (said, quoted(detail))))]
-        lines += [quoted(f"  {place(one.pointer)}: {one.detail}") for one in errors[:_SHOWN]]
+        lines += [quoted(f"  {_at(place, one)}") for one in errors[:_SHOWN]]
         if len(errors) > _SHOWN:
             lines.append(f"  and {len(errors) - _SHOWN} more")
         if self.request_id:
@@ -103,7 +104,22 @@ class Answered(PrescoreClientError):
         before = self.detail.removesuffix(only.detail).removesuffix(f"{only.pointer}: ")
         where = place(only.pointer)
         named = not where or before.startswith(f"{where} ")
-        return f"{before}{only.detail}" if named else f"{before}{where}: {only.detail}", ()
+        return before + (only.detail if named else _at(place, only)), ()
+
+
+def _at(place: Callable[[str], str], one: FieldError) -> str:
+    """What is wrong, after its place; sentences about files begin with their place themselves."""
+    where = place(one.pointer)
+    begins, colon, _ = one.detail.partition(": ")
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in one.pointer.split("/")]
+    names = [f"line {part}" if part.isdecimal() else part for part in parts if part]
+    known = names if where == one.pointer else [where]
+    told = colon and any(_has_word(begins, name) for name in known)
+    return one.detail if told or not where else f"{where}: {one.detail}"
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(word)}(?![\w.])", text) is not None
 
 
 class Refused(Answered):

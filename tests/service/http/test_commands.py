@@ -68,7 +68,10 @@ def test_runs_are_listed_the_latest_first(prescore, runs, tmp_path):
     on = json.loads(prescore("list", "--dataset", "tiny/test", "--json").stdout)
     assert [each["id"] for each in on] == [runs["model"], runs["outputs"]]
     nobody = prescore("list", "--dataset", "tiny/other")
-    assert (nobody.stdout, nobody.stderr) == ("", "no run matches\n")
+    assert (nobody.stdout, nobody.stderr) == (
+        "",
+        "no run matches\nother: no such split; there is test\n",
+    )
 
 
 @pytest.mark.long

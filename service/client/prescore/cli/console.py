@@ -154,9 +154,12 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 
 @contextmanager
 def upload_shown(name: str) -> Iterator[uploads.Progress]:
-    """Show the progress of an upload; nothing appears if no byte has to be sent."""
+    """Show the progress of an upload, and at the end that the service has taken it; nothing appears
+    if no byte has to be sent.
+    """
     if not sys.stderr.isatty():
-        yield _upload_lines(name)
+        with _upload_lines(name) as progress:
+            yield progress
         return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
     console = Console(stderr=True)
@@ -165,14 +168,19 @@ def upload_shown(name: str) -> Iterator[uploads.Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 
 
-def _upload_lines(name: str) -> uploads.Progress:
+@contextmanager
+def _upload_lines(name: str) -> Iterator[uploads.Progress]:
+    begun = False
+
     def tell(done: int, total: int) -> None:
+        nonlocal begun
         if done == 0:
             say(f"uploading {name}: {filesize.decimal(total)}")
-        if done == total:
-            say(f"uploaded {name}")
+            begun = True
 
-    return tell
+    yield tell
+    if begun:
+        say(f"uploaded {name}")
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """For a refused request: the names that were probably meant."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +13,7 @@ from prescore.plain_text import quoted
 
 MOST_DATASETS = 1000
 MOST_RUNS = 200
+SHOWN = 10  # datasets, or splits of one
 OTHER_NAMES = ("perplexity",)  # that the list of metrics does not tell
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -62,9 +63,19 @@ def _of_dataset(client: Client, reference: str) -> Iterator[str]:
     name = whole.partition("@")[0]
     splits = {one.name: one.splits for one in islice(client.datasets(), MOST_DATASETS)}
     if name not in splits:
-        yield from _told(name, splits)
+        question = hint(name, splits)
+        if question or len(splits) < MOST_DATASETS:
+            yield f"{quoted(name)}: {question or _no_such('dataset', splits)}"
     elif split and split not in splits[name]:
-        yield from _told(split, splits[name])
+        yield f"{quoted(split)}: {hint(split, splits[name]) or _no_such('split', splits[name])}"
+
+
+def _no_such(what: str, there: Collection[str]) -> str:
+    if not there:
+        return f"no such {what}; there is none yet: `prescore datasets add NAME FOLDER` adds one"
+    shown = ", ".join(map(quoted, sorted(there)[:SHOWN]))
+    more = f" and {len(there) - SHOWN} more" if len(there) > SHOWN else ""
+    return f"no such {what}; there {'is' if len(there) == 1 else 'are'} {shown}{more}"
 
 
 def _of_metrics(client: Client, meant: Meant) -> Iterator[str]:

@@ -119,7 +119,7 @@ def _meant(target: str) -> Iterator[str]:
     path = Path(target)
     with readable(path):
         if path.is_dir():
-            yield from _in_folder(path) or [target]
+            yield from _in_folder(path) or _folders_in(path) or [target]
         elif glob.has_magic(target) and not path.exists():
             yield from _matching(target)
         else:
@@ -135,12 +135,37 @@ def _in_folder(folder: Path) -> list[str]:
     return sorted(names, key=_natural)
 
 
+def _folders_in(folder: Path) -> list[str]:
+    """The models in a folder's folders, as a trainer saves checkpoints; none where the folder is a
+    model itself, or another program's.
+    """
+    found = foreign.of_path(folder)
+    if found is None or found.what != "a folder":
+        return []
+    inner = sorted(map(str, filter(Path.is_dir, folder.iterdir())), key=_natural)
+    return [one for name in inner for one in _models_in(name)]
+
+
+def _models_in(folder: str) -> list[str]:
+    """The folder, if it is a model, or else its checkpoints."""
+    return [folder] if models.is_package(Path(folder)) else _in_folder(Path(folder))
+
+
 def _matching(pattern: str) -> list[str]:
     # As the shell does; Path.glob takes no absolute pattern.
-    found = [path for path in glob.glob(pattern) if Path(path).is_file()]  # noqa: PTH207
+    there = sorted(glob.glob(pattern), key=_natural)  # noqa: PTH207
+    found = [one for path in there for one in _of_match(path)]
     if not found:
-        raise InvalidArgument(f"expected files that match {pattern!r:.200}, found none")
-    return sorted(found, key=_natural)
+        raise InvalidArgument(
+            f"expected files, or folders of models, that match {pattern!r:.200}, found none"
+        )
+    return found
+
+
+def _of_match(path: str) -> list[str]:
+    if Path(path).is_dir():
+        return _models_in(path)
+    return [path] if Path(path).is_file() else []
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -31,12 +31,25 @@ def check(path: Path) -> None:
     names = _inner_names(path)
     mark = next((mark for mark in MARKS if mark in names), None)
     if mark is None:
+        _check_folder(path)
         check_checkpoint(path)
     if mark == _OF_TRANSFORMERS and not (_TOKENIZER in names and _has_weights(names)):
         raise InvalidArgument(
             f"{path}: expected {_TOKENIZER} and model.safetensors beside {mark}, as "
             "save_pretrained of model, tokenizer and image processor writes them; found "
             f"{plain_text.quoted(', '.join(sorted(names)[:10]))}"
+        )
+
+
+def _check_folder(path: Path) -> None:
+    """Raise for a folder in which there is nothing that may be a model."""
+    found = foreign.of_path(path) if path.is_dir() else None
+    if found is not None and found.what == "a folder":
+        *marks, last = MARKS
+        raise InvalidArgument(
+            f"{path}: expected a model: found a folder with no .safetensors file, no "
+            f"{', '.join(marks)} or {last} in it or in the folders in it; name a file, or a folder "
+            "that is a model"
         )
 
 
