@@ -309,21 +309,23 @@ _ROW = (
 )
 
 
-def test_the_table_stands_at_the_end(service, gate):
-    end = _decided("failed", "cider_d 0.41 < 0.45", works=[work("cider_d")])
+def test_the_verdict_is_told_first_and_last(service, gate):
+    works = [work("bleu"), work("cider_d", "unavailable")]
+    end = _decided("failed", "cider_d 0.41 < 0.45", works=works)
     with _ending(service, **end):
         result = gate()
     assert result.stdout.splitlines() == [
         "ev_1  succeeded  shapes@v1/test",
         "verdict  failed",
         "works",
-        "  cider_d  done  1/1  0.5 s",
+        "  cider_d  unavailable  1/1  0.5 s",
         "scores",
         "  cider_d  0.4100  [0.3800, 0.4400]",
         "gates",
         _HEADING,
         _ROW,
         "failed: cider_d >= baseline - 0.01: cider_d 0.41 < 0.45",
+        "failed: 0 of 1 gate passed",
     ]
     news = result.stderr.splitlines()
     assert (news[0], news[-1]) == ("submitted ev_1", "ev_1  succeeded")

@@ -163,10 +163,10 @@ def _key(
 
 def _end(outcome: Outcome, reports: Reports, *, as_json: bool) -> None:
     code = outcome.code
-    if outcome.evaluation is not None:
-        _show(outcome.evaluation, as_json=as_json)
     if outcome.problem:
         console.say_all(outcome.problem)
+    if outcome.evaluation is not None:
+        _show(outcome.evaluation, as_json=as_json)
     try:
         tell_github(outcome, os.environ)
         reports.write(outcome)
@@ -180,4 +180,4 @@ def _show(evaluation: Evaluation, *, as_json: bool) -> None:
     if as_json:
         console.show_json(evaluation)
     else:
-        console.show(text.summary(evaluation))
+        console.show(text.judged(evaluation))

@@ -27,29 +27,63 @@ def aligned(rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
 
 def summary(evaluation: Evaluation) -> list[str]:
     """All that people want to know of a run, in sections."""
-    facts = [
-        ("checkpoint", evaluation.checkpoint or ""),
-        ("labels", labels(evaluation.labels)),
-        ("verdict", verdict(evaluation.verdict or "", evaluation.gates)),
-        ("error", evaluation.error.detail or evaluation.error.title if evaluation.error else ""),
-    ]
-    warnings = warned.rows(
-        (one.code, one.detail, one.image)
-        for one in evaluation.warnings
-        if one.code not in ("unavailable", _PART)  # a work's line, and the first, say so
-    )
     return [
-        *aligned([(evaluation.id, evaluation.status, on(evaluation))]),
-        *aligned([fact for fact in facts if fact[1]]),
+        *_facts(evaluation),
         *_section("works", [work_row(work) for work in evaluation.works]),
         *_section("scores", score_rows(evaluation.scores)),
         *distrusted(evaluation),
         *_section("forecast", list(expected_rows(evaluation.forecast or {}))),
         *_section("estimate", list(expected_rows(evaluation.estimate or {}))),
-        *_section("warnings", warnings),
+        *_section("warnings", _warnings(evaluation)),
         *_section("gates", gate_table(evaluation.gates)),
         *gate_details(evaluation.gates),
     ]
+
+
+def judged(evaluation: Evaluation) -> list[str]:
+    """What a CI job shows: the verdict in the second line and in the last one, scores and gates
+    between, and only those works and details that tell why it did not pass.
+    """
+    works = [work_row(work) for work in evaluation.works if work.status != "done"]
+    told = [gate for gate in evaluation.gates if gate.verdict != "passed" or gate.passed_unheld]
+    return [
+        *_facts(evaluation),
+        *_section("works", works),
+        *_section("scores", score_rows(evaluation.scores)),
+        *distrusted(evaluation),
+        *_section("estimate", list(expected_rows(evaluation.estimate or {}))),
+        *_section("warnings", _warnings(evaluation)),
+        *_section("gates", gate_table(evaluation.gates)),
+        *gate_details(told),
+        *_verdict_line(evaluation),
+    ]
+
+
+def _facts(evaluation: Evaluation) -> list[str]:
+    facts = [
+        ("verdict", verdict(evaluation.verdict or "", evaluation.gates)),
+        ("checkpoint", evaluation.checkpoint or ""),
+        ("labels", labels(evaluation.labels)),
+        ("error", evaluation.error.detail or evaluation.error.title if evaluation.error else ""),
+    ]
+    return [
+        *aligned([(evaluation.id, evaluation.status, on(evaluation))]),
+        *aligned([fact for fact in facts if fact[1]]),
+    ]
+
+
+def _warnings(evaluation: Evaluation) -> Sequence[Sequence[str]]:
+    return warned.rows(
+        (one.code, one.detail, one.image)
+        for one in evaluation.warnings
+        if one.code not in ("unavailable", _PART)  # a work's line, and the first, say so
+    )
+
+
+def _verdict_line(evaluation: Evaluation) -> list[str]:
+    passed = sum(gate.verdict == "passed" for gate in evaluation.gates)
+    found = verdict(evaluation.verdict or "undecided", evaluation.gates)
+    return [quoted(f"{found}: {passed} of {counted(len(evaluation.gates), 'gate')} passed")]
 
 
 def on(evaluation: Evaluation) -> str:
