@@ -29,10 +29,9 @@ _MARKS: Mapping[str, Format] = {  # the first that is there tells
 
 _LOCAL_HEADER = 30
 _ENOUGH = 1024  # bytes that tell a tar, a zip or another format
-# What may stand first in a zip of a model's files; what torch.save writes begins with a pickle.
-_FIRST = re.compile(
-    rb"[^\0]*(/|\.(json|toml|txt|md|onnx|safetensors|pt|pth|bin|ckpt|DS_Store))\Z", re.DOTALL
-)
+# What stands first in the zips of torch.save, numpy and torch.export, which are refused at once. Of
+# others it is not known before their list of names is there, at their end.
+_FOREIGN_FIRST = re.compile(rb"[^\0]*(\.pkl|\.npy|(\A|/)archive_format)\Z", re.DOTALL)
 
 
 def needed(beginning: bytes) -> int:
@@ -47,7 +46,7 @@ def may_be_package(stream: IO[bytes]) -> bool:
     head = stream.read(foreign.HEAD_BYTES)
     stream.seek(0)
     if head.startswith(b"PK"):  # a file inside may make it look like another one: a PyTorch file
-        return _FIRST.match(_first_name(head)) is not None
+        return _FOREIGN_FIRST.match(_first_name(head)) is None
     return found is not None and found.is_package
 
 

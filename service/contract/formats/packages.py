@@ -23,7 +23,8 @@ MOST_TOKENIZER_BYTES = 64_000_000  # of a tokenizer in one file
 _LOCAL_HEADER = 30
 _ZIP = (b"PK\3\4", b"PK\5\6")  # a file, or none; two letters may be the length of another header
 _PLAIN_ZIP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_OF_THE_SYSTEM = ("__MACOSX", ".DS_Store")
+# Added by the system that packed the files, or by git and the hub's client that fetched them.
+_BESIDE = ("__MACOSX", ".DS_Store", ".git", ".gitattributes", ".gitignore", ".cache")
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def opened(path: Path) -> Iterator[Package]:
 
 
 def _named(found: Mapping[str, Inside]) -> Package:
-    files = {name: each for name, each in found.items() if not _is_of_the_system(name)}
+    files = {name: each for name, each in found.items() if not _is_beside(name)}
     if not files:
         raise InvalidPackage("expected the files of a model, found none")
     folders = {name.split("/")[0] if "/" in name else None for name in files}
@@ -117,10 +118,10 @@ def _named(found: Mapping[str, Inside]) -> Package:
     return Package({name.removeprefix(f"{folder}/"): each for name, each in files.items()})
 
 
-def _is_of_the_system(name: str) -> bool:
-    """Whether a file was added by the system that packed the others."""
+def _is_beside(name: str) -> bool:
+    """Whether a file is none of the model's."""
     parts = name.split("/")
-    return any(part in _OF_THE_SYSTEM for part in parts) or parts[-1].startswith("._")
+    return any(part in _BESIDE for part in parts) or parts[-1].startswith("._")
 
 
 def _in_folder(path: Path) -> dict[str, Inside]:

@@ -7,7 +7,7 @@ import pytest
 
 from service.contract import limits
 from service.contract.errors import InvalidPackage
-from service.contract.formats import packages
+from service.contract.formats import models, packages
 
 FILES = {"config.json": b'{"a": 1}', "model.safetensors": bytes(range(256)) * 4}
 
@@ -185,3 +185,19 @@ def test_what_is_no_package_is_refused(data, tmp_path):
     (tmp_path / "packed").write_bytes(data)
     with pytest.raises(InvalidPackage), packages.opened(tmp_path / "packed"):
         pass
+
+
+@pytest.mark.parametrize("first", [".gitattributes", "README.md", "LICENSE", "a picture.png"])
+def test_a_zip_of_a_snapshot_is_a_package_whatever_stands_first(tmp_path, first):
+    path = _zip(tmp_path / "snapshot.zip", {first: b"beside", ".cache/x": b"", **FILES})
+    with path.open("rb") as stream:
+        assert models.may_be_package(stream)
+    with packages.opened(path) as package:
+        assert package.files.keys() - {"README.md", "LICENSE", "a picture.png"} == FILES.keys()
+
+
+@pytest.mark.parametrize("first", ["m/data.pkl", "a.npy", "archive_format", "m/archive_format"])
+def test_a_zip_of_another_program_is_known_at_its_beginning(tmp_path, first):
+    path = _zip(tmp_path / "other.zip", {first: b"x", **FILES})
+    with path.open("rb") as stream:
+        assert not models.may_be_package(stream)
