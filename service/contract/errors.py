@@ -161,7 +161,13 @@ class InvalidRequest(RequestRefused):
 
 
 class NotFound(RequestRefused):
+    """`name`: what was asked for; by it, its place in a request's body is found."""
+
     code = "not_found"
+
+    def __init__(self, detail: str, *, pointer: str | None = None, name: str = "") -> None:
+        super().__init__(detail, pointer=pointer)
+        self.name = name
 
 
 class Conflict(RequestRefused):

@@ -76,7 +76,7 @@ class Kind(Generic[_Answer]):
         return f"{self.prefix}_{secrets.token_urlsafe(18)}"
 
     def missing(self, identity: str) -> NotFound:
-        return NotFound(f"no {self.noun} {identity!r:.60}")
+        return NotFound(f"no {self.noun} {identity!r:.60}", name=identity)
 
     def look(self, parts: Parts, identity: str) -> tuple[_Answer, int]:
         """The run's answer and its version."""

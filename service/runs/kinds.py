@@ -4,6 +4,7 @@ A new kind is a row here, and a module beside this one.
 """
 
 import hashlib
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from service.contract.api.learned import LearnedIn
 from service.contract.api.probes import ProbesIn
 from service.contract.api.requests import EvaluationIn
 from service.contract.api.studies import StudyIn
-from service.contract.errors import Conflict, InvalidRequest, UnknownMetric
+from service.contract.errors import Conflict, InvalidRequest, NotFound, UnknownMetric
 from service.contract.metrics import catalogue
 from service.runs import base, comparisons, evaluations, probes, studies, training
 from service.runs.base import AnyKind, Run
@@ -75,6 +76,10 @@ def submit(
             error.pointer = _place_of(error.name, request)
             _tell_all(error, request)
         raise
+    except NotFound as error:
+        if error.pointer is None and error.name:
+            error.pointer = _place_where(error.name, request)
+        raise
     with base.starting(parts) as connection:
         if key is not None:
             claimed = _claim(connection, parts.records, caller, key, digest, run.id)
@@ -90,6 +95,19 @@ def _place_of(metric: str, request: BaseModel) -> str | None:
         names = getattr(request, field)
         if isinstance(names, list) and metric in names:
             return f"/{field}/{names.index(metric)}"
+    return None
+
+
+def _place_where(name: str, request: BaseModel) -> str | None:
+    """The pointer of the field that names a run, an upload or a dataset."""
+    for field in type(request).model_fields:
+        found = getattr(request, field)
+        given = {f"/{field}": found} if isinstance(found, str) else {}
+        if isinstance(found, list):
+            given = {f"/{field}/{at}": one for at, one in enumerate(found) if isinstance(one, str)}
+        for pointer, value in given.items():
+            if name in (value, re.split("[@/]", value, maxsplit=1)[0]):
+                return pointer
     return None
 
 

@@ -117,7 +117,9 @@ _READY = Conversion("ready")
 def _found(records: Records, digest: str) -> Described:
     found = described.find(records, checkpoints, digest)
     if found is None:
-        raise NotFound(f"no checkpoint {digest}: upload it with PUT /v1/checkpoints/{digest}")
+        raise NotFound(
+            f"no checkpoint {digest}: upload it with PUT /v1/checkpoints/{digest}", name=digest
+        )
     return found
 
 

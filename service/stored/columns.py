@@ -29,7 +29,9 @@ def exists(records: Records, blobs: Blobs, digest: str) -> bool:
 def get(records: Records, digest: str) -> ColumnsOut:
     found = described.find(records, brought_columns, digest)
     if found is None:
-        raise NotFound(f"no columns {digest}: upload them with PUT /v1/columns/{digest}")
+        raise NotFound(
+            f"no columns {digest}: upload them with PUT /v1/columns/{digest}", name=digest
+        )
     return ColumnsOut(
         digest=digest,
         bytes=found.bytes,

@@ -135,7 +135,8 @@ def _pinned(row: Any, split: str) -> Pinned:
     if split not in splits:
         raise NotFound(
             f"dataset {row.name}@v{row.version} has no split {split!r:.100}; "
-            f"it has {', '.join(sorted(splits))}{near.question(split, splits)}"
+            f"it has {', '.join(sorted(splits))}{near.question(split, splits)}",
+            name=row.name,
         )
     features = json.loads(row.features) if row.features else None
     found = splits[split]
@@ -258,16 +259,16 @@ def store_captions(
 
 def _row(records: Records, name: str, version: str) -> Any:
     if "\0" in name:  # PostgreSQL refuses a NUL even in a comparison
-        raise NotFound(f"no dataset {name!r:.120}")
+        raise NotFound(f"no dataset {name!r:.120}", name=name)
     query = sa.select(datasets).where(datasets.c.name == name)
     if version:
         if not re.fullmatch(r"v[1-9][0-9]{0,8}", version):
-            raise NotFound(f"expected a version like v1, found {version!r:.40}")
+            raise NotFound(f"expected a version like v1, found {version!r:.40}", name=name)
         query = query.where(datasets.c.version == int(version[1:]))
     with records.reading() as connection:
         found = connection.execute(query.order_by(datasets.c.version.desc()).limit(1)).first()
         if found is None:
-            raise NotFound(_missing(connection, name, version))
+            raise NotFound(_missing(connection, name, version), name=name)
     return found
 
 

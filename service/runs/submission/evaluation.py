@@ -29,6 +29,7 @@ _OF_REFERENCES = (
     ("columns", "columns", "pregen"),
     ("tokens", "columns", "tokens"),
 )
+_STAGES = {"pregen": "pre-gen", "postgen": "post-gen"}
 
 
 def begin(parts: Parts, request: EvaluationIn) -> Run:
@@ -186,6 +187,7 @@ def _plan(
     model: Used | None,
     encoder: str | None,
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
+    _check_lists(request)
     families = _families(request.postgen)
     names = _pregen(request)
     wanted = asked.wanted(
@@ -265,28 +267,32 @@ def _search(asked: Decoding, model: Used) -> dict[str, Any]:
 
 def _families(postgen: Sequence[str]) -> list[str]:
     """The names of the works that these metrics need, each once."""
-    found: dict[str, None] = {}
-    for place, name in enumerate(postgen):
-        for full in catalogue.expand([name]):
-            spec = catalogue.metric(full)
-            if spec.family != "postgen":
-                raise InvalidRequest(
-                    f"{name} is a pre-gen metric: ask for it in `pregen`",
-                    [(f"/postgen/{place}", "expected a post-gen metric")],
-                )
-            found[catalogue.work_of(full)] = None
-    return list(found)
+    full = [one for name in postgen for one in catalogue.expand([name])]
+    return list(dict.fromkeys(map(catalogue.work_of, full)))
 
 
 def _pregen(request: EvaluationIn) -> list[str] | None:
     """The requested pre-gen metrics; None: all, of which the headline ones are shown."""
     if request.pregen == "all" or (request.pregen is None and request.has_probabilities):
         return None
-    names = list(request.pregen or [])
-    for place, name in enumerate(names):
-        if catalogue.metric(name).family != "pregen":
-            raise InvalidRequest(
-                f"{name} is a post-gen metric: ask for it in `postgen`",
-                [(f"/pregen/{place}", "expected a pre-gen metric")],
-            )
-    return names
+    return list(request.pregen or [])
+
+
+def _check_lists(request: EvaluationIn) -> None:
+    """Raise, with all of them, for metrics of one family in the list of the other."""
+    pregen = [] if isinstance(request.pregen, str) else request.pregen or []
+    wrong = [*_others("pregen", "postgen", pregen), *_others("postgen", "pregen", request.postgen)]
+    if len(wrong) > 1:
+        raise InvalidRequest(f"{len(wrong)} metrics are in the wrong list", wrong)
+    for pointer, said in wrong:
+        expected = _STAGES[pointer.split("/")[1]]
+        raise InvalidRequest(said, [(pointer, f"expected a {expected} metric")])
+
+
+def _others(field: str, other: str, names: Sequence[str]) -> list[tuple[str, str]]:
+    """The metrics in one list that belong in the other: where they are, and what to do."""
+    return [
+        (f"/{field}/{place}", f"{name} is a {_STAGES[other]} metric: ask for it in `{other}`")
+        for place, name in enumerate(names)
+        if catalogue.metric(catalogue.expand([name])[0]).family == other
+    ]

@@ -266,7 +266,7 @@ def test_a_part_of_a_split_has_no_comparison_with_the_whole(service):
         ({"gates": [7]}, 422, "invalid_request", "/gates/0", "a text"),
         ({"baseline": "main"}, 422, "invalid_request", "/baseline", "branch=main"),
         ({"baseline": "a\0=b"}, 422, "invalid_request", "/baseline", "branch=main"),
-        ({"baseline": "ev_x", "gates": ["cider_d > 0"]}, 404, "not_found", None, "ev_x"),
+        ({"baseline": "ev_x", "gates": ["cider_d > 0"]}, 404, "not_found", "/baseline", "ev_x"),
         ({"until": "verdict"}, 422, "invalid_request", "/gates", "at least one gate"),
         ({"trust": ["blue"]}, 422, "unknown_metric", "/trust/0", "bleu"),
     ],

@@ -70,6 +70,43 @@ def test_unknown_metrics_are_told_all_at_once(client, place, asked, pointers):
     assert re.fullmatch("[0-9]+ of [0-9]+ metrics are wrong", problem["detail"])
 
 
+@pytest.mark.parametrize(
+    ("place", "asked", "pointer"),
+    [
+        ("evaluations", {"checkpoint": f"sha256:{'0' * 64}"}, "/checkpoint"),
+        ("evaluations", {"columns": f"sha256:{'0' * 64}", "postgen": []}, "/columns"),
+        ("evaluations", {"captions": SAID, "dataset": "zebra/test"}, "/dataset"),
+        ("evaluations", {"captions": SAID, "dataset": "tiny@v9/test"}, "/dataset"),
+        ("evaluations", {"captions": SAID, "dataset": "tiny/zebra"}, "/dataset"),
+        ("comparisons", {"a": "ev_1", "b": "ev_2"}, "/a"),
+        ("comparisons", {"b": "ev_2"}, "/b"),
+        ("probes", {"dataset": "zebra/test"}, "/dataset"),
+        ("probes", {"dataset": "tiny/test", "evaluation": "ev_1"}, "/evaluation"),
+        ("studies", {"dataset": "zebra/test"}, "/dataset"),
+    ],
+)
+def test_what_a_body_names_and_is_not_there_is_pointed_at(
+    client, evaluation, place, asked, pointer
+):
+    usual = {"evaluations": {"dataset": "tiny/test"}, "comparisons": {"a": evaluation}}
+    body = usual.get(place, {}) | asked
+    answer = client.post(f"/v1/{place}", json=body)
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (404, "not_found"), problem
+    assert [error["pointer"] for error in problem["errors"]] == [pointer]
+
+
+def test_metrics_in_the_wrong_list_are_told_all_at_once(client):
+    wrong = {"pregen": ["cider_d", "perplexity", "bleu"], "postgen": ["perplexity", "meteor"]}
+    problem = _refused(client, 422, dataset="tiny/test", captions=SAID, **wrong)
+    assert problem["detail"] == "3 metrics are in the wrong list"
+    assert [(error["pointer"], error["detail"]) for error in problem["errors"]] == [
+        ("/pregen/0", "cider_d is a post-gen metric: ask for it in `postgen`"),
+        ("/pregen/2", "bleu is a post-gen metric: ask for it in `postgen`"),
+        ("/postgen/0", "perplexity is a pre-gen metric: ask for it in `pregen`"),
+    ]
+
+
 @pytest.mark.parametrize("of", ["leaderboard", "history"])
 def test_an_unknown_metric_of_a_board_is_pointed_at(client, of):
     problem = client.get(f"/v1/datasets/tiny/{of}?metric=cidr_d").json()
