@@ -1,16 +1,23 @@
 """`prescore check`: check a checkpoint, a dataset bundle, captions, or columns."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prescore import exit_codes
 from prescore.files import captions
 from prescore.files.models import is_package
 from service.contract import settings
-from service.contract.errors import RequestRefused
+from service.contract.errors import (
+    RequestRefused,
+    SandboxUnavailable,
+    UnusableCheckpoint,
+    UnusableDataset,
+)
 from service.contract.formats import (
     bundles,
     checkpoint_header,
@@ -24,12 +31,13 @@ from service.contract.formats.checkpoint_header import Description
 from service.contract.formats.columns import fitting, header, values
 from service.contract.plan.assets import Places
 from service.contract.wording import counted
-from workers.cli.console import AsJson, KeyFile, Url, errors, show, show_json
+from workers.cli.console import AsJson, KeyFile, Url, errors, progresses, say, show, show_json
 from workers.files import naming
 
 if TYPE_CHECKING:
     from workers.offline.sources import Source
 
+_UNSEEN = "not checked"
 _GZIP = b"\x1f\x8b"
 _UNPACK = "unpack it by `gunzip`; a bundle's tar is made by `tar -cf bundle.tar -C FOLDER .`"
 
@@ -64,14 +72,18 @@ def check(
     Captions are a JSON list, pycocoevalcap's dictionary, JSON Lines or CSV.
     Columns are what `prescore.Recorder` writes.
 
-    Exit 0: a service would take it. 2: it would not. Needs no GPU, and no service
-    unless --dataset names a dataset of one.
+    Pictures of a bundle are decoded, and foreign models opened, in the sandbox, as a
+    service's worker does. Needs no GPU, and no service unless --dataset names a
+    dataset of one.
+
+    Exit 0: a service would take it. 2: it would not, or could not score it. 3: this
+    machine has no sandbox, and what is opened in it alone is not checked.
 
         prescore check model.safetensors
         prescore check flickr8k/
         prescore check results.json --dataset flickr8k/test
     """
-    with errors():
+    with errors(), _refusing():
         facts = _facts(path)
         if dataset is not None and facts is not None and "tokens" not in facts:
             raise RequestRefused("--dataset is for captions and columns")
@@ -84,6 +96,18 @@ def check(
         show_json(facts)
     else:
         show(*(f"{name + ':':18} {line}" for name, one in facts.items() for line in _lines(one)))
+    if _UNSEEN in facts:
+        raise typer.Exit(exit_codes.FAILED)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What a service would take, but a run on it would fail, is refused here."""
+    try:
+        yield
+    except (UnusableCheckpoint, UnusableDataset) as unusable:
+        say(f"{unusable.code}: {unusable.detail}")
+        raise typer.Exit(exit_codes.REFUSED) from None
 
 
 def _lines(fact: Any) -> list[str]:
@@ -109,7 +133,8 @@ def _facts(path: Path) -> dict[str, Any] | None:
     if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
         return _columns_facts(path) if header.is_one(path) else _checkpoint_facts(path)
     if serves == foreign.BUNDLE:
-        return bundle_facts(path)
+        facts = bundle_facts(path)
+        return facts | _decoded(path, facts["splits"])
     if path.is_file() and captions.looks_like_captions(path):
         return None
     what, do = _unfit(path, found)
@@ -169,12 +194,40 @@ def _package_facts(path: Path, facts: models.Facts) -> dict[str, Any]:
     from workers.conversion.sandboxed import Box
 
     box = Box.of(settings.load())
-    if facts["format"] == "huggingface":
-        sandboxed.transformers(path, box)
-        return {name: each for name, each in facts.items() if each is not None}
-    description, tensors = of_state_dicts.convert(path, box)
+    known = {name: each for name, each in facts.items() if each is not None}
+    try:
+        if facts["format"] == "huggingface":
+            sandboxed.transformers(path, box)
+            return known
+        description, tensors = of_state_dicts.convert(path, box)
+    except SandboxUnavailable as unavailable:
+        return known | _half("what stands beside the tensors is right; they", unavailable)
     parameters = sum(tensor.size for tensor in tensors.values())
     return {"format": "pytorch", **_described(description, parameters)}
+
+
+def _decoded(path: Path, splits: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    """Raise if a picture cannot be decoded, as a service's worker would when it is scored."""
+    from workers.offline import pictures
+
+    with_pictures = [name for name, counts in splits.items() if counts.get("pictures")]
+    if not with_pictures:
+        return {}
+    try:
+        with progresses() as begin:
+            sandbox = settings.load().sandbox
+            pictures.check_decoded(path, with_pictures, sandbox, begin("pictures"))
+    except SandboxUnavailable as unavailable:
+        return _half("captions and features are right; the pictures", unavailable)
+    return {}
+
+
+def _half(looked_at: str, unavailable: SandboxUnavailable) -> dict[str, Any]:
+    """A fact of what could not be looked at on this machine, for want of a sandbox."""
+    return {
+        _UNSEEN: f"{looked_at} are not checked: {unavailable.detail}. `prescore doctor` says what "
+        "the sandbox lacks here; a machine that has it checks the rest"
+    }
 
 
 def _checkpoint_facts(path: Path) -> dict[str, Any]:

@@ -5,10 +5,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from service.contract.errors import InvalidBundle, RequestRefused
+from service.contract.formats import bundles
 from service.contract.formats.bundles import pictures, plain_tar
 from service.contract.wording import counted
+from workers.inference import pictures as decoding
+from workers.progress import Progress
 
 _MOST_NAMED = 10
+_SMALL = decoding.Fit("nearest", stretched=(8, 8))  # whole pictures are decoded, few pixels kept
 
 
 def check(folder: Path, images: Sequence[str]) -> None:
@@ -23,6 +27,22 @@ def check(folder: Path, images: Sequence[str]) -> None:
             f"{', '.join(wrong[:_MOST_NAMED])}{more}. "
             "An image's name is its file's, with its ending"
         )
+
+
+def check_decoded(bundle: Path, splits: Iterable[str], sandbox: str, progress: Progress) -> None:
+    """Raise UnusableDataset, which names them, for pictures that cannot be decoded. Raises
+    SandboxUnavailable where `sandbox` asks for one and this machine has none.
+    """
+    every = [item.image for split in splits for item in bundles.read_split(bundle, split)]
+    given = pictures.places(bundle, every)
+    images = [one for one, at in zip(every, given, strict=True) if isinstance(at, pictures.Place)]
+    undecoded: dict[str, str] = {}
+    for done, found in enumerate(decoding.read(bundle, images, fit=_SMALL, sandbox=sandbox), 1):
+        progress(done, len(images))
+        if isinstance(found, decoding.Undecoded):
+            undecoded[found.image] = found.reason
+    if undecoded:
+        raise decoding.unusable(undecoded)
 
 
 def copy(folder: Path, bundle: Path, images: Iterable[str]) -> None:

@@ -7,13 +7,14 @@ import tarfile
 
 import pytest
 import typer
+from PIL import Image
 from typer.testing import CliRunner
 
 import onnx_bundle_files as files
 import tokenizer_files
 from service.contract.limits import CAPTION
 from workers.cli.check import check
-from workers.sandbox import confinement
+from workers.sandbox import confined, confinement
 
 TWO = [{"image_id": "1.jpg", "caption": "a dog"}, {"image_id": "2.jpg", "caption": "a cat"}]
 PEOPLE = "".join(
@@ -182,3 +183,39 @@ def test_an_onnx_bundle_is_run_once_and_says_what_it_looks_at(checked, tmp_path)
     refused = checked("bundle")
     assert refused.exit_code == 3, refused.output  # only opening it has shown this
     assert "tokenizer.json describes no tokenizer" in refused.stderr
+
+
+def _pictures(folder, broken=()):
+    (folder / "images").mkdir()
+    for name in ("1.jpg", "2.jpg"):
+        file = io.BytesIO()
+        Image.effect_noise((64, 48), 50).convert("RGB").save(file, "JPEG")
+        whole = file.getvalue()
+        (folder / "images" / name).write_bytes(
+            whole[: len(whole) // 2] if name in broken else whole
+        )
+
+
+@pytest.mark.parametrize("broken", [(), ("2.jpg",), ("1.jpg", "2.jpg")])
+def test_pictures_that_cannot_be_decoded_are_named(checked, tmp_path, broken):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    _pictures(tmp_path / "mine", broken)
+    done = checked("mine", "--json")
+    assert done.exit_code == (2 if broken else 0), done.stderr
+    assert [name for name in ("1.jpg", "2.jpg") if f"'{name}'" in done.stderr] == [*broken]
+
+
+def test_without_a_sandbox_what_is_known_is_shown_and_what_is_not_is_told(
+    checked, tmp_path, monkeypatch
+):
+    def unavailable(*_, **__):
+        raise confined.Unavailable("this kernel has no Landlock")
+
+    _pictures(tmp_path / "mine")
+    monkeypatch.setattr(confined, "run", unavailable)
+    done = checked("mine", "--json")
+    facts = json.loads(done.stdout)
+    assert (done.exit_code, facts["splits"]["test"]["pictures"]) == (3, 2)
+    assert "the pictures are not checked: this kernel has no Landlock" in facts["not checked"]
+    assert "prescore doctor" in facts["not checked"]
