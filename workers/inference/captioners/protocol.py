@@ -22,7 +22,7 @@ State = Any  # all that a step needs of the words before it and of the images
 
 @dataclass(frozen=True)
 class Search:
-    """How the library of a captioner's own searches for captions (generation.py). Lengths are in
+    """How the library of a captioner's own searches for captions (generation/). Lengths are in
     tokens, END counted and START not.
     """
 
@@ -35,11 +35,17 @@ class Search:
     forced_last: int | None = None
     never: tuple[int, ...] = ()
     never_first: tuple[int, ...] = ()
+    repetition_penalty: float = (
+        1.0  # of what is there: scores > 0 are divided by it, others times it
+    )
+    no_repeat_ngram: int = 0  # so many tokens in a row do not occur twice; 0: they may
     longest: int = 1000  # what `most` may be: as many places as the model has
 
     def __post_init__(self) -> None:
         if self.beams < 1 or not 0 <= self.least <= self.most or self.most < 1:
             raise ValueError(f"expected beams >= 1 and 0 <= least <= most, found {self}")
+        if self.repetition_penalty <= 0 or self.no_repeat_ngram < 0:
+            raise ValueError(f"expected a penalty > 0 and n-grams of no length < 0, found {self}")
 
 
 class Output(Protocol):

@@ -123,5 +123,7 @@ def _search(found: Generation, family: Family) -> Search:
         forced_last=found.forced_eos_token_id,
         never=tuple(found.suppress_tokens or ()),
         never_first=tuple(found.begin_suppress_tokens or ()),
+        repetition_penalty=found.repetition_penalty,
+        no_repeat_ngram=found.no_repeat_ngram_size,
         longest=family.positions,
     )

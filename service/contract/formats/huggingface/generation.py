@@ -70,6 +70,8 @@ class Generation(Part):
     early_stopping: bool | Literal["never"] = False
     forced_bos_token_id: Token | None = None
     forced_eos_token_id: Token | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = 1.0
+    no_repeat_ngram_size: Length = 0
     suppress_tokens: Tokens | None = None
     begin_suppress_tokens: Tokens | None = None
     decoder_start_token_id: Token | None = None
@@ -103,9 +105,7 @@ class Generation(Part):
 # What the library would do otherwise, and these values ask it not to.
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "do_sample": (False, None),
-    "repetition_penalty": (1.0, None),
     "encoder_repetition_penalty": (1.0, None),
-    "no_repeat_ngram_size": (0, None),
     "encoder_no_repeat_ngram_size": (0, None),
     "bad_words_ids": (None, []),
     "num_beam_groups": (1, None),
@@ -130,6 +130,8 @@ _OLD_NAMES = (
     "min_length",
     "length_penalty",
     "early_stopping",
+    "repetition_penalty",
+    "no_repeat_ngram_size",
     "forced_bos_token_id",
     "forced_eos_token_id",
     "suppress_tokens",

@@ -136,8 +136,13 @@ REFUSED = [
     ("config.json", {"eos_token_id": ...}, "expected one token as eos_token_id"),
     ("config.json", {"eos_token_id": [1, 2]}, r"expected one token as eos_token_id.*\[1, 2\]"),
     ("generation_config.json", {"do_sample": True}, "do_sample: True is not implemented"),
-    ("generation_config.json", {"repetition_penalty": 1.5}, "repetition_penalty: 1.5 is not"),
-    ("generation_config.json", {"no_repeat_ngram_size": 3}, "no_repeat_ngram_size: 3 is not"),
+    (
+        "generation_config.json",
+        {"repetition_penalty": 0},
+        "repetition_penalty: expected more than 0",
+    ),
+    ("generation_config.json", {"no_repeat_ngram_size": -1}, "no_repeat_ngram_size: .*at least 0"),
+    ("generation_config.json", {"bad_words_ids": [[3]]}, r"bad_words_ids: \[\[3\]\] is not"),
     ("generation_config.json", {"num_beam_groups": 2}, "num_beam_groups: 2 is not"),
     ("generation_config.json", {"surprise": 1}, "generation_config.json/surprise: unknown field"),
     ("generation_config.json", {"num_beams": 10**6}, "num_beams: expected at most 100"),
@@ -272,6 +277,9 @@ def test_older_folders_have_their_search_and_sizes_elsewhere(folder):
     found = judge(folder)
     assert (found.generation.most, found.generation.num_beams) == (5, 2)
     assert found.preprocessing.shape == (16, 16)
-    change(folder, "config.json", repetition_penalty=2.0)
-    with pytest.raises(ConfigInvalid, match=r"repetition_penalty: 2\.0 is not implemented"):
+    change(folder, "config.json", repetition_penalty=2.0, no_repeat_ngram_size=3)
+    found = judge(folder).generation
+    assert (found.repetition_penalty, found.no_repeat_ngram_size) == (2.0, 3)
+    change(folder, "config.json", diversity_penalty=2.0)
+    with pytest.raises(ConfigInvalid, match=r"diversity_penalty: 2\.0 is not implemented"):
         judge(folder)

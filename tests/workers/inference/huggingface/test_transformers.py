@@ -1,5 +1,6 @@
 """Oracle: the library itself, from the same folder: its logits, its `generate`, its processors."""
 
+import shutil
 from itertools import pairwise
 
 import numpy as np
@@ -112,6 +113,67 @@ def test_settings_of_a_search_mean_what_they_mean_to_generate(
     model, inputs = _opened(one)
     found = generation.decode(model, inputs, Search(most=12, **ours))
     expected = one.generated(pixels(kind, IMAGES), max_new_tokens=12, **theirs)
+    assert [list(caption.words) for caption in found] == expected
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("kind", ["vit-gpt2", "git"])
+def test_rows_may_be_chosen_in_any_order_and_number_while_words_are_read(kind, saved, pixels):
+    one = saved(kind, trained=False)
+    model, inputs = _opened(one, 5)
+    images = torch.arange(5)
+    read = torch.full((5, 1), one.start)
+    state = model.begin(model.look(torch.from_numpy(inputs)))
+    rng = np.random.default_rng(0)
+    chosen = {2: [4, 1, 1, 3, 0, 4, 4], 3: [6, 2, 0, 1, 5], 5: [0, 1, 2, 3], 18: [3, 0, 3], 19: [1]}
+    for length in range(1, 22):
+        hidden, state = model.step(state, read[:, -1])
+        expected = one.logits(pixels(kind, 5)[images], read)[:, -1]
+        torch.testing.assert_close(model.output(hidden), expected, atol=1e-4, rtol=1e-4)
+        if length in chosen:
+            rows = torch.tensor(chosen[length])
+            state, read, images = model.select(state, rows), read[rows], images[rows]
+        words = torch.from_numpy(rng.integers(3, 20, (len(read), 1)))
+        read = torch.cat([read, words], dim=1)
+
+
+RESTRAINTS = [
+    ({"no_repeat_ngram_size": 1}, {"no_repeat_ngram": 1}),
+    ({"no_repeat_ngram_size": 2}, {"no_repeat_ngram": 2}),
+    ({"repetition_penalty": 1.6}, {"repetition_penalty": 1.6}),
+    ({"repetition_penalty": 0.5}, {"repetition_penalty": 0.5}),
+    (
+        {"no_repeat_ngram_size": 2, "repetition_penalty": 1.2, "min_length": 8},
+        {"no_repeat_ngram": 2, "repetition_penalty": 1.2, "least": 8},
+    ),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("theirs", "ours"), RESTRAINTS)
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize(
+    "kind", ["vit-gpt2", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
+)
+def test_repetitions_are_restrained_as_by_generate(kind, beams, theirs, ours, saved, pixels):
+    one = saved(kind, trained=False)
+    model, inputs = _opened(one, 7)
+    plain = generation.decode(model, inputs, Search(beams=beams, most=14))
+    found = generation.decode(model, inputs, Search(beams=beams, most=14, **ours))
+    expected = one.generated(pixels(kind, 7), num_beams=beams, max_new_tokens=14, **theirs)
+    assert [list(caption.words) for caption in found] == expected
+    assert [caption.words for caption in plain] != [caption.words for caption in found]
+
+
+def test_an_opened_captioner_searches_as_its_folder_says(saved, tmp_path, pixels):
+    one = saved("vit-gpt2", trained=False)
+    copy = shutil.copytree(one.folder, tmp_path / "copy")
+    how = {"no_repeat_ngram_size": 2, "repetition_penalty": 1.3, "num_beams": 2, "max_length": 13}
+    folders.change(copy, "generation_config.json", **how)
+    _, inputs = _opened(one, 7)
+    model = checkpoints.open_captioner(copy)
+    found = generation.decode(model, inputs, model.search)
+    expected = one.generated(pixels("vit-gpt2", 7), **how)
     assert [list(caption.words) for caption in found] == expected
 
 
