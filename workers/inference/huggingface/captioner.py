@@ -20,11 +20,10 @@ from workers.inference.packing import Packed
 from workers.inference.pieces import Pieces
 from workers.inference.prepared import Preparation
 
-_PICTURES = 16  # in the encoder at once: more are no faster
+# Places of pictures in the encoder at once: on a CPU, so many that their activations fit caches.
+_PLACES = {"cpu": 1_000, "cuda": 20_000}
 _SEARCHED_BYTES = 512_000_000  # of images' keys and values in a search
-_GROUP_TOKENS = (
-    2_048  # in the decoder at once: what an activation of 3072 makes of them fits caches
-)
+_GROUP_TOKENS = {"cpu": 512, "cuda": 2_048}  # in the decoder at once, for the same reason
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,10 @@ class Transformer:
         weight, bias = parts.decoder.weight.detach(), parts.decoder.bias
         self.output = Product(weight.t(), None if bias is None else bias.detach())
         self.device = weight.device
-        self.together = max(1, min(128, _SEARCHED_BYTES // self._image_bytes()))
+        self._pictures = 1  # in the encoder at once
+        places, size = self._of_one_image()
+        self._pictures = max(1, _PLACES[self.device.type] // places)
+        self.together = max(1, min(128, _SEARCHED_BYTES // size))
 
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
         return self.preparation.inputs(bundle, images)
@@ -72,7 +74,7 @@ class Transformer:
     def look(self, inputs: Tensor) -> Tensor:
         seen = [
             self._encoder(self.preparation.normalised(part))
-            for part in torch.split(inputs, _PICTURES)
+            for part in torch.split(inputs, self._pictures)
         ]
         return torch.cat(seen)
 
@@ -99,10 +101,11 @@ class Transformer:
         return stack.select(state, rows)
 
     @torch.inference_mode()
-    def _image_bytes(self) -> int:
-        """Of one image's keys and values in all layers."""
+    def _of_one_image(self) -> tuple[int, int]:
+        """Its places, and the bytes of its keys and values in all layers."""
         seen = self.look(torch.zeros((1, *self.preparation.shape), device=self.device))
-        return sum(each.nbytes for pair in self._decoder.images(seen) for each in pair)
+        pairs = self._decoder.images(seen)
+        return seen.shape[1], sum(each.nbytes for pair in pairs for each in pair)
 
     def exact(self) -> NoReturn:
         raise NotImplementedError("near ties of Transformers are not settled")
@@ -130,7 +133,7 @@ def _groups(captions: Packed, device: torch.device) -> list[_Group]:
     there, starts, sizes = np.unique(image[order], return_index=True, return_counts=True)
     groups, by_size = [], np.argsort(-sizes, kind="stable")
     while len(by_size):
-        many = max(1, _GROUP_TOKENS // int(sizes[by_size[0]]))
+        many = max(1, _GROUP_TOKENS[device.type] // int(sizes[by_size[0]]))
         chosen, by_size = by_size[:many], by_size[many:]
         columns = np.arange(sizes[chosen[0]])
         real = columns < sizes[chosen, None]

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from workers.inference.huggingface import blip
 from workers.inference.huggingface.bert import Bert, Git
 from workers.inference.huggingface.captioner import Parts
 from workers.inference.huggingface.gpt2 import Gpt2
@@ -36,7 +37,7 @@ def _vision_encoder_decoder(model: Any) -> tuple[nn.Module, Decoder]:
 
 def _blip(model: Any) -> tuple[nn.Module, Decoder]:
     pack_layers(model, model.text_decoder.get_output_embeddings())
-    return model.vision_model, Bert(model.text_decoder)
+    return blip.vision(model), Bert(model.text_decoder)
 
 
 def _git(model: Any) -> tuple[nn.Module, Decoder]:

@@ -1,4 +1,4 @@
-"""The linear layers of a library's network, by the fastest kernel of the device."""
+"""The layers of a library's network, by the fastest kernels of the device."""
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +22,16 @@ class Packed(nn.Module):
 
 
 def pack_layers(module: nn.Module, but: nn.Module) -> None:
-    """Replace all linear layers inside but one, where the device has a faster kernel."""
+    """Replace all linear layers inside but one, where the device has a faster kernel, and the GELU
+    that the library computes in eight passes.
+    """
+    from transformers.activations import NewGELUActivation
+
     for name, child in module.named_children():
         if child is but:
+            continue
+        if type(child) is NewGELUActivation:
+            setattr(module, name, nn.GELU(approximate="tanh"))
             continue
         weight = _weight_of(child)
         packed = None if weight is None else pack(weight.detach())

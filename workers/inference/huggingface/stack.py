@@ -5,7 +5,7 @@ forcing the captions of an image stand beside each other in one row, each blind 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 Pair = tuple[Tensor, Tensor]  # keys and values, (rows, heads, places, size of a head)
+
+_ROOM = 16  # words that a new state has room for
 
 
 class Layer(Protocol):
@@ -66,11 +68,18 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True)
 class State:
-    """Row r belongs to image `of[r]`; `width` rows to each image in turn, or 0 if not so."""
+    """Row r belongs to image `of[r]`. A state is read on from or selected from once: what comes of
+    it lies in the same memory.
+
+    width   the most rows that an image has
+    slots   where each row stands if all images had `width` rows, in turn; None where they have
+    kept    keys and values of the words so far, `time` of them, and room for some more
+    """
 
     images: Sequence[Pair]
     of: Tensor
     width: int
+    slots: Tensor | None
     kept: Sequence[Pair]
     time: int
 
@@ -95,9 +104,9 @@ def read_all(decoder: Decoder, seen: Tensor, words: Tensor, times: Tensor, mask:
 
 
 def begin(decoder: Decoder, seen: Tensor) -> State:
-    images = list(decoder.images(seen))
+    images = [(k.contiguous(), v.contiguous()) for k, v in decoder.images(seen)]
     none = [(keys[:, :, :0], values[:, :, :0]) for keys, values in images]
-    return State(images, torch.arange(len(seen), device=seen.device), 1, none, 0)
+    return State(images, torch.arange(len(seen), device=seen.device), 1, None, none, 0)
 
 
 def read_next(decoder: Decoder, state: State, words: Tensor) -> tuple[Tensor, State]:
@@ -106,8 +115,8 @@ def read_next(decoder: Decoder, state: State, words: Tensor) -> tuple[Tensor, St
     kept = []
     for layer, image, before in zip(decoder.layers, state.images, state.kept, strict=True):
         query, *pair = (split(each, decoder.heads) for each in layer.own(x))
-        keys, values = _after(before, pair)
-        kept.append((keys, values))
+        kept.append(_keep(before, pair, state.time))
+        keys, values = (each[:, :, : state.time + 1] for each in kept[-1])
         if decoder.joint:
             x = layer.after_own(x, _attend_jointly(query, image, (keys, values), state))
         else:
@@ -115,22 +124,45 @@ def read_next(decoder: Decoder, state: State, words: Tensor) -> tuple[Tensor, St
             query = split(layer.look(x), decoder.heads)
             x = layer.after_look(x, _attend_images(query, image, state))
         x = layer.think(x)
-    after = State(state.images, state.of, state.width, kept, state.time + 1)
-    return decoder.finish(x)[:, 0], after
+    return decoder.finish(x)[:, 0], replace(state, kept=kept, time=state.time + 1)
 
 
 def select(state: State, rows: Tensor) -> State:
     if torch.equal(rows, torch.arange(len(state.of), device=rows.device)):
         return state
     kept = [(keys[rows], values[rows]) for keys, values in state.kept]
-    there, of = torch.unique(state.of[rows], return_inverse=True)
-    images = state.images
-    if len(there) < len(images[0][0]):
-        images = [(keys[there], values[there]) for keys, values in images]
-    width, rest = divmod(len(of), max(1, len(there)))
-    even = torch.arange(len(there), device=of.device).repeat_interleave(width)
-    is_even = not rest and torch.equal(of, even)
-    return State(images, of, width if is_even else 0, kept, state.time)
+    images, of = _without_others(state.images, state.of[rows])
+    width, slots = _slots(of, len(images[0][0]))
+    return State(images, of, width, slots, kept, state.time)
+
+
+def _without_others(images: Sequence[Pair], of: Tensor) -> tuple[Sequence[Pair], Tensor]:
+    """The images that are in `of`, and where they are now: only what lies behind the gaps moves."""
+    before = len(images[0][0])
+    is_there = torch.zeros(before, dtype=torch.bool, device=of.device)
+    is_there[of] = True
+    there = is_there.nonzero()[:, 0]
+    left = len(there)
+    if left == before:
+        return images, of
+    gaps = (~is_there[:left]).nonzero()[:, 0]
+    moved = there[there >= left]
+    for each in (tensor for pair in images for tensor in pair):
+        each[gaps] = each[moved]
+    place = torch.arange(before, device=of.device)
+    place[moved] = gaps
+    return [(keys[:left], values[:left]) for keys, values in images], place[of]
+
+
+def _slots(of: Tensor, images: int) -> tuple[int, Tensor | None]:
+    counts = torch.bincount(of, minlength=images)
+    width = int(counts.max()) if images else 1
+    order = of.argsort(stable=True)
+    in_turn = torch.arange(len(of), device=of.device)
+    slots = torch.empty_like(of)
+    slots[order] = of[order] * width + in_turn - (counts.cumsum(0) - counts)[of[order]]
+    is_even = len(of) == images * width and torch.equal(slots, in_turn)
+    return width, None if is_even else slots
 
 
 def looked_at(
@@ -161,33 +193,49 @@ def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = N
     return _join(functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask))
 
 
+def _keep(before: Pair, new: Sequence[Tensor], time: int) -> Pair:
+    """The words' keys and values with the next one's; room is doubled where there is none."""
+    keys, values = (kept if time < kept.shape[2] else _with_room(kept) for kept in before)
+    keys[:, :, time], values[:, :, time] = (each[:, :, 0] for each in new)
+    return keys, values
+
+
+def _with_room(kept: Tensor) -> Tensor:
+    n, heads, places, size = kept.shape
+    larger = kept.new_empty(n, heads, max(_ROOM, 2 * places), size)
+    larger[:, :, :places] = kept
+    return larger
+
+
 def _beside(rows: Tensor, state: State) -> Tensor:
     """(n, heads, 1, size) -> (images, heads, width, size): the rows of each image together."""
     _, heads, _, size = rows.shape
+    if state.slots is not None:
+        images = len(state.images[0][0])
+        placed = rows.new_zeros(images * state.width, heads, 1, size)
+        placed[state.slots] = rows
+        rows = placed
     return rows.view(-1, state.width, heads, size).transpose(1, 2)
 
 
-def _apart(rows: Tensor) -> Tensor:
+def _apart(rows: Tensor, state: State) -> Tensor:
     """Back again: (images, heads, width, …) -> (n, heads, 1, …)."""
-    return rows.transpose(1, 2).flatten(0, 1)[:, :, None]
+    flat = rows.transpose(1, 2).flatten(0, 1)
+    return (flat if state.slots is None else flat[state.slots])[:, :, None]
 
 
 def _attend_images(query: Tensor, image: Pair, state: State) -> Tensor:
-    if not state.width:
-        keys, values = image
-        return _attend(query, keys[state.of], values[state.of])
-    read = functional.scaled_dot_product_attention(_beside(query, state), *image)
-    return _join(_apart(read))
+    """By plain products, which for few rows are faster than the kernel for many."""
+    query = _beside(query * query.shape[-1] ** -0.5, state)
+    weights = (query @ image[0].transpose(2, 3)).softmax(dim=3)
+    return _join(_apart(weights @ image[1], state))
 
 
 def _attend_jointly(query: Tensor, image: Pair, words: Pair, state: State) -> Tensor:
     """One attention to the image, whose keys all its rows share, and to the words of a row."""
-    if not state.width:
-        keys, values = (each[state.of] for each in image)
-        return _attend(query, *_after((keys, values), words))
     query = query * query.shape[-1] ** -0.5
-    to_image = _apart(_beside(query, state) @ image[0].transpose(2, 3))
+    to_image = _apart(_beside(query, state) @ image[0].transpose(2, 3), state)
     weights = torch.cat([to_image, query @ words[0].transpose(2, 3)], dim=3).softmax(dim=3)
     places = image[0].shape[2]
-    of_image = _apart(_beside(weights[..., :places], state) @ image[1])
+    of_image = _apart(_beside(weights[..., :places], state) @ image[1], state)
     return _join(of_image + weights[..., places:] @ words[1])
