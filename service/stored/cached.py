@@ -54,8 +54,7 @@ def _features(connection: Connection, encoder: Mapping[str, Any] | None) -> dict
         return {}
     sha256 = encoder["digest"].removeprefix("sha256:")
     found = {}
-    some = sa.select(datasets.c.digest, datasets.c.splits)
-    for row in connection.execute(some.where(datasets.c.splits.contains('"pictures"'))):
+    for row in connection.execute(sa.select(datasets.c.digest, datasets.c.splits).distinct()):
         for name, counts in json.loads(row.splits).items():
             if (images := counts["images"]) == counts.get("pictures"):
                 work = planning.features(row.digest, name, images, sha256)
