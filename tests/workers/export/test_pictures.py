@@ -28,7 +28,9 @@ class _Look(nn.Module):
 
     def forward(self, pixels):
         seen = self.model.encoder(pixel_values=pixels).last_hidden_state
-        return self.model.enc_to_dec_proj(seen), torch.zeros(len(pixels), 0, dtype=torch.long)
+        return self.model.enc_to_dec_proj(seen), pixels.new_zeros(
+            pixels.shape[0], 0, dtype=torch.long
+        )
 
 
 class _Score(nn.Module):
