@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from prescore import InvalidArgument, commands
 from prescore.cli import asking, follow, targets
-from prescore.files import models
+from prescore.files import models, tars
 from prescore.files.reading import digest_of_body
 from prescore.models import Run, Work
 
@@ -117,6 +117,9 @@ def test_the_same_folder_has_one_digest_on_any_machine(saved, tmp_path):
         os.utime(second / name, (1, 1))
     (second / "optimizer.pt").write_bytes(b"not sent")
     assert digest_of_body(models.body(first)) == digest_of_body(models.body(second))
+    files = {path.name: path for path in sorted(first.iterdir())}
+    turned = tars.body(dict(reversed(files.items())))
+    assert digest_of_body(turned) == digest_of_body(tars.body(files))
     (second / "config.json").write_text("another")
     assert digest_of_body(models.body(first)) != digest_of_body(models.body(second))
 
