@@ -1,5 +1,6 @@
 """Captioners of transformers in their published sizes, with random weights: columns and searches
-beside the library's own forward pass in file order and its `generate`, in one run.
+beside the library's own forward pass in file order and its `generate`, in one run; columns also
+beside the machine's rate of matrix products, and both by the length of captions.
 """
 
 import copy
@@ -17,11 +18,15 @@ from workers.inference import generation, scoring
 from workers.inference.captioners import Search
 from workers.inference.huggingface import networks
 from workers.inference.huggingface.captioner import Transformer
+from workers.inference.huggingface.stack import Decoder
+from workers.inference.matrix_products import Product
 from workers.inference.pieces import Pieces
 from workers.inference.prepared import Preparation
 from workers.inference.vocabulary import Encoded
 
 _BATCH, _NEW_TOKENS, _REFERENCES = 8, 15, 5
+_SEARCHED = (1, 7)  # images in a search
+_LENGTHS = (10, 20, 40, 80)
 _HALF = (0.5, 0.5, 0.5)
 
 
@@ -30,6 +35,7 @@ class Case:
     name: str
     library: Any
     ours: Transformer
+    parts: Decoder
     pictures: NDArray[np.uint8]
     references: Encoded
 
@@ -44,26 +50,99 @@ def measure(images: int) -> list[Row]:
 
 
 def _rows(case: Case) -> list[Row]:
+    rows = [_columns(case), *_by_length(case)]
+    for images in sorted({min(images, len(case.pictures)) for images in _SEARCHED}):
+        rows += [_search(case, images, beams) for beams in (1, 4)]
+    return rows
+
+
+def _columns(case: Case) -> Row:
     theirs: list[np.ndarray] = []
     found: list[Any] = []
     plain = seconds(lambda: theirs.append(_library_columns(case)))
     took = seconds(
         lambda: found.append(scoring.columns(case.ours, case.pictures, case.references)), 2
     )
-    note = f"log p within {np.abs(found[-1].logp - theirs[-1]).max():.1g}"
-    rows = [Row(f"{case.name}: columns", took, "its own forward pass", plain, note)]
-    for beams in (1, 4):
-        plain = seconds(lambda beams=beams: found.append(_generated(case, beams)), 2)
-        search = Search(beams=beams, most=_NEW_TOKENS)
-        took = seconds(
-            lambda search=search: found.append(generation.decode(case.ours, case.pictures, search)),
-            2,
-        )
-        ours = [list(caption.words) for caption in found[-1]]
-        equal = np.mean([a == b for a, b in zip(ours, found[-3], strict=True)])
-        note = f"{equal:.0%} of captions equal"
-        rows.append(Row(f"{case.name}: beam {beams}", took, "generate", plain, note))
-    return rows
+    note = f"log p within {np.abs(found[-1].logp - theirs[-1]).max():.1g}; {_rate_of(case)}"
+    return Row(f"{case.name}: columns", took, "its own forward pass", plain, note)
+
+
+def _rate_of(case: Case) -> str:
+    """Of columns without the encoder, beside the two kernels' own products, by turns."""
+    seen = _Seen(case)
+    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
+    packed = Product(b)
+    works = (
+        lambda: scoring.columns(seen.ours, case.pictures, case.references),
+        lambda: a @ b,
+        lambda: packed(a),
+    )
+    times = np.array([[seconds(work) for work in works] for _ in range(3)])
+    took, plain, fast = np.median(times, axis=0)
+    rate = _multiply_adds(case, seen.pictures) / took
+    return (
+        f"without the encoder {rate / 1e9:.0f} G multiply-adds/s, "
+        f"{rate * plain / 2048**3:.0%} of torch's own rate, {rate * fast / 2048**3:.0%} of packed"
+    )
+
+
+def _multiply_adds(case: Case, seen: torch.Tensor) -> int:
+    """The matrix products that columns need: each token through all layers that read it, each
+    image's places through those that make its keys and values.
+    """
+    width = case.ours.output.weight.shape[0]
+    layers = len(list(case.parts.layers))
+    # Widths squared; the last layer of images that go through layers makes keys and values alone.
+    of_token, of_place = (12, 12 - 9 / layers) if case.parts.joint else (14, 2)
+    tokens, places = len(case.references.tokens), seen.shape[0] * seen.shape[1]
+    inner = layers * width**2 * (tokens * of_token + places * of_place)
+    return int(inner) + tokens * case.ours.output.weight.numel()
+
+
+def _by_length(case: Case) -> list[Row]:
+    """Time of a token, without the encoder, beside that of captions of the first length."""
+    seen = _Seen(case)
+    images = len(case.pictures)
+    rng = np.random.default_rng(1)
+    times: dict[str, list[float]] = {"columns": [], "greedy": []}
+    for length in _LENGTHS:
+        ids = rng.integers(1000, 30_000, images * length)
+        offsets = np.arange(images + 1)
+        given = Encoded(ids, offsets * length, offsets, case.references.start)
+        search = Search(most=length, least=length)
+        works = {
+            "columns": lambda given=given: scoring.columns(seen.ours, case.pictures, given),
+            "greedy": lambda search=search: generation.decode(seen.ours, case.pictures, search),
+        }
+        for name, work in works.items():
+            times[name].append(seconds(work, 2) / length)
+    return [
+        Row(f"{case.name}: {name}, a token of {length}", took, f"of {_LENGTHS[0]}", each[0])
+        for name, each in times.items()
+        for length, took in zip(_LENGTHS[1:], each[1:], strict=True)
+    ]
+
+
+class _Seen:
+    """A case's captioner whose encoder has seen the pictures already."""
+
+    @torch.inference_mode()
+    def __init__(self, case: Case) -> None:
+        self.pictures = case.ours.look(torch.from_numpy(case.pictures))
+        self.ours = copy.copy(case.ours)
+        self.ours.look = lambda _: self.pictures  # type: ignore[method-assign]
+
+
+def _search(case: Case, images: int, beams: int) -> Row:
+    found: list[Any] = []
+    some = case.pictures[:images]
+    search = Search(beams=beams, most=_NEW_TOKENS)
+    plain = seconds(lambda: found.append(_generated(case, images, beams)), 2)
+    took = seconds(lambda: found.append(generation.decode(case.ours, some, search)), 2)
+    ours = [list(caption.words) for caption in found[-1]]
+    equal = np.mean([a == b for a, b in zip(ours, found[0], strict=True)])
+    what = f"{case.name}: beam {beams}, {images} images"
+    return Row(what, took, "generate", plain, f"{equal:.0%} of captions equal")
 
 
 @torch.inference_mode()
@@ -92,9 +171,12 @@ def _library_columns(case: Case) -> NDArray[np.float32]:
 
 
 @torch.inference_mode()
-def _generated(case: Case, beams: int) -> list[list[int]]:
+def _generated(case: Case, images: int, beams: int) -> list[list[int]]:
     rows = case.library.generate(
-        pixel_values=case.pixels, num_beams=beams, max_new_tokens=_NEW_TOKENS, do_sample=False
+        pixel_values=case.pixels[:images],
+        num_beams=beams,
+        max_new_tokens=_NEW_TOKENS,
+        do_sample=False,
     ).tolist()
     end = case.ours.tokens.end
     after = [row[1:] for row in rows]
@@ -142,4 +224,4 @@ def _case(name: str, images: int) -> Case:
         np.arange(0, len(ids) + 1, _REFERENCES),
         start,
     )
-    return Case(name, library, ours, pictures, references)
+    return Case(name, library, ours, parts.decoder, pictures, references)
