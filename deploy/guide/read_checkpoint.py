@@ -27,41 +27,158 @@ def read(path):
 
 
 def logp(metadata, t, features, words):
-    """The log-probability of each word (an id), and of the end, which is word 0."""
-    config, kind = json.loads(metadata["config"]), metadata["architecture"]
+    """The log-probability of each word (an id), and of the end, which is word 0. `features`: of the
+    image, or a list of those of its places.
+    """
+    kind = metadata["architecture"]
+    config = {"architecture": kind, **json.loads(metadata["config"])}
     x = np.asarray(features, np.float64)
+    if "inputs" in config:  # places, of which there may be none
+        x = x.reshape(-1, config["feature_size"])
     if config.get("normalize", "l2") == "l2":
-        x = x / (np.sqrt((x**2).sum()) or 1)
-    image = x @ t["image.weight"] + t["image.bias"]
-    zeros = np.zeros(config["size"])
+        length = np.sqrt((x**2).sum(-1, keepdims=True))
+        x = x / np.where(length > 0, length, 1)
+    read_words = OF_PLACES.get(kind, recurrent)
+    seen = read_words(config, t, x, t["embedding.weight"][[0, *words]])
+    logits = seen @ t["output.weight"] + t["output.bias"]
+    logits -= logits.max(1, keepdims=True)
+    total = np.log(np.exp(logits).sum(1))
+    return [row[target] - of for row, target, of in zip(logits, [*words, 0], total, strict=True)]
+
+
+def recurrent(config, t, x, embedded):
+    kind = config["architecture"]
+    image, zeros = affine(t, "image", x), np.zeros(config["size"])
     h = {"init": image, "pre": zeros}.get(kind, t.get("initial"))
-    state = (h, zeros)
+    state, found = (h, zeros), []
     if kind == "pre":
         state = step(config["cell"], t, image, state)
-    found = []
-    for word, target in zip([0, *words], [*words, 0], strict=True):
-        x = t["embedding.weight"][word]
-        state = step(config["cell"], t, np.concatenate([image, x]) if kind == "par" else x, state)
-        seen = np.concatenate([image, state[0]]) if kind == "merge" else state[0]
-        logits = seen @ t["output.weight"] + t["output.bias"]
-        found.append(logits[target] - logits.max() - np.log(np.exp(logits - logits.max()).sum()))
-    return found
+    for word in embedded:
+        given = np.concatenate([image, word]) if kind == "par" else word
+        state = step(config["cell"], t, given, state)
+        found.append(np.concatenate([image, state[0]]) if kind == "merge" else state[0])
+    return np.stack(found)
 
 
 def step(cell, t, x, state):
     h, c = state
-    gates = np.concatenate([x, h]) @ t["gates.weight"] + t["gates.bias"]
-    if cell != "lstm":
-        r, u = np.split(sigmoid(gates), 2)
-        if cell == "torch_gru":
-            given, kept = np.split(t["candidate.weight"], [len(x)])
-            new = x @ given + t["candidate.bias"] + r * (h @ kept + t["candidate.state_bias"])
-            return u * h + (1 - u) * np.tanh(new), c
-        new = np.tanh(np.concatenate([x, r * h]) @ t["candidate.weight"] + t["candidate.bias"])
-        return u * h + (1 - u) * new, c
-    i, f, g, o = np.split(gates, 4)
+    if cell == "lstm":
+        return lstm(t, "gates", x, state)
+    r, u = np.split(sigmoid(affine(t, "gates", np.concatenate([x, h]))), 2)
+    if cell == "torch_gru":
+        given, kept = np.split(t["candidate.weight"], [len(x)])
+        new = x @ given + t["candidate.bias"] + r * (h @ kept + t["candidate.state_bias"])
+        return u * h + (1 - u) * np.tanh(new), c
+    return u * h + (1 - u) * np.tanh(affine(t, "candidate", np.concatenate([x, r * h]))), c
+
+
+def lstm(t, name, x, state):
+    h, c = state
+    i, f, g, o = np.split(affine(t, name, np.concatenate([x, h])), 4)
     c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
     return sigmoid(o) * np.tanh(c), c
+
+
+def soft_attention(_config, t, x, embedded):
+    mean, found = mean_of(x), []
+    h, c = np.tanh(affine(t, "state", mean)), np.tanh(affine(t, "memory", mean))
+    for word in embedded:
+        z = sigmoid(affine(t, "gate", h)) * (softmax(scores(t, x, h)) @ x)
+        h, c = lstm(t, "gates", np.concatenate([word, z]), (h, c))
+        found.append(word + affine(t, "deep", np.concatenate([h, z])))
+    return np.stack(found)
+
+
+def adaptive_attention(config, t, x, embedded):
+    places, image = np.maximum(affine(t, "places", x), 0), affine(t, "image", mean_of(x))
+    h, c = np.zeros((2, config["size"]))
+    found = []
+    for word in embedded:
+        given = np.concatenate([word, np.maximum(image, 0)])
+        gate = sigmoid(affine(t, "sentinel", np.concatenate([given, h])))
+        h, c = lstm(t, "gates", given, (h, c))
+        sentinel = gate * np.tanh(c)
+        own = np.tanh(affine(t, "sentinel_key", sentinel) + h @ t["query.weight"])
+        weights = softmax(np.append(scores(t, places, h), own @ t["score.weight"]))
+        found.append(h + weights @ np.vstack([places, sentinel]))
+    return np.stack(found)
+
+
+def bottom_up_top_down(config, t, x, embedded):
+    looking, speaking = np.zeros((2, 2, config["size"]))
+    found = []
+    for word in embedded:
+        given = np.concatenate([speaking[0], mean_of(x), word])
+        looking = lstm(t, "attention_gates", given, looking)
+        seen = softmax(scores(t, x, looking[0])) @ x
+        speaking = lstm(t, "language_gates", np.concatenate([seen, looking[0]]), speaking)
+        found.append(speaking[0])
+    return np.stack(found)
+
+
+def transformer(config, t, x, embedded):
+    size, heads, times = config["size"], config["heads"], np.arange(len(embedded))
+    angles = times[:, None] / 10_000 ** (np.arange(size) // 2 * 2 / size)
+    y = embedded * np.sqrt(size) + np.where(np.arange(size) % 2, np.cos(angles), np.sin(angles))
+    image, earlier = affine(t, "image", x), times[:, None] >= times
+    for layer in range(config["layers"]):
+        at = f"layers.{layer}."
+        q, k, v = np.split(affine(t, at + "words", y), 3, axis=1)
+        read = affine(t, at + "words_out", attention(q, k, v, heads, earlier))
+        y = normal(t, at + "words_norm", y + read)
+        k, v = np.split(affine(t, at + "places", image), 2, axis=1)
+        q = affine(t, at + "query", y)
+        read = affine(t, at + "places_out", attention(q, k, v, heads))
+        y = normal(t, at + "places_norm", y + read)
+        inner = np.maximum(affine(t, at + "inner", y), 0)
+        y = normal(t, at + "inner_norm", y + affine(t, at + "outer", inner))
+    return y
+
+
+OF_PLACES = {
+    "soft_attention": soft_attention,
+    "adaptive_attention": adaptive_attention,
+    "bottom_up_top_down": bottom_up_top_down,
+    "transformer": transformer,
+}
+
+
+def attention(q, k, v, heads, allowed=True):
+    parts = [np.split(each, heads, axis=1) for each in (q, k, v)]
+    root = np.sqrt(q.shape[1] / heads)
+    return np.concatenate(
+        [
+            softmax(np.where(allowed, query @ key.T / root, -np.inf)) @ value
+            for query, key, value in zip(*parts, strict=True)
+        ],
+        axis=1,
+    )
+
+
+def normal(t, name, x):
+    x = x - x.mean(1, keepdims=True)
+    x = x / np.sqrt((x**2).mean(1, keepdims=True) + 1e-5)
+    return x * t[f"{name}.weight"] + t[f"{name}.bias"]
+
+
+def scores(t, places, h):
+    return np.tanh(affine(t, "key", places) + h @ t["query.weight"]) @ t["score.weight"]
+
+
+def mean_of(x):
+    return x.sum(0) / max(len(x), 1)
+
+
+def affine(t, name, x):
+    return x @ t[f"{name}.weight"] + t[f"{name}.bias"]
+
+
+def softmax(x):
+    """Along the last axis; of nothing, nothing."""
+    if not x.size:
+        return x
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
 
 
 def sigmoid(x):

@@ -39,6 +39,8 @@ IMAGES = 4_000_000  # of a dataset: COCO has 330,000, Conceptual Captions 3.3 mi
 SPLITS = 1000  # of a dataset: published sets have 3 to 10, strata and folds of one some dozens
 MEMBERS = 500_000  # files of a dataset's tar: all of COCO; larger sets bring features alone
 PACKAGE_FILES = 1000  # of a model that is several files; the largest are shards of weights
+PLACES = 1024  # of an image, in a grid or as regions; those in use have 36 to 576
+PLACE_VALUES = 1 << 21  # of all places of an image; 36 of 2,048 have 74,000, 1,024 of 2,048 these
 LINE_BYTES = 1_000_000  # of one image in captions.jsonl
 PICTURE_BYTES = 50_000_000  # of one in images/; a camera's have 3 to 20 million
 PIXELS = 100_000_000  # of one; a camera's have 12 to 60 million
@@ -122,6 +124,12 @@ class LimitsOut(BaseModel):
     members: int = Field(default=MEMBERS, description="Files of a dataset's tar.")
     package_files: int = Field(
         default=PACKAGE_FILES, description="Files of a model that comes as a tar or a zip."
+    )
+    places: int = Field(
+        default=PLACES, description="Places of an image's features: of a grid, or regions."
+    )
+    place_values: int = Field(
+        default=PLACE_VALUES, description="Values of all places of an image's features."
     )
     line_bytes: int = Field(
         default=LINE_BYTES, description="Bytes of one line, which is one image, of a dataset."

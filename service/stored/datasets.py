@@ -110,7 +110,8 @@ def pin_with(records: Records, pinned: Pinned, features: Mapping[str, Any]) -> P
     query = sa.select(datasets).where(*same, columns.features.is_not(None))
     with records.reading() as connection:
         for row in connection.execute(query.order_by(columns.version.desc())):
-            if wanted.items() <= (json.loads(row.features) or {}).items():
+            found = json.loads(row.features)
+            if found and wanted.items() <= {"inputs": "features", **found}.items():
                 return _pinned(row, pinned.split)
     return pinned
 

@@ -25,7 +25,7 @@ from typing import Any
 from service.contract import limits
 from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import bundles, checkpoint_header, models
-from service.contract.formats.bundles import judging, plain_tar, stored
+from service.contract.formats.bundles import FeaturesHeader, judging, plain_tar, stored
 from service.contract.formats.bundles.content import content_of
 from service.contract.formats.columns import fitting, header, values
 from service.contract.formats.columns.header import ColumnsHeader
@@ -87,9 +87,13 @@ def dataset(asked: Asked) -> dict[str, Any]:
     path = Path(asked["path"])
     with _written(path, Path(asked["images"])) as writer:
         found = judging.judge(path, writer)
-    rows = found.features
-    features = rows and {"encoder": rows.encoder.model_dump(), "size": rows.size}
-    return {"splits": found.splits, "features": features}
+    return {"splits": found.splits, "features": found.features and _of_features(found.features)}
+
+
+def _of_features(found: FeaturesHeader) -> dict[str, Any]:
+    facts = {"encoder": found.encoder.model_dump(), "size": found.size}
+    places = {"inputs": found.inputs, "places": found.places}
+    return facts if found.inputs == "features" else {**facts, **places}
 
 
 def content(asked: Asked) -> dict[str, Any]:

@@ -41,7 +41,10 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "dataset*": tuple(
         f"/body/{place}{name}"
         for place in ("", "items/*/")
-        for name in ("content", "captions", "splits/*/pictures", "pictures_shown")
+        for name in (
+            *("content", "captions", "splits/*/pictures", "pictures_shown"),
+            *("features/inputs", "features/places"),
+        )
     ),
     "malformed": ("/body/detail",),  # in plain words
     "image-twice": ("/body/detail", "/body/errors/*/detail"),  # items are counted from 1
@@ -87,7 +90,8 @@ MAY_DIFFER |= {
     name: MAY_DIFFER["dataset*"] for name, post in POSTS.items() if "/datasets/" in post["path"]
 }
 _OF_CHECKPOINTS = (  # told since then
-    *("/body/config/embedding_size", "/body/config/image_size"),
+    *(f"/body/config/{name}_size" for name in ("embedding", "image", "attention", "inner")),
+    *("/body/config/layers", "/body/config/heads"),
     *(f"/body/{name}" for name in ("format", "state", "problem", "inputs", "units")),
     "/body/cached/*/features",
 )

@@ -11,11 +11,11 @@ from service.contract.formats.checkpoint_header import Config, Description, Enco
 from workers.inference.captioners import ARCHITECTURES, Recurrent
 from workers.inference.vocabulary import Encoded
 
-KINDS = [(architecture, cell) for architecture in ARCHITECTURES for cell in ("gru", "lstm")]
+KINDS = [(architecture, cell) for architecture in oracle.ARCHITECTURES for cell in ("gru", "lstm")]
 ENCODER = Encoder(name="random", digest="none")
 
 
-TORCH_GRUS = [(architecture, "torch_gru") for architecture in ARCHITECTURES]
+TORCH_GRUS = [(architecture, "torch_gru") for architecture in oracle.ARCHITECTURES]
 
 
 def tensors(

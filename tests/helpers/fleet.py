@@ -180,9 +180,10 @@ def bundle_of(
     rows: NDArray[np.float32] | None = None,
     training: Sequence[str] = (),
     encoder: Encoder = ENCODER,
+    counts: NDArray[np.integer] | None = None,
 ) -> bytes:
     """A dataset with given references by image, as a tar; `rows` are its features by `encoder`, if
-    any, and `training` the captions of a training split.
+    any, of so many regions as `counts` says, and `training` the captions of a training split.
     """
     names = list(people)
     items = [
@@ -194,7 +195,7 @@ def bundle_of(
     with tarfile.open(fileobj=buffer, mode="w") as archive, _folder() as folder:
         bundles.write_folder(folder, items)
         if rows is not None:
-            features.write(folder / bundles.FEATURES, names, rows, encoder)
+            features.write(folder / bundles.FEATURES, names, rows, encoder, counts)
         for file in sorted(folder.iterdir()):
             member = tarfile.TarInfo(file.name)
             member.size = file.stat().st_size

@@ -236,13 +236,17 @@ def _checkpoint_facts(path: Path) -> dict[str, Any]:
     return _described(header.description, header.parameters)
 
 
+_SHOWN = {"cell", "size", "layers", "heads"}  # of a config
+
+
 def _described(description: Description, parameters: int) -> dict[str, Any]:
+    config = description.config
     return {
         "architecture": description.architecture,
-        "cell": description.config.cell,
-        "size": description.config.size,
-        "feature_size": description.config.feature_size,
-        "normalize": description.config.normalize,
+        **({} if config.inputs == "features" else {"inputs": config.inputs}),
+        **config.model_dump(exclude_none=True, include=_SHOWN),
+        "feature_size": config.feature_size,
+        "normalize": config.normalize,
         "vocabulary_size": len(description.vocabulary),
         "tokenizer": description.tokenizer,
         "encoder": str(description.encoder),
@@ -292,6 +296,7 @@ def bundle_facts(path: Path) -> dict[str, Any]:
         if features is None
         else {
             "images": len(features.ids),
+            **({} if features.inputs == "features" else {features.inputs: features.places}),
             "size": features.size,
             "encoder": str(features.encoder),
         },

@@ -11,7 +11,7 @@ from prescore.cli.options import file_to_write
 from service.contract import settings
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, importers
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header import Config, Encoder
 from workers.cli.check import bundle_facts
 from workers.cli.console import Out, OutFirst, errors, say, show
 
@@ -159,6 +159,7 @@ def checkpoint(
             raise typer.BadParameter("expected the checkpoint to write, found none: give --out")
         description, tensors = converting.convert(arrays, words, given, _encoder(given, dataset))
         header = converting.write(out, description, tensors)
+        assert isinstance(description.config, Config)
         remark = dataset and unknown_words.remark(dataset, description)
         if remark:
             say(f"warning: {remark}")

@@ -32,12 +32,16 @@ def shapes(
     out: Out,
     images: Annotated[int, typer.Option(min=8, help="Images in all three splits.")] = 1200,
     seed: int = 0,
+    places: Annotated[
+        str | None,
+        typer.Option(help="grid or regions: features of places. Default: one vector an image."),
+    ] = None,
 ) -> None:
     """Make the shapes dataset: generated images with captions and features."""
     from workers.lab import shapes as dataset
 
     with errors():
-        dataset.make(out, images, seed)
+        dataset.make(out, images, seed, places)
     show(f"{out}: {counted(images, 'image')}")
 
 
@@ -45,12 +49,23 @@ def shapes(
 def train(
     bundle: Annotated[Path, typer.Argument(help="A dataset bundle with features.")],
     out: Annotated[Path, folder_to_write("The folder for checkpoints, one per epoch.")],
-    architecture: Annotated[str, typer.Option(help="init, pre, par or merge.")] = "merge",
-    cell: Annotated[str, typer.Option(help="gru, torch_gru or lstm.")] = "gru",
-    size: Annotated[int, typer.Option(min=1, help="Units of the RNN.")] = 256,
+    architecture: Annotated[
+        str,
+        typer.Option(
+            help="init, pre, par or merge; of places: soft_attention, adaptive_attention, "
+            "bottom_up_top_down or transformer."
+        ),
+    ] = "merge",
+    cell: Annotated[
+        str | None,
+        typer.Option(help="Of init, pre, par and merge: gru, torch_gru or lstm. Default: gru."),
+    ] = None,
+    size: Annotated[int, typer.Option(min=1, help="Units of the RNN, or of a layer.")] = 256,
+    layers: Annotated[int | None, typer.Option(min=1, help="Of a transformer. Default: 2.")] = None,
+    heads: Annotated[int | None, typer.Option(min=1, help="Of a transformer. Default: 4.")] = None,
     epochs: Annotated[int, typer.Option(min=0, help="Epochs at most.")] = 100,
     batch: Annotated[
-        int | None, typer.Option(min=1, help="Captions per batch. Default: the paper's.")
+        int | None, typer.Option(min=1, help="Captions per batch. Default: the recipe's.")
     ] = None,
     at_least: Annotated[
         int, typer.Option(help="Words seen less often in training become UNK.")
@@ -60,7 +75,7 @@ def train(
     seed: int = 0,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda:N.")] = None,
 ) -> None:
-    """Train one of the paper's four captioners; writes epoch-NN.safetensors after every epoch.
+    """Train a captioner; writes epoch-NN.safetensors after every epoch.
 
     Stops at the first epoch with a worse validation perplexity. Ctrl-C stops it, and written files
     stay. Each checkpoint can be scored while the next one trains.
@@ -73,8 +88,7 @@ def train(
         run = recipes.prepare(
             bundle,
             architecture=architecture,
-            cell=cell,
-            size=size,
+            sizes={"cell": cell, "size": size, "layers": layers, "heads": heads},
             at_least=at_least,
             splits=(train_split, val_split),
             device=device or settings.load().device,

@@ -10,12 +10,12 @@ from service.contract.formats import checkpoint_header, models
 from service.contract.settings import Sandbox
 from workers.files import tensor_files
 from workers.inference import memory
-from workers.inference.captioners import ARCHITECTURES, Captioner, Recurrent, finite
+from workers.inference.captioners import ARCHITECTURES, Canonical, Captioner, finite
 
 
 def read(
     path: Path | str, device: torch.device | str = "cpu", limit: int | None = None
-) -> Recurrent:
+) -> Canonical:
     """The captioner in a file, in float32 on `device`.
 
     Raises InvalidCheckpoint (header, metadata, config, vocabulary) and OutOfMemory (it would take
@@ -61,7 +61,7 @@ def open_captioner(
     return read(path, device, limit)
 
 
-def write(path: Path | str, model: Recurrent, dtype: torch.dtype = torch.float32) -> None:
+def write(path: Path | str, model: Canonical, dtype: torch.dtype = torch.float32) -> None:
     """Write a canonical checkpoint, completely or not at all."""
     tensors = {
         name: tensor.detach().to("cpu", dtype).contiguous()

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from service.contract.errors import CheckpointMismatch, UnusableDataset
 from service.contract.formats import bundles, safetensors_header
-from service.contract.formats.bundles.features import MAX_HEADER_BYTES
+from service.contract.formats.bundles.features import COUNTS, MAX_HEADER_BYTES, counts_in, unlike
 from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header import Inputs as Kind
 from service.contract.wording import counted
 from workers.files import tensor_files
 from workers.inference import pictures
@@ -42,16 +43,24 @@ class Computed:
     undecoded: Mapping[str, str]
 
 
-def read(bundle: Path, images: Sequence[str], encoder: Encoder) -> NDArray[np.float32]:
-    """Features (N, D) in the order of `images`; CheckpointMismatch for another encoder."""
+def read(bundle: Path, images: Sequence[str], encoder: Encoder, kind: Kind = "features") -> Inputs:
+    """Features in the order of `images`: (N, D), or (N, P, D) of places, which are read when they
+    are asked for; a region that an image does not have is a row of NaN. CheckpointMismatch for
+    another encoder or kind.
+    """
     header = bundles.read_features_header(bundle)
     if header is None:
         raise UnusableDataset(
             f"expected {bundles.FEATURES} in the bundle: "
             "pre-gen scores and decoding need image features"
         )
+    rows = np.array(_rows_of(header, images, encoder, kind), np.int64)
     with bundles.open_member(bundle, bundles.FEATURES) as stream:
-        return _read(stream, header, images, encoder)
+        if kind == "features":
+            return _finite(_rows(stream, header, rows), images)
+        counts = counts_in(stream, header)
+    there = np.full(len(rows), header.places) if counts is None else np.array(counts)[rows]
+    return _Places(bundle, header, images, rows, there)
 
 
 def read_computed(path: Path, images: Sequence[str], encoder: Encoder) -> NDArray[np.float32]:
@@ -63,7 +72,9 @@ def read_computed(path: Path, images: Sequence[str], encoder: Encoder) -> NDArra
         wrong = {image: undecoded[image] for image in images if image in undecoded}
         if wrong:
             raise pictures.unusable(wrong)
-        return _read(stream, bundles.header_in(stream), images, encoder)
+        header = bundles.header_in(stream)
+        rows = _rows_of(header, images, encoder, "features")
+        return _finite(_rows(stream, header, rows), images)
 
 
 def read_whole(path: Path) -> Computed:
@@ -97,14 +108,49 @@ def _undecoded(stream: IO[bytes]) -> Mapping[str, str]:
     return found
 
 
-def _read(
-    stream: IO[bytes], header: bundles.FeaturesHeader, images: Sequence[str], encoder: Encoder
-) -> NDArray[np.float32]:
+class _Places:
+    """Rows are read when they are asked for: those of 5,000 images may take gigabytes."""
+
+    def __init__(
+        self,
+        bundle: Path,
+        header: bundles.FeaturesHeader,
+        images: Sequence[str],
+        rows: NDArray[np.int64],
+        counts: NDArray[Any],
+    ) -> None:
+        self._bundle = bundle
+        self._header = header
+        self._images = images
+        self._rows = rows
+        self._counts = counts
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, rows: slice | NDArray[np.int64], /) -> NDArray[Any]:
+        header, wanted = self._header, self._rows[rows]
+        with bundles.open_member(self._bundle, bundles.FEATURES) as stream:
+            found = _rows(stream, header, wanted).reshape(-1, header.places, header.size)
+        there = np.arange(header.places) < self._counts[rows, None]
+        found[~there] = 0.0  # whatever stands there
+        images = [self._images[row] for row in np.arange(len(self))[rows]]
+        _finite(found, images)
+        found[~there] = np.nan
+        return found
+
+
+def _rows_of(
+    header: bundles.FeaturesHeader, images: Sequence[str], encoder: Encoder, kind: Kind
+) -> list[int]:
+    """The rows of images; CheckpointMismatch for features of another kind or encoder."""
     if header.encoder != encoder:
         raise CheckpointMismatch(
             f"the checkpoint was trained on features of {encoder}, "
             f"the dataset has those of {header.encoder}"
         )
+    if header.inputs != kind:
+        raise CheckpointMismatch(unlike(kind, header.inputs))
     row_of = {name: row for row, name in enumerate(header.ids)}
     missing = [name for name in images if name not in row_of]
     if missing:
@@ -113,26 +159,41 @@ def _read(
             f"{'has' if len(missing) == 1 else 'have'} no features, "
             f"the first is {missing[0]!r:.100}"
         )
-    rows = _rows(stream, header, [row_of[name] for name in images])
-    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    return [row_of[name] for name in images]
+
+
+def _finite(rows: NDArray[np.float32], images: Sequence[str]) -> NDArray[np.float32]:
+    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim))))
     if len(wrong):
         raise UnusableDataset(f"the features of {images[wrong[0]]!r:.100} are not finite numbers")
     return rows
 
 
-def check_size(rows: Inputs, expected: int) -> None:
-    """Raise CheckpointMismatch unless they are features of the size that the checkpoint expects."""
+def check_size(rows: Inputs, expected: int, kind: Kind = "features") -> None:
+    """Raise CheckpointMismatch unless they are features of the kind and the size that the
+    checkpoint expects.
+    """
     shape = np.shape(rows[:0])
-    if len(shape) != 2 or shape[1] != expected:
+    if len(shape) != (2 if kind == "features" else 3) or shape[-1] != expected:
+        what = "image features" if kind == "features" else "features of places (N, P, D)"
         raise CheckpointMismatch(
-            f"the checkpoint expects image features of size {expected}, "
+            f"the checkpoint expects {what} of size {expected}, "
             f"the dataset's have shape {[len(rows), *shape[1:]]}"
         )
 
 
-def write(path: Path, ids: Sequence[str], rows: NDArray[np.floating], encoder: Encoder) -> None:
-    """Write `features.safetensors`, completely or not at all."""
-    _write(path, ids, rows, encoder, {})
+def write(
+    path: Path,
+    ids: Sequence[str],
+    rows: NDArray[np.floating],
+    encoder: Encoder,
+    counts: NDArray[np.integer] | None = None,
+) -> None:
+    """Write `features.safetensors`, completely or not at all. `rows`: (N, D), or (N, P, D) of
+    places; `counts`: how many regions each image has, if they are regions.
+    """
+    assert rows.ndim == 3 if counts is not None else rows.ndim in (2, 3), rows.shape
+    _write(path, ids, rows, encoder, {}, counts)
 
 
 def _write(
@@ -141,20 +202,26 @@ def _write(
     rows: NDArray[np.floating],
     encoder: Encoder,
     more: Mapping[str, str],
+    counts: NDArray[np.integer] | None = None,
 ) -> None:
-    assert rows.ndim == 2, rows.shape
     assert len(rows) == len(ids), (len(rows), len(ids))
     metadata = {"ids": json.dumps(list(ids)), "encoder": encoder.model_dump_json(), **more}
-    tensor_files.write(path, {"features": rows}, metadata)
+    tensors: dict[str, NDArray[Any]] = {"features": rows}
+    if counts is not None:
+        assert counts.shape == (len(rows),), counts.shape
+        assert counts.max(initial=0) <= rows.shape[1], (counts, rows.shape)
+        tensors[COUNTS] = counts.astype(np.uint16)
+    tensor_files.write(path, tensors, metadata)
 
 
 def _rows(
-    stream: IO[bytes], header: bundles.FeaturesHeader, wanted: Sequence[int]
+    stream: IO[bytes], header: bundles.FeaturesHeader, wanted: Sequence[int] | NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    stored = _TYPES[header.dtype]
-    result = np.empty((len(wanted), header.size), np.float32)
+    """(n, places * size)"""
+    stored, values = _TYPES[header.dtype], header.places * header.size
+    result = np.empty((len(wanted), values), np.float32)
     for position in np.argsort(wanted):
-        stream.seek(header.data_start + wanted[position] * header.size * stored.itemsize)
-        raw = stream.read(header.size * stored.itemsize)
+        stream.seek(header.data_start + int(wanted[position]) * values * stored.itemsize)
+        raw = stream.read(values * stored.itemsize)
         result[position] = np.frombuffer(raw, stored)
     return result

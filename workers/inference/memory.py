@@ -1,15 +1,21 @@
 """How much memory a checkpoint needs, told by its header before a tensor is read."""
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from service.contract.errors import OutOfMemory
-from service.contract.formats.checkpoint_header import CheckpointHeader
+from service.contract.formats.checkpoint_header import CheckpointHeader, Config
+from workers.inference.captioners import Canonical, Captioner
 from workers.inference.captioners.recurrent import MAX_TABLE_BYTES
+from workers.inference.features import Inputs
 
 _FLOAT32 = 4
 _PROGRAM = 400_000_000  # torch and the largest batches
+_COPIES = 4  # of features: as they are read, as a tensor, without what is not there, normalised
+_BLOCK = 128  # images of which all places are in memory at once
 _READ = ("gates.weight", "candidate.weight")
 _MULTIPLIED = ("output.weight", *_READ)
 
@@ -23,12 +29,34 @@ def needed(header: CheckpointHeader, device: torch.device) -> int:
     weights = sum(sizes.values())
     if device.type != "cpu":
         return weights + _PROGRAM
-    copies = [sizes.get(name, 0) for name in _MULTIPLIED]
+    copies = [sizes.get(name, 0) for name in _multiplied(header)]
     read = [each.shape[1] for name, each in header.tensors.items() if name in _READ]
-    table = _FLOAT32 * len(header.description.vocabulary) * sum(read)
+    has_table = isinstance(header.description.config, Config)
+    table = _FLOAT32 * len(header.description.vocabulary) * sum(read) * has_table
     stored = sum(each.end - each.start for each in header.tensors.values())
     kept = table if table <= MAX_TABLE_BYTES else 0
     return weights + sum(copies) + max(copies) + stored + kept + _PROGRAM
+
+
+def _multiplied(header: CheckpointHeader) -> Sequence[str]:
+    """The tensors of which a copy is made for products."""
+    if isinstance(header.description.config, Config):
+        return _MULTIPLIED
+    matrices = [name for name, each in header.tensors.items() if len(each.shape) == 2]
+    return [name for name in matrices if name != "embedding.weight"]
+
+
+def check_places(model: Captioner, inputs: Inputs, limit: int | None) -> None:
+    """Raise OutOfMemory if the places of a block of images cannot fit beside the model."""
+    shape = np.shape(inputs[:0])
+    if len(shape) != 3 or not isinstance(model, Canonical) or model.device.type != "cpu":
+        return
+    _, places, size = shape
+    of_words = 3 * model.description.config.size  # keys, values, what becomes of them
+    block = _FLOAT32 * min(_BLOCK, len(inputs)) * places * (_COPIES * size + of_words)
+    weights = 2 * sum(tensor.nbytes for tensor in model.tensors.values())
+    what = f"{_BLOCK} images with {places:,} places of size {size:,}, beside the captioner,"
+    check_fits(what, block + weights + _PROGRAM, limit)
 
 
 def check(header: CheckpointHeader, device: torch.device, limit: int | None) -> None:

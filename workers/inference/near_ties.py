@@ -8,7 +8,7 @@ and bf16, on every device and in every batch.
 
 import math
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -96,14 +96,21 @@ def decide(
 
 
 def _hidden(model: Captioner, inputs: Inputs, chosen: Subset) -> Tensor:
-    device = model.device
-    images = model.look(torch.tensor(inputs[chosen.images], device=device))
+    parts, size = [], max(1, model.together // 4)  # float64 takes more memory
+    for start in range(0, len(chosen.images), size):
+        part = chosen.captions.part(start, min(start + size, len(chosen.images)))
+        looked = torch.tensor(inputs[chosen.images[start:][: part.images]], device=model.device)
+        parts.append(_hidden_together(model, model.look(looked), part))
+    return torch.cat(parts)
+
+
+def _hidden_together(model: Captioner, images: Any, captions: Encoded) -> Tensor:
     hidden: Tensor | None = None
-    for batch in batches(chosen.captions, _BATCH_TOKENS):
-        packed = pack(chosen.captions, batch, images.device)
+    for batch in batches(captions, _BATCH_TOKENS):
+        packed = pack(captions, batch, images.device)
         rows = model.hidden(images, packed)
         if hidden is None:
-            hidden = rows.new_empty(len(chosen.captions.tokens), rows.shape[1])
+            hidden = rows.new_empty(len(captions.tokens), rows.shape[1])
         hidden[torch.from_numpy(packed.places)] = rows
     assert hidden is not None
     return hidden

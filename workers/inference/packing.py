@@ -1,6 +1,9 @@
-"""Captions of different lengths in the order in which an RNN reads them, without padding."""
+"""Captions of different lengths together: in the order in which an RNN reads them, without padding,
+or those of an image in one row, as a Transformer reads them.
+"""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,3 +57,61 @@ def batches(encoded: Encoded, max_tokens: int) -> list[NDArray[np.int64]]:
             start, tokens = index, 0
         tokens += length
     return [*result, order[start:]] if start < len(order) else result
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some images with all their captions' tokens: a row of tokens for each image."""
+
+    images: Tensor  # (g)
+    words: Tensor  # (g, m)
+    times: Tensor  # (g, m)
+    mask: Tensor  # (g, m, m)
+    real: Tensor  # (g, m): what is no padding
+    places: Tensor  # where the real tokens stand in packed order
+
+
+def groups(captions: Packed, most: int) -> list[Group]:
+    """Images with about as many tokens together, so that little is padded: at most `most` tokens,
+    or one image.
+    """
+    device = captions.words.device
+    counts = np.array(captions.counts)
+    caption = np.concatenate([np.arange(count) for count in counts])
+    time = np.repeat(np.arange(len(counts)), counts)
+    image = captions.image_rows.cpu().numpy()[caption]
+    order = np.lexsort((time, caption, image))
+    there, starts, sizes = np.unique(image[order], return_index=True, return_counts=True)
+    groups, by_size = [], np.argsort(-sizes, kind="stable")
+    while len(by_size):
+        many = max(1, most // int(sizes[by_size[0]]))
+        chosen, by_size = by_size[:many], by_size[many:]
+        columns = np.arange(sizes[chosen[0]])
+        real = columns < sizes[chosen, None]
+        places = order[np.where(real, starts[chosen, None] + columns, 0)]
+        groups.append(_group(captions, there[chosen], places, real, caption, time, device))
+    return groups
+
+
+def _group(
+    captions: Packed,
+    images: NDArray[np.int64],
+    places: NDArray[np.int64],
+    real: NDArray[np.bool_],
+    caption: NDArray[Any],
+    time: NDArray[Any],
+    device: torch.device,
+) -> Group:
+    own = np.where(real, caption[places], -1)  # padding reads padding, so that no row is empty
+    times = np.where(real, time[places], 0)
+    mask = (own[:, :, None] == own[:, None, :]) & (times[:, :, None] >= times[:, None, :])
+    at = torch.from_numpy(places).to(device)
+    is_real = torch.from_numpy(real).to(device)
+    return Group(
+        images=torch.from_numpy(images).to(device),
+        words=captions.words[at],
+        times=torch.from_numpy(times).to(device),
+        mask=torch.from_numpy(mask).to(device),
+        real=is_real,
+        places=at[is_real],
+    )

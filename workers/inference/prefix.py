@@ -39,8 +39,9 @@ def walk(
     walker = _Walker(model)
     prefixes = np.zeros(len(encoded.lengths), np.int64)
     undecided = np.zeros(len(prefixes), np.bool_)
-    for start in range(0, encoded.images, BLOCK_IMAGES):
-        end = min(start + BLOCK_IMAGES, encoded.images)
+    size = min(BLOCK_IMAGES, model.together)
+    for start in range(0, encoded.images, size):
+        end = min(start + size, encoded.images)
         captions = slice(encoded.image_offsets[start], encoded.image_offsets[end])
         found = walker.block(inputs[start:end], encoded.part(start, end))
         prefixes[captions], undecided[captions] = found

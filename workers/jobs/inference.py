@@ -23,7 +23,7 @@ def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, l
 
     These are all images of the split or a part, in the split's order or the input `order`.
     """
-    from workers.inference import features
+    from workers.inference import features, memory
 
     model = toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
     dataset = request.inputs["dataset"]
@@ -38,6 +38,7 @@ def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, l
     else:
         assert model.encoder is not None
         inputs = features.read_computed(computed, images, model.encoder)
+    memory.check_places(model, inputs, toolbox.memory)
     encoded = model.tokens.encode([item.references for item in items])
     return model, inputs, encoded, places
 

@@ -4,13 +4,14 @@ A picture holds one or two coloured shapes; its features are what an ideal encod
 with noise. Small enough to train on in seconds, rich enough that captions can be good or bad.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from service.contract.errors import InvalidSetting
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.formats.checkpoint_header import Encoder
@@ -22,6 +23,8 @@ SIZES = ("small", "large")
 RELATIONS = ("above", "below", "beside")
 ENCODER = Encoder(name="shapes", digest="attributes-with-noise-1")
 NOISE = 0.15
+_SIDE = 3  # of a grid
+_CELLS = [(row, column) for row in range(_SIDE) for column in range(_SIDE)]
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,12 @@ class _Scene:
     second: _Figure | None
 
 
-def make(folder: Path, images: int = 1200, seed: int = 0) -> None:
-    """A bundle: three quarters of the images to train, an eighth each for val and test."""
+def make(folder: Path, images: int = 1200, seed: int = 0, places: str | None = None) -> None:
+    """A bundle: three quarters of the images to train, an eighth each for val and test. `places`:
+    features of a "grid" or of "regions", not one vector of each image.
+    """
+    if places not in (None, *_PLACES):
+        raise InvalidSetting(f"--places: expected {' or '.join(_PLACES)}, found {places!r:.60}")
     rng = np.random.default_rng(seed)
     scenes = [_scene(rng) for _ in range(images)]
     names = [f"shapes-{number:05}.png" for number in range(images)]
@@ -52,8 +59,19 @@ def make(folder: Path, images: int = 1200, seed: int = 0) -> None:
         for name, split, scene in zip(names, splits, scenes, strict=True)
     )
     bundles.write_folder(folder, items)
-    rows = np.stack([_features(scene, rng) for scene in scenes])
-    features.write(folder / bundles.FEATURES, names, rows, ENCODER)
+    path = folder / bundles.FEATURES
+    if places is None:
+        rows = np.stack([_features(scene, rng) for scene in scenes])
+        features.write(path, names, rows, ENCODER)
+        return
+    found = [[*_PLACES[places](scene, rng)] for scene in scenes]
+    counts = np.array([len(each) for each in found])
+    rows = np.zeros((images, counts.max(), len(found[0][0])), np.float32)
+    for row, each in zip(rows, found, strict=True):
+        row[: len(each)] = each
+    rows += rng.normal(scale=NOISE, size=rows.shape).astype(np.float32)
+    encoder = Encoder(name="shapes", digest=f"{places}-with-noise-1")
+    features.write(path, names, rows, encoder, counts if places == "regions" else None)
 
 
 def _split(number: int, images: int) -> str:
@@ -100,3 +118,45 @@ def _features(scene: _Scene, rng: np.random.Generator) -> NDArray[np.float32]:
 def _bits(figure: _Figure | None) -> list[bool]:
     words = () if figure is None else (figure.size, figure.colour, figure.shape)
     return [word in words for word in (*SIZES, *COLOURS, *SHAPES)]
+
+
+def _grid(scene: _Scene, rng: np.random.Generator) -> Iterator[list[float]]:
+    """A place for each cell: what is in it, and where it is."""
+    cells = _cells(scene, rng)
+    for row, column in _CELLS:
+        at = [row == each for each in range(_SIDE)] + [column == each for each in range(_SIDE)]
+        yield [*_seen(scene, cells.get((row, column))), *map(float, at)]
+
+
+def _regions(scene: _Scene, rng: np.random.Generator) -> Iterator[list[float]]:
+    """A region for each figure and for up to three spots with nothing, in any order."""
+    cells = _cells(scene, rng)
+    empty = [cell for cell in _CELLS if cell not in cells]
+    spots = [*cells, *(empty[place] for place in rng.permutation(len(empty))[: rng.integers(4)])]
+    for place in rng.permutation(len(spots)):
+        row, column = spots[place]
+        yield [*_seen(scene, cells.get(spots[place])), row / (_SIDE - 1), column / (_SIDE - 1)]
+
+
+def _cells(scene: _Scene, rng: np.random.Generator) -> dict[tuple[int, int], _Figure]:
+    """Where the figures are; the first one is above, below or beside the second."""
+    if scene.second is None:
+        return {_CELLS[rng.integers(len(_CELLS))]: scene.first}
+    line, (near, far) = int(rng.integers(_SIDE)), sorted(rng.permutation(_SIDE)[:2].tolist())
+    first, second = {"above": (near, far), "below": (far, near)}.get(
+        str(scene.relation), (near, far)
+    )
+    if scene.relation == "beside":
+        return {(line, first): scene.first, (line, second): scene.second}
+    return {(first, line): scene.first, (second, line): scene.second}
+
+
+def _seen(scene: _Scene, figure: _Figure | None) -> list[float]:
+    """Its attributes, and whether it is the one that people mention first."""
+    return [float(bit) for bit in (*_bits(figure), figure is not None and figure is scene.first)]
+
+
+_PLACES: Mapping[str, Callable[[_Scene, np.random.Generator], Iterator[list[float]]]] = {
+    "grid": _grid,
+    "regions": _regions,
+}

@@ -1,4 +1,4 @@
-"""Trains one of the four captioners as the pre-gen paper does (deploy/guide/captioners.md)."""
+"""Trains captioners: four of them as the pre-gen paper does (deploy/guide/captioners.md)."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from service.contract.formats.checkpoint_header import Architecture, Description, shapes
+from service.contract.formats.checkpoint_header import (
+    Architecture,
+    Description,
+    shapes,
+)
 from workers.inference import scoring
-from workers.inference.captioners import ARCHITECTURES, Dropout, Recurrent
+from workers.inference.captioners import ARCHITECTURES, Canonical, Dropout
 from workers.inference.packing import pack
 from workers.inference.vocabulary import Encoded
 from workers.metrics import pregen
@@ -37,13 +41,21 @@ PAPER: Mapping[Architecture, Recipe] = {
     "par": Recipe(64, Dropout(0.5, 0.5, 0.5), 1e-8, xavier=False, clip=0.1),
     "merge": Recipe(128, Dropout(0.0, 0.0, 0.5), 0.0, xavier=False, clip=0.1),
 }
+_OWN = Recipe(64, Dropout(0.0, 0.3, 0.3), 0.0, xavier=True, clip=1.0)
+RECIPES: Mapping[Architecture, Recipe] = {
+    **PAPER,
+    "soft_attention": _OWN,
+    "adaptive_attention": _OWN,
+    "bottom_up_top_down": _OWN,
+    "transformer": replace(_OWN, dropout=Dropout(0.0, 0.1, 0.1)),
+}
 
 
 @dataclass(frozen=True)
 class Examples:
     """Images and their captions, as ids of the model's vocabulary."""
 
-    features: NDArray[np.float32]
+    features: NDArray[np.float32]  # (N, D), or (N, P, D) of places
     captions: Encoded
 
 
@@ -52,7 +64,7 @@ class Epoch:
     """The model after `number` epochs (0: untrained)."""
 
     number: int
-    model: Recurrent
+    model: Canonical
     loss: float  # mean cross-entropy of the epoch's tokens, nats
     validation_perplexity: float  # geomean, the first caption of each image
     seconds: float
@@ -71,7 +83,7 @@ def train(
     The last model yielded is then the worse one; the best is the one before. `progress` counts
     the captions of an epoch.
     """
-    recipe = recipe or PAPER[description.architecture]
+    recipe = recipe or RECIPES[description.architecture]
     generator = torch.Generator().manual_seed(recipe.seed)
     torch.manual_seed(recipe.seed)  # dropout draws from the global generator
     tensors = _initial(description, recipe, generator, device)
@@ -127,12 +139,12 @@ def _epoch(
 def _initial(
     description: Description, recipe: Recipe, generator: torch.Generator, device: torch.device
 ) -> dict[str, Tensor]:
-    """Weights clipped normal, biases 0, the gates' biases 1."""
+    """Weights clipped normal, biases 0, the gates' biases and what normalises 1."""
     tensors = {}
     sizes = shapes(description.architecture, description.config, len(description.vocabulary))
     for name, shape in sizes.items():
-        if name.endswith("bias"):
-            tensor = torch.full(shape, float(name == "gates.bias"))
+        if name.endswith(("bias", "norm.weight")):
+            tensor = torch.full(shape, float(name.endswith(("gates.bias", "norm.weight"))))
         else:
             scale = (2 / sum(shape)) ** 0.5 if recipe.xavier else 1.0
             tensor = torch.randn(shape, generator=generator) * scale
@@ -146,7 +158,7 @@ def _batches(captions: Encoded, size: int, generator: torch.Generator) -> list[N
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
-def _frozen(description: Description, tensors: Mapping[str, Tensor]) -> Recurrent:
+def _frozen(description: Description, tensors: Mapping[str, Tensor]) -> Canonical:
     frozen = {name: tensor.detach().clone() for name, tensor in tensors.items()}
     return ARCHITECTURES[description.architecture](description, frozen)
 
@@ -155,7 +167,7 @@ def _first_captions(captions: Encoded) -> Encoded:
     return captions.subset(captions.image_offsets[:-1]).captions
 
 
-def _perplexity(model: Recurrent, examples: Examples) -> float:
+def _perplexity(model: Canonical, examples: Examples) -> float:
     columns = scoring.columns(model, examples.features, examples.captions)
     found = pregen.scores(
         columns.logp,

@@ -13,10 +13,16 @@ from torch import Tensor
 
 from service.contract.errors import RequestRefused
 from service.contract.formats import strict_json
-from service.contract.formats.checkpoint_header import EDGE, UNK, Config, Description
+from service.contract.formats.checkpoint_header import (
+    EDGE,
+    UNK,
+    AnyConfig,
+    Config,
+    Description,
+)
 from service.contract.wording import told
 from workers.inference import features, scoring
-from workers.inference.captioners import ARCHITECTURES, Recurrent
+from workers.inference.captioners import ARCHITECTURES, Canonical
 from workers.inference.captioners.cells import Tensors
 from workers.inference.vocabulary import Encoded
 
@@ -32,7 +38,7 @@ class Example(BaseModel):
 
     words: list[str] = Field(max_length=1000)
     logp: list[FiniteFloat] = Field(min_length=1, max_length=1001)
-    features: list[FiniteFloat] | None = None
+    features: list[FiniteFloat] | list[list[FiniteFloat]] | None = None  # or of its places
     image: str | None = None
 
 
@@ -79,7 +85,7 @@ def examples(path: Path, bundle: Path | None) -> list[Example]:
 
 
 def verify(
-    model: Recurrent, given: Sequence[Example], bundle: Path | None, tolerance: float
+    model: Canonical, given: Sequence[Example], bundle: Path | None, tolerance: float
 ) -> Verified:
     rows = _features(model.description, given, bundle)
     encoded = _encoded(model.description, given)
@@ -100,7 +106,7 @@ def _furthest(ours: Sequence[Floats], theirs: Sequence[Floats]) -> float:
     return max(float(np.abs(a - b).max()) for a, b in zip(ours, theirs, strict=True))
 
 
-def _logp(model: Recurrent, rows: NDArray[np.float32], encoded: Encoded) -> list[Floats]:
+def _logp(model: Canonical, rows: NDArray[np.float32], encoded: Encoded) -> list[Floats]:
     found = scoring.columns(model, rows, encoded).logp.astype(np.float64)
     return np.split(found, encoded.caption_offsets[1:-1])
 
@@ -108,20 +114,51 @@ def _logp(model: Recurrent, rows: NDArray[np.float32], encoded: Encoded) -> list
 def _features(
     description: Description, given: Sequence[Example], bundle: Path | None
 ) -> NDArray[np.float32]:
-    size = description.config.feature_size
     images = [example.image for example in given if example.image is not None]
-    named = iter(features.read(bundle, images, description.encoder) if bundle and images else ())
+    read = _read(description, images, bundle) if bundle and images else iter(())
     rows = [
-        next(named) if example.features is None else np.array(example.features, np.float32)
-        for example in given
+        next(read) if example.features is None else _given(description.config, index, example)
+        for index, example in enumerate(given)
     ]
-    for index, row in enumerate(rows):
+    most = max(1, *(len(row) for row in rows))
+    return np.stack([_filled(row, most) for row in rows])
+
+
+def _read(
+    description: Description, images: Sequence[str], bundle: Path
+) -> Iterator[NDArray[np.float32]]:
+    kind = description.config.inputs
+    return iter(features.read(bundle, images, description.encoder, kind)[:])
+
+
+def _given(config: AnyConfig, index: int, example: Example) -> NDArray[np.float32]:
+    size = config.feature_size
+    if config.inputs == "features":
+        row = np.array(example.features, np.float32) if _is_flat(example) else np.empty((0, 0))
         if row.shape != (size,):
             raise RequestRefused(
                 f"example {index}: expected {size} features, as the checkpoint says, "
-                f"found {len(row)}"
+                f"found {len(example.features or ())}"
             )
-    return np.stack(rows)
+        return row
+    places = example.features or []
+    if any(not isinstance(place, list) or len(place) != size for place in places):
+        raise RequestRefused(
+            f"example {index}: expected a list of places with {size} features each, as the "
+            "checkpoint says"
+        )
+    return np.array(places, np.float32).reshape(len(places), size)
+
+
+def _is_flat(example: Example) -> bool:
+    return not any(isinstance(value, list) for value in example.features or ())
+
+
+def _filled(row: NDArray[np.float32], places: int) -> NDArray[np.float32]:
+    """With rows of NaN for places that are not there."""
+    if row.ndim == 1:
+        return row
+    return np.pad(row, ((0, places - len(row)), (0, 0)), constant_values=np.nan)
 
 
 def _encoded(description: Description, given: Sequence[Example]) -> Encoded:
@@ -131,22 +168,24 @@ def _encoded(description: Description, given: Sequence[Example]) -> Encoded:
     return Encoded(np.concatenate(tokens), offsets, np.arange(len(given) + 1))
 
 
-def _others(model: Recurrent) -> Iterator[tuple[str, Recurrent]]:
+def _others(model: Canonical) -> Iterator[tuple[str, Canonical]]:
     """What a conversion gets wrong: the normalisation, an order, or both."""
     here = model.description.config.normalize
     for normalize in (here, "none" if here == "l2" else "l2"):
         config = model.description.config.model_copy(update={"normalize": normalize})
         description = replace(model.description, config=config)
         first = [] if normalize == here else [f'"normalize": "{normalize}" in its config']
-        for name, changed in _reordered(model.tensors, model.description.config):
+        for name, changed in _reordered(model.tensors, config):
             tensors = {**model.tensors, **changed}
             remedy = " and ".join([*first, *([name] if name else [])])
             if remedy:
                 yield remedy, ARCHITECTURES[description.architecture](description, tensors)
 
 
-def _reordered(tensors: Tensors, config: Config) -> Iterator[tuple[str, Tensors]]:
+def _reordered(tensors: Tensors, config: AnyConfig) -> Iterator[tuple[str, Tensors]]:
     yield "", {}
+    if not isinstance(config, Config):
+        return
     yield (
         "the rows of the input before those of the state",
         {

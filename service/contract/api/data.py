@@ -23,8 +23,16 @@ class EncoderOut(BaseModel):
 
 
 class FeaturesOut(BaseModel):
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
     encoder: EncoderOut
-    size: int
+    size: int = Field(description="Of a vector: an image's, or that of one of its places.")
+    inputs: Literal["features", "grid", "regions"] = Field(
+        default="features",
+        description="features: one vector of each image. grid: vectors of the same number of "
+        "places in each. regions: vectors of up to `places` regions. A checkpoint takes one kind.",
+    )
+    places: int = Field(default=1, description="Places of an image; of regions, the most.")
 
 
 class DatasetOut(BaseModel):
@@ -73,10 +81,18 @@ class CachedOut(BaseModel):
 class ConfigOut(BaseModel):
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
-    cell: Literal["gru", "lstm", "torch_gru"]
+    cell: Literal["gru", "lstm", "torch_gru"] | None = Field(
+        default=None, description="null where the architecture says it, or has none."
+    )
     size: int
     embedding_size: int | None = Field(default=None, description="null: the same as `size`.")
     image_size: int | None = Field(default=None, description="null: the same as `size`.")
+    attention_size: int | None = Field(
+        default=None, description="null: the same as `size`, or no such attention."
+    )
+    layers: int | None = Field(default=None, description="Of a Transformer.")
+    heads: int | None = Field(default=None, description="The same.")
+    inner_size: int | None = Field(default=None, description="The same; null: 4 times `size`.")
     feature_size: int
 
 
@@ -100,7 +116,10 @@ class CheckpointOut(BaseModel):
         "invalid_checkpoint."
     )
     architecture: str = Field(examples=["merge"])
-    inputs: Literal["features", "pixels"] = Field(description="What it takes of an image.")
+    inputs: Literal["features", "grid", "regions", "pixels"] = Field(
+        description="What it takes of an image: one vector of features, those of a grid's places, "
+        "those of regions, or the picture itself."
+    )
     units: Literal["words", "pieces"] = Field(description="What its tokens are.")
     config: ConfigOut | None = Field(
         description="null until it is converted, and of other formats."

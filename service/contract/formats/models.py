@@ -81,8 +81,10 @@ def of_header(header: CheckpointHeader) -> Facts:
 
 
 def described(description: Description) -> Facts:
+    inputs = description.config.inputs
     return {
         "architecture": description.architecture,
+        **({} if inputs == "features" else {"inputs": inputs}),
         "config": description.config.model_dump(exclude_none=True),
         "vocabulary_size": len(description.vocabulary),
         "encoder": description.encoder.model_dump(),

@@ -16,6 +16,7 @@ PART_SECONDS = 20.0  # parts are cut so that none takes longer, where blocks all
 SHORT_SECONDS = 4.0  # what takes no longer is performed beside what does
 _ROW = 25e-6  # a word of a hypothesis, besides its products
 _RATE = 9e10  # operations a second of products
+_LOOKED, _READ = 2e-9, 1e-9  # a word's attention to a place: of a key's value, of the place's own
 _STEP = 1.5e-3  # a word of a block's images
 _WORDS = 12  # of a reference, with its end
 _PREFIX = 3  # words of an image
@@ -36,17 +37,25 @@ class Sizes:
     size: int = 512
     vocabulary: int = 10_000
     speed: float = 1.0
+    places: int = 0  # that each word looks at
+    place_size: int = 0
 
     @property
     def word(self) -> float:
         """A word of one caption, by the model."""
         own = self.size * (8 * self.size + self.vocabulary)
-        return (_ROW + 2 * own / _RATE) / self.speed
+        looking = self.places * (_LOOKED * self.size + _READ * self.place_size)
+        return (_ROW + 2 * own / _RATE + looking) / self.speed
+
+    @property
+    def image(self) -> float:
+        """What is computed once of an image's places."""
+        return 4 * self.places * self.place_size * self.size / _RATE / self.speed
 
     @property
     def columns(self) -> float:
         """All references of an image."""
-        return self.references * _WORDS * self.word
+        return self.image + self.references * _WORDS * self.word
 
 
 USUAL = Sizes()
@@ -60,7 +69,8 @@ def size_of(parameters: int, vocabulary: int) -> int:
 def search(sizes: Sizes, images: int, block: int, beam: int, max_words: int) -> float:
     """Captions of so many images, which are decoded in blocks, if none ends early."""
     steps = math.ceil(images / block) * max_words
-    return steps * _STEP / sizes.speed + images * beam * max_words * sizes.word
+    words = beam * max_words * sizes.word
+    return steps * _STEP / sizes.speed + images * (sizes.image + words)
 
 
 def few_enough(wanted: int, block: int, seconds: float) -> int:
@@ -91,11 +101,11 @@ def _image(work: Work, sizes: Sizes) -> float:
     match work.kind:
         case "captions":
             asked = work.parameters["decoding"]
-            return sizes.word * float(asked["beam"] * asked["max_words"])
+            return sizes.image + sizes.word * float(asked["beam"] * asked["max_words"])
         case "columns":
             return sizes.columns
         case "prefix":
-            return _PREFIX * sizes.word
+            return sizes.image + _PREFIX * sizes.word
         case kind if kind in _OF_REFERENCES and "captions" not in work.inputs:
             return sizes.references * OTHERS[work.kind].caption
     row = OTHERS.get(work.kind) or FAMILIES[work.kind]

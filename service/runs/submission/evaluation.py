@@ -125,9 +125,15 @@ def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
     config = told.get("config") or {}
     sizes = [config[name] for name in ("size", "embedding_size", "image_size") if name in config]
     size = max(sizes, default=prices.USUAL.size)
-    if not config and "parameters" in told:
+    looks = told.get("inputs") in ("grid", "regions")
+    if (looks or not config) and "parameters" in told:
         size = prices.size_of(told["parameters"], vocabulary)
-    return replace(pinned.sizes, size=size, vocabulary=vocabulary, speed=speed)
+    found = replace(pinned.sizes, size=size, vocabulary=vocabulary, speed=speed)
+    if not looks or pinned.features is None:
+        return found
+    return replace(
+        found, places=pinned.features.get("places", 1), place_size=pinned.features["size"]
+    )
 
 
 def _check_parts(plan: Plan, sizes: Sizes) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from service.contract.api.requests import EvaluationIn
 from service.contract.errors import AssetRefused, InvalidRequest
 from service.contract.formats import encoder_header
+from service.contract.formats.bundles.features import TOLD, unlike
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
 from service.contract.wording import counted
@@ -40,7 +41,8 @@ def choose(
     if model.get("inputs") == "pixels":
         return _with_pictures(parts, request, pinned), None
     config = model.get("config") or model
-    needed = {"encoder": model["encoder"], "size": config.get("feature_size")}
+    inputs = model.get("inputs", "features")
+    needed = {"encoder": model["encoder"], "size": config.get("feature_size"), "inputs": inputs}
     is_latest = _names_no_version(request)
     if is_latest:
         pinned = datasets.pin_with(parts.records, pinned, needed)
@@ -76,7 +78,8 @@ def _fits(features: Mapping[str, Any] | None, needed: Mapping[str, Any]) -> bool
     """A checkpoint that is not converted yet has no size."""
     if features is None or features["encoder"] != needed["encoder"]:
         return False
-    return needed["size"] in (None, features["size"])
+    is_alike = needed["inputs"] == features.get("inputs", "features")
+    return is_alike and needed["size"] in (None, features["size"])
 
 
 def _here(places: Places) -> list[_Here]:
@@ -91,7 +94,7 @@ def _here(places: Places) -> list[_Here]:
 
 def _refusal(needed: Mapping[str, Any], pinned: Pinned, every: Sequence[_Here]) -> InvalidRequest:
     wanted = _told(needed["encoder"])
-    if pinned.pictures:
+    if pinned.pictures and needed["inputs"] == "features":
         here = next((each for each in every if each.makes["encoder"] == needed["encoder"]), None)
         if here is None:
             return _refused(
@@ -118,6 +121,10 @@ def _refusal(needed: Mapping[str, Any], pinned: Pinned, every: Sequence[_Here]) 
             f"the dataset has those of {_told(pinned.features['encoder'])}",
             "expected the checkpoint's encoder",
         )
+    found = pinned.features.get("inputs", "features")
+    if needed["inputs"] != found:
+        wanted = TOLD[needed["inputs"]]
+        return _refused(unlike(needed["inputs"], found), f"expected a dataset with {wanted}")
     return _refused(_sizes(needed["size"], pinned.features["size"]), _SIZE.format(needed["size"]))
 
 

@@ -80,7 +80,7 @@ def files(tmp_path):
 
 @pytest.mark.parametrize("between", [False, True])
 @pytest.mark.parametrize("cell", LAYERS)
-@pytest.mark.parametrize("architecture", checkpoint_header.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", checkpoint_header.RECURRENT)
 def test_a_converted_model_computes_what_it_computed(files, tmp_path, architecture, cell, between):
     model, out = made(architecture, cell, between), tmp_path / "captioner.safetensors"
     done = _run(*files(model, map_of(architecture, between)), "--out", out)
@@ -104,7 +104,7 @@ def test_what_torch_saved_becomes_the_same_checkpoint(files, tmp_path):
 
 
 @pytest.mark.parametrize("cell", LAYERS)
-@pytest.mark.parametrize("architecture", checkpoint_header.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", checkpoint_header.RECURRENT)
 def test_a_proposal_names_the_layers_and_where_the_image_enters(architecture, cell):
     text = proposal.propose(arrays(made(architecture, cell)), WORDS)
     for line in (

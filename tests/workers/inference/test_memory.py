@@ -3,9 +3,11 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
+import attending_models as small
 from builders import KINDS, model, tensors
 from documents import ROOT
 from service.contract.errors import OutOfMemory
@@ -41,6 +43,30 @@ def test_a_header_tells_what_reading_takes(tmp_path, architecture, cell):
     command = [sys.executable, "-c", PEAK, str(path)]
     took = int(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
     assert took < told < 2 * took
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", small.NAMES)
+def test_a_header_tells_what_reading_takes_of_those_that_look_at_places(tmp_path, architecture):
+    path = tmp_path / "model.safetensors"
+    stack = {"layers": 6, "inner_size": 2048}
+    more = stack if architecture == "transformer" else {"embedding_size": 512}
+    of = small.description(architecture, size=512, features=2048, words=20_000, **more)
+    checkpoints.write(path, small.model(of, small.arrays(of)), torch.float16)
+    told = memory.needed(checkpoint_header.read(path), CPU)
+    command = [sys.executable, "-c", PEAK, str(path)]
+    took = int(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
+    assert took < told < 2 * took
+
+
+def test_places_that_cannot_fit_beside_the_model_are_refused_with_their_number():
+    of = small.description("soft_attention")
+    model, rows = small.model(of, small.arrays(of)), np.zeros((200, 1000, small.FEATURES))
+    memory.check_places(model, rows, 450_000_000)
+    memory.check_places(model, rows, None)
+    with pytest.raises(OutOfMemory, match="128 images with 1,000 places of size 5"):
+        memory.check_places(model, rows, 410_000_000)
+    memory.check_places(model, rows[:1], 410_000_000)
 
 
 @pytest.mark.parametrize(("architecture", "cell"), KINDS)

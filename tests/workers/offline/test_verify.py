@@ -9,6 +9,7 @@ import torch
 import typer
 from typer.testing import CliRunner
 
+import attending_models
 from builders import ENCODER, KINDS, model, tensors
 from documents import ROOT
 from workers import checkpoints
@@ -76,6 +77,34 @@ def test_the_pages_reader_computes_what_we_compute(
     ours = json.loads(found.output)["logp"]
     for example, here in zip(expected, ours, strict=True):
         assert here == pytest.approx(example["logp"], abs=2e-5)
+
+
+@pytest.mark.parametrize("normalize", ["l2", "none"])
+@pytest.mark.parametrize("architecture", attending_models.NAMES)
+def test_the_pages_reader_computes_what_we_compute_of_places(tmp_path, architecture, normalize):
+    """Of three places, of one and of none."""
+    path = tmp_path / "model.safetensors"
+    of = attending_models.description(architecture, normalize=normalize)
+    checkpoints.write(path, attending_models.model(of, attending_models.arrays(of)))
+    places = [
+        row[:n] for row, n in zip(attending_models.regions([3, 3, 3]), (3, 1, 0), strict=True)
+    ]
+    expected = _expected(path, places)
+    found = _verify(path, expected, "--json")
+    assert found.exit_code == 0, found.output
+    ours = json.loads(found.output)["logp"]
+    for example, here in zip(expected, ours, strict=True):
+        assert here == pytest.approx(example["logp"], abs=2e-5)
+
+
+def test_places_of_another_size_are_refused_with_the_example(tmp_path):
+    path = tmp_path / "model.safetensors"
+    of = attending_models.description("soft_attention")
+    checkpoints.write(path, attending_models.model(of, attending_models.arrays(of)))
+    for wrong in ([1.0] * 5, [[1.0] * 4]):
+        found = _verify(path, [{"features": wrong, "words": [], "logp": [-1.0]}])
+        assert found.exit_code == 2
+        assert "example 0: expected a list of places with 5 features each" in found.output
 
 
 def test_a_zero_vector_stays_zero(tmp_path):

@@ -1,32 +1,17 @@
 """The base of the four architectures: an RNN over word embeddings, and a softmax layer."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from service.contract.formats.checkpoint_header import Description, Encoder, widths
-from workers.inference import features
-from workers.inference.captioners.cells import CELLS, Cell, Tensors
-from workers.inference.features import Inputs
-from workers.inference.matrix_products import Product
+from service.contract.formats.checkpoint_header import Config, widths
+from workers.inference.captioners.canonical import Canonical
+from workers.inference.captioners.cells import CELLS, Cell
 from workers.inference.packing import Packed
-from workers.inference.vocabulary import Words
 
 MAX_TABLE_BYTES = 256_000_000  # 10,000 words of an LSTM of 512 take 82 MB
-
-
-@dataclass(frozen=True)
-class Dropout:
-    """Dropout rates in training: of the image vector, the embedding, the RNN's output."""
-
-    image: float
-    embedding: float
-    output: float
 
 
 class State(NamedTuple):
@@ -34,46 +19,18 @@ class State(NamedTuple):
     images: Tensor  # (n, ·) what every step sees of them, of no width where that is nothing
 
 
-class Recurrent:
+class Recurrent(Canonical):
     """Base of `init`, `pre`, `par` and `merge`, which differ in where the image enters."""
 
     sees_images: ClassVar[bool] = False  # at every step
-    settles = True
-    walks = True
-    search = None
-    together = 128
-    batch_tokens = 8_192  # of hidden rows in memory at the same time: 17 MB for 512 units
+    together = 1_024
 
-    def __init__(
-        self,
-        description: Description,
-        tensors: Tensors,
-        dropout: Dropout | None = None,
-        output: Product | None = None,
-    ) -> None:
-        self.description = description
-        self.tokens = Words(description.vocabulary, description.tokenizer)
-        self.tensors = dict(tensors)
-        self.dropout = dropout
-        _, inputs, _ = widths(description.architecture, description.config)
-        self.cell: Cell = CELLS[description.config.cell](tensors, inputs)
-        self.output = output or Product(tensors["output.weight"], tensors["output.bias"])
+    def _build(self) -> None:
+        config = self.description.config
+        assert isinstance(config, Config)
+        _, inputs, _ = widths(self.description.architecture, config)
+        self.cell: Cell = CELLS[config.cell](self.tensors, inputs)
         self._table = self._word_table()
-        self._exact: Self | None = None
-
-    @property
-    def device(self) -> torch.device:
-        return self.output.weight.device
-
-    @property
-    def encoder(self) -> Encoder:
-        return self.description.encoder
-
-    def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
-        return features.read(bundle, images, self.encoder)
-
-    def check(self, inputs: Inputs) -> None:
-        features.check_size(inputs, self.description.config.feature_size)
 
     def look(self, features: Tensor) -> Tensor:
         raise NotImplementedError
@@ -108,23 +65,6 @@ class Recurrent:
     def select(self, state: State, rows: Tensor) -> State:
         return State(state.cells[rows], state.images[rows])
 
-    def exact(self) -> Self:
-        """The captioner in float64; the large tensors stay shared in float32, which is exact."""
-        if self._exact is not None:
-            return self._exact
-        shared = ("embedding.weight", "output.weight", "output.bias")
-        tensors = {
-            name: tensor if name in shared else tensor.double()
-            for name, tensor in self.tensors.items()
-        }
-        self._exact = type(self)(self.description, tensors, output=self.output)
-        return self._exact
-
-    def on(self, device: torch.device) -> Self:
-        return type(self)(
-            self.description, {name: tensor.to(device) for name, tensor in self.tensors.items()}
-        )
-
     def _read(self, words: Tensor, images: Tensor) -> Tensor:  # noqa: ARG002  `par` uses it
         """The cell's input for these words: embedding times input weight, plus bias."""
         if self._table is not None:
@@ -150,11 +90,6 @@ class Recurrent:
     def _into_cell(self, x: Tensor) -> Tensor:
         """`x` times the last rows of the input weight; in `par` the first rows are the image's."""
         return torch.addmm(self.cell.input_bias, x, self.cell.input_weight[-x.shape[1] :])
-
-    def _drop(self, x: Tensor, place: str) -> Tensor:
-        if self.dropout is None:
-            return x
-        return functional.dropout(x, getattr(self.dropout, place))
 
     def _word_table(self) -> Tensor | None:
         """Every word's embedding times the input weight, which halves the RNN's work; or None."""

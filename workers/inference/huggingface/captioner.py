@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from service.contract.formats.huggingface import Captioner
@@ -16,7 +14,7 @@ from workers.inference.features import Inputs
 from workers.inference.huggingface import stack
 from workers.inference.huggingface.stack import Decoder, State
 from workers.inference.matrix_products import Product
-from workers.inference.packing import Packed
+from workers.inference.packing import Packed, groups
 from workers.inference.pieces import Pieces
 from workers.inference.prepared import Preparation
 
@@ -80,7 +78,7 @@ class Transformer:
 
     def hidden(self, images: Tensor, captions: Packed) -> Tensor:
         found: Tensor | None = None
-        for group in _groups(captions, images.device):
+        for group in groups(captions, _GROUP_TOKENS[images.device.type]):
             there = stack.read_all(
                 self._decoder, images[group.images], group.words, group.times, group.mask
             )
@@ -109,58 +107,3 @@ class Transformer:
 
     def exact(self) -> NoReturn:
         raise NotImplementedError("near ties of Transformers are not settled")
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Some images with all their captions' tokens: a row of tokens for each image."""
-
-    images: Tensor  # (g)
-    words: Tensor  # (g, m)
-    times: Tensor  # (g, m)
-    mask: Tensor  # (g, m, m)
-    real: Tensor  # (g, m): what is no padding
-    places: Tensor  # where the real tokens stand in packed order
-
-
-def _groups(captions: Packed, device: torch.device) -> list[_Group]:
-    """Images with about as many tokens together, so that little is padded."""
-    counts = np.array(captions.counts)
-    caption = np.concatenate([np.arange(count) for count in counts])
-    time = np.repeat(np.arange(len(counts)), counts)
-    image = captions.image_rows.cpu().numpy()[caption]
-    order = np.lexsort((time, caption, image))
-    there, starts, sizes = np.unique(image[order], return_index=True, return_counts=True)
-    groups, by_size = [], np.argsort(-sizes, kind="stable")
-    while len(by_size):
-        many = max(1, _GROUP_TOKENS[device.type] // int(sizes[by_size[0]]))
-        chosen, by_size = by_size[:many], by_size[many:]
-        columns = np.arange(sizes[chosen[0]])
-        real = columns < sizes[chosen, None]
-        places = order[np.where(real, starts[chosen, None] + columns, 0)]
-        groups.append(_group(captions, there[chosen], places, real, caption, time, device))
-    return groups
-
-
-def _group(
-    captions: Packed,
-    images: NDArray[np.int64],
-    places: NDArray[np.int64],
-    real: NDArray[np.bool_],
-    caption: NDArray[Any],
-    time: NDArray[Any],
-    device: torch.device,
-) -> _Group:
-    own = np.where(real, caption[places], -1)  # padding reads padding, so that no row is empty
-    times = np.where(real, time[places], 0)
-    mask = (own[:, :, None] == own[:, None, :]) & (times[:, :, None] >= times[:, None, :])
-    at = torch.from_numpy(places).to(device)
-    is_real = torch.from_numpy(real).to(device)
-    return _Group(
-        images=torch.from_numpy(images).to(device),
-        words=captions.words[at],
-        times=torch.from_numpy(times).to(device),
-        mask=torch.from_numpy(mask).to(device),
-        real=is_real,
-        places=at[is_real],
-    )

@@ -1,7 +1,10 @@
 """The header of a bundle's features, read without their values."""
 
 import os
+import sys
+from array import array
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
@@ -11,21 +14,32 @@ from pydantic import ValidationError
 from service.contract import limits
 from service.contract.errors import InvalidBundle, InvalidCheckpoint
 from service.contract.formats import safetensors_header, strict_json
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header import Encoder, Inputs
+from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.wording import counted
 
 FEATURES = "features.safetensors"
+COUNTS = "counts"
+_COUNT_DTYPE, _COUNT_CODE = "U16", "H"
 MAX_ENCODER_CHARACTERS = 10_000
 MAX_HEADER_BYTES = 100_000_000  # 4 million image names of 20 characters
+TOLD: Mapping[Inputs, str] = {
+    "features": "one vector of each image",
+    "grid": "features of a grid's places",
+    "regions": "features of regions",
+}
 
 
 @dataclass(frozen=True)
 class FeaturesHeader:
     ids: tuple[str, ...]  # image names in row order
-    size: int
+    size: int  # of a vector: of an image, or of one of its places
     dtype: str
     encoder: Encoder
-    data_start: int  # the tensor's first byte in the file
+    data_start: int  # the first byte of `features` in the file
+    inputs: Inputs = "features"
+    places: int = 1  # of a row
+    counts_start: int | None = None  # the first byte of `counts`, if there are some
 
 
 def header_in(stream: IO[bytes]) -> FeaturesHeader:
@@ -37,12 +51,8 @@ def header_in(stream: IO[bytes]) -> FeaturesHeader:
         ids = _feature_ids(header.metadata)
     except InvalidCheckpoint as error:
         raise InvalidBundle(f"{FEATURES}: {error.detail}") from None
-    shape = {name: tensor.shape for name, tensor in header.tensors.items()}
-    tensor = header.tensors.get("features")
-    if len(shape) != 1 or tensor is None or len(tensor.shape) != 2 or 0 in tensor.shape:
-        raise InvalidBundle(
-            f"{FEATURES}: expected one tensor `features` (N, D), found {shape!s:.100}"
-        )
+    inputs = _inputs(header.tensors)
+    tensor, counts = header.tensors["features"], header.tensors.get(COUNTS)
     if tensor.dtype not in ("F16", "F32"):
         raise InvalidBundle(f"{FEATURES}: expected F16 or F32, found {tensor.dtype}")
     if len(ids) != tensor.shape[0]:
@@ -51,8 +61,77 @@ def header_in(stream: IO[bytes]) -> FeaturesHeader:
             f"{counted(len(ids), 'image')}"
         )
     return FeaturesHeader(
-        ids, tensor.shape[1], tensor.dtype, _encoder(header.metadata), header.data_start
+        ids,
+        tensor.shape[-1],
+        tensor.dtype,
+        _encoder(header.metadata),
+        header.data_start + tensor.start,
+        inputs,
+        _places(tensor.shape),
+        None if counts is None else header.data_start + counts.start,
     )
+
+
+def unlike(expected: Inputs, found: Inputs) -> str:
+    """What is wrong where a checkpoint takes other features than a dataset has."""
+    return f"the checkpoint takes {TOLD[expected]}, and the dataset has {TOLD[found]}"
+
+
+def counts_in(stream: IO[bytes], header: FeaturesHeader) -> Sequence[int] | None:
+    """How many regions each row has; None where no row says it."""
+    if header.counts_start is None:
+        return None
+    found: array[int] = array(_COUNT_CODE)
+    stream.seek(header.counts_start)
+    found.frombytes(stream.read(len(header.ids) * found.itemsize))
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found
+
+
+def check_counts(stream: IO[bytes], header: FeaturesHeader) -> None:
+    """Raise InvalidBundle where a row has more regions than there are places."""
+    for row, count in enumerate(counts_in(stream, header) or ()):
+        if count > header.places:
+            raise InvalidBundle(
+                f"{FEATURES}: {COUNTS} of {header.ids[row]!r:.100}: expected at most "
+                f"{header.places}, the places of a row, found {count}"
+            )
+
+
+def _inputs(tensors: Mapping[str, TensorEntry]) -> Inputs:
+    shapes = {name: tensor.shape for name, tensor in tensors.items()}
+    features = shapes.get("features", ())
+    if 0 in features or len(features) not in (2, 3) or not set(shapes) <= {"features", COUNTS}:
+        raise _unlike(shapes)
+    if COUNTS not in shapes:
+        return "features" if len(features) == 2 else "grid"
+    if len(features) != 3 or shapes[COUNTS] != features[:1]:
+        raise _unlike(shapes)
+    if tensors[COUNTS].dtype != _COUNT_DTYPE:
+        raise InvalidBundle(
+            f"{FEATURES}: {COUNTS}: expected {_COUNT_DTYPE}, found {tensors[COUNTS].dtype}"
+        )
+    return "regions"
+
+
+def _unlike(shapes: Mapping[str, tuple[int, ...]]) -> InvalidBundle:
+    return InvalidBundle(
+        f"{FEATURES}: expected one tensor `features` (N, D), or (N, P, D) of the P places of a "
+        f"grid, or this and `{COUNTS}` (N) of images with up to P regions, found {shapes!s:.100}"
+    )
+
+
+def _places(shape: tuple[int, ...]) -> int:
+    if len(shape) == 2:
+        return 1
+    places, size = shape[1:]
+    if places > limits.PLACES or places * size > limits.PLACE_VALUES:
+        raise InvalidBundle(
+            f"{FEATURES}: expected at most {limits.PLACES} places of an image, and "
+            f"{limits.PLACE_VALUES:,} values in all of them, found {places:,} of size {size:,}"
+        )
+    return places
 
 
 def _feature_ids(metadata: dict[str, str]) -> tuple[str, ...]:

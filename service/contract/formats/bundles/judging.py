@@ -13,6 +13,7 @@ from service.contract import limits
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles, words
 from service.contract.formats.bundles import FeaturesHeader, Item, Names, pictures
+from service.contract.formats.bundles.features import check_counts
 from service.contract.formats.bundles.files import Open, files
 
 
@@ -46,6 +47,7 @@ def judge(path: Path, names: Names | None = None) -> Judged:
             return Judged(splits, None, wordless)
         with opened(bundles.FEATURES) as stream:
             features = bundles.header_in(stream)
+            check_counts(stream, features)
     oddity = features.encoder.oddity()
     if oddity is not None:
         raise InvalidBundle(f"{bundles.FEATURES}: {oddity}")

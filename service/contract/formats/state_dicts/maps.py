@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from service.contract.errors import InvalidPackage
-from service.contract.formats.checkpoint_header import Architecture, Encoder
+from service.contract.formats.checkpoint_header import Encoder, RecurrentArchitecture
 from service.contract.formats.words import Tokenizer
 from service.contract.wording import told
 
@@ -58,7 +58,7 @@ class Order(_Table):
 
 
 class Map(_Table):
-    architecture: Architecture
+    architecture: RecurrentArchitecture
     normalize: Literal["l2", "none"]  # no default: a wrong one is wrong in silence
     tokenizer: Tokenizer = "karpathy"
     ignore: list[str] = Field(default=[], max_length=1000)  # patterns of tensors that count nothing

@@ -66,7 +66,7 @@ def test_a_bundle_of_captions_alone_has_no_features(bundle):
             (features(ids=[], tensors=tensors), ("expected one tensor `features` (N, D)", "found"))
             for tensors in (
                 {"Features": ("F16", (2, 3))}, {"features": ("F16", (6,))},
-                {"features": ("F16", ())}, {"features": ("F16", (2, 3, 1))},
+                {"features": ("F16", ())}, {"features": ("F16", (2, 3, 1, 1))},
                 {"features": ("F16", (0, 3))}, {"features": ("F16", (2, 0))},
                 {"features": ("F16", (2, 3)), "more": ("F16", (2, 3))},
             )

@@ -193,7 +193,7 @@ def test_a_file_of_somebody_elses_is_told_all_that_is_missing():
         ("prescore", "2", ("expected '1'", "found '2'")),
         ("prescore", "1.0", ("expected '1'", "found '1.0'")),
         ("prescore", "", ("expected '1'", "found ''")),
-        ("architecture", "transformer", ("'init' or 'pre' or 'par' or 'merge'", "'transformer'")),
+        ("architecture", "parallel", ("'init' or 'pre' or 'par' or 'merge'", "'parallel'")),
         ("architecture", "Init", ("'init' or", "found 'Init'")),
         ("architecture", "x" * 10_000, ("'init' or", "found 'xxx")),
         ("tokenizer", "ptb", ("'karpathy' or 'blanks'", "found 'ptb'")),

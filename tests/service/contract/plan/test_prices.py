@@ -23,6 +23,18 @@ MEASURED = [
     ((10_000, 1024), (3, 50), 6.49),
     ((10_000, 1024), (100, 1000), 35.69),
 ]
+# Seconds of a core for the columns of an image with five references, and for its search with a beam
+# of 3 and 12 words: size 512, 10,000 words, places of size 2,048, on a busy machine.
+OF_PLACES = [
+    ("soft_attention", 21_300_000, 49, 0.041, 0.024),
+    ("adaptive_attention", 17_100_000, 49, 0.025, 0.014),
+    ("bottom_up_top_down", 25_200_000, 49, 0.032, 0.020),
+    ("transformer", 23_900_000, 49, 0.022, 0.014),
+    ("soft_attention", 21_300_000, 196, 0.056, 0.031),
+    ("adaptive_attention", 17_100_000, 196, 0.117, 0.053),
+    ("bottom_up_top_down", 25_200_000, 196, 0.098, 0.071),
+    ("transformer", 23_900_000, 196, 0.063, 0.075),
+]
 # Seconds of a core for METEOR, Java warm, of captions of systems and people on Flickr8k, Flickr30k
 # and COCO test, in one run with BLEU (.02 to .06 s for 1,000).
 METEOR = [(1000, 1.08), (1000, 1.16), (1000, 1.64), (1000, 2.16), (5000, 3.45), (5000, 4.42)]
@@ -48,6 +60,23 @@ def test_the_price_of_a_search_is_within_half_of_what_it_takes(model, asked, sec
     block = planning.decoding_block(*asked)
     price = prices.search(Sizes(size=size, vocabulary=vocabulary), block, block, *asked)
     assert price == pytest.approx(seconds, rel=0.5) or abs(price - seconds) < 1
+
+
+@pytest.mark.parametrize(("architecture", "parameters", "places", "columns", "search"), OF_PLACES)
+def test_the_price_of_looking_at_places_is_near_what_it_takes(
+    architecture, parameters, places, columns, search
+):
+    size = prices.size_of(parameters, 10_000)
+    sizes = Sizes(size=size, vocabulary=10_000, places=places, place_size=2048)
+    found = prices.search(sizes, 64, 64, 3, 12) / 64
+    assert columns / 3 < sizes.columns < 3 * columns
+    assert search / 3 < found < 3 * search
+
+
+def test_a_model_of_one_vector_costs_what_it_did():
+    sizes = Sizes(size=512, vocabulary=10_000)
+    assert sizes.image == 0
+    assert sizes.word == 25e-6 + 2 * 512 * (8 * 512 + 10_000) / 9e10
 
 
 @pytest.mark.parametrize(("images", "seconds"), METEOR)

@@ -7,10 +7,10 @@ a reason, and without allocating the sizes that the file claims.
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal, TypeVar, get_args
+from typing import IO, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,9 +20,30 @@ from service.contract.errors import (
     HeaderTooLarge,
     MetadataInvalid,
     TensorMismatch,
-    VocabularyInvalid,
 )
 from service.contract.formats import foreign, safetensors_header, strict_json
+from service.contract.formats.checkpoint_header.attention import AttentionConfig as AttentionConfig
+from service.contract.formats.checkpoint_header.families import ARCHITECTURES as ARCHITECTURES
+from service.contract.formats.checkpoint_header.families import FAMILIES as FAMILIES
+from service.contract.formats.checkpoint_header.families import AnyConfig as AnyConfig
+from service.contract.formats.checkpoint_header.families import Architecture as Architecture
+from service.contract.formats.checkpoint_header.families import shapes as shapes
+from service.contract.formats.checkpoint_header.recurrent import RECURRENT as RECURRENT
+from service.contract.formats.checkpoint_header.recurrent import WITH_IMAGE_SIZE as WITH_IMAGE_SIZE
+from service.contract.formats.checkpoint_header.recurrent import Config as Config
+from service.contract.formats.checkpoint_header.recurrent import (
+    RecurrentArchitecture as RecurrentArchitecture,
+)
+from service.contract.formats.checkpoint_header.recurrent import widths as widths
+from service.contract.formats.checkpoint_header.sizes import Inputs as Inputs
+from service.contract.formats.checkpoint_header.sizes import Normalize as Normalize
+from service.contract.formats.checkpoint_header.sizes import Shapes
+from service.contract.formats.checkpoint_header.transformer import (
+    TransformerConfig as TransformerConfig,
+)
+from service.contract.formats.checkpoint_header.vocabulary import MAX_VOCABULARY as MAX_VOCABULARY
+from service.contract.formats.checkpoint_header.vocabulary import MAX_WORD_BYTES as MAX_WORD_BYTES
+from service.contract.formats.checkpoint_header.vocabulary import words_of as words_of
 from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.words import TOKENIZERS, Tokenizer
 from service.contract.plain_text import is_plain
@@ -31,33 +52,9 @@ from service.contract.wording import told
 FORMAT = "1"
 EDGE, UNK = 0, 1  # ids: START and END share one token; UNK stands for unknown words
 DTYPES = ("F32", "F16", "BF16")
-MAX_VOCABULARY = 250_000
-MAX_WORD_BYTES = 256
 MAX_METADATA = 64
-MAX_SIZE = 16_384
 MAX_METADATA_BYTES = 100_000  # of each entry, except the vocabulary
-
-Architecture = Literal["init", "pre", "par", "merge"]
-ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
-WITH_IMAGE_SIZE: tuple[Architecture, ...] = ("par", "merge")  # and with a learned first state
-Shapes = dict[str, tuple[int, ...]]
-
-
-class Config(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    cell: Literal["gru", "lstm", "torch_gru"]
-    size: int = Field(ge=1, le=MAX_SIZE)  # of the cell's state
-    embedding_size: int | None = Field(default=None, ge=1, le=MAX_SIZE)  # as the state, if None
-    image_size: int | None = Field(
-        default=None, ge=1, le=MAX_SIZE
-    )  # the same, of `par` and `merge`
-    feature_size: int = Field(ge=1, le=1_048_576)
-    normalize: Literal["l2", "none"] = "l2"  # what becomes of image features first
-
-    @property
-    def embedded(self) -> int:
-        return self.embedding_size or self.size
+_NAMED = 20  # tensors of a config
 
 
 class Encoder(BaseModel):
@@ -84,7 +81,7 @@ class Description:
     """A checkpoint's captioner, without the weights."""
 
     architecture: Architecture
-    config: Config
+    config: AnyConfig
     vocabulary: tuple[str, ...]
     tokenizer: Tokenizer
     encoder: Encoder
@@ -120,14 +117,11 @@ def judge(stream: IO[bytes], file_bytes: float) -> CheckpointHeader:
     _one_of(metadata, "prescore", (FORMAT,))
     architecture = _one_of(metadata, "architecture", ARCHITECTURES)
     tokenizer = _one_of(metadata, "tokenizer", tuple(TOKENIZERS))
-    config = _model(Config, metadata, "config")
+    family = FAMILIES[architecture]
+    config = _model(family.config, metadata, "config")
     encoder = _model(Encoder, metadata, "encoder")
-    if config.image_size is not None and architecture not in WITH_IMAGE_SIZE:
-        raise ConfigInvalid(
-            f"config/image_size: the image vector of {architecture} has the size of what it enters",
-            pointer="/__metadata__/config/image_size",
-        )
-    vocabulary = _vocabulary(metadata["vocabulary"])
+    family.check(architecture, config)
+    vocabulary = words_of(metadata["vocabulary"], "vocabulary", "/__metadata__/vocabulary")
     _check_tensors(header.tensors, shapes(architecture, config, len(vocabulary)))
     notes = {name: text for name, text in metadata.items() if name not in _REQUIRED}
     description = Description(architecture, config, vocabulary, tokenizer, encoder, notes)
@@ -139,42 +133,6 @@ def check_new(header: CheckpointHeader) -> None:
     oddity = header.description.encoder.oddity()
     if oddity is not None:
         raise ConfigInvalid(oddity, pointer="/__metadata__/encoder")
-
-
-def widths(architecture: str, config: Config) -> tuple[int, int, int]:
-    """Sizes of the image vector and of the inputs of the RNN and of the output layer: m, i and o in
-    the tensors' shapes.
-    """
-    s, e = config.size, config.embedded
-    m = config.image_size or s
-    return {
-        "init": (s, e, s),
-        "pre": (e, e, s),
-        "par": (m, m + e, s),
-        "merge": (m, e, m + s),
-    }[architecture]
-
-
-def shapes(architecture: str, config: Config, vocabulary_size: int) -> Shapes:
-    """Names and shapes of a checkpoint's tensors; all matrices are (in, out)."""
-    s, D, V = config.size, config.feature_size, vocabulary_size
-    m, i, o = widths(architecture, config)
-    result: Shapes = {
-        "image.weight": (D, m),
-        "image.bias": (m,),
-        "embedding.weight": (V, config.embedded),
-        "output.weight": (o, V),
-        "output.bias": (V,),
-    }
-    if architecture in WITH_IMAGE_SIZE:
-        result["initial"] = (s,)
-    if config.cell == "lstm":
-        return result | {"gates.weight": (i + s, 4 * s), "gates.bias": (4 * s,)}
-    result |= {"gates.weight": (i + s, 2 * s), "gates.bias": (2 * s,)}
-    result |= {"candidate.weight": (i + s, s), "candidate.bias": (s,)}
-    if config.cell == "torch_gru":
-        result["candidate.state_bias"] = (s,)
-    return result
 
 
 def metadata_of(description: Description) -> dict[str, str]:
@@ -243,56 +201,14 @@ def _model(model: type[Model], metadata: Mapping[str, str], name: str) -> Model:
         ) from None
 
 
-def _vocabulary(text: str) -> tuple[str, ...]:
-    return words_of(text, "vocabulary", "/__metadata__/vocabulary")
-
-
-def words_of(text: str, what: str, pointer: str | None = None) -> tuple[str, ...]:
-    """Words by their ids, of a JSON list. Raises VocabularyInvalid and HeaderTooLarge."""
-    pointer = f"/{what}" if pointer is None else pointer
-    try:
-        words = safetensors_header.string_list(text, MAX_VOCABULARY)
-    except strict_json.NotJson as error:
-        raise VocabularyInvalid(f"{what}: {error}", pointer=f"{pointer}{error.where}") from None
-    except HeaderTooLarge as error:
-        raise HeaderTooLarge(f"{what}: {error.detail}", pointer=pointer) from None
-    if len(words) < 2:
-        raise VocabularyInvalid(
-            f"expected at least the edge token and UNK (ids 0 and 1), found "
-            f"{'one entry' if words else 'none'}",
-            pointer=pointer,
-        )
-    seen: dict[str, int] = {}
-    for index, word in enumerate(words):
-        problem = _word_problem(word)
-        if word in seen:
-            problem = f"is also word {seen[word]}"
-        if problem:
-            raise VocabularyInvalid(
-                f"{what}, word {index}: {word!r:.60} {problem}", pointer=f"{pointer}/{index}"
-            )
-        seen[word] = index
-    return tuple(words)
-
-
-def _word_problem(word: str) -> str | None:
-    if not word:
-        return "is empty"
-    if len(word.encode()) > MAX_WORD_BYTES:
-        return f"has {len(word.encode())} bytes, at most {MAX_WORD_BYTES} are accepted"
-    if word.split() != [word]:
-        return "has a blank in it; captions are words joined by blanks"
-    return None
-
-
 def _check_tensors(found: Mapping[str, TensorEntry], expected: Shapes) -> None:
     missing = sorted(set(expected) - set(found))
     unknown = sorted(set(found) - set(expected))
     if missing or unknown:
-        parts = [f"missing: {', '.join(missing)}"] if missing else []
+        parts = [f"missing: {', '.join(missing)[:300]}"] if missing else []
         parts += [f"unknown: {', '.join(map(repr, unknown))[:300]}"] if unknown else []
         raise TensorMismatch(
-            f"this config needs the tensors {', '.join(sorted(expected))}; {'; '.join(parts)}"
+            f"this config needs the tensors {_several(sorted(expected))}; {'; '.join(parts)}"
         )
     for name, shape in expected.items():
         if found[name].shape != shape:
@@ -307,3 +223,10 @@ def _check_tensors(found: Mapping[str, TensorEntry], expected: Shapes) -> None:
                 f"found {found[name].dtype}",
                 pointer=f"/{name}",
             )
+
+
+def _several(names: Sequence[str]) -> str:
+    """All of them, or the first of many."""
+    if len(names) <= _NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[:3])} … ({len(names)} in all, deploy/guide/checkpoints.md)"

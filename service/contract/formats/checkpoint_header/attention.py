@@ -1,0 +1,79 @@
+"""The configs and the tensors of the LSTMs that look at places of an image anew for every word."""
+
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.contract.formats.checkpoint_header.sizes import (
+    MAX_FEATURE_SIZE,
+    MAX_SIZE,
+    Normalize,
+    Places,
+    Shapes,
+)
+
+AttentionArchitecture = Literal["soft_attention", "adaptive_attention", "bottom_up_top_down"]
+ATTENTION: tuple[AttentionArchitecture, ...] = get_args(AttentionArchitecture)
+
+
+class AttentionConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    inputs: Places
+    size: int = Field(ge=1, le=MAX_SIZE)  # of the LSTM's state
+    embedding_size: int | None = Field(default=None, ge=1, le=MAX_SIZE)  # as the state, if None
+    attention_size: int | None = Field(default=None, ge=1, le=MAX_SIZE)  # the same
+    feature_size: int = Field(ge=1, le=MAX_FEATURE_SIZE)  # of a place
+    normalize: Normalize = "l2"
+
+    @property
+    def embedded(self) -> int:
+        return self.embedding_size or self.size
+
+    @property
+    def attended(self) -> int:
+        return self.attention_size or self.size
+
+
+def shapes(architecture: str, config: AttentionConfig, vocabulary_size: int) -> Shapes:
+    s, e, D, V = config.size, config.embedded, config.feature_size, vocabulary_size
+    common: Shapes = {"embedding.weight": (V, e), "output.bias": (V,)}
+    match architecture:
+        case "soft_attention":
+            own = {
+                **_affine("state", D, s),
+                **_affine("memory", D, s),
+                **_attention(config, D),
+                **_affine("gate", s, 1),
+                **_affine("gates", e + D + s, 4 * s),
+                **_affine("deep", s + D, e),
+                "output.weight": (e, V),
+            }
+        case "adaptive_attention":
+            own = {
+                **_affine("places", D, s),
+                **_affine("image", D, s),
+                **_affine("gates", e + s + s, 4 * s),
+                **_affine("sentinel", e + s + s, s),
+                **_attention(config, s),
+                **_affine("sentinel_key", s, config.attended),
+                "output.weight": (s, V),
+            }
+        case _:
+            own = {
+                **_affine("attention_gates", s + D + e + s, 4 * s),
+                **_attention(config, D),
+                **_affine("language_gates", D + s + s, 4 * s),
+                "output.weight": (s, V),
+            }
+    return common | own
+
+
+def _affine(name: str, given: int, out: int) -> Shapes:
+    return {f"{name}.weight": (given, out), f"{name}.bias": (out,)}
+
+
+def _attention(config: AttentionConfig, seen: int) -> Shapes:
+    """Of the scores of places of size `seen` for a state."""
+    a = config.attended
+    return {**_affine("key", seen, a), "query.weight": (config.size, a), "score.weight": (a,)}

@@ -1,0 +1,143 @@
+"""Captioners that look at places of an image, beside the definitions in oracles/attention.py."""
+
+import numpy as np
+import pytest
+import torch
+
+import attending_models as small
+from builders import encoded, random_references
+from oracles import attention as oracle
+from workers.inference import decoding, prefix, scoring
+from workers.inference.captioners import attending
+from workers.inference.packing import pack
+
+
+def _columns(of, tensors, rows, references):
+    """The log-probability and the rank of every reference word and END, by the definition."""
+    logp, rank = [], []
+    for row, captions in zip(rows, references, strict=True):
+        for words in captions:
+            logits = oracle.forward(of.architecture, tensors, small.there(row), words, small.HEADS)
+            targets = [*words, oracle.END]
+            total = np.logaddexp.reduce(logits, axis=1)
+            own = logits[np.arange(len(targets)), targets]
+            logp.extend(own - total)
+            rank.extend((logits > own[:, None]).sum(axis=1))
+    return np.array(logp), np.array(rank)
+
+
+@pytest.fixture(params=small.NAMES)
+def of(request):
+    return small.description(request.param)
+
+
+@pytest.mark.parametrize("counts", [[1], small.REGIONS, [2, 3, 0, 5] * 16], ids=len)
+def test_columns_are_those_of_the_definition(of, counts):
+    """One image, seven and 64; without any region, and with one."""
+    tensors, rows = small.arrays(of), small.regions(counts)
+    references = random_references(len(counts), small.WORDS, np.random.default_rng(2), longest=6)
+    if len(counts) > 10:
+        references = [captions[:1] for captions in references]
+    found = scoring.columns(small.model(of, tensors), rows, encoded(references))
+    logp, rank = _columns(of, tensors, rows, references)
+    np.testing.assert_allclose(found.logp, logp, atol=1e-5)
+    np.testing.assert_array_equal(found.rank, rank)
+
+
+def test_what_stands_in_place_of_a_region_that_is_not_there_has_no_influence(of):
+    """Nor has how many more places other images have."""
+    model = small.model(of, small.arrays(of))
+    rows = small.regions(small.REGIONS)
+    wider = small.regions(small.REGIONS, places=11)
+    wider[:, : rows.shape[1]] = rows
+    references = encoded(random_references(len(rows), small.WORDS, np.random.default_rng(3)))
+    narrow, wide = (scoring.columns(model, each, references) for each in (rows, wider))
+    np.testing.assert_allclose(wide.logp, narrow.logp, atol=2e-6)
+    np.testing.assert_array_equal(wide.rank, narrow.rank)
+
+
+def test_an_image_is_scored_alike_beside_any_others(of):
+    model = small.model(of, small.arrays(of))
+    rows = small.regions(small.REGIONS)
+    captions = random_references(len(rows), small.WORDS, np.random.default_rng(4))
+    together = scoring.columns(model, rows, encoded(captions))
+    alone = [
+        scoring.columns(model, rows[at : at + 1], encoded(captions[at : at + 1]))
+        for at in range(len(rows))
+    ]
+    np.testing.assert_allclose(
+        together.logp, np.concatenate([each.logp for each in alone]), atol=2e-6
+    )
+    np.testing.assert_array_equal(together.rank, np.concatenate([each.rank for each in alone]))
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_captions_are_those_of_a_search_that_begins_anew_at_each_word(of, width):
+    tensors, rows = small.arrays(of, scale=0.8), small.regions(small.REGIONS)
+    options = decoding.Options(beam=width, min_words=2, max_words=6)
+    found = decoding.decode(small.model(of, tensors), rows, options)
+    for row, caption in zip(rows, found, strict=True):
+        words, logp = oracle.beam(
+            of.architecture, tensors, small.there(row), width, 2, 6, small.HEADS
+        )
+        assert list(caption.words) == words
+        assert caption.logp == pytest.approx(logp, abs=1e-5)
+
+
+def test_prefixes_are_those_of_the_columns(of):
+    tensors, rows = small.arrays(of, scale=0.8), small.regions(small.REGIONS)
+    rng = np.random.default_rng(5)
+    captions = []
+    for row in rows:
+        best = oracle.greedy(of.architecture, tensors, small.there(row), 5, small.HEADS)
+        captions.append([best, best[:2], [*best[:1], *rng.integers(1, small.WORDS, 3).tolist()]])
+    references = encoded(captions)
+    model = small.model(of, tensors)
+    found = prefix.walk(model, rows, references)
+    np.testing.assert_array_equal(
+        found, prefix.of_columns(scoring.columns(model, rows, references))
+    )
+    assert found.max() > 2
+
+
+def test_ranks_of_near_ties_are_decided_in_float64(of):
+    """Two words whose logits differ by less than float32 tells, in either order."""
+    tensors, rows = small.arrays(of), small.regions([2, 3])
+    captions = [[[3, 3]], [[4, 3]]]
+    for nearer in (1e-6, -1e-6):
+        twins = dict(tensors)
+        for name in ("output.weight", "output.bias"):
+            twins[name] = tensors[name].copy()
+            twins[name][..., 3] = tensors[name][..., 4]
+        twins["output.bias"][3:5] += 40.0  # both are likelier than all others
+        twins["output.bias"][3] = np.float32(twins["output.bias"][4] * (1 + nearer))
+        references = encoded(captions)
+        found = scoring.columns(small.model(of, twins), rows, references)
+        _, rank = _columns(of, twins, rows, captions)
+        np.testing.assert_array_equal(found.rank, rank)
+
+
+def test_a_model_in_training_gives_the_same_logits_and_every_tensor_a_gradient(of):
+    frozen = small.model(of, small.arrays(of))
+    trained = {name: tensor.clone().requires_grad_() for name, tensor in frozen.tensors.items()}
+    model = type(frozen)(of, trained)
+    rows = torch.from_numpy(small.regions([3, 0, 1]))
+    packed = pack(encoded([[[3, 4], []], [[5]], [[2]]]), np.arange(4), torch.device("cpu"))
+    found = model.output(model.hidden(model.look(rows), packed))
+    found.square().sum().backward()
+    grads = {name: tensor.grad for name, tensor in trained.items()}
+    assert all(grad is not None and grad.isfinite().all() for grad in grads.values())
+    assert [name for name, grad in grads.items() if not grad.any()] == []
+    expected = frozen.output(frozen.hidden(frozen.look(rows), packed))
+    torch.testing.assert_close(found.detach(), expected)
+
+
+@pytest.mark.parametrize("chunk", [1, 300])
+def test_how_many_images_are_looked_at_together_changes_nothing(monkeypatch, chunk):
+    of = small.description("soft_attention")
+    model, rows = small.model(of, small.arrays(of)), small.regions(small.REGIONS)
+    references = encoded(random_references(len(rows), small.WORDS, np.random.default_rng(6)))
+    whole = scoring.columns(model, rows, references)
+    monkeypatch.setitem(attending._CHUNK_BYTES, "cpu", chunk)
+    parts = scoring.columns(model, rows, references)
+    np.testing.assert_allclose(parts.logp, whole.logp, atol=2e-6)

@@ -1,0 +1,205 @@
+"""`transformer`: a Transformer decoder over places of an image (Vaswani et al. 2017)."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from service.contract.formats.checkpoint_header import TransformerConfig
+from workers.inference.captioners.attending import Beside, placed
+from workers.inference.captioners.canonical import Canonical
+from workers.inference.matrix_products import Product
+from workers.inference.packing import Packed, groups
+
+_NOWHERE = -1e30  # added to the score of a place that is not there: its weight is 0 exactly
+_SEARCHED_BYTES = 512_000_000  # of images' keys and values in a search
+_USUAL_PLACES = 196
+_GROUP_TOKENS = {"cpu": 512, "cuda": 2_048}  # in the layers at once
+
+Pair = tuple[Tensor, Tensor]  # keys and values, (rows, heads, places, size of a head)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Places (N, P, s), and which of them are there (N, P)."""
+
+    places: Tensor
+    there: Tensor
+
+    @property
+    def device(self) -> torch.device:
+        return self.places.device
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def of(self, images: Tensor) -> "Seen":
+        return Seen(self.places[images], self.there[images])
+
+    @property
+    def mask(self) -> Tensor:
+        """What is added to their scores (N, 1, 1, P)."""
+        return torch.where(self.there, 0.0, _NOWHERE).to(self.places)[:, None, None]
+
+
+class State(NamedTuple):
+    kept: list[Pair]  # of each layer, of the words before
+    of: Tensor  # (n) the image of each row
+    images: list[Pair]
+    mask: Tensor
+    time: int
+
+
+class _Layer:
+    """`words`, `places`: what a row reads of the words of its caption, and of its image."""
+
+    def __init__(self, tensors: dict[str, Tensor], heads: int) -> None:
+        self._heads = heads
+        self._norms = {
+            name: (tensors[f"{name}_norm.weight"], tensors[f"{name}_norm.bias"])
+            for name in ("words", "places", "inner")
+        }
+        self._products = {
+            name: Product(tensors[f"{name}.weight"], tensors[f"{name}.bias"])
+            for name in ("words", "words_out", "query", "places", "places_out", "inner", "outer")
+        }
+
+    def apply(self, name: str, x: Tensor) -> Tensor:
+        return self._products[name](x.flatten(0, -2)).view(*x.shape[:-1], -1)
+
+    def split(self, x: Tensor) -> Tensor:
+        """(n, m, width) -> (n, heads, m, size)."""
+        return x.view(*x.shape[:2], self._heads, -1).transpose(1, 2)
+
+    def own(self, x: Tensor) -> list[Tensor]:
+        """Queries, keys and values of the words."""
+        return [self.split(each) for each in self.apply("words", x).chunk(3, dim=-1)]
+
+    def images(self, seen: "Seen") -> Pair:
+        keys, values = self.apply("places", seen.places).chunk(2, dim=-1)
+        values = torch.where(seen.there[:, :, None], values, 0.0)
+        return self.split(keys), self.split(values)
+
+    def query(self, x: Tensor) -> Tensor:
+        return self.apply("query", x)
+
+    def after(self, name: str, x: Tensor, read: Tensor) -> Tensor:
+        """The row after what it has read, or thought: added and normalised."""
+        weight, bias = self._norms[name]
+        return functional.layer_norm(x + read, weight.shape, weight, bias)
+
+    def think(self, x: Tensor) -> Tensor:
+        return self.apply("outer", torch.relu(self.apply("inner", x)))
+
+
+class Transformer(Canonical):
+    """All words of a batch go through the layers at once: an image's captions stand beside each
+    other in one row, each blind for the others.
+    """
+
+    def _build(self) -> None:
+        config = self.description.config
+        assert isinstance(config, TransformerConfig)
+        self.config = config
+        self._image = Product(self.tensors["image.weight"], self.tensors["image.bias"])
+        self._layers = [
+            _Layer(self._named(f"layers.{layer}."), config.heads) for layer in range(config.layers)
+        ]
+
+    def _named(self, prefix: str) -> dict[str, Tensor]:
+        return {
+            name.removeprefix(prefix): tensor
+            for name, tensor in self.tensors.items()
+            if name.startswith(prefix)
+        }
+
+    @property
+    def together(self) -> int:
+        keys = 8 * self.config.layers * self.config.size * _USUAL_PLACES
+        return max(1, min(128, _SEARCHED_BYTES // keys))
+
+    def look(self, features: Tensor) -> Seen:
+        there, places = placed(features.to(self.tensors["image.weight"]), self.config.normalize)
+        seen = self._image(places.flatten(0, 1)).view(*places.shape[:2], -1)
+        return Seen(self._drop(seen, "image"), there)
+
+    def hidden(self, images: Seen, captions: Packed) -> Tensor:
+        parts, places = [], []
+        for group in groups(captions, _GROUP_TOKENS[images.device.type]):
+            seen = images.of(group.images)
+            mask = seen.mask
+            x = self._embed(group.words, group.times)
+            for layer in self._layers:
+                x = self._through(layer, x, group.mask[:, None], seen, mask)
+            parts.append(x[group.real])
+            places.append(group.places)
+        order = torch.cat(places).argsort()
+        return torch.cat(parts)[order]
+
+    def _through(self, layer: _Layer, x: Tensor, own: Tensor, seen: Seen, mask: Tensor) -> Tensor:
+        query, keys, values = layer.own(x)
+        read = self._out(layer, "words", _attend(query, keys, values, own))
+        x = layer.after("words", x, read)
+        query = layer.split(layer.query(x))
+        read = self._out(layer, "places", _attend(query, *layer.images(seen), mask))
+        x = layer.after("places", x, read)
+        return layer.after("inner", x, self._drop(layer.think(x), "output"))
+
+    def begin(self, images: Seen) -> State:
+        pairs = [layer.images(images) for layer in self._layers]
+        none = [(keys[:, :, :0], values[:, :, :0]) for keys, values in pairs]
+        of = torch.arange(len(images.places), device=images.device)
+        return State(none, of, pairs, images.mask, 0)
+
+    def step(self, state: State, words: Tensor) -> tuple[Tensor, State]:
+        x = self._embed(words[:, None], torch.full_like(words[:, None], state.time))
+        beside = Beside(state.of)
+        kept = []
+        for layer, image, before in zip(self._layers, state.images, state.kept, strict=True):
+            query, *pair = layer.own(x)
+            keys, values = (torch.cat(each, dim=2) for each in zip(before, pair, strict=True))
+            kept.append((keys, values))
+            x = layer.after("words", x, self._out(layer, "words", _attend(query, keys, values)))
+            read = self._look_at(layer, x, beside, image, state.mask)
+            x = layer.after("places", x, read)
+            x = layer.after("inner", x, layer.think(x))
+        return x[:, 0], State(kept, state.of, state.images, state.mask, state.time + 1)
+
+    def select(self, state: State, rows: Tensor) -> State:
+        kept = [(keys[rows], values[rows]) for keys, values in state.kept]
+        return State(kept, state.of[rows], state.images, state.mask, state.time)
+
+    def _look_at(
+        self, layer: _Layer, x: Tensor, beside: Beside, image: Pair, mask: Tensor
+    ) -> Tensor:
+        query = layer.split(beside.spread(layer.query(x)[:, 0]))
+        keys, values = (beside.rows(each) for each in image)
+        read = beside.back(_join(_attend(query, keys, values, beside.rows(mask))))
+        return layer.apply("places_out", read)[:, None]
+
+    def _out(self, layer: _Layer, name: str, read: Tensor) -> Tensor:
+        return self._drop(layer.apply(f"{name}_out", _join(read)), "output")
+
+    def _embed(self, words: Tensor, times: Tensor) -> Tensor:
+        size = self.config.size
+        embedded = self.tensors["embedding.weight"][words].to(self.tensors["image.weight"])
+        return self._drop(embedded * math.sqrt(size) + _waves(times, size, embedded), "embedding")
+
+
+def _waves(times: Tensor, size: int, like: Tensor) -> Tensor:
+    """(…) -> (…, size): sine and cosine in turn, of ever longer waves."""
+    rates = 10_000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64, device=like.device) / size)
+    angles = times[..., None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :size].to(like)
+
+
+def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
+    return functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+
+
+def _join(x: Tensor) -> Tensor:
+    """(n, heads, m, size) -> (n, m, width)."""
+    return x.transpose(1, 2).flatten(2)
