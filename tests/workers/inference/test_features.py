@@ -62,3 +62,63 @@ def test_a_bundle_of_captions_alone_says_what_it_lacks(tmp_path):
     bundles.write_folder(tmp_path, [Item("a.jpg", "test", ("a cat",))])
     with pytest.raises(UnusableDataset, match=r"expected features\.safetensors"):
         features.read(tmp_path, ["a.jpg"], ENCODER)
+
+
+PLACES = np.random.default_rng(1).normal(size=(3, 4, 2)).astype(np.float32)
+COUNTS = np.array([4, 0, 2])
+
+
+def _of_places(folder, rows=PLACES, counts=COUNTS):
+    bundles.write_folder(folder, [Item(name, "test", ("a cat",)) for name in IDS])
+    features.write(folder / "features.safetensors", IDS, rows, ENCODER, counts)
+    return folder
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("as_tar", [False, True])
+@pytest.mark.parametrize("kind", ["grid", "regions"])
+def test_places_come_in_the_order_asked_for_when_they_are_asked_for(tmp_path, dtype, as_tar, kind):
+    rows = PLACES.astype(dtype)
+    bundle = _of_places(tmp_path / "b", rows, COUNTS if kind == "regions" else None)
+    if as_tar:
+        bundle = _tar(bundle, tmp_path / "b.tar")
+    found = features.read(bundle, ["ç.jpg", "a.jpg", "b.jpg", "ç.jpg"], ENCODER, kind)
+    expected = rows.astype(np.float32)[[2, 0, 1, 2]]
+    if kind == "regions":
+        expected[0, 2:] = expected[2] = expected[3, 2:] = np.nan
+    assert (len(found), np.shape(found[:0])) == (4, (0, 4, 2))
+    np.testing.assert_array_equal(found[:], expected)
+    np.testing.assert_array_equal(found[1:3], expected[1:3])
+    np.testing.assert_array_equal(found[np.array([3, 0])], expected[[3, 0]])
+
+
+def test_what_stands_in_place_of_a_region_that_is_not_there_is_never_read(tmp_path):
+    rows = PLACES.copy()
+    rows[1], rows[2, 2:] = np.inf, np.nan
+    found = features.read(_of_places(tmp_path, rows), IDS, ENCODER, "regions")[:]
+    assert np.isnan(found[1]).all()
+    np.testing.assert_array_equal(found[2, :2], PLACES[2, :2])
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_a_region_that_is_there_has_finite_numbers(tmp_path, wrong):
+    rows = PLACES.copy()
+    rows[2, 1, 0] = wrong
+    found = features.read(_of_places(tmp_path, rows), IDS, ENCODER, "regions")
+    found[:2]
+    with pytest.raises(UnusableDataset, match=r"'ç\.jpg' are not finite"):
+        found[1:]
+
+
+@pytest.mark.parametrize("asked", ["features", "grid"])
+def test_features_of_another_kind_are_refused_with_both(tmp_path, asked):
+    words = {"features": "one vector of each image", "grid": "features of a grid's places"}[asked]
+    with pytest.raises(CheckpointMismatch, match=f"takes {words}, and the dataset has .* regions"):
+        features.read(_of_places(tmp_path), IDS, ENCODER, asked)
+
+
+def test_places_of_another_size_are_refused(tmp_path):
+    found = features.read(_of_places(tmp_path), IDS, ENCODER, "regions")
+    features.check_size(found, 2, "regions")
+    with pytest.raises(CheckpointMismatch, match=r"size 5, the dataset's have shape \[3, 4, 2\]"):
+        features.check_size(found, 5, "regions")
