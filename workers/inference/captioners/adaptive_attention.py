@@ -28,7 +28,6 @@ class AdaptiveAttention(Attending):
     def _seen(self, there: Tensor, places: Tensor, mean: Tensor) -> Seen:
         tensors = self.tensors
         values = torch.relu(places @ tensors["places.weight"] + tensors["places.bias"])
-        values = torch.where(there[:, :, None], values, 0.0)
         whole = torch.relu(torch.addmm(tensors["image.bias"], mean, tensors["image.weight"]))
         return Seen(there, self._keys(values), values, self._whole(whole))
 

@@ -25,7 +25,7 @@ class Seen:
 
     there   (N, P)     whether there is such a place
     keys    (N, P, a)
-    values  (N, P, v)  zeros where nothing is
+    values  (N, P, v)  zeros where nothing is, if nothing else has a weight
     whole   (N, m)     of the image as a whole
     """
 
@@ -201,5 +201,4 @@ class Attending(Canonical):
         scores = (images.keys[:, None] + queries[:, :, None]).tanh_() @ self.tensors["score.weight"]
         scores = scores.masked_fill(~there, _NOWHERE)
         weights = torch.cat([scores, rivals], dim=2).softmax(dim=2)
-        read = weights[..., :-1].masked_fill(~there, 0.0)
-        return read @ images.values, weights[..., -1:]
+        return weights[..., :-1] @ images.values, weights[..., -1:]
