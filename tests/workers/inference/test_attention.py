@@ -8,7 +8,7 @@ import attending_models as small
 from builders import encoded, random_references
 from oracles import attention as oracle
 from workers.inference import decoding, prefix, scoring
-from workers.inference.captioners import attending
+from workers.inference.captioners import ARCHITECTURES, attending
 from workers.inference.packing import pack
 
 
@@ -84,6 +84,15 @@ def test_captions_are_those_of_a_search_that_begins_anew_at_each_word(of, width)
         assert caption.logp == pytest.approx(logp, abs=1e-5)
 
 
+def test_captions_are_the_same_however_few_images_fit_into_memory(monkeypatch, of):
+    """Blocks of three images, two of which fit; a part of a search is whole blocks."""
+    monkeypatch.setattr(decoding, "decoding_block", lambda beam, words: 3)
+    model, rows = small.model(of, small.arrays(of, scale=0.8)), small.regions(small.REGIONS)
+    whole = decoding.decode(model, rows)
+    monkeypatch.setattr(type(model), "together", 2)
+    assert [each.words for each in decoding.decode(model, rows)] == [each.words for each in whole]
+
+
 def test_prefixes_are_those_of_the_columns(of):
     tensors, rows = small.arrays(of, scale=0.8), small.regions(small.REGIONS)
     rng = np.random.default_rng(5)
@@ -100,21 +109,32 @@ def test_prefixes_are_those_of_the_columns(of):
     assert found.max() > 2
 
 
-def test_ranks_of_near_ties_are_decided_in_float64(of):
-    """Two words whose logits differ by less than float32 tells, in either order."""
-    tensors, rows = small.arrays(of), small.regions([2, 3])
-    captions = [[[3, 3]], [[4, 3]]]
-    for nearer in (1e-6, -1e-6):
-        twins = dict(tensors)
-        for name in ("output.weight", "output.bias"):
-            twins[name] = tensors[name].copy()
-            twins[name][..., 3] = tensors[name][..., 4]
-        twins["output.bias"][3:5] += 40.0  # both are likelier than all others
-        twins["output.bias"][3] = np.float32(twins["output.bias"][4] * (1 + nearer))
-        references = encoded(captions)
-        found = scoring.columns(small.model(of, twins), rows, references)
-        _, rank = _columns(of, twins, rows, captions)
-        np.testing.assert_array_equal(found.rank, rank)
+@pytest.mark.parametrize("together", [4, 128])
+def test_ranks_of_near_ties_are_decided_in_float64(monkeypatch, of, together):
+    """Of two words whose logits differ by less than float32 tells; one image after the other, and
+    all at once.
+    """
+    monkeypatch.setattr(ARCHITECTURES[of.architecture], "together", together)
+    tensors, rows = small.arrays(of), small.regions(small.REGIONS)
+    captions = [[[3, 4, 3, 4]]] * len(rows)
+    noise = np.random.default_rng(0)
+    twins = dict(tensors)
+    for name in ("output.weight", "output.bias"):
+        twins[name] = tensors[name].copy()
+        twins[name][..., 3] = tensors[name][..., 4]
+    twins["output.weight"][:, 3] += noise.normal(size=len(twins["output.weight"])) * 3e-7
+    twins["output.bias"][3:5] += 40.0  # both are likelier than all others
+    found = scoring.columns(small.model(of, twins), rows, encoded(captions))
+    _, rank = _columns(of, twins, rows, captions)
+    np.testing.assert_array_equal(found.rank, rank)
+    of_twins = [
+        int(each) for each, word in zip(rank, _words(captions), strict=True) if word in (3, 4)
+    ]
+    assert set(of_twins) == {0, 1}
+
+
+def _words(captions):
+    return [word for image in captions for words in image for word in [*words, oracle.END]]
 
 
 def test_a_model_in_training_gives_the_same_logits_and_every_tensor_a_gradient(of):

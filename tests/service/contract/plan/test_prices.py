@@ -1,5 +1,7 @@
 """Prices of works beside what was measured, and how works are cut by them."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.contract.metrics import families
@@ -69,6 +71,11 @@ def test_the_price_of_looking_at_places_is_near_what_it_takes(
     size = prices.size_of(parameters, 10_000)
     sizes = Sizes(size=size, vocabulary=10_000, places=places, place_size=2048)
     found = prices.search(sizes, 64, 64, 3, 12) / 64
+    without = replace(sizes, places=0)
+    assert sizes.word > without.word
+    assert sizes.columns == pytest.approx(sizes.image + 5 * 12 * sizes.word)
+    prefix = prices.of(Work("prefix", {}, {"images": [0, 1]}), sizes)
+    assert prefix == pytest.approx(0.05 + sizes.image + 3 * sizes.word)
     assert columns / 3 < sizes.columns < 3 * columns
     assert search / 3 < found < 3 * search
 

@@ -1,0 +1,33 @@
+"""By what the works of a model that looks at places are priced."""
+
+from service.runs.submission import evaluation
+from service.stored.checkpoints import Used
+from service.stored.datasets import Pinned
+
+MODEL = {
+    "architecture": "soft_attention",
+    "inputs": "grid",
+    "config": {"size": 512, "feature_size": 2048},
+    "parameters": 21_000_000,
+    "vocabulary_size": 10_000,
+}
+
+
+def _sizes(model, features):
+    pinned = Pinned("d", 1, "sha256:d", "sha256:c", "test", ("test",), 1000, features, 5000)
+    return evaluation._sizes(pinned, Used("sha256:m", model), 1.0)
+
+
+def test_more_places_cost_more_of_models_that_look_at_places_alone():
+    grid = {"encoder": {}, "size": 2048, "inputs": "grid", "places": 49}
+    few, many = (_sizes(MODEL, {**grid, "places": places}) for places in (49, 196))
+    assert (few.places, few.place_size, few.references) == (49, 2048, 5)
+    assert many.columns > 1.5 * few.columns
+    of_vectors = {name: each for name, each in MODEL.items() if name != "inputs"}
+    assert _sizes(of_vectors, grid).places == 0
+
+
+def test_such_a_model_is_as_large_as_its_parameters_say():
+    grid = {"encoder": {}, "size": 2048, "inputs": "grid", "places": 1}
+    deep, flat = ({**MODEL, "parameters": many} for many in (80_000_000, 8_000_000))
+    assert _sizes(deep, grid).word > 2 * _sizes(flat, grid).word
