@@ -52,6 +52,8 @@ def test_features_are_named_with_their_encoder(service, prescore, bundle):
     facts, _ = service.add_dataset("shapes", _tar_of(bundle))
     facts["features"] = {"encoder": {"name": "vgg16", "digest": "d"}, "size": 4096}
     assert "features 4096 of vgg16" in prescore("list").stdout
+    facts["features"] |= {"inputs": "regions", "places": 36}
+    assert "features regions 36 x 4096 of vgg16" in prescore("list").stdout
 
 
 @pytest.mark.parametrize("place", ["absent", "empty"])

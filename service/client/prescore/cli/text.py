@@ -257,6 +257,7 @@ def _features(dataset: Dataset) -> str:
     shown = ", pictures shown" if dataset.pictures_shown else ""
     if dataset.features is None:
         return f"captions only{shown}"
-    encoder = dataset.features.encoder
+    features, encoder = dataset.features, dataset.features.encoder
+    places = "" if features.inputs == "features" else f"{features.inputs} {features.places} x "
     name = encoder.name if encoder else "an encoder"
-    return f"features {dataset.features.size} of {name}{shown}"
+    return f"features {places}{features.size} of {name}{shown}"

@@ -80,7 +80,9 @@ class Split(Answer):
 
 class Features(Answer):
     encoder: Encoder | None = None
-    size: int | None = None
+    size: int | None = None  # of a vector: an image's, or that of one of its places
+    inputs: str = "features"  # or "grid", "regions"
+    places: int = 1
 
 
 class Dataset(Linked):
