@@ -41,13 +41,13 @@ PAPER: Mapping[Architecture, Recipe] = {
     "par": Recipe(64, Dropout(0.5, 0.5, 0.5), 1e-8, xavier=False, clip=0.1),
     "merge": Recipe(128, Dropout(0.0, 0.0, 0.5), 0.0, xavier=False, clip=0.1),
 }
-_OWN = Recipe(64, Dropout(0.0, 0.3, 0.3), 0.0, xavier=True, clip=1.0)
+_OWN = Recipe(64, Dropout(0.0, 0.3, 0.3), 0.0, xavier=True, clip=1.0, learning_rate=2e-3)
 RECIPES: Mapping[Architecture, Recipe] = {
     **PAPER,
     "soft_attention": _OWN,
     "adaptive_attention": _OWN,
     "bottom_up_top_down": _OWN,
-    "transformer": replace(_OWN, dropout=Dropout(0.0, 0.1, 0.1)),
+    "transformer": replace(_OWN, dropout=Dropout(0.0, 0.1, 0.1), learning_rate=1e-3),
 }
 
 

@@ -16,7 +16,7 @@ PART_SECONDS = 20.0  # parts are cut so that none takes longer, where blocks all
 SHORT_SECONDS = 4.0  # what takes no longer is performed beside what does
 _ROW = 25e-6  # a word of a hypothesis, besides its products
 _RATE = 9e10  # operations a second of products
-_LOOKED, _READ = 2e-9, 1e-9  # a word's attention to a place: of a key's value, of the place's own
+_LOOKED, _READ = 1e-9, 5e-10  # a word's attention to a place: of a key's value, of the place's own
 _STEP = 1.5e-3  # a word of a block's images
 _WORDS = 12  # of a reference, with its end
 _PREFIX = 3  # words of an image
@@ -50,7 +50,7 @@ class Sizes:
     @property
     def image(self) -> float:
         """What is computed once of an image's places."""
-        return 4 * self.places * self.place_size * self.size / _RATE / self.speed
+        return 2 * self.places * self.place_size * self.size / _RATE / self.speed
 
     @property
     def columns(self) -> float:

@@ -127,7 +127,8 @@ def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
     size = max(sizes, default=prices.USUAL.size)
     looks = told.get("inputs") in ("grid", "regions")
     if (looks or not config) and "parameters" in told:
-        size = prices.size_of(told["parameters"], vocabulary)
+        embedded = config.get("embedding_size", config.get("size", 0)) * vocabulary
+        size = prices.size_of(told["parameters"] - embedded, vocabulary)
     found = replace(pinned.sizes, size=size, vocabulary=vocabulary, speed=speed)
     if not looks or pinned.features is None:
         return found

@@ -26,16 +26,17 @@ MEASURED = [
     ((10_000, 1024), (100, 1000), 35.69),
 ]
 # Seconds of a core for the columns of an image with five references, and for its search with a beam
-# of 3 and 12 words: size 512, 10,000 words, places of size 2,048, on a busy machine.
+# of 3 and 12 words: size 512, 10,000 words, places of size 2,048. Parameters are those that are
+# multiplied: without the embedding.
 OF_PLACES = [
-    ("soft_attention", 21_300_000, 49, 0.041, 0.024),
-    ("adaptive_attention", 17_100_000, 49, 0.025, 0.014),
-    ("bottom_up_top_down", 25_200_000, 49, 0.032, 0.020),
-    ("transformer", 23_900_000, 49, 0.022, 0.014),
-    ("soft_attention", 21_300_000, 196, 0.056, 0.031),
-    ("adaptive_attention", 17_100_000, 196, 0.117, 0.053),
-    ("bottom_up_top_down", 25_200_000, 196, 0.098, 0.071),
-    ("transformer", 23_900_000, 196, 0.063, 0.075),
+    ("soft_attention", 16_100_000, 49, 0.0159, 0.0088),
+    ("adaptive_attention", 12_000_000, 49, 0.0129, 0.0086),
+    ("bottom_up_top_down", 20_100_000, 49, 0.0158, 0.0093),
+    ("transformer", 18_800_000, 49, 0.0129, 0.0103),
+    ("soft_attention", 16_100_000, 196, 0.0346, 0.0195),
+    ("adaptive_attention", 12_000_000, 196, 0.0422, 0.0201),
+    ("bottom_up_top_down", 20_100_000, 196, 0.0341, 0.0205),
+    ("transformer", 18_800_000, 196, 0.0198, 0.0200),
 ]
 # Seconds of a core for METEOR, Java warm, of captions of systems and people on Flickr8k, Flickr30k
 # and COCO test, in one run with BLEU (.02 to .06 s for 1,000).
@@ -65,7 +66,7 @@ def test_the_price_of_a_search_is_within_half_of_what_it_takes(model, asked, sec
 
 
 @pytest.mark.parametrize(("architecture", "parameters", "places", "columns", "search"), OF_PLACES)
-def test_the_price_of_looking_at_places_is_near_what_it_takes(
+def test_looking_at_places_costs_up_to_three_times_what_it_takes_on_a_quiet_machine(
     architecture, parameters, places, columns, search
 ):
     size = prices.size_of(parameters, 10_000)
@@ -76,8 +77,8 @@ def test_the_price_of_looking_at_places_is_near_what_it_takes(
     assert sizes.columns == pytest.approx(sizes.image + 5 * 12 * sizes.word)
     prefix = prices.of(Work("prefix", {}, {"images": [0, 1]}), sizes)
     assert prefix == pytest.approx(0.05 + sizes.image + 3 * sizes.word)
-    assert columns / 3 < sizes.columns < 3 * columns
-    assert search / 3 < found < 3 * search
+    assert columns < sizes.columns < 3.2 * columns
+    assert search < found < 3.2 * search
 
 
 def test_a_model_of_one_vector_costs_what_it_did():
