@@ -54,6 +54,9 @@ def _one_of(context: Mapping[str, Any], value: Any) -> str:
 
 _OTHERS: Mapping[str, Told] = {
     "missing": lambda *_: "expected a value, found none",
+    "union_tag_invalid": lambda context, _: (
+        f"expected {context['expected_tags']}, found {_found(context['tag'])}"
+    ),
     "literal_error": _one_of,
     "enum": _one_of,
     "greater_than_equal": _bound("at least", "ge"),

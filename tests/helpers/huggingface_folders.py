@@ -12,13 +12,14 @@ import transformers
 from tokenizers import Tokenizer
 from transformers.utils import logging
 
+import huggingface_more as more
 import tokenizer_files
 from seen_pictures import pictures, sentences
 
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 
-KINDS = ("vit-gpt2", "deit-bert", "blip", "git")
+KINDS = ("vit-gpt2", "deit-bert", "blip", "git", *more.MAKE)
 SIDE, POSITIONS = 32, 24
 PAD, START, END = 0, 1, 2
 
@@ -32,10 +33,13 @@ class Saved:
     library: Any
     start: int
     end: int
+    tokenizer: Tokenizer
 
     def logits(self, pixels: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         """The library's, of what follows each of the ids (n, m)."""
-        if self.kind in ("blip", "git"):
+        if self.kind in more.IN_PLACES:
+            found = self.library(pixel_values=pixels, **more.beside(self, ids)).logits
+        elif self.kind in ("blip", "git"):
             found = self.library(pixel_values=pixels, input_ids=ids).logits
         else:
             found = self.library(pixel_values=pixels, decoder_input_ids=ids).logits
@@ -43,25 +47,34 @@ class Saved:
 
     def generated(self, pixels: torch.Tensor, **how: Any) -> list[list[int]]:
         """Ids between START and END."""
+        start, before = torch.full((len(pixels), 1), self.start), {}
+        if self.kind in more.IN_PLACES:
+            before = more.beside(self, start)
         with torch.no_grad():
-            rows = self.library.generate(pixel_values=pixels, **how).tolist()
-        after = [row[1:] for row in rows]
+            rows = self.library.generate(pixel_values=pixels, **before, **how).tolist()
+        skipped = before.get("input_ids", start).shape[1]
+        after = [row[skipped:] for row in rows]
         return [row[: row.index(self.end)] if self.end in row else row for row in after]
 
 
 def make(folder: Path, kind: str, *, trained: bool, seed: int = 0) -> Saved:
     torch.manual_seed(seed)
     is_gpt2 = kind == "vit-gpt2"
-    tokenizer = tokenizer_files.byte_pieces() if is_gpt2 else tokenizer_files.word_pieces()
+    of_bytes = is_gpt2 or kind in more.OF_BYTES
+    tokenizer = tokenizer_files.byte_pieces() if of_bytes else tokenizer_files.word_pieces()
     start, end = (END, END) if is_gpt2 else (START, END)
     model = _MAKE[kind](tokenizer.get_vocab_size()).eval()
     _set_generation(model, start, end)
-    saved = Saved(folder, kind, model, start, end)
+    if kind == "paligemma":
+        start = more.prompt_ids(tokenizer)[-1]
+    saved = Saved(folder, kind, model, start, end, tokenizer)
     if trained:
         _train(saved, tokenizer)
     else:
         _end_sooner(model, end)
     model.save_pretrained(folder)
+    if kind == "paligemma":
+        (folder / "prompt.json").write_text(json.dumps({"prompt": more.PROMPT}))
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         unk_token="[UNK]",
@@ -80,8 +93,8 @@ def processor(kind: str) -> Any:
         return transformers.CLIPImageProcessorPil(size={"shortest_edge": 36}, crop_size=size)
     if kind == "deit-bert":
         return transformers.DeiTImageProcessorPil(size={"height": 40, "width": 36}, crop_size=size)
-    named = {"vit-gpt2": "ViTImageProcessorPil", "blip": "BlipImageProcessorPil"}
-    return getattr(transformers, named[kind])(size=size)
+    named = {"vit-gpt2": "ViT", "blip": "Blip", **more.PROCESSORS}
+    return getattr(transformers, f"{named[kind]}ImageProcessorPil")(size=size)
 
 
 def change(folder: Path, name: str, **values: Any) -> None:
@@ -158,12 +171,21 @@ def _git(words: int) -> Any:
     return transformers.GitForCausalLM(config)
 
 
-_MAKE = {"vit-gpt2": _vit_gpt2, "deit-bert": _deit_bert, "blip": _blip, "git": _git}
+_MAKE = {
+    "vit-gpt2": _vit_gpt2,
+    "deit-bert": _deit_bert,
+    "blip": _blip,
+    "git": _git,
+    **more.MAKE,
+}
 
 
 def _set_generation(model: Any, start: int, end: int) -> None:
-    for part in (model, getattr(model, "text_decoder", None)):
-        if part is None:
+    for part in (
+        model,
+        *(getattr(model, name, None) for name in ("text_decoder", "language_model")),
+    ):
+        if getattr(part, "generation_config", None) is None:
             continue
         how = part.generation_config
         how.bos_token_id, how.eos_token_id, how.pad_token_id = start, end, PAD

@@ -106,6 +106,8 @@ def _of_transformers(found: huggingface.Captioner) -> Facts:
         "format": "huggingface",
         "architecture": found.family.architecture,
         "parameters": found.parameters,
+        "picture_products": found.family.products,
+        "prompt": found.prompt,
         "vocabulary_size": found.family.vocabulary,
         "encoder": None,  # its own
         "inputs": "pixels",

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn import functional
 
-from workers.inference.huggingface.stack import Pair, looked_at, split
+from workers.inference.huggingface import before
+from workers.inference.huggingface.stack import Pair, looked_at
 
 
 class _Layer:
     def __init__(self, layer: Any) -> None:
         self._layer = layer
 
-    def own(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def own(self, x: Tensor, _times: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         part = self._layer.attention.self
         return part.query(x), part.key(x), part.value(x)
 
@@ -77,14 +77,7 @@ class Git(_Body):
         self._project = body.visual_projection
 
     def images(self, seen: Tensor) -> Iterator[Pair]:
-        x = self._project(seen)
-        for layer in self.layers:
-            query, keys, values = (split(each, self.heads) for each in layer.own(x))
-            yield keys, values
-            if layer is self.layers[-1]:
-                return
-            read = functional.scaled_dot_product_attention(query, keys, values)
-            x = layer.think(layer.after_own(x, read.transpose(1, 2).flatten(2)))
+        return before.read(self.layers, self._project(seen), self.heads)
 
     def finish(self, x: Tensor) -> Tensor:
         return x

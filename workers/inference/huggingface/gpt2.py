@@ -12,7 +12,7 @@ class _Layer:
     def __init__(self, block: Any) -> None:
         self._block = block
 
-    def own(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def own(self, x: Tensor, _times: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         query, keys, values = self._block.attn.c_attn(self._block.ln_1(x)).chunk(3, dim=2)
         return query, keys, values
 

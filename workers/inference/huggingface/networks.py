@@ -1,10 +1,11 @@
 """The library's networks, taken apart for our own loops."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
-from workers.inference.huggingface import blip
+from workers.inference.huggingface import blip, gemma, opt
 from workers.inference.huggingface.bert import Bert, Git
 from workers.inference.huggingface.captioner import Parts
 from workers.inference.huggingface.gpt2 import Gpt2
@@ -21,8 +22,14 @@ class _LastStates(nn.Module):
         return self.encoder(pixel_values=pixel_values).last_hidden_state  # type: ignore[no-any-return]
 
 
-def parts_of(model: Any) -> Parts:
-    """Encoder and decoder of a model of transformers, whose layers are packed from now on."""
+def parts_of(model: Any, prompt: Sequence[int] = ()) -> Parts:
+    """Encoder and decoder of a model of transformers, whose layers are packed from now on.
+    `prompt`: ids of what stands between a picture and START, and START.
+    """
+    if model.config.model_type == "blip-2":
+        return opt.blip2(model)
+    if model.config.model_type == "paligemma":
+        return gemma.paligemma(model, prompt)
     encoder, decoder = _PARTS[model.config.model_type](model)
     return Parts(_LastStates(encoder), decoder)
 

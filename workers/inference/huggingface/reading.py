@@ -18,7 +18,7 @@ from service.contract.formats.huggingface import Captioner, Family, Generation
 from service.contract.settings import Sandbox
 from workers.inference import memory, pieces
 from workers.inference.captioners import Search
-from workers.inference.huggingface import networks, weights
+from workers.inference.huggingface import networks, prompts, weights
 from workers.inference.huggingface.captioner import Transformer
 from workers.inference.pieces import Pieces
 from workers.inference.prepared import Preparation
@@ -43,14 +43,15 @@ def read(
         _check_memory(judged, torch.device(device), limit)
         tokenizer = pieces.tokenizer(package, huggingface.TOKENIZER, judged.family.vocabulary)
         tensors = weights.read(package, judged)
+    prompt = prompts.of(tokenizer, judged)
     model = _built(judged.family, tensors, torch.device(device))
     del tensors
     tokens = Pieces(
-        tokenizer, judged.family.vocabulary, judged.start, judged.end, judged.family.positions
+        tokenizer, judged.family.vocabulary, prompt[-1], judged.end, judged.family.positions
     )
     preparation = Preparation.of(judged.preprocessing, sandbox)
     search = _search(judged.generation, judged.family)
-    return Transformer(networks.parts_of(model), tokens, preparation, search, judged)
+    return Transformer(networks.parts_of(model, prompt), tokens, preparation, search, judged)
 
 
 def _check_memory(judged: Captioner, device: torch.device, limit: int | None) -> None:
@@ -76,7 +77,12 @@ def _built(family: Family, tensors: Mapping[str, Tensor], device: torch.device) 
             transformers.VisionEncoderDecoderModel,
         ),
         "blip": (transformers.BlipConfig, transformers.BlipForConditionalGeneration),
+        "blip-2": (transformers.Blip2Config, transformers.Blip2ForConditionalGeneration),
         "git": (transformers.GitConfig, transformers.GitForCausalLM),
+        "paligemma": (
+            transformers.PaliGemmaConfig,
+            transformers.PaliGemmaForConditionalGeneration,
+        ),
     }
     values = family.model_dump()
     config_class, model_class = kinds[values.pop("model_type")]

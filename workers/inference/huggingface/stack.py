@@ -20,8 +20,8 @@ _ROOM = 16  # words that a new state has room for
 class Layer(Protocol):
     """One layer's parts between its attentions, of rows (n, m, width)."""
 
-    def own(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of the words."""
+    def own(self, x: Tensor, times: Tensor, /) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of the words, which stand at `times` of their captions."""
         ...
 
     def after_own(self, x: Tensor, read: Tensor) -> Tensor:
@@ -90,13 +90,13 @@ def read_all(decoder: Decoder, seen: Tensor, words: Tensor, times: Tensor, mask:
     """
     x = decoder.embed(words, times)
     mask = mask[:, None]
-    if decoder.joint:
-        sight = mask.new_ones(*mask.shape[:3], seen.shape[1])
-        mask = torch.cat([sight, mask], dim=3)
     for layer, image in zip(decoder.layers, decoder.images(seen), strict=True):
-        query, *words_pair = (split(each, decoder.heads) for each in layer.own(x))
-        keys, values = _after(image, words_pair) if decoder.joint else words_pair
-        x = layer.after_own(x, _attend(query, keys, values, mask))
+        query, keys, values = (split(each, decoder.heads) for each in layer.own(x, times))
+        sees = mask
+        if decoder.joint:
+            sees = functional.pad(mask, (image[0].shape[2], 0), value=True)
+            keys, values = _after(image, (keys, values))
+        x = layer.after_own(x, _attend(query, keys, values, sees))
         if not decoder.joint:
             x = layer.after_look(x, _attend(split(layer.look(x), decoder.heads), *image))
         x = layer.think(x)
@@ -111,10 +111,11 @@ def begin(decoder: Decoder, seen: Tensor) -> State:
 
 def read_next(decoder: Decoder, state: State, words: Tensor) -> tuple[Tensor, State]:
     """Read one word in each row: (n, width), and the state after it."""
-    x = decoder.embed(words[:, None], torch.full_like(words[:, None], state.time))
+    times = torch.full_like(words[:, None], state.time)
+    x = decoder.embed(words[:, None], times)
     kept = []
     for layer, image, before in zip(decoder.layers, state.images, state.kept, strict=True):
-        query, *pair = (split(each, decoder.heads) for each in layer.own(x))
+        query, *pair = (split(each, decoder.heads) for each in layer.own(x, times))
         kept.append(_keep(before, pair, state.time))
         keys, values = (each[:, :, : state.time + 1] for each in kept[-1])
         if decoder.joint:

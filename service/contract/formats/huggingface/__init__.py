@@ -11,7 +11,7 @@ from typing import Any
 
 from service.contract.errors import ConfigInvalid, InvalidPackage
 from service.contract.formats import strict_json
-from service.contract.formats.huggingface import generation, image_processors, tensors
+from service.contract.formats.huggingface import generation, image_processors, prompts, tensors
 from service.contract.formats.huggingface.families import FAMILIES
 from service.contract.formats.huggingface.generation import Generation
 from service.contract.formats.huggingface.parts import Family
@@ -39,7 +39,9 @@ _ASKS_FOR_CODE = ("auto_map", "custom_pipelines", "quantization_config")
 
 @dataclass(frozen=True)
 class Captioner:
-    """What a folder says of its captioner; no tensor is read. `start` and `end`: ids of pieces."""
+    """What a folder says of its captioner; no tensor is read. `start` and `end`: ids of pieces;
+    after a prompt, captions start with its last piece.
+    """
 
     family: Family
     generation: Generation
@@ -47,6 +49,7 @@ class Captioner:
     tensors: Mapping[str, Found]
     start: int
     end: int
+    prompt: str | None = None
 
     @property
     def parameters(self) -> int:
@@ -70,6 +73,7 @@ def judge(package: Package) -> Captioner:
     family = _family(config)
     own = _json(package, _GENERATION) if _GENERATION in package.files else {}
     searched = generation.of(own, family.special(config) | generation.in_config(config, own))
+    _check_lengths(searched, family)
     start, end = family.edges(searched)
     for name, token in (("start", start), ("end", end)):
         if not 0 <= token < family.vocabulary:
@@ -79,23 +83,37 @@ def judge(package: Package) -> Captioner:
                 pointer=f"/{CONFIG}",
             )
     preprocessing = _preprocessing(package, family)
+    prompt = prompts.of(package, family)
     if TOKENIZER not in package.files:
         raise InvalidPackage(
             f"expected {TOKENIZER}, the tokenizer in one file: save_pretrained of the (fast) "
             f"tokenizer writes it; found {', '.join(sorted(package.files))[:300]}"
         )
-    return Captioner(family, searched, preprocessing, tensors.judged(package, family), start, end)
+    found = tensors.judged(package, family)
+    return Captioner(family, searched, preprocessing, found, start, end, prompt)
 
 
 def _family(config: Mapping[str, Any]) -> Family:
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise ConfigInvalid(
-            f"{CONFIG}: expected a model_type of {', '.join(FAMILIES)}, found {kind!r:.60}; what "
-            "other models compute can be brought as columns and captions",
+            f"{CONFIG}: expected a model_type of {', '.join(FAMILIES)}, found {kind!r:.60}. Every "
+            "other model is scored by columns: run it yourself, write what it computes with "
+            "prescore.Recorder, and submit that file with its captions",
             pointer=f"/{CONFIG}/model_type",
         )
     return checked(FAMILIES[kind], config, CONFIG)
+
+
+def _check_lengths(searched: Generation, family: Family) -> None:
+    """The library counts a picture's places and a prompt among these."""
+    for name, value in (("max_length", searched.max_length), ("min_length", searched.min_length)):
+        if family.in_places and value:
+            raise ConfigInvalid(
+                f"{name}: {value} counts the places of a picture and the prompt too: expected "
+                f"{name.replace('length', 'new_tokens')} in {_GENERATION}, which counts captions",
+                pointer=f"/{_GENERATION}/{name}",
+            )
 
 
 def _preprocessing(package: Package, family: Family) -> Preprocessing:

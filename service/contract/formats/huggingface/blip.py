@@ -1,5 +1,6 @@
 """BLIP, for captions."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from service.contract.formats.huggingface.generation import Generation
@@ -84,6 +85,9 @@ class Blip(Family):
         text = self.text_config
         found |= text.layer_shapes("text_decoder.bert", d)
         return found | text.head_shapes("text_decoder.cls.predictions", tied=True)
+
+    def places(self) -> Mapping[str, int]:
+        return {"vision_model.": self.vision_config.patches + 1}
 
     def edges(self, searched: Generation) -> tuple[int, int]:  # noqa: ARG002  as the library does
         return self.text_config.bos_token_id, self.text_config.sep_token_id

@@ -1,5 +1,6 @@
 """GIT, for captions of single pictures."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from service.contract.formats.huggingface.parts import (
@@ -78,3 +79,7 @@ class Git(Family, BertLike):
         if not self.tie_word_embeddings:
             found["output.weight"] = (self.vocab_size, self.hidden_size)
         return found | self.layer_shapes("git", None)
+
+    def places(self) -> Mapping[str, int]:
+        many = self.vision_config.patches + 1
+        return {"git.image_encoder.": many, "git.encoder.": many}

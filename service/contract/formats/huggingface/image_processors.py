@@ -25,6 +25,8 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "resample": 3,
         **_IMAGENET,
     },
+    "Beit": {"size": {"height": 224, "width": 224}, "resample": 3},
+    "Siglip": {"size": {"height": 224, "width": 224}, "resample": 3},
     "Blip": {"size": {"height": 384, "width": 384}, **_CLIP},
     "CLIP": {
         "size": {"shortest_edge": 224},
@@ -54,10 +56,12 @@ class Processor(Preprocessing):
             "image_seq_length",
             "_valid_processor_keys",
             "use_square_size",
+            "do_reduce_labels",  # of segmentations
+            "reduce_labels",
         ]
     )
 
-    kind: Literal["ViT", "DeiT", "Blip", "CLIP"]
+    kind: Literal["ViT", "DeiT", "Beit", "Siglip", "Blip", "CLIP"]
     do_pad: Literal[False] | None = None
     pad_size: None = None
 

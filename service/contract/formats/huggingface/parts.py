@@ -3,8 +3,9 @@
 Defaults are the library's, since it leaves them out of what it saves.
 """
 
+import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -129,6 +130,9 @@ def inside(**kinds: type[Part]) -> BeforeValidator:
 class Family(Part):
     """What the families have in common."""
 
+    in_places: ClassVar[bool] = False  # a picture stands in places of the words before a caption
+    example_prompt: ClassVar[str | None] = None  # of a family that reads a prompt before a caption
+
     model_type: str
 
     @property
@@ -151,6 +155,25 @@ class Family(Part):
     def shapes(self) -> Shapes:
         """Names and shapes of the tensors that have to be there."""
         raise NotImplementedError
+
+    def places(self) -> Mapping[str, int]:
+        """In how many places a picture goes through the tensors whose names begin so."""
+        raise NotImplementedError
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds of one picture, before its captions."""
+        many = tuple(self.places().items())
+        return sum(
+            math.prod(shape) * places
+            for name, shape in self.shapes().items()
+            for start, places in many
+            if name.startswith(start)
+        )
+
+    def renamed(self, tensor: str) -> str:
+        """The name in `shapes` of a tensor that some versions of the library call otherwise."""
+        return tensor
 
     def special(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Ids of special tokens that config.json has, as generation_config.json calls them."""

@@ -2,7 +2,7 @@
 what is not known is refused, since it might change what the model computes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -95,6 +95,8 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "pruned_heads": ({}, None),
     "cross_attention_hidden_size": (None,),
     "tie_encoder_decoder": (False, None),
+    "rope_scaling": (None,),
+    "_remove_final_layer_norm": (False, None),
     "text_config_dict": (None,),
     "vision_config_dict": (None,),
     "position_embedding_type": ("absolute", None),
@@ -116,8 +118,19 @@ def checked(kind: type[Kind], found: Mapping[str, Any], where: str) -> Kind:
         return kind.model_validate(plain(kind, found, where))
     except ValidationError as error:
         first = error.errors()[0]
-        path = "".join(f"/{part}" for part in first["loc"])[:200]
+        path = _pointer(found, first["loc"])[:200]
         raise ConfigInvalid(f"{where}{path}: {told(first)}", pointer=f"/{where}{path}") from None
+
+
+def _pointer(found: Any, where: Sequence[int | str]) -> str:
+    """Without the names by which one of several schemas was chosen, which stand in no file."""
+    told = ""
+    for part in where:
+        if isinstance(found, dict) and part not in found and part == found.get("model_type"):
+            continue
+        told += f"/{part}"
+        found = found.get(part) if isinstance(found, dict) else None
+    return told
 
 
 def plain(kind: type[BaseModel], found: Mapping[str, Any], where: str) -> dict[str, Any]:

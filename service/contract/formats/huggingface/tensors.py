@@ -17,7 +17,8 @@ _DTYPES = ("F32", "F16", "BF16", "F64")
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")
 # What no output depends on: masks and counted positions that older versions saved, and poolers.
 _BUFFER = re.compile(
-    r"(.*\.)?((attn|crossattention)\.(masked_)?bias|position_ids|pooler\.dense\.(weight|bias))"
+    r"(.*\.)?((attn|crossattention)\.(masked_)?bias|position_ids|attn_mask|relative_position_index"
+    r"|pooler\.(dense|layernorm)\.(weight|bias))"
 )
 _TWINS: Mapping[str, str] = {  # the same tensor under a second name
     "decoder.lm_head.weight": "decoder.transformer.wte.weight",
@@ -27,6 +28,7 @@ _TWINS: Mapping[str, str] = {  # the same tensor under a second name
         "text_decoder.bert.embeddings.word_embeddings.weight"
     ),
     "text_decoder.cls.predictions.decoder.bias": "text_decoder.cls.predictions.bias",
+    "language_model.lm_head.weight": "language_model.model.decoder.embed_tokens.weight",
     "output.weight": "git.embeddings.word_embeddings.weight",
 }
 
@@ -46,9 +48,10 @@ def judged(package: Package, family: Family) -> Mapping[str, Found]:
         file = package.file(name)
         with file.open() as stream:
             header = safetensors_header.read(stream, file.size, max_structure=_MOST_STRUCTURE)
-        for tensor, entry in header.tensors.items():
+        for own, entry in header.tensors.items():
+            tensor = family.renamed(own)
             if tensor in found:
-                raise TensorMismatch(f"tensor {tensor!r:.100} is in two files")
+                raise TensorMismatch(f"tensor {tensor!r:.100} is there twice")
             found[tensor] = Found(name, header.data_start, entry)
     _check(found, family)
     return found

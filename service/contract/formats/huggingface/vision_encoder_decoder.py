@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from service.contract.formats.huggingface.encoders import Beit, Swin
 from service.contract.formats.huggingface.generation import Generation
 from service.contract.formats.huggingface.parts import (
     Activation,
@@ -57,6 +58,9 @@ class Vit(Patches):
             found |= linear(f"{layer}.output.dense", d, self.intermediate_size)
             found |= norm(f"{layer}.layernorm_before", d) | norm(f"{layer}.layernorm_after", d)
         return found
+
+    def places(self, at: str) -> Mapping[str, int]:
+        return {f"{at}.": self.patches + 1}
 
 
 class Gpt2(Part):
@@ -136,15 +140,21 @@ class Bert(BertLike):
         )
 
 
-def _kind(value: Any) -> Any:
-    return (
-        value.get("model_type") if isinstance(value, dict) else getattr(value, "model_type", None)
-    )
+def _kind(value: Any) -> str:
+    found = value if isinstance(value, dict) else vars(value) if isinstance(value, Part) else {}
+    return str(found.get("model_type", "no model_type"))
 
 
 class VisionEncoderDecoder(Family):
     model_type: Literal["vision-encoder-decoder"]
-    encoder: Annotated[Vit, inside(any=Vit)]
+    encoder: Annotated[
+        Annotated[Vit, Tag("vit")]
+        | Annotated[Vit, Tag("deit")]
+        | Annotated[Swin, Tag("swin")]
+        | Annotated[Beit, Tag("beit")],
+        Discriminator(_kind),
+        inside(vit=Vit, deit=Vit, swin=Swin, beit=Beit),
+    ]
     decoder: Annotated[
         Annotated[Gpt2, Tag("gpt2")] | Annotated[Bert, Tag("bert")],
         Discriminator(_kind),
@@ -172,6 +182,9 @@ class VisionEncoderDecoder(Family):
         d, seen = self.decoder.width, self.encoder.hidden_size
         between = {} if d == seen else linear("enc_to_dec_proj", d, seen)
         return self.encoder.shapes("encoder") | self.decoder.shapes("decoder") | between
+
+    def places(self) -> Mapping[str, int]:
+        return self.encoder.places("encoder")
 
     def special(self, config: Mapping[str, Any]) -> dict[str, Any]:
         return super().special(config.get("decoder", {})) | super().special(config)

@@ -1,0 +1,176 @@
+"""Captioners that read a picture, and perhaps a prompt, in the places of words. Oracle: the
+library's own processor writes what it trains on, and its own loss is computed of that.
+"""
+
+import json
+import shutil
+import struct
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+import huggingface_folders as folders
+import huggingface_more as more
+from service.contract.errors import InvalidPackage, OutOfMemory
+from service.contract.formats.huggingface.families import FAMILIES
+from service.contract.formats.huggingface.reading import checked
+from workers.inference import checkpoints, scoring
+from workers.inference.huggingface import before, reading
+
+IMAGES = 7
+
+
+def _opened(one):
+    shape, rows = folders.processor(one.kind), list(folders.pictures(IMAGES, seed=3))
+    fitted = shape(rows, do_rescale=False, do_normalize=False)["pixel_values"]
+    return checkpoints.open_captioner(one.folder), np.stack(fitted).transpose(0, 2, 3, 1)
+
+
+def _processor(one):
+    """PaliGemma's own; the mark of a picture is the first piece after those of the text."""
+    image = folders.processor("paligemma")
+    image.image_seq_length = 16
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=one.tokenizer, bos_token="[CLS]", eos_token="[SEP]", pad_token="[PAD]"
+    )
+    return transformers.PaliGemmaProcessor(image, tokenizer)
+
+
+def test_a_captions_columns_are_the_loss_of_what_the_librarys_processor_writes(saved):
+    one = saved("paligemma", trained=False)
+    model, inputs = _opened(one)
+    references = [[texts[0]] for texts in folders.sentences(IMAGES)]
+    found = scoring.columns(model, inputs, model.tokens.encode(references))
+    write, rows = _processor(one), folders.pictures(IMAGES, seed=3)
+    for caption, (text,) in enumerate(references):
+        written = write(
+            images=rows[caption],
+            text=f"<image>{more.PROMPT}",
+            suffix=" ".join(text.split()),
+        )
+        given = {name: torch.from_numpy(np.array(each)) for name, each in written.items()}
+        with torch.no_grad():
+            loss = one.library(**given).loss.item()
+        own = found.logp[slice(*found.caption_offsets[caption : caption + 2])]
+        assert -own.mean() == pytest.approx(loss, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", more.IN_PLACES)
+def test_what_stands_before_captions_is_read_once_for_each_picture(kind, saved, monkeypatch):
+    model, inputs = _opened(saved(kind, trained=False))
+    references = model.tokens.encode([["a red circle"] * 6] * IMAGES)
+    whole = scoring.columns(model, inputs, references).logp
+    read, plain = [], before.read
+
+    def counted(layers, x, *rest, **more):
+        read.append(x.shape[0])
+        return plain(layers, x, *rest, **more)
+
+    monkeypatch.setattr(before, "read", counted)
+    monkeypatch.setattr(before, "_PLACES", 20)  # of one picture at a time
+    parted = scoring.columns(model, inputs, references).logp
+    assert read == [IMAGES]
+    np.testing.assert_allclose(parted, whole, atol=1e-5)
+
+
+def test_another_prompt_is_another_captioner(saved, tmp_path):
+    one = saved("paligemma", trained=False)
+    model, inputs = _opened(one)
+    references = model.tokens.encode([["a red circle"]] * IMAGES)
+    own = scoring.columns(model, inputs, references).logp
+    copy = shutil.copytree(one.folder, tmp_path / "copy")
+    (copy / "prompt.json").write_text(json.dumps({"prompt": "the table"}))
+    other = scoring.columns(checkpoints.open_captioner(copy), inputs, references).logp
+    assert np.abs(own - other).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("a" * 300, "has 301 pieces: expected from 1 to 255"),
+        ("<image>", "has the mark of a picture"),
+    ],
+)
+def test_a_prompt_that_does_not_fit_is_refused(prompt, told, saved, tmp_path):
+    copy = shutil.copytree(saved("paligemma", trained=False).folder, tmp_path / "copy")
+    (copy / "prompt.json").write_text(json.dumps({"prompt": prompt}))
+    tokenizer = json.loads((copy / "tokenizer.json").read_text())
+    mark = {"content": "<image>", "special": True, "normalized": False, "single_word": False}
+    mark |= {"lstrip": False, "rstrip": False}
+    tokenizer["added_tokens"].append({"id": len(tokenizer["model"]["vocab"]), **mark})
+    (copy / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(InvalidPackage, match=told):
+        checkpoints.open_captioner(copy)
+
+
+def test_tensors_of_older_versions_give_the_same_bits(saved, tmp_path):
+    one = saved("paligemma", trained=False)
+    model, inputs = _opened(one)
+    references = model.tokens.encode([["a red circle"]] * IMAGES)
+    copy = shutil.copytree(one.folder, tmp_path / "copy")
+    tensors = {
+        name.replace("vision_tower.", "vision_tower.vision_model."): each
+        for name, each in load_file(copy / "model.safetensors").items()
+    }
+    save_file(tensors, copy / "model.safetensors")
+    old = checkpoints.open_captioner(copy)
+    np.testing.assert_array_equal(
+        scoring.columns(old, inputs, references).logp,
+        scoring.columns(model, inputs, references).logp,
+    )
+
+
+PUBLISHED = {  # the configurations of Salesforce/blip2-opt-2.7b and google/paligemma-3b-pt-224
+    "blip2-opt": (
+        {
+            "model_type": "blip-2",
+            "vision_config": {},
+            "qformer_config": {},
+            "text_config": {
+                "model_type": "opt",
+                "hidden_size": 2560,
+                "word_embed_proj_dim": 2560,
+                "num_hidden_layers": 32,
+                "num_attention_heads": 32,
+                "ffn_dim": 10_240,
+                "vocab_size": 50_304,
+                "eos_token_id": 50_118,
+            },
+        },
+        (3_650_000_000, 3_800_000_000),
+    ),
+    "paligemma": (
+        {
+            "model_type": "paligemma",
+            "vision_config": {"intermediate_size": 4304},
+            "text_config": {"vocab_size": 257_216},
+            "image_token_index": 257_152,
+        },
+        (2_900_000_000, 2_950_000_000),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PUBLISHED)
+def test_a_model_of_billions_is_refused_with_a_sentence_where_memory_lacks(kind, saved, tmp_path):
+    """Its weights are a hole in the file: nothing of them is read."""
+    config, (least, most) = PUBLISHED[kind]
+    copy = shutil.copytree(saved(kind, trained=False).folder, tmp_path / "copy")
+    shapes = checked(FAMILIES[config["model_type"]], config, "config.json").shapes()
+    (copy / "config.json").write_text(json.dumps(config))
+    folders.change(copy, "preprocessor_config.json", size={"height": 224, "width": 224})
+    header, at = {}, 0
+    for name, shape in shapes.items():
+        size = 2 * int(np.prod(shape))
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    assert least < at / 2 < most
+    text = json.dumps(header).encode()
+    with (copy / "model.safetensors").open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + at)
+    with pytest.raises(OutOfMemory, match=r"takes about [23][0-9],[0-9]{3} MB, .* 8,000 MB"):
+        reading.read(copy, limit=8_000_000_000)
