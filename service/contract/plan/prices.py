@@ -17,6 +17,7 @@ SHORT_SECONDS = 4.0  # what takes no longer is performed beside what does
 _ROW = 25e-6  # a word of a hypothesis, besides its products
 _RATE = 9e10  # operations a second of products
 _LOOKED, _READ = 1e-9, 5e-10  # a word's attention to a place: of a key's value, of the place's own
+_PICTURE_RATE = 3e11  # the same of a picture's, which are larger
 _STEP = 1.5e-3  # a word of a block's images
 _WORDS = 12  # of a reference, with its end
 _PREFIX = 3  # words of an image
@@ -39,6 +40,7 @@ class Sizes:
     speed: float = 1.0
     places: int = 0  # that each word looks at
     place_size: int = 0
+    picture_products: int = 0  # multiply-adds of an image, where it is no vector of features
 
     @property
     def word(self) -> float:
@@ -48,9 +50,14 @@ class Sizes:
         return (_ROW + 2 * own / _RATE + looking) / self.speed
 
     @property
-    def image(self) -> float:
+    def looked_at(self) -> float:
         """What is computed once of an image's places."""
         return 2 * self.places * self.place_size * self.size / _RATE / self.speed
+
+    @property
+    def image(self) -> float:
+        """The same, and what is computed of its picture."""
+        return self.looked_at + 2 * self.picture_products / _PICTURE_RATE / self.speed
 
     @property
     def columns(self) -> float:
@@ -105,7 +112,7 @@ def _image(work: Work, sizes: Sizes) -> float:
         case "columns":
             return sizes.columns
         case "prefix":
-            return sizes.image + _PREFIX * sizes.word
+            return sizes.looked_at + _PREFIX * sizes.word
         case kind if kind in _OF_REFERENCES and "captions" not in work.inputs:
             return sizes.references * OTHERS[work.kind].caption
     row = OTHERS.get(work.kind) or FAMILIES[work.kind]

@@ -129,7 +129,10 @@ def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
     if (looks or not config) and "parameters" in told:
         embedded = config.get("embedding_size", config.get("size", 0)) * vocabulary
         size = prices.size_of(told["parameters"] - embedded, vocabulary)
-    found = replace(pinned.sizes, size=size, vocabulary=vocabulary, speed=speed)
+    products = told.get("picture_products", 0)
+    found = replace(
+        pinned.sizes, size=size, vocabulary=vocabulary, speed=speed, picture_products=products
+    )
     if not looks or pinned.features is None:
         return found
     return replace(

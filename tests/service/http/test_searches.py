@@ -12,7 +12,7 @@ from service_here import service_here
 
 
 @contextmanager
-def _described(service, client, vocabulary=50_000, size=2048):
+def _described(service, client, vocabulary=50_000, size=2048, **more):
     """A checkpoint of the record with the vocabulary and the size of a large model, and no tensors:
     what is refused is not read.
     """
@@ -20,7 +20,7 @@ def _described(service, client, vocabulary=50_000, size=2048):
     own = checkpoints.c.digest == identity
     with service.records.transaction() as connection:
         text = connection.execute(sa.select(checkpoints.c.description).where(own)).scalar_one()
-        changed = {**json.loads(text), "vocabulary_size": vocabulary}
+        changed = {**json.loads(text), "vocabulary_size": vocabulary, **more}
         changed["config"]["size"] = size
         changed = json.dumps(changed)
         connection.execute(checkpoints.update().where(own).values(description=changed))
@@ -91,3 +91,12 @@ def test_references_whose_part_would_not_end_in_time_are_refused(
         f"part of {name} would take about 1,402 s; expected at most 900: take a smaller split, or "
         f"leave {pointer[1:]} out"
     )
+
+
+def test_pictures_that_a_model_would_not_read_in_time_are_refused(service, client):
+    request = {"dataset": "tiny/test", "postgen": []}
+    for products, status in ((10**12, 202), (10**13, 422)):
+        with _described(service, client, picture_products=products) as identity:
+            answer = client.post("/v1/evaluations", json={**request, "checkpoint": identity})
+        assert answer.status_code == status, answer.text
+    assert "1 part of columns would take about 2,6" in answer.json()["detail"]

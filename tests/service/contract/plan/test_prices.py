@@ -143,6 +143,22 @@ def test_faster_workers_make_models_cheaper_and_metrics_not():
     assert len(_plan(fast).named["columns"].parts) < len(_plan(usual).named["columns"].parts)
 
 
+def test_a_picture_is_priced_once_for_all_its_words_and_less_on_faster_workers():
+    seen = Sizes(5000, picture_products=3 * 10**11)
+    faster = Sizes(5000, picture_products=3 * 10**11, speed=4)
+    plain = Sizes(5000)
+    decoding = {"decoding": {"beam": 3, "max_words": 50}}
+    for kind in ("columns", "captions"):
+        price, usual, fast = (
+            prices.of(Work(kind, {}, {**decoding, "images": [0, 7]}), sizes)
+            for sizes in (seen, plain, faster)
+        )
+        assert price - usual == pytest.approx(7 * 2.0)
+        assert fast - 0.05 == pytest.approx((price - 0.05) / 4)
+    assert prices.search(seen, 8, 8, 3, 50) - prices.search(plain, 8, 8, 3, 50) == pytest.approx(16)
+    assert len(_plan(seen).named["columns"].parts) > len(_plan(plain).named["columns"].parts)
+
+
 def test_a_price_is_of_the_images_of_a_part_and_what_joins_them_costs_little():
     sizes = Sizes(5000)
     priced = {work.key: work for work in prices.priced(_plan(sizes).everything(), sizes)}
