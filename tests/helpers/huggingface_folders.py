@@ -62,19 +62,21 @@ def make(folder: Path, kind: str, *, trained: bool, seed: int = 0) -> Saved:
     is_gpt2 = kind == "vit-gpt2"
     of_bytes = is_gpt2 or kind in more.OF_BYTES
     tokenizer = tokenizer_files.byte_pieces() if of_bytes else tokenizer_files.word_pieces()
+    if kind.startswith("llava"):
+        more.add_mark(tokenizer)
     start, end = (END, END) if is_gpt2 else (START, END)
     model = _MAKE[kind](tokenizer.get_vocab_size()).eval()
     _set_generation(model, start, end)
-    if kind == "paligemma":
-        start = more.prompt_ids(tokenizer)[-1]
+    if kind in more.PROMPTS:
+        start = more.prompt_ids(kind, tokenizer)[-1]
     saved = Saved(folder, kind, model, start, end, tokenizer)
     if trained:
         _train(saved, tokenizer)
     else:
         _end_sooner(model, end)
     model.save_pretrained(folder)
-    if kind == "paligemma":
-        (folder / "prompt.json").write_text(json.dumps({"prompt": more.PROMPT}))
+    if kind in more.PROMPTS:
+        (folder / "prompt.json").write_text(json.dumps({"prompt": more.PROMPTS[kind]}))
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         unk_token="[UNK]",
@@ -89,7 +91,7 @@ def make(folder: Path, kind: str, *, trained: bool, seed: int = 0) -> Saved:
 def processor(kind: str) -> Any:
     """The library's image processor of PIL pictures."""
     size = {"height": SIDE, "width": SIDE}
-    if kind == "git":
+    if kind in ("git", "llava-llama"):
         return transformers.CLIPImageProcessorPil(size={"shortest_edge": 36}, crop_size=size)
     if kind == "deit-bert":
         return transformers.DeiTImageProcessorPil(size={"height": 40, "width": 36}, crop_size=size)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer, processors
 from transformers.models.beit.modeling_beit import BeitRelativePositionBias
 
 if TYPE_CHECKING:
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 _SIZES = {"num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40}
 _SEEN = {**_SIZES, "hidden_size": 32, "image_size": 32, "patch_size": 8}
 _QUERIES, _PATCHES = 3, 16
-PROMPT = "it is one"
+PROMPTS = {
+    "paligemma": "it is one",
+    "llava-llama": "the <image> it is:",
+    "llava-qwen2": "<image>\none is",
+}
 _EDGES = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 
 
@@ -25,14 +29,31 @@ def beside(saved: "Saved", ids: torch.Tensor) -> dict[str, torch.Tensor]:
     if saved.kind == "blip2-opt":
         places = torch.full((len(ids), _QUERIES), mark)
         return {"input_ids": torch.cat([places, ids], dim=1)}
-    first = torch.tensor([[mark] * _PATCHES + [1, *prompt_ids(saved.tokenizer)[:-1]]])
+    first = torch.tensor([prompt_ids(saved.kind, saved.tokenizer)[:-1]])
     read = torch.cat([first.expand(len(ids), -1), ids], dim=1)
+    if saved.kind != "paligemma":
+        return {"input_ids": read}
     is_caption = torch.arange(read.shape[1]) > first.shape[1]
     return {"input_ids": read, "token_type_ids": is_caption.long().expand(len(ids), -1)}
 
 
-def prompt_ids(tokenizer: Tokenizer) -> list[int]:
-    return tokenizer.encode(f"{PROMPT}\n", add_special_tokens=False).ids
+def prompt_ids(kind: str, tokenizer: Tokenizer) -> list[int]:
+    """With a picture's places."""
+    mark = tokenizer.get_vocab_size() - 1
+    if kind == "paligemma":
+        text = tokenizer.encode(f"{PROMPTS[kind]}\n", add_special_tokens=False).ids
+        return [mark + 1] * _PATCHES + [1, *text]
+    return [
+        each
+        for piece in tokenizer.encode(PROMPTS[kind]).ids
+        for each in ([mark] * _PATCHES if piece == mark else [piece])
+    ]
+
+
+def add_mark(tokenizer: Tokenizer) -> None:
+    """Of a picture in a prompt, and START of a text, as tokenizers of LLaVA have them."""
+    tokenizer.add_special_tokens([AddedToken("<image>", normalized=False, special=True)])
+    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A", None, [("[CLS]", 1)])
 
 
 def _blip2(words: int) -> Any:
@@ -80,6 +101,33 @@ def _paligemma(words: int) -> Any:
     return _random(transformers.PaliGemmaForConditionalGeneration(config))
 
 
+def _llava(words: int, tower: dict[str, Any], text: dict[str, Any], **more: Any) -> Any:
+    """`words` with the mark of a picture, the last."""
+    sizes = {"vocab_size": words, "hidden_size": 24, "max_position_embeddings": _PATCHES + 256 + 24}
+    config = transformers.LlavaConfig(
+        vision_config={**_SEEN, **tower},
+        text_config={**_SIZES, **sizes, **_EDGES, **text},
+        image_token_index=words - 1,
+        **more,
+    )
+    return _random(transformers.LlavaForConditionalGeneration(config))
+
+
+def _llava_llama(words: int) -> Any:
+    text = {"model_type": "llama", "num_key_value_heads": 2}
+    return _llava(words, {"model_type": "clip_vision_model"}, text)
+
+
+def _llava_qwen2(words: int) -> Any:
+    return _llava(
+        words,
+        {"model_type": "siglip_vision_model", "vision_use_head": False},
+        {"model_type": "qwen2", "num_key_value_heads": 4, "tie_word_embeddings": True},
+        vision_feature_select_strategy="full",
+        vision_feature_layer=-1,
+    )
+
+
 def _swin(words: int) -> Any:
     """Of pictures of 8 and of 4 places in a row, in windows of 4 that are moved in every second."""
     encoder = transformers.SwinConfig(
@@ -115,7 +163,20 @@ def _random(model: Any) -> Any:
     return model
 
 
-MAKE = {"swin-gpt2": _swin, "beit-gpt2": _beit, "blip2-opt": _blip2, "paligemma": _paligemma}
-IN_PLACES = ("blip2-opt", "paligemma")
-OF_BYTES = ("swin-gpt2", "beit-gpt2", "blip2-opt", "paligemma")
-PROCESSORS = {"swin-gpt2": "ViT", "beit-gpt2": "Beit", "blip2-opt": "Blip", "paligemma": "Siglip"}
+MAKE = {
+    "swin-gpt2": _swin,
+    "beit-gpt2": _beit,
+    "blip2-opt": _blip2,
+    "paligemma": _paligemma,
+    "llava-llama": _llava_llama,
+    "llava-qwen2": _llava_qwen2,
+}
+IN_PLACES = ("blip2-opt", *PROMPTS)
+OF_BYTES = ("swin-gpt2", "beit-gpt2", *IN_PLACES)
+PROCESSORS = {
+    "swin-gpt2": "ViT",
+    "beit-gpt2": "Beit",
+    "blip2-opt": "Blip",
+    "paligemma": "Siglip",
+    "llava-qwen2": "Siglip",
+}

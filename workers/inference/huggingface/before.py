@@ -22,7 +22,8 @@ class Projected(nn.Module):
         self.model = model
 
     def forward(self, pixel_values: Tensor) -> Tensor:
-        return self.model.get_image_features(pixel_values).pooler_output  # type: ignore[no-any-return]
+        found = self.model.get_image_features(pixel_values).pooler_output
+        return found if isinstance(found, Tensor) else torch.stack(found)  # of LLaVA, a list
 
 
 class Blind:

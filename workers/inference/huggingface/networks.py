@@ -1,15 +1,15 @@
 """The library's networks, taken apart for our own loops."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
-from workers.inference.huggingface import blip, gemma, opt
+from workers.inference.huggingface import blip, opt, rotary
 from workers.inference.huggingface.bert import Bert, Git
 from workers.inference.huggingface.captioner import Parts
 from workers.inference.huggingface.gpt2 import Gpt2
 from workers.inference.huggingface.packed import pack_layers
+from workers.inference.huggingface.prompts import Prompt
 from workers.inference.huggingface.stack import Decoder
 
 
@@ -22,15 +22,14 @@ class _LastStates(nn.Module):
         return self.encoder(pixel_values=pixel_values).last_hidden_state  # type: ignore[no-any-return]
 
 
-def parts_of(model: Any, prompt: Sequence[int] = ()) -> Parts:
-    """Encoder and decoder of a model of transformers, whose layers are packed from now on.
-    `prompt`: ids of what stands between a picture and START, and START.
-    """
-    if model.config.model_type == "blip-2":
+def parts_of(model: Any, prompt: Prompt | None = None) -> Parts:
+    """Encoder and decoder of a model of transformers, whose layers are packed from now on."""
+    kind = model.config.model_type
+    if kind == "blip-2":
         return opt.blip2(model)
-    if model.config.model_type == "paligemma":
-        return gemma.paligemma(model, prompt)
-    encoder, decoder = _PARTS[model.config.model_type](model)
+    if prompt is not None and kind in _PROMPTED:
+        return _PROMPTED[kind](model, prompt)
+    encoder, decoder = _PARTS[kind](model)
     return Parts(_LastStates(encoder), decoder)
 
 
@@ -53,3 +52,4 @@ def _git(model: Any) -> tuple[nn.Module, Decoder]:
 
 
 _PARTS = {"vision-encoder-decoder": _vision_encoder_decoder, "blip": _blip, "git": _git}
+_PROMPTED = {"llava": rotary.llava, "paligemma": rotary.paligemma}

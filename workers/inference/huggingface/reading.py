@@ -47,7 +47,7 @@ def read(
     model = _built(judged.family, tensors, torch.device(device))
     del tensors
     tokens = Pieces(
-        tokenizer, judged.family.vocabulary, prompt[-1], judged.end, judged.family.positions
+        tokenizer, judged.family.vocabulary, prompt.start, judged.end, judged.family.positions
     )
     preparation = Preparation.of(judged.preprocessing, sandbox)
     search = _search(judged.generation, judged.family)
@@ -79,12 +79,13 @@ def _built(family: Family, tensors: Mapping[str, Tensor], device: torch.device) 
         "blip": (transformers.BlipConfig, transformers.BlipForConditionalGeneration),
         "blip-2": (transformers.Blip2Config, transformers.Blip2ForConditionalGeneration),
         "git": (transformers.GitConfig, transformers.GitForCausalLM),
+        "llava": (transformers.LlavaConfig, transformers.LlavaForConditionalGeneration),
         "paligemma": (
             transformers.PaliGemmaConfig,
             transformers.PaliGemmaForConditionalGeneration,
         ),
     }
-    values = family.model_dump()
+    values = family.model_dump(exclude_none=True)
     config_class, model_class = kinds[values.pop("model_type")]
     try:
         with warnings.catch_warnings():

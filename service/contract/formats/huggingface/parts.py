@@ -14,6 +14,7 @@ from service.contract.formats.huggingface.generation import Generation
 from service.contract.formats.huggingface.reading import Part, plain
 
 MAX_VOCABULARY = 300_000
+MOST_PROMPT = 256  # tokens
 Shapes = dict[str, tuple[int, ...]]
 Width = Annotated[int, Field(ge=1, le=16_384)]
 Inner = Annotated[int, Field(ge=1, le=65_536)]
@@ -111,6 +112,12 @@ class BertLike(WithHeads):
         found = linear(f"{at}.transform.dense", d, d) | norm(f"{at}.transform.LayerNorm", d)
         own = {} if tied else {f"{at}.decoder.weight": (self.vocab_size, d)}
         return found | {f"{at}.bias": (self.vocab_size,)} | own
+
+
+def kind_of(value: Any) -> str:
+    """By which one of several schemas is chosen."""
+    found = value if isinstance(value, dict) else vars(value) if isinstance(value, Part) else {}
+    return str(found.get("model_type", "no model_type"))
 
 
 def inside(**kinds: type[Part]) -> BeforeValidator:

@@ -28,9 +28,13 @@ _TWINS: Mapping[str, str] = {  # the same tensor under a second name
         "text_decoder.bert.embeddings.word_embeddings.weight"
     ),
     "text_decoder.cls.predictions.decoder.bias": "text_decoder.cls.predictions.bias",
-    "language_model.lm_head.weight": "language_model.model.decoder.embed_tokens.weight",
     "output.weight": "git.embeddings.word_embeddings.weight",
 }
+_OUTPUT = "language_model.lm_head.weight"
+_INPUTS = (  # of which a family has one
+    "language_model.model.decoder.embed_tokens.weight",
+    "language_model.model.embed_tokens.weight",
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,10 @@ def is_buffer(name: str) -> bool:
 def twins(found: Mapping[str, Found], family: Family) -> Mapping[str, str]:
     """Tensors that the configuration ties to others, which have to be equal to them."""
     expected = family.shapes()
-    return {name: _TWINS[name] for name in found if name in _TWINS and name not in expected}
+    known = {**_TWINS, _OUTPUT: next((each for each in _INPUTS if each in expected), "")}
+    return {
+        name: known[name] for name in found if name not in expected and known.get(name) in expected
+    }
 
 
 def _files(package: Package) -> list[str]:
@@ -89,9 +96,8 @@ def _files(package: Package) -> list[str]:
 def _check(found: Mapping[str, Found], family: Family) -> None:
     expected = family.shapes()
     missing = sorted(set(expected) - set(found))
-    unknown = sorted(
-        name for name in set(found) - set(expected) if not is_buffer(name) and name not in _TWINS
-    )
+    others = set(found) - set(expected) - set(twins(found, family))
+    unknown = sorted(name for name in others if not is_buffer(name))
     if missing or unknown:
         parts = [f"{len(missing)} missing, as {missing[0]}"] if missing else []
         parts += [f"{len(unknown)} not known, as {unknown[0]!r:.100}"] if unknown else []

@@ -114,7 +114,7 @@ def test_a_folder_says_what_its_captioner_is(folder):
 
 
 REFUSED = [
-    ("config.json", {"model_type": "llava"}, r"expected a model_type of vision-.*'llava'"),
+    ("config.json", {"model_type": "florence2"}, r"expected a model_type of vision-.*'florence2'"),
     ("config.json", {"auto_map": {"AutoModel": "evil.py"}}, "auto_map asks for code"),
     ("config.json", {"quantization_config": {"bits": 4}}, "quantization_config asks for"),
     ("config.json", {"surprise": 1}, r"config.json/surprise: unknown field"),

@@ -72,6 +72,21 @@ PALIGEMMA = {
     "image_token_index": 29,
     "ignore_index": -100,
 }
+LLAVA = {
+    "model_type": "llava",
+    "vision_config": {**_SEEN, "model_type": "clip_vision_model", "projection_dim": 7},
+    "text_config": {
+        **_SIZES,
+        "model_type": "llama",
+        "vocab_size": 30,
+        "max_position_embeddings": 280,
+        "rope_scaling": None,
+        "pretraining_tp": 1,
+    },
+    "image_token_index": 29,
+    "ignore_index": -100,
+    "image_seq_length": 576,
+}
 
 
 def _seen_by(encoder):
@@ -131,6 +146,22 @@ REFUSED = [
     (PALIGEMMA, {"text_config__attention_bias": True}, "attention_bias: expected False"),
     (PALIGEMMA, {"text_config__max_position_embeddings": 261}, "than the 4 places of a picture"),
     (PALIGEMMA, {"vision_config__vision_use_head": True}, "vision_use_head: expected False"),
+    (
+        LLAVA,
+        {"text_config__model_type": "mistral"},
+        "text_config: expected 'llama', 'qwen2', found",
+    ),
+    (
+        LLAVA,
+        {"vision_config__model_type": "pixtral"},
+        "vision_config: expected 'clip_vision_model'",
+    ),
+    (LLAVA, {"vision_feature_layer": -4}, "a vision_feature_layer of 2 layers, found -4"),
+    (LLAVA, {"vision_feature_layer": [-2, -5]}, "vision_feature_layer: expected a whole number"),
+    (LLAVA, {"vision_feature_select_strategy": "cls"}, "strategy: expected 'default' or 'full'"),
+    (LLAVA, {"text_config__max_position_embeddings": 261}, "than the 4 places of a picture"),
+    (LLAVA, {"text_config__hidden_size": 6}, "each of 2 heads has an even part, found 6"),
+    (LLAVA, {"text_config__rope_scaling": {"type": "linear"}}, "rope_scaling: expected None"),
     (PALIGEMMA, {"projection_dim": 13}, "expected a projection_dim of 12, .*found 13"),
     (PALIGEMMA, {"tie_word_embeddings": False}, "tie_word_embeddings: expected True"),
 ]
@@ -161,7 +192,7 @@ def test_older_folders_say_of_turns_and_widths_what_newer_ones_do():
     assert _family(_seen_by(SWIN)) == _family(_seen_by({**SWIN, "hidden_size": 12}))
 
 
-@pytest.mark.parametrize("config", [_seen_by(SWIN), _seen_by(BEIT), BLIP2, PALIGEMMA])
+@pytest.mark.parametrize("config", [_seen_by(SWIN), _seen_by(BEIT), BLIP2, LLAVA, PALIGEMMA])
 def test_what_a_picture_takes_grows_with_its_places(config):
     """Each weight once a place: of these small ones, between one and all of its places."""
     family = _family(config)
@@ -264,3 +295,12 @@ def test_tensors_have_the_names_of_any_version_but_once(folder):
         TensorMismatch, match=r"'vision_tower\.post_layernorm\.bias' is there twice"
     ):
         _judge(folder)
+
+
+def test_a_tensor_that_is_tied_in_another_family_is_not_known(folder):
+    shapes = _family(PALIGEMMA).shapes()
+    _save(folder, {**shapes, "output.weight": (30, 12)})
+    with pytest.raises(TensorMismatch, match=r"1 not known, as 'output\.weight'"):
+        _judge(folder)
+    _save(folder, {**shapes, "language_model.lm_head.weight": (30, 12)})
+    assert _judge(folder).family.vocabulary == 30

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
+from service.contract.formats.huggingface.families.towers import Clip
 from service.contract.formats.huggingface.parts import (
-    Activation,
     BertLike,
     Family,
+    Heads,
+    Inner,
     Layers,
-    Patches,
     Positions,
     Shapes,
-    Small,
+    Side,
+    Width,
     Words,
     inside,
     linear,
@@ -19,12 +21,14 @@ from service.contract.formats.huggingface.parts import (
 )
 
 
-class GitVision(Patches):
-    harmless = frozenset({"projection_dim", "tie_word_embeddings", "add_cross_attention"})
-
-    model_type: Literal["git_vision_model"] = "git_vision_model"
-    hidden_act: Activation = "quick_gelu"
-    layer_norm_eps: Small = 1e-5
+class GitVision(Clip):
+    model_type: Literal["git_vision_model"] = "git_vision_model"  # type: ignore[assignment]
+    hidden_size: Width = 768
+    intermediate_size: Inner = 3072
+    num_hidden_layers: Layers = 12
+    num_attention_heads: Heads = 12
+    image_size: Side = 224
+    patch_size: Side = 16
 
 
 class Git(Family, BertLike):
@@ -55,31 +59,17 @@ class Git(Family, BertLike):
         return "git"
 
     def shapes(self) -> Shapes:
-        vision, d = self.vision_config, self.vision_config.hidden_size
-        at = "git.image_encoder.vision_model"
+        seen = self.vision_config.hidden_size
         found: Shapes = {
-            f"{at}.embeddings.class_embedding": (d,),
-            f"{at}.embeddings.position_embedding.weight": (vision.patches + 1, d),
-            f"{at}.embeddings.patch_embedding.weight": (
-                *(d, 3, vision.patch_size, vision.patch_size),
-            ),
-            **norm(f"{at}.pre_layrnorm", d),
-            **norm(f"{at}.post_layernorm", d),
-            **linear("git.visual_projection.visual_projection.0", self.hidden_size, d),
+            **self.vision_config.shapes("git.image_encoder.vision_model"),
+            **linear("git.visual_projection.visual_projection.0", self.hidden_size, seen),
             **norm("git.visual_projection.visual_projection.1", self.hidden_size),
             "output.bias": (self.vocab_size,),
         }
-        for number in range(vision.num_hidden_layers):
-            layer = f"{at}.encoder.layers.{number}"
-            for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
-                found |= linear(f"{layer}.self_attn.{name}", d, d)
-            found |= linear(f"{layer}.mlp.fc1", vision.intermediate_size, d)
-            found |= linear(f"{layer}.mlp.fc2", d, vision.intermediate_size)
-            found |= norm(f"{layer}.layer_norm1", d) | norm(f"{layer}.layer_norm2", d)
         if not self.tie_word_embeddings:
             found["output.weight"] = (self.vocab_size, self.hidden_size)
         return found | self.layer_shapes("git", None)
 
     def places(self) -> Mapping[str, int]:
-        many = self.vision_config.patches + 1
+        many = self.vision_config.places
         return {"git.image_encoder.": many, "git.encoder.": many}

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from service.contract.formats.huggingface.encoders import Beit, Swin
+from service.contract.formats.huggingface.families.encoders import Beit, Swin
 from service.contract.formats.huggingface.generation import Generation
 from service.contract.formats.huggingface.parts import (
     Activation,
@@ -21,6 +21,7 @@ from service.contract.formats.huggingface.parts import (
     Width,
     Words,
     inside,
+    kind_of,
     known,
     linear,
     norm,
@@ -140,11 +141,6 @@ class Bert(BertLike):
         )
 
 
-def _kind(value: Any) -> str:
-    found = value if isinstance(value, dict) else vars(value) if isinstance(value, Part) else {}
-    return str(found.get("model_type", "no model_type"))
-
-
 class VisionEncoderDecoder(Family):
     model_type: Literal["vision-encoder-decoder"]
     encoder: Annotated[
@@ -152,12 +148,12 @@ class VisionEncoderDecoder(Family):
         | Annotated[Vit, Tag("deit")]
         | Annotated[Swin, Tag("swin")]
         | Annotated[Beit, Tag("beit")],
-        Discriminator(_kind),
+        Discriminator(kind_of),
         inside(vit=Vit, deit=Vit, swin=Swin, beit=Beit),
     ]
     decoder: Annotated[
         Annotated[Gpt2, Tag("gpt2")] | Annotated[Bert, Tag("bert")],
-        Discriminator(_kind),
+        Discriminator(kind_of),
         inside(gpt2=Gpt2, bert=Bert),
     ]
     tie_word_embeddings: bool = False
