@@ -73,7 +73,8 @@ def judge(package: Package) -> Captioner:
     family = _family(config)
     own = _json(package, _GENERATION) if _GENERATION in package.files else {}
     searched = generation.of(own, family.special(config) | generation.in_config(config, own))
-    _check_lengths(searched, family)
+    if family.in_places:
+        _check_alone(searched)
     start, end = family.edges(searched)
     for name, token in (("start", start), ("end", end)):
         if not 0 <= token < family.vocabulary:
@@ -105,13 +106,20 @@ def _family(config: Mapping[str, Any]) -> Family:
     return checked(FAMILIES[kind], config, CONFIG)
 
 
-def _check_lengths(searched: Generation, family: Family) -> None:
-    """The library counts a picture's places and a prompt among these."""
-    for name, value in (("max_length", searched.max_length), ("min_length", searched.min_length)):
-        if family.in_places and value:
+def _check_alone(searched: Generation) -> None:
+    """Raises for what would count a picture's places and a prompt besides captions."""
+    lengths = {"max_length": searched.max_length, "min_length": searched.min_length}
+    repeated = {
+        "repetition_penalty": searched.repetition_penalty != 1.0,
+        "no_repeat_ngram_size": searched.no_repeat_ngram_size,
+    }
+    for name, value in (lengths | repeated).items():
+        if value:
+            instead = "to be left out"
+            if name in lengths:
+                instead = f"{name.replace('length', 'new_tokens')}, which counts captions"
             raise ConfigInvalid(
-                f"{name}: {value} counts the places of a picture and the prompt too: expected "
-                f"{name.replace('length', 'new_tokens')} in {_GENERATION}, which counts captions",
+                f"{_GENERATION}/{name} counts what stands before captions too: expected {instead}",
                 pointer=f"/{_GENERATION}/{name}",
             )
 

@@ -271,13 +271,18 @@ def test_a_prompt_that_nobody_would_read_is_refused(folder):
         _judge(folder)
 
 
-def test_lengths_that_count_a_picture_are_refused(folder):
+def test_what_would_count_a_picture_too_is_refused(folder):
     how = folder / "generation_config.json"
     for name, instead in (("max_length", "max_new_tokens"), ("min_length", "min_new_tokens")):
         how.write_text(json.dumps({name: 12, "max_new_tokens": 20}))
         with pytest.raises(ConfigInvalid, match=f"expected {instead}"):
             _judge(folder)
-    how.write_text(json.dumps({"max_new_tokens": 12, "min_length": 0}))
+    for name, value in (("repetition_penalty", 1.5), ("no_repeat_ngram_size", 3)):
+        how.write_text(json.dumps({name: value}))
+        with pytest.raises(ConfigInvalid, match=f"{name} counts .*: expected to be left out"):
+            _judge(folder)
+    neutral = {"min_length": 0, "repetition_penalty": 1.0, "no_repeat_ngram_size": 0}
+    how.write_text(json.dumps({"max_new_tokens": 12, **neutral}))
     assert _judge(folder).generation.most == 12
 
 

@@ -78,14 +78,37 @@ def test_what_stands_before_captions_is_read_once_for_each_picture(kind, saved, 
     read, plain = [], before.read
 
     def counted(layers, x, *rest, **more):
-        read.append(x.shape[0])
+        read.append(len(x))
         return plain(layers, x, *rest, **more)
 
     monkeypatch.setattr(before, "read", counted)
-    monkeypatch.setattr(before, "_PLACES", 20)  # of one picture at a time
+    monkeypatch.setattr(before, "_PLACES", 20)
     parted = scoring.columns(model, inputs, references).logp
     assert read == [IMAGES]
     np.testing.assert_allclose(parted, whole, atol=1e-5)
+
+
+class _Counting(before.Blind):
+    def __init__(self):
+        self.thought = []
+
+    def own(self, x, _times):
+        return x, x, x
+
+    def after_own(self, x, read):
+        return x + read
+
+    def think(self, x):
+        self.thought.append(tuple(x.shape))
+        return x
+
+
+def test_pictures_are_read_in_parts_and_the_last_layer_gives_keys_alone(monkeypatch):
+    monkeypatch.setattr(before, "_PLACES", 20)
+    layers = [_Counting(), _Counting()]
+    pairs = list(before.read(layers, torch.ones(5, 8, 4), 2))
+    assert [keys.shape for keys, _ in pairs] == [(5, 2, 8, 2)] * 2
+    assert [layer.thought for layer in layers] == [[(2, 8, 4), (2, 8, 4), (1, 8, 4)], []]
 
 
 def test_another_prompt_is_another_captioner(saved, tmp_path):

@@ -11,6 +11,7 @@ import transformers
 import huggingface_folders as folders
 import seen_pictures
 from huggingface_folders import KINDS
+from huggingface_more import IN_PLACES
 from service.contract.errors import CheckpointMismatch, UnusableDataset
 from workers.inference import checkpoints, columns, generation, prefix, scoring
 from workers.inference.captioners import Search
@@ -153,7 +154,15 @@ RESTRAINTS = [
 @pytest.mark.parametrize(("theirs", "ours"), RESTRAINTS)
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize(
-    "kind", ["vit-gpt2", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
+    "kind",
+    [
+        "vit-gpt2",
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in KINDS[1:]
+            if kind not in IN_PLACES
+        ),
+    ],
 )
 def test_repetitions_are_restrained_as_by_generate(kind, beams, theirs, ours, saved, pixels):
     one = saved(kind, trained=False)
