@@ -78,6 +78,7 @@ MADE = {
         _SIGLIP,
         multimodal_projector_bias=False,
     ),
+    "llava, tied by both": lambda: _llava({"model_type": "llama"}, _CLIP, tie_word_embeddings=True),
     "llava, qwen2": lambda: _llava({"model_type": "qwen2", "num_key_value_heads": 2}, _CLIP),
 }
 
