@@ -37,6 +37,8 @@
     │   └── LongHeader               a request whose header is too long
     └── RunFailed                    a run began and could not end; stored as data
         ├── UnusableCheckpoint       the tensors' values (not finite, cut off)
+        ├── PluginUnavailable        a plug-in that this worker lacks, or has another version of
+        ├── PluginFailed             a plug-in that raised, hung or gave what is no answer
         ├── SandboxUnavailable       a file is opened in a sandbox alone, and this machine has none
         ├── UnusableDataset          features that are missing, not finite or of another size
         ├── CheckpointMismatch       checkpoint and dataset do not belong together
@@ -242,6 +244,14 @@ class RunFailed(PrescoreError):
 
 class UnusableCheckpoint(RunFailed):
     code = "invalid_checkpoint"
+
+
+class PluginUnavailable(RunFailed):
+    code = "plugin_unavailable"
+
+
+class PluginFailed(RunFailed):
+    code = "plugin_failed"
 
 
 class SandboxUnavailable(RunFailed):

@@ -15,7 +15,7 @@ from service.contract.api.captions import (
     TopWord,
 )
 from service.contract.errors import InvalidCursor, NotFound
-from service.contract.formats import checkpoint_header, models, onnx_bundles, packages
+from service.contract.formats import checkpoint_header, models, onnx_bundles, packages, plugins
 from service.contract.formats.columns import header
 from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
@@ -155,8 +155,13 @@ class _Words:
 def _of_checkpoint(path: Path, scored: TensorFile) -> _Words:
     if scored.header.metadata.get("units") is not None:  # of a model of pieces
         return _Words(_BLANKS if scored.header.metadata["units"] == "words" else "", (), None)
-    if models.format_of(path) == "onnx":
+    form = models.format_of(path)
+    if form == "onnx":
         return _of_onnx(path)
+    if form == "plugin":
+        words = plugins.read(path).tokens
+        assert isinstance(words, plugins.Words)
+        return _Words(words.tokenizer, words.vocabulary, checkpoint_header.EDGE)
     description = checkpoint_header.read(path).description
     return _Words(description.tokenizer, description.vocabulary, checkpoint_header.EDGE)
 

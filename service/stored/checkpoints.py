@@ -2,7 +2,7 @@
 
 One in Prescore's own form is ready when it is stored. Of a state dict a work makes one in our own
 form; until then what is known of it is what its package says. What is evaluated as it came, from
-transformers or as ONNX, a work verifies first.
+transformers, as ONNX or by a plug-in, a work verifies first.
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,13 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from service.contract.api.answers import RunProblem
 from service.contract.api.data import CheckpointOut
 from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
 from service.contract.plan.works import Work
-from service.stored import cached, conversions, described
+from service.stored import cached, conversions, described, plugins
 from service.stored.conversions import Conversion
 from service.stored.described import Described
 from service.works import intake
@@ -28,7 +29,7 @@ from service.works.tables import checkpoints
 _OURS = "canonical"
 _CONVERTED = "pytorch"  # formats of which a work makes a file in our own form
 _USUAL = {"inputs": "features", "units": "words"}  # of Prescore's own form
-_NOT_KNOWN_YET = {"config": None, "parameters": None}
+_NOT_KNOWN_YET = {"config": None, "parameters": None, "plugin": None}
 
 
 @dataclass(frozen=True)
@@ -53,31 +54,44 @@ def exists(records: Records, blobs: Blobs, digest: str) -> bool:
 
 def prepare(parts: Parts, digest: str, caller: str = intake.LOCAL) -> None:
     """Begin what has to be done before a checkpoint can be used."""
-    if not _is_ready(_found(parts.records, digest).description):
-        conversions.begin(parts, digest, caller)
+    found = _found(parts.records, digest)
+    if _is_ready(found.description):
+        return
+    with parts.records.reading() as connection:
+        work = _work(connection, found)
+    if isinstance(work, Work):
+        conversions.begin(parts, work, caller)
 
 
 def use(records: Records, digest: str) -> Used:
     """InvalidRequest where its conversion has shown that it is no checkpoint."""
     found = _found(records, digest)
     if _is_ready(found.description):
-        return _used(digest, found.description)
+        return Used(digest, found.description)
     with records.reading() as connection:
-        conversion = conversions.look(connection, digest)
-    if conversion.is_hopeless and conversion.problem is not None:
-        raise InvalidRequest(
-            f"{digest} is no checkpoint: {conversion.problem.detail}",
-            [("/checkpoint", "expected a checkpoint that is ready, or is being converted")],
-        )
-    return _used(digest, _description(found, conversion))
+        work = _work(connection, found)
+        conversion = _look(connection, work)
+    if isinstance(work, Work) and not conversion.is_hopeless:
+        return _used(found, work, conversion)
+    assert conversion.problem is not None
+    wrong = f"{digest} is no checkpoint: " if conversion.is_hopeless else ""
+    raise InvalidRequest(
+        f"{wrong}{conversion.problem.detail}",
+        [("/checkpoint", "expected a checkpoint that is ready, or is being converted")],
+    )
 
 
 def descriptions(
     connection: Connection, stored: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Any]]:
     """Descriptions by digest, as they are stored, with what conversions have found."""
-    packages = [digest for digest, of in stored.items() if not _is_ready(of)]
-    converted = conversions.facts(connection, packages)
+    others = {
+        digest: plugins.work_of(connection, digest, of)
+        for digest, of in stored.items()
+        if not _is_ready(of)
+    }
+    works = {digest: work for digest, work in others.items() if isinstance(work, Work)}
+    converted = conversions.facts(connection, works)
     return {digest: {**of, **converted.get(digest, {})} for digest, of in stored.items()}
 
 
@@ -86,7 +100,7 @@ def file_of(records: Records, digest: str) -> str:
     if _found(records, digest).description.get("format") != _CONVERTED:
         return digest
     with records.reading() as connection:
-        result = conversions.look(connection, digest).result
+        result = conversions.look(connection, planning.conversion(digest)).result
     if result is None:
         raise NotFound(f"checkpoint {digest} is not converted")
     return result
@@ -95,9 +109,9 @@ def file_of(records: Records, digest: str) -> str:
 def get(records: Records, digest: str) -> CheckpointOut:
     found = _found(records, digest)
     with records.reading() as connection:
-        is_ready = _is_ready(found.description)
-        conversion = _READY if is_ready else conversions.look(connection, digest)
-        used = _used(digest, _description(found, conversion))
+        work = None if _is_ready(found.description) else _work(connection, found)
+        conversion = _look(connection, work)
+        used = _used(found, work, conversion)
         model = planning.inputs_of_model(used.source, used.verified)
         found_before = cached.of(connection, digest, model, used.description.get("encoder"))
     return CheckpointOut(
@@ -111,9 +125,6 @@ def get(records: Records, digest: str) -> CheckpointOut:
     )
 
 
-_READY = Conversion("ready")
-
-
 def _found(records: Records, digest: str) -> Described:
     found = described.find(records, checkpoints, digest)
     if found is None:
@@ -123,13 +134,26 @@ def _found(records: Records, digest: str) -> Described:
     return found
 
 
-def _used(digest: str, description: Mapping[str, Any]) -> Used:
-    if _is_ready(description):
-        return Used(digest, description)
-    work = planning.conversion(digest)
+def _work(connection: Connection, found: Described) -> Work | RunProblem:
+    return plugins.work_of(connection, found.digest, found.description)
+
+
+def _look(connection: Connection, work: Work | RunProblem | None) -> Conversion:
+    match work:
+        case None:
+            return Conversion("ready")
+        case Work():
+            return conversions.look(connection, work)
+    return Conversion("invalid", work)
+
+
+def _used(found: Described, work: Work | RunProblem | None, conversion: Conversion) -> Used:
+    description = {**found.description, **(conversion.facts or {})}
+    if not isinstance(work, Work):
+        return Used(found.digest, description)
     if description["format"] == _CONVERTED:
         return Used(work, description)
-    return Used(digest, description, verified=work)
+    return Used(found.digest, description, verified=work)
 
 
 def _is_ready(description: Mapping[str, Any]) -> bool:
@@ -138,7 +162,3 @@ def _is_ready(description: Mapping[str, Any]) -> bool:
     """
     form = description.get("format", _OURS)
     return form == _OURS or (form == "onnx" and "inputs" not in description)
-
-
-def _description(found: Described, conversion: Conversion) -> dict[str, Any]:
-    return {**found.description, **(conversion.facts or {})}

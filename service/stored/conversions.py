@@ -1,7 +1,9 @@
-"""The works that make a checkpoint in Prescore's own form of one that came in another's."""
+"""The works that make a checkpoint in Prescore's own form of one that came in another's, or verify
+one that is evaluated as it came.
+"""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +12,8 @@ from sqlalchemy.engine import Connection
 
 from service.contract import results
 from service.contract.api.answers import RunProblem
-from service.contract.plan import planning, prices
+from service.contract.plan import prices
+from service.contract.plan.works import Work
 from service.contract.results import Converted
 from service.works import intake
 from service.works.kept import summaries
@@ -42,13 +45,13 @@ class Conversion:
         return self.problem is not None and self.problem.code == _NO_CHECKPOINT
 
 
-def look(connection: Connection, package: str) -> Conversion:
-    work = sa.select(work_rows).where(work_rows.c.key == planning.conversion(package).key)
-    found = connection.execute(work).mappings().first()
+def look(connection: Connection, work: Work) -> Conversion:
+    rows = sa.select(work_rows).where(work_rows.c.key == work.key)
+    found = connection.execute(rows).mappings().first()
     match None if found is None else found["status"]:
         case "done":
             assert found is not None
-            return Conversion("ready", None, found["result"], facts(connection, [package])[package])
+            return Conversion("ready", None, found["result"], facts(connection, {"": work})[""])
         case "failed" | "unavailable":
             assert found is not None
             return Conversion("invalid", RunProblem.model_validate_json(found["error"]))
@@ -57,9 +60,9 @@ def look(connection: Connection, package: str) -> Conversion:
     return Conversion("converting")
 
 
-def facts(connection: Connection, packages: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """What the headers of these packages' checkpoints say, of those that are converted."""
-    keys = {planning.conversion(package).key: package for package in packages}
+def facts(connection: Connection, works: Mapping[str, Work]) -> dict[str, Mapping[str, Any]]:
+    """What these works, by any names, have found, of those that are done."""
+    keys = {work.key: name for name, work in works.items()}
     found: dict[str, Mapping[str, Any]] = {}
     for batch in in_batches(keys):
         done = sa.select(work_rows).where(work_rows.c.key.in_(batch), work_rows.c.status == "done")
@@ -70,11 +73,11 @@ def facts(connection: Connection, packages: Iterable[str]) -> dict[str, Mapping[
     return found
 
 
-def begin(parts: Parts, package: str, caller: str = intake.LOCAL) -> None:
+def begin(parts: Parts, work: Work, caller: str = intake.LOCAL) -> None:
     """Begin a conversion unless it has begun, or has shown that there is no checkpoint."""
     with parts.records.transaction() as connection:
-        if not look(connection, package).is_hopeless:
-            planned = prices.priced([planning.conversion(package)], prices.USUAL)
+        if not look(connection, work).is_hopeless:
+            planned = prices.priced([work], prices.USUAL)
             until = time.time() + _DEADLINE
             intake.add_works(parts.records, connection, planned, until, caller)
     parts.queue.flush(parts.records)

@@ -13,6 +13,7 @@ from service.works.records import Records
 
 @dataclass(frozen=True)
 class Described:
+    digest: str
     bytes: int
     description: dict[str, Any]
     created_at: float
@@ -37,7 +38,7 @@ def find(records: Records, table: sa.Table, digest: str) -> Described | None:
         row = connection.execute(sa.select(table).where(table.c.digest == digest)).first()
     if row is None:
         return None
-    return Described(row.bytes, dict(json.loads(row.description)), row.created_at)
+    return Described(digest, row.bytes, dict(json.loads(row.description)), row.created_at)
 
 
 def exists(records: Records, blobs: Blobs, table: sa.Table, digest: str) -> bool:

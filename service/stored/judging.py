@@ -24,7 +24,7 @@ from typing import Any
 
 from service.contract import limits
 from service.contract.errors import InvalidBundle, RequestRefused
-from service.contract.formats import bundles, checkpoint_header, models
+from service.contract.formats import bundles, models
 from service.contract.formats.bundles import FeaturesHeader, judging, plain_tar, stored
 from service.contract.formats.bundles.content import content_of
 from service.contract.formats.columns import fitting, header, values
@@ -45,8 +45,7 @@ def checkpoint(asked: Asked) -> dict[str, Any]:
     with path.open("rb") as stream:
         if models.may_be_package(stream):
             return models.of_package(path) if path.stat().st_size == length else judges.NOT_YET
-        found = checkpoint_header.judge(stream, math.inf if length is None else length)
-    return models.of_header(found)
+        return models.of_file(stream, math.inf if length is None else length)
 
 
 def columns_header(asked: Asked) -> dict[str, Any]:

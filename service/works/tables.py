@@ -29,6 +29,16 @@ brought_columns = sa.Table(
     sa.Column("created_at", sa.Float, nullable=False),
 )
 
+# The plug-ins of captioners that workers have, each as the worker that started last has it.
+plugins = sa.Table(
+    "plugins",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("package", sa.String(100), nullable=False),
+    sa.Column("version", sa.String(100), nullable=False),
+    sa.Column("told_at", sa.Float, nullable=False),
+)
+
 # `digest`: of the bundle's tar; `captions`: of the object from which captions are read, which is a
 # captions.jsonl or a whole tar. By its content, a bundle is `content` and its captions.jsonl is
 # `captions_content`; both are null where a version was stored before they were noted. `shown`: its

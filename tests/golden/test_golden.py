@@ -92,7 +92,7 @@ MAY_DIFFER |= {
 _OF_CHECKPOINTS = (  # told since then
     *(f"/body/config/{name}_size" for name in ("embedding", "image", "attention", "inner")),
     *("/body/config/layers", "/body/config/heads"),
-    *(f"/body/{name}" for name in ("format", "state", "problem", "inputs", "units")),
+    *(f"/body/{name}" for name in ("format", "state", "problem", "inputs", "units", "plugin")),
     "/body/cached/*/features",
 )
 MAY_DIFFER |= {

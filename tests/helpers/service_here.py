@@ -63,7 +63,9 @@ class Turns:
 
 
 class ServiceHere(Served):
-    def __init__(self, home: Path, running: Running, turns: Turns, port: int) -> None:
+    def __init__(
+        self, home: Path, running: Running, turns: Turns, port: int, toolbox: Toolbox
+    ) -> None:
         self.home = home
         self.log = home / LOG
         self.records = running.records
@@ -71,6 +73,11 @@ class ServiceHere(Served):
         self.url = f"http://127.0.0.1:{port}"
         self._running = running
         self._turns = turns
+        self._toolbox = toolbox
+
+    def forget_models(self) -> None:
+        """As if the worker had been started again."""
+        self._toolbox._model = None
 
     def until_awaited(self, identity: str) -> None:
         """Wait until a request waits for this run to change."""
@@ -111,7 +118,7 @@ def service_here(
     running = Running.on(Parts(records, blobs, turns, toolbox.places, speed=speed), most_runs)
     try:
         with _logged(home / LOG), _served(running) as port:
-            yield ServiceHere(home, running, turns, port)
+            yield ServiceHere(home, running, turns, port, toolbox)
     finally:
         if jvm is not None:
             toolbox._jvm = None

@@ -13,6 +13,9 @@ from prescore.files import captions
 from prescore.files.models import is_package
 from service.contract import settings
 from service.contract.errors import (
+    InvalidCheckpoint,
+    PluginFailed,
+    PluginUnavailable,
     RequestRefused,
     SandboxUnavailable,
     UnusableCheckpoint,
@@ -25,6 +28,7 @@ from service.contract.formats import (
     models,
     onnx_bundles,
     packages,
+    plugins,
 )
 from service.contract.formats.bundles import judging
 from service.contract.formats.checkpoint_header import Description
@@ -131,7 +135,10 @@ def _facts(path: Path) -> dict[str, Any] | None:
         return _onnx_facts(path) if is_onnx else _package_facts(path, models.of_package(path))
     serves = None if found is None else found.serves
     if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
-        return _columns_facts(path) if header.is_one(path) else _checkpoint_facts(path)
+        if header.is_one(path):
+            return _columns_facts(path)
+        is_of_plugin = models.format_of(path) == "plugin"
+        return _plugin_facts(path) if is_of_plugin else _checkpoint_facts(path)
     if serves == foreign.BUNDLE:
         facts = bundle_facts(path)
         return facts | _decoded(path, facts["splits"])
@@ -237,6 +244,29 @@ def _checkpoint_facts(path: Path) -> dict[str, Any]:
 
 
 _SHOWN = {"cell", "size", "layers", "heads"}  # of a config
+
+
+def _plugin_facts(path: Path) -> dict[str, Any]:
+    """With the plug-in where it is installed; a file itself is judged without it."""
+    from workers.inference.plugins import reading
+
+    found = plugins.read(path)
+    try:
+        opened_by = str(reading.read(path).plugin)
+    except PluginUnavailable as error:
+        opened_by = f"not tried out: {error.detail}"
+    except (PluginFailed, UnusableCheckpoint) as error:  # a service's work would fail
+        raise InvalidCheckpoint(error.detail) from None
+    return {
+        "format": "plugin",
+        "plug-in": found.plugin,
+        "opened by": opened_by,
+        "feature_size": found.feature_size,
+        "vocabulary_size": found.vocabulary_size,
+        "units": found.units,
+        "encoder": str(found.encoder),
+        "parameters": found.parameters,
+    }
 
 
 def _described(description: Description, parameters: int) -> dict[str, Any]:

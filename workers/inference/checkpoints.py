@@ -47,17 +47,20 @@ def open_captioner(
     sandbox: Sandbox = "required",
 ) -> Captioner:
     """The captioner in a file or folder of any format that is evaluated as it is, told by its
-    content: a canonical checkpoint, an ONNX bundle, or what transformers has saved. `sandbox`: the
-    setting.
+    content: a canonical checkpoint, an ONNX bundle, what transformers has saved, or what a plug-in
+    opens. `sandbox`: the setting.
     """
     from workers.inference.huggingface import reading
     from workers.inference.onnx import captioner
+    from workers.inference.plugins import reading as of_plugins
 
     match models.format_of(path) if path.exists() else None:
         case "onnx":
             return captioner.read(path, limit, sandbox=sandbox)
         case "huggingface":
             return reading.read(path, device, limit, sandbox)
+        case "plugin":
+            return of_plugins.read(path, device, limit)
     return read(path, device, limit)
 
 

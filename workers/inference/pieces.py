@@ -87,9 +87,13 @@ def tokenizer(package: Package, name: str, size: int) -> "Tokenizer":
     """The one in a file of a package. Raises InvalidPackage where it is none, or has pieces that a
     model of so many does not know.
     """
+    return described(package.text(name, MOST_TOKENIZER_BYTES), name, size)
+
+
+def described(text: str, name: str, size: int) -> "Tokenizer":
+    """The same of its text, which is called `name` in what is raised."""
     from tokenizers import Tokenizer
 
-    text = package.text(name, MOST_TOKENIZER_BYTES)
     try:
         with _told(f"{name} describes no tokenizer"):
             found = Tokenizer.from_str(text)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from service.contract.errors import RequestRefused, UnusableCheckpoint
 from service.contract.formats import models
 from service.contract.results import Converted
+from workers.jobs import verified
 from workers.jobs.request import Request, Result, summed
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 def prepare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
     path = request.inputs["package"]
+    if "plugin" in request.parameters:
+        return verified.by_plugin(request, toolbox)
     try:
         facts = models.of_package(path)
         match facts["format"]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from service.contract.formats import bundles
 from service.contract.metrics import catalogue, signatures
 from service.contract.results import Decoded, Scored
+from workers.jobs import verified
 from workers.jobs.request import Request, Result, summed, write_json
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from workers.analysis.uncertainty.pregen import Material
     from workers.inference.vocabulary import Encoded
 
+_OF_PARTS = ("units", "plugin")  # metadata of columns that their parts have alike
 _OF_COLUMNS = ("precision", "top", "entropy")  # the engine's defaults apply to the others
 
 
@@ -25,7 +27,7 @@ def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, l
     """
     from workers.inference import features, memory
 
-    model = toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
+    model = verified.model(request, toolbox)
     dataset = request.inputs["dataset"]
     items = bundles.read_split(dataset, request.parameters["split"])
     start, stop = request.parameters.get("images", (0, len(items)))
@@ -62,7 +64,8 @@ def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     if units == "words":
         prefixes, lengths = encoded.whole_words(prefixes), encoded.words
     material = Material(*pregen.as_columns(prefixes, lengths), encoded.image_offsets)
-    return _scored(material, pregen.INSTANT, signatures.with_units("prefix", units))
+    how = signatures.with_plugin("prefix", verified.signed(model))
+    return _scored(material, pregen.INSTANT, signatures.with_units(how, units))
 
 
 def _units(request: Request, encoded: "Encoded") -> str | None:
@@ -82,14 +85,15 @@ def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     if request.parts:
         parts = [columns_file.read(path) for path in request.parts]
         found = columns_file.concatenate([part for part, _ in parts])
-        metadata |= {name: told for name, told in parts[0][1].items() if name == "units"}
+        metadata |= {name: told for name, told in parts[0][1].items() if name in _OF_PARTS}
     else:
         model, inputs, encoded, _ = _references_of(request, toolbox)
         found = scoring.columns(model, inputs, encoded, options, progress)
         units = _units(request, encoded)
         if units == "words":
             found = columns_file.of_words(found, encoded.word_offsets)
-        metadata |= {} if units is None else {"units": units}
+        told = {"units": units, "plugin": verified.signed(model)}
+        metadata |= {name: each for name, each in told.items() if each is not None}
     return Result(lambda path: columns_file.write(path, found, metadata))
 
 
@@ -116,6 +120,7 @@ def _how(metadata: Mapping[str, str]) -> str:
     if "brought" in metadata:
         return signatures.brought(metadata["tokenizer"], metadata.get("units"))
     how = f"columns|{metadata.get('precision', 'fp32')}"
+    how = signatures.with_plugin(how, metadata.get("plugin"))
     return signatures.with_units(how, metadata.get("units"))
 
 

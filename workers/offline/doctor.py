@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from service.contract import findings
-from service.contract.errors import InvalidSetting
+from service.contract.errors import InvalidSetting, PrescoreError
 from service.contract.findings import Finding, Probe, Told, quiet, sentence
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
+from service.contract.formats.plugins import Plugin
 from service.contract.metrics.families import FAMILIES
 from service.contract.plan.assets import Places, missing
 from service.contract.settings import Settings
+from workers.inference.plugins import installed
 from workers.jobs.toolbox import Toolbox
 from workers.metrics.java.jvm import Jvm
 from workers.offline import sources
@@ -28,7 +30,9 @@ _SANDBOX = (
     "Linux 6.7 or later with Landlock and seccomp; a container's own filter must allow "
     "landlock_create_ruleset, landlock_add_rule, landlock_restrict_self and seccomp"
 )
+_PLUGIN = "mend or uninstall its package; other checkpoints are not concerned"
 _TORCH_SECONDS = 20.0
+_PLUGINS_SECONDS = 30.0  # they import torch
 # usually 1, 8 and 8; on a busy machine four times as long
 _JAVA_SECONDS, _METEOR_SECONDS, _OTHERS_SECONDS = 10.0, 60.0, 45.0
 _LITTLE_MEMORY = 2e9  # bytes that `prescore serve` needs with torch and the JVM
@@ -44,6 +48,7 @@ def examine(settings: Settings, told: Told = quiet) -> list[Finding]:
             Probe("torch", lambda: _torch(settings.device), _INSTALL, seconds=_TORCH_SECONDS),
             Probe("memory", _memory, needed=False),
             Probe("sandbox", lambda: _sandbox(settings.sandbox), _SANDBOX, needed=False),
+            Probe("plug-ins", _plugins, needed=False, seconds=_PLUGINS_SECONDS),
             Probe(
                 "metrics",
                 lambda: _metrics(settings),
@@ -143,6 +148,26 @@ def _sandbox(setting: str) -> Iterator[Finding]:
         return
     seconds = time.monotonic() - began
     yield Finding("sandbox", "ok", f"{held}; a child starts in {seconds:.1f} s")
+
+
+def _plugins() -> Iterator[Finding]:
+    """Captioners of installed packages, each of which is imported."""
+    found = installed.look()
+    if not found.usable and not found.wrong:
+        yield Finding("plug-ins", "ok", "none is installed")
+    for plugin in found.usable.values():
+        yield _plugin(plugin)
+    for name, problem in found.wrong.items():
+        yield Finding(f"plug-in {name}", "warning", problem, _PLUGIN)
+
+
+def _plugin(plugin: Plugin) -> Finding:
+    named, package = f"plug-in {plugin.name}", f"{plugin.package} {plugin.version}"
+    try:
+        installed.load(plugin.name)
+    except PrescoreError as error:
+        return Finding(named, "warning", f"{package}: {error.detail}", _PLUGIN)
+    return Finding(named, "ok", package)
 
 
 def _metrics(settings: Settings) -> Iterator[Finding]:

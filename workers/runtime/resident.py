@@ -25,7 +25,7 @@ from workers.processes import Child
 _KEPT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"),
     *("OPENBLAS_CORETYPE", "MKL_CBWR", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA"),
-    "NPY_DISABLE_CPU_FEATURES",
+    *("NPY_DISABLE_CPU_FEATURES", "PYTHONPATH"),  # plug-ins may be installed there
 )
 # Waiting threads must not use a core, since cores are shared.
 _SHARED_CORES = {"OMP_WAIT_POLICY": "PASSIVE"}

@@ -24,8 +24,10 @@ from service.contract.plan.works import QUEUES
 from service.contract.settings import Settings
 from service.works import database, endings, presence, queueing
 from service.works.blobs import open_blobs
+from service.works.kept import plugins
 from service.works.queueing import RedisQueue
 from service.works.records import Records
+from workers.inference.plugins import installed
 from workers.runtime import beside
 from workers.runtime.beside import Beside, ShortRunner
 from workers.runtime.resident import WarmChild
@@ -170,11 +172,21 @@ def serve(role: str, settings: Settings) -> None:
         with presence.present(settings.home, name):
             # What the one before this had begun comes before what has not been begun.
             endings.end_leases_of_dead_workers(records, settings.home)
+            if role == "inference":
+                tell_plugins(records)
             ours.flush(records)
             QueueWorker(runner, ours, role, connection, second).listen()
     finally:
         second.close()
         runner.close()
+
+
+def tell_plugins(records: Records) -> None:
+    """Tell the service which plug-ins are installed here."""
+    found = installed.look()
+    for name, problem in found.wrong.items():
+        log.warning("a plug-in that cannot be used", name=name, problem=problem)
+    plugins.tell(records, found.usable.values())
 
 
 def _child_settings(settings: Settings) -> dict[str, str]:

@@ -96,16 +96,28 @@ class ConfigOut(BaseModel):
     feature_size: int
 
 
+class PluginOut(BaseModel):
+    """A captioner of an installed package, by which a checkpoint is evaluated."""
+
+    name: str = Field(description="Of the entry point.")
+    package: str | None = Field(description="null until it is verified.")
+    version: str | None = Field(
+        description="null until it is verified. Scores of another version are never mixed with "
+        "these."
+    )
+
+
 class CheckpointOut(BaseModel):
     """A checkpoint, as its header describes it, or the package in which it came."""
 
     digest: Digest
     bytes: int
-    format: Literal["canonical", "pytorch", "huggingface", "onnx"] = Field(
+    format: Literal["canonical", "pytorch", "huggingface", "onnx", "plugin"] = Field(
         description="canonical: Prescore's own form. pytorch: a state dict with its map and its "
         "words, of which a work makes a checkpoint in that form. huggingface: what transformers "
         "has saved, and onnx: a bundle of graphs; both are evaluated as they are once a work has "
-        "verified them."
+        "verified them. plugin: what a plug-in on the workers opens, which is evaluated as it is "
+        "once a work of a worker that has the plug-in has verified it."
     )
     state: Literal["ready", "converting", "invalid"] = Field(
         description="Only an invalid one cannot be evaluated. The works of an evaluation wait for "
@@ -116,6 +128,7 @@ class CheckpointOut(BaseModel):
         "invalid_checkpoint."
     )
     architecture: str = Field(examples=["merge"])
+    plugin: PluginOut | None = Field(description="null: Prescore itself opens it.")
     inputs: Literal["features", "grid", "regions", "pixels"] = Field(
         description="What it takes of an image: one vector of features, those of a grid's places, "
         "those of regions, or the picture itself."

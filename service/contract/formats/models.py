@@ -13,13 +13,15 @@ from service.contract.formats import (
     huggingface,
     onnx_bundles,
     packages,
+    plugins,
     safetensors_header,
     state_dicts,
 )
 from service.contract.formats.checkpoint_header import CheckpointHeader, Description
 from service.contract.formats.packages import Package
+from service.contract.formats.plugins import PluginHeader
 
-Format = Literal["canonical", "pytorch", "huggingface", "onnx"]
+Format = Literal["canonical", "pytorch", "huggingface", "onnx", "plugin"]
 Facts = dict[str, Any]
 _MARKS: Mapping[str, Format] = {  # the first that is there tells
     state_dicts.MAP: "pytorch",
@@ -51,11 +53,37 @@ def may_be_package(stream: IO[bytes]) -> bool:
 
 
 def format_of(path: Path) -> Format | None:
-    """Which model of several files is in a folder, a tar or a zip; None where there is none."""
+    """Which model of several files is in a folder, a tar or a zip, or that a plug-in opens a file;
+    None where there is none of them.
+    """
     if not path.is_dir() and not packages.is_packed(path):
-        return None
+        return "plugin" if plugins.is_one_at(path) else None
     with packages.opened(path) as package:
         return _format(package)
+
+
+def of_file(stream: IO[bytes], file_bytes: float) -> Facts:
+    """The facts in the header of a model of one file; `file_bytes` is infinity where nobody knows
+    the file's length yet.
+    """
+    if plugins.is_one(stream):
+        return of_plugin(plugins.judge(stream, file_bytes))
+    return of_header(checkpoint_header.judge(stream, file_bytes))
+
+
+def of_plugin(header: PluginHeader) -> Facts:
+    """What a plug-in's file says without the plug-in."""
+    return {
+        "format": "plugin",
+        "architecture": f"plugin:{header.plugin}",
+        "plugin": {"name": header.plugin, "package": None, "version": None},
+        "parameters": header.parameters,
+        "vocabulary_size": header.vocabulary_size,
+        "encoder": header.encoder.model_dump(),
+        "feature_size": header.feature_size,
+        "units": header.units,
+        **({} if header.longest is None else {"longest": header.longest}),
+    }
 
 
 def of_package(path: Path) -> Facts:

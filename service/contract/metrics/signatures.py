@@ -14,6 +14,11 @@ def with_units(how: str, units: str | None) -> str:
     return how if units is None else f"{how}|units:{units}"
 
 
+def with_plugin(how: str, plugin: str | None) -> str:
+    """`plugin` where a package on the worker computed the probabilities: which one."""
+    return how if plugin is None else f"{how}|plugin:{plugin}"
+
+
 def pregen(how: str) -> str:
     return f"pregen|{how}|v:1"
 

@@ -68,11 +68,13 @@ class Wanted:
     models: Mapping[str, str] = field(default_factory=dict)
 
 
-def conversion(package: str) -> Work:
+def conversion(package: str, plugin: Mapping[str, str] | None = None) -> Work:
     """What makes a checkpoint in Prescore's own form of one that came in another's, or verifies one
-    that is evaluated as it is.
+    that is evaluated as it is; by a plug-in of this package and version, so that nothing which is
+    computed by another version has the same key.
     """
-    return Work("checkpoint", {"package": Blob(package)}, {})
+    asked = {} if plugin is None else {"plugin": dict(plugin)}
+    return Work("checkpoint", {"package": Blob(package)}, asked)
 
 
 def inputs_of_model(checkpoint: str | Work, verified: Work | None = None) -> dict[str, Blob | Work]:

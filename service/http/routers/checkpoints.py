@@ -63,8 +63,9 @@ def head(digest: Digest, service: Service) -> Response:
         ),
     },
     openapi_extra=openapi.body(
-        "The file: safetensors with Prescore's metadata; or a tar or a zip of a state dict with "
-        "its map and its words (`deploy/guide/converting.md`).",
+        "The file: safetensors with Prescore's metadata, or with that of a plug-in on the workers "
+        "(`deploy/guide/plugins.md`); or a tar or a zip of a state dict with its map and its words "
+        "(`deploy/guide/converting.md`), of what transformers has saved, or of an ONNX bundle.",
         "application/octet-stream",
     ),
 )
@@ -72,8 +73,8 @@ async def put(digest: Digest, request: Request, service: Service) -> Response:
     """Send the raw bytes; their SHA-256 must be the one in the URL, also where that file is stored
     already: `HEAD` says so before anything is sent. Header, metadata and config are checked as soon
     as they have come, before the rest of the file; the tensors' values by the first work that reads
-    them. What is not in Prescore's own form is converted by a work: `state` tells when it is ready,
-    and evaluations wait for it.
+    them. What is not in Prescore's own form is converted or verified by a work: `state` tells when
+    it is ready, and evaluations wait for it.
     """
     return await _FILES.put(service, digest, request)
 

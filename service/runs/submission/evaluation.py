@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from service.contract import limits
-from service.contract.api.requests import Decoding, EvaluationIn
+from service.contract.api.requests import EvaluationIn
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
 from service.contract.plan import asked, estimates, planning, prices
@@ -16,13 +15,12 @@ from service.contract.results import EvaluationKept, Past
 from service.contract.wording import counted
 from service.runs import base, evaluations, probes, training
 from service.runs.base import Run
-from service.runs.submission import features, forecasts, gating
+from service.runs.submission import features, forecasts, gating, searches
 from service.stored import checkpoints, columns, datasets
 from service.stored.checkpoints import Used
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 
-_OWN_SEARCH = "beams"  # said of a model that searches in its own way
 # Works on people's references: name, kind, and the field of a request that asks for it.
 _OF_REFERENCES = (
     ("prefix", "prefix", "pregen"),
@@ -42,14 +40,14 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
     if request.checkpoint is not None:
         model = checkpoints.use(parts.records, request.checkpoint)
         pinned, encoder = features.choose(parts, request, pinned, model.description)
-    _check_decoding(request.decoding)
+    searches.check(request.decoding)
     request = gating.completed(parts, request)
     names, models = _with_models(parts, request.postgen)
     request = request.model_copy(update={"postgen": names})
     sizes = _sizes(pinned, model, parts.speed)
     plan, warnings = _plan(parts, request, pinned, models, sizes, model, encoder)
     _check_parts(plan, sizes)
-    _check_search(plan, sizes)
+    searches.check_time(plan, sizes)
     plan, past = gating.with_past(parts, request, pinned, plan)
     plan, forecast = forecasts.add(parts, request, pinned, plan)
     with parts.records.reading() as connection:
@@ -107,14 +105,6 @@ def _with_looks(parts: Parts, request: EvaluationIn, plan: Plan, past: Mapping[s
     return estimates.with_estimate(plan, known)
 
 
-def _check_decoding(decoding: Decoding) -> None:
-    if decoding.min_words > decoding.max_words:
-        raise InvalidRequest(
-            f"min_words {decoding.min_words} is more than max_words {decoding.max_words}",
-            [("/decoding/min_words", "expected at most max_words")],
-        )
-
-
 def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
     """By which the works are priced: the split's, the model's where they are known, and the
     workers'.
@@ -156,27 +146,6 @@ def _check_parts(plan: Plan, sizes: Sizes) -> None:
                 f"{place} out",
                 [(f"/{place}", "expected less work")],
             )
-
-
-def _check_search(plan: Plan, sizes: Sizes) -> None:
-    """Raise if a part of a search would hold others up. Usual captions end after 12 of 50 words."""
-    captions = plan.named.get("captions")
-    if captions is None:
-        return
-    seconds = prices.of((captions.parts or (captions,))[0], sizes)
-    asked = captions.parameters["decoding"]
-    beam, words = asked["beam"], asked["max_words"]
-    if beam * words <= planning.LONG_SEARCH:
-        seconds /= 4
-    if seconds > limits.PART_SECONDS:
-        raise InvalidRequest(
-            f"of {sizes.images:,} images with a beam of {beam} and {words:,} "
-            f"words, a vocabulary of {sizes.vocabulary:,} and size {sizes.size:,}, each of "
-            f"{counted(max(1, len(captions.parts)), 'part')} would take about "
-            f"{seconds:,.0f} s; expected at most {limits.PART_SECONDS:g}: lower `beam` "
-            "or `max_words`",
-            [("/decoding", "expected a shorter search")],
-        )
 
 
 def _with_models(parts: Parts, postgen: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -240,39 +209,30 @@ def _plan(
         *split,
         pregen=names != [],
         wanted=wanted,
-        decoding=_search(request.decoding, model),
+        decoding=searches.of_model(request.decoding, model),
         precision=request.precision,
         tokens=None if request.tokens is None else request.tokens.model_dump(),
         references=pinned.captions,
         encoder=encoder,
         sizes=sizes,
         verified=model.verified,
-        searches=_OWN_SEARCH in model.description,
+        searches=searches.OWN in model.description,
         units=request.units,
     )
     return plan, []
 
 
 def _check_units(request: EvaluationIn, model: Used) -> None:
-    if request.units == "pieces" and model.description.get("units") != "pieces":
+    has_pieces = model.description.get("units") == "pieces"
+    if request.units == "pieces" and not has_pieces:
         raise InvalidRequest(
             "the tokens of this checkpoint are words", [("/units", 'expected "words"')]
         )
-    is_of_pieces = model.description.get("units") == "pieces"
-    if request.tokens is not None and request.tokens.top > 1 and is_of_pieces:
+    if request.tokens is not None and request.tokens.top > 1 and has_pieces:
         raise InvalidRequest(
             "the tokens of this checkpoint are pieces of words, of which only the first is kept",
             [("/tokens/top", "expected 1")],
         )
-
-
-def _search(asked: Decoding, model: Used) -> dict[str, Any]:
-    """The search for captions; a model that has one of its own keeps what is not asked for."""
-    own = model.description
-    if _OWN_SEARCH not in own:
-        return asked.model_dump()
-    changed = asked.model_dump(include=asked.model_fields_set)
-    return {"beam": own[_OWN_SEARCH], "max_words": own["longest"], **changed}
 
 
 def _families(postgen: Sequence[str]) -> list[str]:

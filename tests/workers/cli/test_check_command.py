@@ -11,6 +11,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import onnx_bundle_files as files
+import plugin_packages
 import tokenizer_files
 from service.contract.limits import CAPTION
 from workers.cli.check import check
@@ -166,6 +167,32 @@ def test_captions_have_their_warnings_without_a_dataset_too(checked):
     same = json.dumps([{"image": str(at), "caption": "a dog"} for at in range(20)])
     (few,) = json.loads(checked("few.json", "--json", a=same).stdout)["warnings"]
     assert few.startswith("few_distinct_captions: 1 different caption for 20 images")
+
+
+def test_a_file_of_a_plug_in_is_tried_out_where_the_plug_in_is_installed(checked, tmp_path):
+    content, arrays = plugin_packages.checkpoint()
+    alone = checked("model.safetensors", file=content)
+    assert alone.exit_code == 0, alone.output
+    assert "plug-in:           show-and-tell" in alone.output
+    assert "not tried out: expected the plug-in 'show-and-tell', which is not" in alone.output
+    plugin_packages.install(tmp_path / "site")
+    with plugin_packages.beside(tmp_path / "site"):
+        tried = checked("model.safetensors", "--json")
+        assert tried.exit_code == 0, tried.output
+        assert json.loads(tried.stdout) == {
+            "format": "plugin",
+            "plug-in": "show-and-tell",
+            "opened by": "show-and-tell (acme-captioners 1.0)",
+            "feature_size": 5,
+            "vocabulary_size": 50,
+            "units": "words",
+            "encoder": "random (none)",
+            "parameters": sum(each.size for each in arrays.values()),
+        }
+        wrong, _ = plugin_packages.checkpoint(config={"feature_size": 5, "size": 7})
+        refused = checked("model.safetensors", file=wrong)
+        assert refused.exit_code == 2
+        assert "show-and-tell (acme-captioners 1.0) refused it" in refused.output
 
 
 @pytest.mark.processes

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import plugin_packages
 from workers.offline import doctor
 from workers.sandbox import confined, confinement, landlock
 from workers.sandbox.confinement import MECHANISMS
@@ -83,3 +84,24 @@ def test_the_memory_of_a_container_is_its_limit(tmp_path, monkeypatch, limit, st
     (memory,) = doctor._memory()
     assert memory.status == status
     assert found in memory.found
+
+
+def test_plug_ins_are_listed_with_package_and_version_and_broken_ones_are_told(tmp_path):
+    (none,) = doctor._plugins()
+    assert (none.name, none.status, none.found) == ("plug-ins", "ok", "none is installed")
+    plugin_packages.install(tmp_path)
+    with plugin_packages.beside(tmp_path):
+        (usable,) = doctor._plugins()
+    assert (usable.name, usable.status) == ("plug-in show-and-tell", "ok")
+    assert usable.found == "acme-captioners 1.0"
+    broken = tmp_path / "broken"
+    plugin_packages.install(broken, package="odd", entry="A B = acme_captioners:build")
+    plugin_packages.install(broken, code="import not_there")
+    with plugin_packages.beside(broken):
+        found = {finding.name: finding for finding in doctor._plugins()}
+    assert {finding.status for finding in found.values()} == {"warning"}
+    assert not any(finding.needed for finding in found.values())
+    assert (
+        "ModuleNotFoundError: No module named 'not_there'" in found["plug-in show-and-tell"].found
+    )
+    assert "expected a name" in found["plug-in 'A B'"].found

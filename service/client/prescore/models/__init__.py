@@ -65,6 +65,7 @@ from prescore.models.stored import (
     Dataset,
     Encoder,
     Features,
+    Plugin,
     Split,
 )
 from prescore.models.studies import (
@@ -113,6 +114,7 @@ __all__ = [
     "Moved",
     "Oddity",
     "Pinned",
+    "Plugin",
     "Precision",
     "PregenScores",
     "ProbeRow",

@@ -22,6 +22,14 @@ class Cached(Answer):
     features: bool = False
 
 
+class Plugin(Answer):
+    """A captioner of a package that is installed on the workers."""
+
+    name: str = ""
+    package: str | None = None
+    version: str | None = None
+
+
 class Checkpoint(Linked):
     digest: Digest
     bytes: int | None = None
@@ -29,6 +37,7 @@ class Checkpoint(Linked):
     state: str = "ready"  # "converting", "invalid"
     problem: Problem | None = None  # why it is invalid
     architecture: str = ""
+    plugin: Plugin | None = None
     inputs: str = "features"
     units: str = "words"
     config: dict[str, Any] | None = None

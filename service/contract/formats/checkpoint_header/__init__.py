@@ -118,8 +118,8 @@ def judge(stream: IO[bytes], file_bytes: float) -> CheckpointHeader:
     architecture = _one_of(metadata, "architecture", ARCHITECTURES)
     tokenizer = _one_of(metadata, "tokenizer", tuple(TOKENIZERS))
     family = FAMILIES[architecture]
-    config = _model(family.config, metadata, "config")
-    encoder = _model(Encoder, metadata, "encoder")
+    config = metadata_model(family.config, metadata, "config")
+    encoder = metadata_model(Encoder, metadata, "encoder")
     family.check(architecture, config)
     vocabulary = words_of(metadata["vocabulary"], "vocabulary", "/__metadata__/vocabulary")
     _check_tensors(header.tensors, shapes(architecture, config, len(vocabulary)))
@@ -187,7 +187,7 @@ def _one_of(metadata: Mapping[str, str], name: str, allowed: tuple[Choice, ...])
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def _model(model: type[Model], metadata: Mapping[str, str], name: str) -> Model:
+def metadata_model(model: type[Model], metadata: Mapping[str, str], name: str) -> Model:
     pointer = f"/__metadata__/{name}"
     try:
         return model.model_validate(strict_json.parse(metadata[name]))

@@ -5,6 +5,7 @@ from service.contract.plan.planning import (
     BLOCK_IMAGES,
     Captioner,
     Wanted,
+    conversion,
     decoding_block,
     plan_brought,
     plan_captions,
@@ -170,6 +171,33 @@ def test_a_model_that_is_verified_first_is_searched_as_others_unless_it_searches
     found = _plan(**verified).named["captions"]
     assert len(found.parts) == len(plain.parts) == 40
     assert len(_plan(**verified, searches=True).named["captions"].parts) < 40
+
+
+def test_a_model_that_searches_in_its_own_way_has_blocks_of_its_own():
+    """One that has to be verified first, and does not, has those of all others."""
+    decoding = {"beam": 40, "max_words": 100}  # so long that a part is about a block
+    more = {"verified": conversion("sha256:m"), "decoding": decoding, "pregen": False}
+    own, usual = (_plan(images=200, **more, searches=own) for own in (True, False))
+    spans = [each.parameters["images"] for each in own.named["captions"].parts]
+    assert {start % planning.OWN_BLOCK for start, _ in spans} == {0}
+    there = [
+        each.parameters
+        for each in _plan(images=200, decoding=decoding, pregen=False).named["captions"].parts
+    ]
+    assert [each.parameters for each in usual.named["captions"].parts] == there
+    assert len(there) > len(spans)
+
+
+def test_a_verification_by_a_plug_in_has_its_version_in_all_keys():
+    keys = []
+    for version in ("1.0", "1.1"):
+        plugin = {"name": "a", "package": "b", "version": version}
+        named = _plan(images=2, verified=conversion("sha256:m", plugin)).named
+        keys.append({name: work.key for name, work in named.items()})
+    shared = {name for name in keys[0] if keys[0][name] == keys[1][name]}
+    assert not shared & {"checkpoint", "prefix", "columns", "pregen", "captions", "bleu"}
+    assert "references" in shared
+    assert conversion("sha256:m").parameters == {}
 
 
 def test_many_images_are_decoded_in_an_order_that_pregen_scores_give():

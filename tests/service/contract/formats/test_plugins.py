@@ -1,0 +1,193 @@
+"""What the file of a plug-in says of itself: judged without the plug-in and without a tensor."""
+
+import io
+import json
+
+import pytest
+
+import contract_files
+from contract_files import ENCODER, laid_out, safetensors_file
+from service.contract.errors import (
+    ConfigInvalid,
+    HeaderTooLarge,
+    HeaderTruncated,
+    InvalidCheckpoint,
+    MetadataInvalid,
+    TensorLayout,
+    TensorMismatch,
+    VocabularyInvalid,
+)
+from service.contract.formats import models, plugins
+from service.contract.formats.plugins import Pieces, Plugin, Words
+
+VOCABULARY = ["<edge>", "<unk>", "œuf", "猫"]
+OF_WORDS = {
+    "prescore_plugin": "acme.net-2",
+    "config": '{"feature_size": 3, "layers": [1, {"a": null}]}',
+    "encoder": ENCODER,
+    "tokenizer": "blanks",
+    "vocabulary": json.dumps(VOCABULARY),
+}
+PIECES = {"size": 300, "start": 1, "end": 299, "longest": 20}
+OF_PIECES = {
+    **{name: OF_WORDS[name] for name in ("prescore_plugin", "config", "encoder")},
+    "tokenizer.json": '{"model": {}}',
+    "pieces": json.dumps(PIECES),
+}
+TENSORS = {"a": ("F32", [2, 3]), "b": ("BF16", [4]), "counts": ("I64", [5])}
+
+
+def file(metadata=OF_WORDS, tensors=TENSORS, **changed):
+    told = {**metadata, **changed}
+    entries, data = laid_out(tensors)
+    kept = {name: text for name, text in told.items() if text is not None}
+    return safetensors_file({"__metadata__": kept, **entries}, data)
+
+
+def facts(content, length=None):
+    return models.of_file(io.BytesIO(content), len(content) if length is None else length)
+
+
+def refused(content, error, *words):
+    return contract_files.refused(lambda: facts(content), error, *words)
+
+
+def test_a_file_of_words_is_described():
+    found = plugins.judge(io.BytesIO(file(note="x")), len(file(note="x")))
+    assert found.plugin == "acme.net-2"
+    assert found.tokens == Words("blanks", tuple(VOCABULARY))
+    assert found.config == {"feature_size": 3, "layers": [1, {"a": None}]}
+    assert found.notes == {"note": "x"}
+    assert facts(file()) == {
+        "format": "plugin",
+        "architecture": "plugin:acme.net-2",
+        "plugin": {"name": "acme.net-2", "package": None, "version": None},
+        "parameters": 10,  # of the floating point ones
+        "vocabulary_size": 4,
+        "encoder": json.loads(ENCODER),
+        "feature_size": 3,
+        "units": "words",
+    }
+
+
+def test_a_file_of_pieces_is_described():
+    content = file(OF_PIECES)
+    assert plugins.judge(io.BytesIO(content), len(content)).tokens == Pieces(**PIECES)
+    found = facts(content)
+    assert (found["units"], found["vocabulary_size"]) == ("pieces", 300)
+    assert found["longest"] == 19  # and START
+
+
+def test_the_beginning_of_a_file_is_enough_and_a_wrong_length_is_told():
+    content = file()
+    assert facts(content[:-10], float("inf")) == facts(content)
+    refused(content[:-10], TensorLayout, "cut off")
+
+
+def test_a_canonical_checkpoint_may_have_a_note_of_that_name():
+    """As it may since before there were plug-ins."""
+    content = contract_files.checkpoint("init", "gru", metadata={"prescore_plugin": "x"})
+    assert facts(content)["architecture"] == "init"
+    assert not plugins.is_one(io.BytesIO(content))
+    assert plugins.is_one(io.BytesIO(file()))
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "pointer", "words"),
+    [
+        ({"prescore_plugin": ""}, MetadataInvalid, "/prescore_plugin", "name of an entry point"),
+        ({"prescore_plugin": "../x"}, MetadataInvalid, "/prescore_plugin", "'../x'"),
+        ({"prescore_plugin": "a\n"}, MetadataInvalid, "/prescore_plugin", "'a\\n'"),
+        ({"prescore_plugin": "A" * 65}, MetadataInvalid, "/prescore_plugin", "entry point"),
+        ({"config": None}, MetadataInvalid, "/config", "missing: config"),
+        ({"encoder": None}, MetadataInvalid, "/encoder", "missing: encoder"),
+        ({"vocabulary": None}, MetadataInvalid, "/vocabulary", "missing: vocabulary"),
+        ({"pieces": "{}"}, MetadataInvalid, "/tokenizer.json", "missing: tokenizer.json"),
+        (OF_PIECES, MetadataInvalid, "/tokenizer", "too many: tokenizer, vocabulary"),
+        ({"config": "[]"}, ConfigInvalid, "/config", "expected an object"),
+        ({"config": "{}"}, ConfigInvalid, "/config/feature_size", "found None"),
+        ({"config": '{"feature_size": 0}'}, ConfigInvalid, "/config/feature_size", "found 0"),
+        ({"config": '{"feature_size": true}'}, ConfigInvalid, "/config/feature_size", "True"),
+        ({"config": '{"feature_size": 1048577}'}, ConfigInvalid, "/config/feature_size", "048577"),
+        ({"config": '{"feature_size": 3, "a": NaN}'}, ConfigInvalid, "/config", "NaN"),
+        ({"config": '{"a": 1, "a": 2}'}, ConfigInvalid, "/config", "every key once"),
+        ({"config": '{"a": 1e999}'}, ConfigInvalid, "/config", "64 bits"),
+        ({"config": '{"a": "\\ud800"}'}, ConfigInvalid, "/config/a", "urrogate"),
+        (
+            {"config": json.dumps({str(at): 0 for at in range(1001)})},
+            ConfigInvalid,
+            "/config",
+            "at most 1000 keys",
+        ),
+        ({"encoder": '{"name": "\\u001b", "digest": "0"}'}, ConfigInvalid, "/encoder", "control"),
+        ({"encoder": '{"name": "a"}'}, ConfigInvalid, "/encoder/digest", "expected a value"),
+        ({"tokenizer": "ptb"}, MetadataInvalid, "/tokenizer", "'ptb'"),
+        ({"vocabulary": '["a", "b", "b"]'}, VocabularyInvalid, "/vocabulary/2", "also word 1"),
+        ({"vocabulary": '["a"]'}, VocabularyInvalid, "/vocabulary", "one entry"),
+    ],
+)
+def test_what_is_wrong_with_words_is_refused_with_its_place(changed, error, pointer, words):
+    caught = refused(file(**changed), error, words)
+    assert caught.pointer == f"/__metadata__{pointer}"
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "words"),
+    [
+        ({"pieces": json.dumps({**PIECES, "end": 300})}, ConfigInvalid, "below size"),
+        ({"pieces": json.dumps({**PIECES, "start": -1})}, ConfigInvalid, "at least 0"),
+        ({"pieces": json.dumps({**PIECES, "longest": 1})}, ConfigInvalid, "at least 2"),
+        ({"pieces": json.dumps({**PIECES, "size": 250_001})}, ConfigInvalid, "at most 250000"),
+        ({"pieces": json.dumps({**PIECES, "unk": 3})}, ConfigInvalid, "unknown field"),
+        ({"tokenizer.json": "vocab.txt"}, MetadataInvalid, "content of a tokenizer.json"),
+    ],
+)
+def test_what_is_wrong_with_pieces_is_refused(changed, error, words):
+    refused(file(OF_PIECES, **changed), error, words)
+
+
+def test_every_size_has_a_bound():
+    refused(file(config=json.dumps({"feature_size": 3, "a": "x" * 100_000})), HeaderTooLarge)
+    refused(file(**{f"note {at}": "" for at in range(60)}), HeaderTooLarge, "65 metadata entries")
+    refused(file(note="x" * 100_001), HeaderTooLarge, "'note'")
+    many = {f"t{at}": ("F32", [1]) for at in range(2000)}
+    assert facts(file(tensors=many))["parameters"] == 2000
+    refused(file(tensors={f"t{at}": ("F32", [1]) for at in range(20_000)}), HeaderTooLarge)
+    refused(file(vocabulary=json.dumps([str(at) for at in range(250_001)])), HeaderTooLarge)
+
+
+def test_a_file_without_tensors_is_refused():
+    refused(file(tensors={}), TensorMismatch, "found none")
+
+
+def test_an_unknown_type_is_refused():
+    content = file().replace(b'"BF16"', b'"F8_Q"')
+    with pytest.raises(InvalidCheckpoint):
+        facts(content)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 8, b"\x00" * 20, b'{"prescore_plugin"'])
+def test_other_bytes_are_no_file_of_a_plug_in(content):
+    assert not plugins.is_one(io.BytesIO(content))
+
+
+def test_a_header_that_is_cut_off_is_refused():
+    content = file()
+    with pytest.raises(HeaderTruncated):
+        facts(content[:100], 100)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "told"),
+    [
+        (Plugin("a", "acme", "1.0+local!2"), None),
+        (Plugin("A", "acme", "1.0"), "name"),
+        (Plugin("a", "", "1.0"), "package"),
+        (Plugin("a", "acme", ""), "version"),
+        (Plugin("a", "acme", "1|2"), "version"),
+        (Plugin("a", "ac|me", "1"), "package"),
+    ],
+)
+def test_what_would_break_a_signature_is_no_plug_in(plugin, told):
+    assert (plugin.oddity() is None) == (told is None)
+    assert told is None or f"expected a {told}" in plugin.oddity()

@@ -1,0 +1,295 @@
+"""Checkpoints of plug-ins over HTTP: verified by a worker that has the package, scored as the same
+network in Prescore's own form, and never mixed with what another version has computed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import plugin_packages as packages
+from fleet import bundle, bundle_of, digest
+from prescore import commands
+from service.works.kept import plugins
+from workers.inference.plugins import installed
+from workers.runtime.worker import tell_plugins
+
+IMAGES = 8
+NEVER_ENDS = packages.changed(
+    "self.output = Product(network.words.weight.t(), network.words.bias)",
+    "network.words.bias[1] = -1e6\n"
+    "        self.output = Product(network.words.weight.t(), network.words.bias)",
+)
+PERPLEXITY = "geomean_join_pplx_none"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def dataset(service):
+    with service.client() as client:
+        assert client.put("/v1/datasets/seen", content=bundle(IMAGES)).status_code == 201
+
+
+@pytest.fixture
+def started(service, tmp_path):
+    """Start a worker that has the page's package, in this version and of this code."""
+    begun = []
+
+    def start(version="1.0", code=None):
+        while begun:
+            begun.pop().__exit__(None, None, None)
+        folder = tmp_path / f"{version}-{len(list(tmp_path.iterdir()))}"
+        packages.install(folder, version, code)
+        begun.append(packages.beside(folder))
+        begun[-1].__enter__()
+        service.forget_models()
+        tell_plugins(service.records)
+
+    yield start
+    while begun:
+        begun.pop().__exit__(None, None, None)
+    service.forget_models()
+
+
+@pytest.fixture(autouse=True)
+def forgotten(service):
+    """No worker has told of a plug-in."""
+    with service.records.transaction() as connection:
+        connection.execute(plugins.plugins.delete())
+
+
+def _put(client, content):
+    answer = client.put(f"/v1/checkpoints/{digest(content)}", content=content)
+    assert answer.status_code in (200, 201), answer.text
+    return client.get(f"/v1/checkpoints/{digest(content)}").json()
+
+
+def _evaluated(client, content, **asked):
+    request = {
+        "dataset": "seen/test",
+        "checkpoint": digest(content),
+        "pregen": "all",
+        "postgen": ["bleu_1"],
+        "tokenizer": "none",
+        **asked,
+    }
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code in (201, 202), answer.text
+    return client.get(f"/v1/evaluations/{answer.json()['id']}").json()
+
+
+def _pregen(client, run):
+    found = client.get(f"/v1/evaluations/{run['id']}/pregen").json()["scores"]
+    return {name: score["value"] for name, score in found.items()}, {
+        score["signature"] for score in found.values()
+    }
+
+
+def test_it_is_verified_and_scored_as_the_same_network_in_our_own_form(client, started):
+    started("1.0")
+    content, arrays = packages.checkpoint(note="a")
+    found = _put(client, content)
+    assert (found["format"], found["state"], found["problem"]) == ("plugin", "ready", None)
+    assert found["plugin"] == {
+        "name": "show-and-tell",
+        "package": "acme-captioners",
+        "version": "1.0",
+    }
+    assert (found["architecture"], found["inputs"]) == ("plugin:show-and-tell", "features")
+    assert (found["units"], found["vocabulary_size"], found["config"]) == ("words", 50, None)
+    assert found["parameters"] == sum(each.size for each in arrays.values())
+    ours = packages.canonical(arrays)
+    _put(client, ours)
+    runs = [_evaluated(client, each, tokens={"top": 3}) for each in (content, ours)]
+    assert [run["status"] for run in runs] == ["succeeded"] * 2, runs[0]["works"]
+    (theirs, signatures), (expected, _) = (_pregen(client, run) for run in runs)
+    both = np.array([[theirs[name], expected[name]] for name in expected], float)  # null: infinite
+    np.testing.assert_allclose(both[:, 0], both[:, 1], rtol=1e-5, atol=1e-9)
+    assert np.count_nonzero(np.isfinite(both[:, 0]) & (both[:, 0] != 0)) > 300
+    named = "plugin:show-and-tell@acme-captioners-1.0"
+    assert signatures == {f"pregen|columns|fp32|{named}|v:1", f"pregen|prefix|{named}|v:1"}
+    texts = [
+        [
+            item["caption"]
+            for item in client.get(f"/v1/evaluations/{run['id']}/captions").json()["items"]
+        ]
+        for run in runs
+    ]
+    assert texts[0] == texts[1]
+    assert len(set(texts[0])) > 1
+    shown = [client.get(f"/v1/evaluations/{run['id']}/tokens/0.jpg").json() for run in runs]
+    told = [[token["word"] for token in each["captions"][0]["tokens"]] for each in shown]
+    assert told[0] == told[1]
+    tops = [[top["word"] for top in each["captions"][0]["tokens"][0]["tops"]] for each in shown]
+    assert tops[0] == tops[1]
+    assert len(tops[0]) == 3
+    comparison = client.post(
+        "/v1/comparisons", json={"a": runs[0]["id"], "b": runs[1]["id"], "metrics": ["perplexity"]}
+    )
+    assert "plugin" in comparison.text, comparison.text
+
+
+def test_without_the_plug_in_it_is_invalid_and_says_which_there_are(client, started, service):
+    content, _ = packages.checkpoint(prescore_plugin="other")
+    found = _put(client, content)
+    assert (found["state"], found["problem"]["code"]) == ("invalid", "plugin_unavailable")
+    assert "'other'" in found["problem"]["detail"]
+    assert "plug-ins there: none" in found["problem"]["detail"]
+    started("1.0")
+    detail = _put(client, content)["problem"]["detail"]
+    assert "show-and-tell (acme-captioners 1.0)" in detail
+    request = {"dataset": "seen/test", "checkpoint": digest(content)}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == "/checkpoint"
+    assert "'other'" in answer.json()["detail"]
+
+
+def test_a_worker_that_starts_without_it_has_it_no_longer(client, started, service):
+    started("1.0")
+    content, _ = packages.checkpoint(note="gone")
+    assert _put(client, content)["state"] == "ready"
+    plugins.tell(service.records, [])
+    found = _put(client, content)
+    assert (found["state"], found["problem"]["code"]) == ("invalid", "plugin_unavailable")
+
+
+def test_a_new_version_computes_anew_and_is_not_mixed_with_the_old_one(client, started):
+    content, _ = packages.checkpoint(note="versions")
+    started("1.0")
+    _put(client, content)
+    first = _evaluated(client, content)
+    again = _evaluated(client, content)
+    started(
+        "2.0",
+        packages.changed(
+            "return self.network.image(inputs)", "return 2 * self.network.image(inputs)"
+        ),
+    )
+    state = client.get(f"/v1/checkpoints/{digest(content)}").json()
+    assert (state["state"], state["plugin"]["version"]) == ("converting", None)
+    second = _evaluated(client, content)
+    assert {run["status"] for run in (first, again, second)} == {"succeeded"}
+    cached = [{work["name"]: work["cached"] for work in run["works"]} for run in (again, second)]
+    assert cached[0]["columns"]
+    assert not any(cached[1][name] for name in ("checkpoint", "prefix", "columns", "captions"))
+    (old, signed), (new, signed_anew) = (_pregen(client, run) for run in (again, second))
+    assert old[PERPLEXITY] != new[PERPLEXITY]
+    assert signed != signed_anew
+    assert _pregen(client, first) == (old, signed)
+    found = client.get(f"/v1/checkpoints/{digest(content)}").json()
+    assert (found["state"], found["plugin"]["version"]) == ("ready", "2.0")
+
+
+def test_a_worker_with_another_version_fails_the_work_and_names_both(client, started, service):
+    """The one that started last has told of 2.0; the one that gets the work still has 1.0."""
+    content, _ = packages.checkpoint(note="mixed")
+    started("1.0")
+    _put(client, content)
+    plugins.tell(service.records, [installed.Plugin("show-and-tell", "acme-captioners", "2.0")])
+    run = _evaluated(client, content)
+    assert run["status"] == "failed"
+    works = {work["name"]: work for work in run["works"]}
+    error = works["checkpoint"]["error"]
+    assert error["code"] == "plugin_unavailable"
+    assert "acme-captioners 2.0" in error["detail"]
+    assert "acme-captioners 1.0" in error["detail"]
+    assert works["columns"]["status"] != "done"
+
+
+def test_what_the_plug_in_refuses_is_invalid_for_good(client, started):
+    started("1.0")
+    content, _ = packages.checkpoint(config={"feature_size": 5, "size": 9})
+    found = _put(client, content)
+    assert (found["state"], found["problem"]["code"]) == ("invalid", "invalid_checkpoint")
+    assert (
+        "show-and-tell (acme-captioners 1.0) refused it: config or tensors"
+        in found["problem"]["detail"]
+    )
+
+
+def test_what_a_plug_in_raises_fails_the_work_and_the_next_one_is_done(client, started):
+    content, _ = packages.checkpoint(note="raises")
+    started(
+        "3.0", packages.changed("return images", "raise OSError('\\x1b[31mno\\n' + 'x' * 9999)")
+    )
+    found = _put(client, content)
+    assert (found["state"], found["problem"]["code"]) == ("invalid", "plugin_failed")
+    detail = found["problem"]["detail"]
+    assert "show-and-tell (acme-captioners 3.0) failed in hidden: OSError" in detail
+    assert detail.isprintable()
+    assert len(detail) < 700
+    started("3.1")
+    assert _put(client, content)["state"] == "ready"
+
+
+def test_pieces_are_scored_as_words_unless_asked_and_captions_fit_the_model(client, started):
+    started("1.0", NEVER_ENDS)
+    letters = {f"{at}.jpg": ["ab c", "b ca"] for at in range(3)}
+    rows = np.random.default_rng(2).normal(size=(3, 5)).astype(np.float32)
+    assert client.put("/v1/datasets/letters", content=bundle_of(letters, rows)).status_code == 201
+    content = packages.of_pieces()
+    found = _put(client, content)
+    assert (found["state"], found["units"], found["vocabulary_size"]) == ("ready", "pieces", 6)
+    for units, tokens in (("words", ["ab", "c", "<end>"]), ("pieces", [None] * 3 + ["<end>"])):
+        run = _evaluated(client, content, dataset="letters/test", units=units)
+        assert run["status"] == "succeeded", run["works"]
+        assert all(f"|units:{units}|" in each for each in _pregen(client, run)[1])
+        shown = client.get(f"/v1/evaluations/{run['id']}/tokens/0.jpg").json()["captions"][0]
+        assert [token["word"] for token in shown["tokens"]] == tokens
+        said = client.get(f"/v1/evaluations/{run['id']}/captions").json()["items"]
+        assert {len(item["caption"].split()) for item in said} == {8}
+    request = {
+        "dataset": "letters/test",
+        "checkpoint": digest(content),
+        "decoding": {"max_words": 9},
+    }
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == "/decoding/max_words"
+
+
+@pytest.mark.slow
+def test_the_package_of_the_page_is_built_by_pip_and_its_file_is_scored(
+    client, service, started, tmp_path, monkeypatch
+):
+    project, target = tmp_path / "acme-captioners", tmp_path / "site"
+    packages.write_project(project)
+    assert len(packages.module().splitlines()) < 80
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation"]
+    done = subprocess.run(
+        [*command, "--target", str(target), str(project)],
+        env={**os.environ, "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    monkeypatch.chdir(tmp_path)
+    with packages.beside(target):
+        service.forget_models()
+        tell_plugins(service.records)
+        exec(compile(packages.writing(), packages.PAGE, "exec"), {})  # noqa: S102  our own page
+        content = (tmp_path / "model.safetensors").read_bytes()
+        found = _put(client, content)
+        assert (found["state"], found["problem"]) == ("ready", None)
+        assert found["plugin"]["version"] == "1.0"
+        run = _evaluated(client, content)
+        assert run["status"] == "succeeded", run["works"]
+
+
+@pytest.mark.slow
+def test_a_file_is_checked_and_submitted_by_the_commands(service, started, tmp_path):
+    started("1.0")
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(packages.checkpoint(note="by commands")[0])
+    told = CliRunner().invoke(commands.build(), ["check", str(path)])
+    assert told.exit_code == 0, told.output
+    assert "show-and-tell (acme-captioners 1.0)" in told.stdout
+    asked = ["submit", str(path), "--dataset", "seen/test", "--postgen", "none", "--json", "--wait"]
+    done = CliRunner().invoke(commands.build(), [*asked, "--url", service.url])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["status"] == "succeeded"

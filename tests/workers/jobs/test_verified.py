@@ -1,0 +1,83 @@
+"""The works on a checkpoint of a plug-in: they ask for the version that has verified it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import plugin_packages as packages
+from builders import ENCODER
+from service.contract.errors import PluginUnavailable
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from service.contract.formats.digests import digest_of
+from service.contract.plan.assets import Places
+from workers import jobs
+from workers.inference import columns, features
+from workers.jobs.request import Request
+from workers.jobs.toolbox import Toolbox
+from workers.progress import silent
+
+IMAGES = 6
+PLUGIN = {"name": "show-and-tell", "package": "acme-captioners", "version": "1.0"}
+
+
+@pytest.fixture
+def given(tmp_path):
+    """The inputs of the works, and a package of version 1.0."""
+    packages.install(tmp_path / "1.0")
+    names = [f"{at}.jpg" for at in range(IMAGES)]
+    bundles.write_folder(tmp_path / "b", [Item(name, "test", ("w3 w4", "w5")) for name in names])
+    rows = np.random.default_rng(1).normal(size=(IMAGES, 5)).astype(np.float32)
+    features.write(tmp_path / "b" / bundles.FEATURES, names, rows, ENCODER)
+    (tmp_path / "model").write_bytes(packages.checkpoint()[0])
+    return {"checkpoint": tmp_path / "model", "dataset": tmp_path / "b"}
+
+
+def _run(kind, tmp_path, inputs, parts=(), **parameters):
+    digests = {name: digest_of(path) if path.is_file() else name for name, path in inputs.items()}
+    request = Request(inputs, digests, parts, parameters)
+    result = jobs.OTHERS[kind](request, Toolbox("cpu", Places(tmp_path)), silent)
+    path = tmp_path / f"{kind}-{len(list(tmp_path.iterdir()))}"
+    result.write(path)
+    return path, result.summary
+
+
+def _verified(tmp_path, given):
+    path, summary = _run("checkpoint", tmp_path, {"package": given["checkpoint"]}, plugin=PLUGIN)
+    assert summary.converted["plugin"] == PLUGIN
+    return {**given, "verified": path}
+
+
+def test_shards_of_columns_are_signed_as_the_whole_is(given, tmp_path):
+    with packages.beside(tmp_path / "1.0"):
+        inputs = _verified(tmp_path, given)
+        whole, _ = _run("columns", tmp_path, inputs, split="test")
+        asked = [{"split": "test", "images": part} for part in ([0, 4], [4, 6])]
+        parts = [_run("columns", tmp_path, inputs, **each)[0] for each in asked]
+        joined, _ = _run("columns", tmp_path, inputs, parts, split="test")
+    named = "show-and-tell@acme-captioners-1.0"
+    assert [columns.read(path)[1]["plugin"] for path in (whole, joined)] == [named] * 2
+    for path in (whole, joined):
+        _, scored = _run("pregen", tmp_path, {"columns": path})
+        assert scored.signature == f"pregen|columns|fp32|plugin:{named}|v:1"
+
+
+@pytest.mark.parametrize("kind", ["prefix", "columns", "captions"])
+def test_another_version_than_the_one_that_verified_it_is_refused(given, tmp_path, kind):
+    with packages.beside(tmp_path / "1.0"):
+        inputs = _verified(tmp_path, given)
+    packages.install(tmp_path / "2.0", "2.0")
+    asked = {"split": "test", "decoding": {"beam": 1}}
+    with packages.beside(tmp_path / "2.0"), pytest.raises(PluginUnavailable) as caught:
+        _run(kind, tmp_path, inputs, **asked)
+    assert "(acme-captioners 1.0), this worker has show-and-tell (acme-captioners 2.0)" in (
+        caught.value.detail
+    )
+
+
+def test_what_the_summary_says_is_the_files_own(given, tmp_path):
+    with packages.beside(tmp_path / "1.0"):
+        path = _verified(tmp_path, given)["verified"]
+    told = json.loads(path.read_text())["converted"]
+    assert (told["format"], told["feature_size"], told["vocabulary_size"]) == ("plugin", 5, 50)

@@ -1,0 +1,1 @@
+"""Captioners of packages that the operator has installed on this machine."""
