@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, digest, until, upload
-from service.contract.plan.planning import BLOCK_IMAGES
+from service.contract.plan.sharding import BLOCK_IMAGES
 from service.contract.plan.works import Blob, Work
 from service.works import intake
 from service.works.tables import attempts, work_rows

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from service.contract.errors import UnusableCheckpoint
-from service.contract.plan.planning import decoding_block
+from service.contract.plan.sharding import decoding_block
 from workers.inference.captioners import Captioner, State
 from workers.inference.features import Inputs
 from workers.progress import Progress, silent

@@ -14,7 +14,7 @@ from service.contract.formats import outputs
 from service.contract.metrics import catalogue
 from service.contract.plan import asked as meaning
 from service.contract.plan import assets, planning
-from service.contract.plan.planning import Wanted
+from service.contract.plan.postgen import Wanted
 from service.contract.results import Scored as Summed
 from workers.jobs.toolbox import Toolbox
 from workers.offline import local

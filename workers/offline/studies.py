@@ -12,7 +12,8 @@ from service.contract.formats.digests import digest_of
 from service.contract.metrics import catalogue
 from service.contract.plan import asked as meaning
 from service.contract.plan import assets, planning, studies
-from service.contract.plan.planning import Plan, Wanted
+from service.contract.plan.planning import Plan
+from service.contract.plan.postgen import Wanted
 from service.contract.plan.studies import Idf, Studied
 from service.contract.plan.works import Work
 from workers.jobs.toolbox import Toolbox

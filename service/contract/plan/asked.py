@@ -10,7 +10,8 @@ from service.contract.errors import UnknownMetric
 from service.contract.metrics import catalogue, families
 from service.contract.plan import assets, planning
 from service.contract.plan.assets import Places
-from service.contract.plan.planning import Probing, Wanted
+from service.contract.plan.planning import Probing
+from service.contract.plan.postgen import Wanted
 from service.contract.plan.works import Blob
 
 

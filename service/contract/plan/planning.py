@@ -6,20 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.contract.errors import InvalidRequest
-from service.contract.metrics import families
 from service.contract.metrics.catalogue import LEARNED, model_of, work_of
-from service.contract.metrics.families import FAMILIES, Need, kind_of
+from service.contract.metrics.families import FAMILIES
 from service.contract.plan import prices
+from service.contract.plan.postgen import Postgen, Wanted
 from service.contract.plan.prices import Sizes
+from service.contract.plan.sharding import BLOCK_IMAGES, USUAL_SEARCH, decoding_block, sharded
 from service.contract.plan.works import Blob, Work, everything
 
-# How many images are computed at once. The last bits of a matrix product depend on its size, so the
-# block is part of a result: works are sharded in whole blocks, and planning and workers both use
-# this number. Images decoded in another order than the split's are in other blocks: their order is
-# an input of their captions.
-BLOCK_IMAGES = 128
-USUAL_SEARCH = 3 * 50  # a beam of 3, 50 words
-LONG_SEARCH = 1000  # above this, captions need not end early
 # Images of a shard: whole blocks, so that sharding changes no bit, and few (1 to 3 s on two cores),
 # since the quick scores of another run wait until the running shard ends.
 COLUMNS_IMAGES, CAPTIONS_IMAGES = 1024, 256
@@ -27,20 +21,10 @@ FEATURES_IMAGES = 384  # an encoder takes 30 to 50 ms a picture
 THUMBNAILS_IMAGES = 64  # pictures that are made small together, in 2 to 5 s
 OWN_BLOCK = 16  # images of a block of captions, of a model that searches in its own way
 LOOKS = 8  # shards of captions in their own order, where whole blocks allow so many
-# Parsing takes 30 to 50 ms a caption on two cores, so a shard takes at most 20 s. An image has one
-# caption, which may have been parsed before, and usually five different references.
-PARSED_IMAGES, PARSED_REFERENCES_IMAGES = 500, 75
-EMBEDDED_IMAGES = 200  # a thousand references: a few seconds with a small model
 _TRAINING = "train"
 HEALTH = "health"  # a work: how far metrics can be trusted, from all probes
-MAX_PARTS = 500  # of one work
 _OF_SYSTEMS = frozenset({"human", "single"})  # probes that also use a system's captions
 _TRAINED = frozenset({"rare", "single"})  # probes that also use training captions
-
-
-def decoding_block(beam: int, max_words: int) -> int:
-    """Images of a block; fewer for a longer search, so that all blocks take about the same time."""
-    return max(1, min(BLOCK_IMAGES, BLOCK_IMAGES * USUAL_SEARCH // (beam * max_words)))
 
 
 @dataclass(frozen=True)
@@ -51,21 +35,6 @@ class Plan:
 
     def everything(self) -> list[Work]:
         return everything(self.named.values())
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The post-gen metrics of a request. `own`: parameters by family; `idf`: matters where only a
-    part of the split has captions; `training`: the split that captioners were trained on;
-    `models`: digests of the models of learned metrics, by family.
-    """
-
-    families: Sequence[str]
-    tokenizer: str
-    idf: str = "dataset"
-    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    training: str | None = None
-    models: Mapping[str, str] = field(default_factory=dict)
 
 
 def conversion(package: str, plugin: Mapping[str, str] | None = None) -> Work:
@@ -124,7 +93,7 @@ def plan_checkpoint(
         parameters = {**scored, **unusual, **more}
         seconds = BLOCK_IMAGES * sizes.columns
         wanted = prices.few_enough(COLUMNS_IMAGES, BLOCK_IMAGES, seconds)
-        return _sharded("columns", inputs, parameters, images, BLOCK_IMAGES, wanted)
+        return sharded("columns", inputs, parameters, images, BLOCK_IMAGES, wanted)
 
     if pregen:
         named["prefix"] = Work("prefix", inputs, scored)
@@ -142,10 +111,10 @@ def plan_checkpoint(
             size = min(size, images // LOOKS)
         size = prices.few_enough(size, block, prices.search(sizes, block, block, *search))
         parameters = {"split": split, "decoding": dict(decoding)}
-        captions = _sharded("captions", inputs, parameters, images, block, size)
+        captions = sharded("captions", inputs, parameters, images, block, size)
         named["captions"] = captions
         people = Blob(references or dataset)
-        named |= _Postgen(captions, people, split, images, wanted).named()
+        named |= Postgen(captions, people, split, images, wanted).named()
     return Plan(named)
 
 
@@ -153,7 +122,7 @@ def features(dataset: str, split: str, images: int, encoder: str) -> Work:
     """Features of a split's pictures, by the encoder with this SHA-256."""
     asked = {"split": split, "encoder": encoder}
     sizes = images, BLOCK_IMAGES, FEATURES_IMAGES
-    return _sharded("features", {"dataset": Blob(dataset)}, asked, *sizes)
+    return sharded("features", {"dataset": Blob(dataset)}, asked, *sizes)
 
 
 def picture_digests(dataset: str, split: str) -> Work:
@@ -168,7 +137,7 @@ def thumbnails(dataset: str, split: str, places: Sequence[int]) -> Work:
 
 
 def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: Wanted) -> Plan:
-    return Plan(_Postgen(Blob(captions), Blob(dataset), split, images, wanted).named())
+    return Plan(Postgen(Blob(captions), Blob(dataset), split, images, wanted).named())
 
 
 def plan_brought(
@@ -284,103 +253,3 @@ def plan_learned(
 def training_split(splits: Iterable[str], scored: str) -> str | None:
     """The split that captioners were trained on; None where there is none, or it is scored."""
     return _TRAINING if _TRAINING in splits and scored != _TRAINING else None
-
-
-@dataclass(frozen=True)
-class _Postgen:
-    captions: Blob | Work
-    dataset: Blob
-    split: str
-    images: int
-    wanted: Wanted
-
-    def named(self) -> dict[str, Work]:
-        """The works by name: references first, families that need a parser last."""
-        wanted = self.wanted.families
-        named: dict[str, Work] = {}
-        if any("references" in families.needs(family) for family in wanted):
-            named |= self._prepared("references", "")
-        for family in sorted(wanted, key=lambda family: "tuples" in families.needs(family)):
-            self._add(family, named)
-        return named
-
-    def _add(self, family: str, named: dict[str, Work]) -> None:
-        """Add a family's work to `named`, after all that it needs."""
-        if family in named:
-            return
-        row = FAMILIES[kind_of(family)]
-        for part in row.made_of:
-            self._add(part, named)
-        inputs: dict[str, Blob | Work] = {} if row.made_of else {"captions": self.captions}
-        for need in row.needs:
-            for name, work in self._prepared(need, family).items():
-                inputs[name] = named.setdefault(name, work)
-        inputs |= {part: named[part] for part in row.made_of}
-        if family in self.wanted.models:
-            inputs["model"] = Blob(self.wanted.models[family])
-        named[family] = Work(kind_of(family), inputs, self._parameters(family))
-
-    def _parameters(self, family: str) -> dict[str, Any]:
-        row = FAMILIES[kind_of(family)]
-        own = dict(self.wanted.own.get(family, {}))
-        if row.is_weighted and self.wanted.idf != "dataset":
-            own["idf"] = self.wanted.idf
-        if row.reads == "tokens" and "references" not in row.needs:  # references have the tokeniser
-            own["tokenizer"] = self.wanted.tokenizer
-        return own
-
-    def _prepared(self, need: Need, family: str) -> dict[str, Work]:
-        """The works that compute a need of a family; empty where the machine has it as an asset."""
-        match need:
-            case "references":
-                asked = self._tokens(self.split)
-                return {"references": Work("references", {"dataset": self.dataset}, asked)}
-            case "tuples":
-                return self._parsed()
-            case "embedded":
-                return {"embedded_references": self._embedded("embedded_references", family)}
-            case "sentences":
-                return {"reference_sentences": self._embedded("reference_sentences", family)}
-            case "training" if self.wanted.training is not None:
-                asked = self._tokens(self.wanted.training)
-                return {"training": Work("training", {"dataset": self.dataset}, asked)}
-        return {}
-
-    def _tokens(self, split: str) -> dict[str, Any]:
-        return {"split": split, "tokenizer": self.wanted.tokenizer}
-
-    def _parsed(self) -> dict[str, Work]:
-        people, tokenizer = self._prepared("references", ""), {"tokenizer": self.wanted.tokenizer}
-        of_people = self.images, 1, PARSED_REFERENCES_IMAGES
-        of_captions = self.images, 1, PARSED_IMAGES
-        return {
-            "reference_tuples": _sharded("tuples", people, {}, *of_people),
-            "tuples": _sharded("tuples", {"captions": self.captions}, tokenizer, *of_captions),
-        }
-
-    def _embedded(self, kind: str, family: str) -> Work:
-        own = self.wanted.own.get(family, {})
-        asked = {"split": self.split, **{name: own.get(name) for name in ("encoder", "layer")}}
-        sizes = self.images, 1, EMBEDDED_IMAGES
-        return _sharded(kind, {"dataset": self.dataset}, asked, *sizes)
-
-
-def _sharded(
-    kind: str,
-    inputs: Mapping[str, Blob | Work],
-    parameters: Mapping[str, Any],
-    images: int,
-    block: int,
-    wanted: int,
-) -> Work:
-    """One work for all images, joined from parts of about `wanted` images where there are more.
-
-    Parts are whole blocks, and larger than `wanted` where there would be more than MAX_PARTS.
-    """
-    size = block * max(1, wanted // block, math.ceil(images / (block * MAX_PARTS)))
-    starts = range(0, images, size)
-    parts = tuple(
-        Work(kind, inputs, {**parameters, "images": [start, min(start + size, images)]})
-        for start in starts
-    )
-    return Work(kind, inputs, parameters, parts if len(parts) > 1 else ())

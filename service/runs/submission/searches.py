@@ -5,7 +5,7 @@ from typing import Any
 from service.contract import limits
 from service.contract.api.requests import Decoding
 from service.contract.errors import InvalidRequest
-from service.contract.plan import planning, prices
+from service.contract.plan import prices, sharding
 from service.contract.plan.planning import Plan
 from service.contract.plan.prices import Sizes
 from service.contract.wording import counted
@@ -51,7 +51,7 @@ def check_time(plan: Plan, sizes: Sizes) -> None:
     seconds = prices.of((captions.parts or (captions,))[0], sizes)
     asked = captions.parameters["decoding"]
     beam, words = asked["beam"], asked["max_words"]
-    if beam * words <= planning.LONG_SEARCH:
+    if beam * words <= sharding.LONG_SEARCH:
         seconds /= 4
     if seconds > limits.PART_SECONDS:
         raise InvalidRequest(

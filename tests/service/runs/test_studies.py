@@ -12,7 +12,7 @@ from service.contract.api.studies import StudyIn
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
 from service.contract.plan.assets import Places
-from service.contract.plan.planning import Wanted
+from service.contract.plan.postgen import Wanted
 from service.runs import base, correlations, studies
 from service.runs.base import Run
 from service.runs.correlations import Asked

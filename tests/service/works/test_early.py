@@ -8,7 +8,8 @@ import sqlalchemy as sa
 
 import empty_record
 from service.contract.plan import estimates
-from service.contract.plan.planning import Plan, Wanted, plan_checkpoint
+from service.contract.plan.planning import Plan, plan_checkpoint
+from service.contract.plan.postgen import Wanted
 from service.contract.results import EvaluationKept
 from service.works import endings, history, intake, leases, verdicts
 from service.works.kept import summaries

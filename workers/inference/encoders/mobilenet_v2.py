@@ -16,7 +16,7 @@ from service.contract.formats.encoder_header import EncoderHeader
 from workers.inference.pictures import Fit
 
 _KERNEL = 3
-_BATCH = 128  # divides planning.BLOCK_IMAGES, so that features do not depend on shards
+_BATCH = 128  # divides sharding.BLOCK_IMAGES, so that features do not depend on shards
 
 
 class MobileNetV2:

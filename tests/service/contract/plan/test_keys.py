@@ -12,7 +12,8 @@ from pathlib import Path
 from service.contract.metrics import catalogue
 from service.contract.plan import asked, estimates, planning, studies
 from service.contract.plan.assets import Places
-from service.contract.plan.planning import Captioner, Probing, Wanted
+from service.contract.plan.planning import Captioner, Probing
+from service.contract.plan.postgen import Wanted
 from service.contract.plan.studies import Studied
 from service.contract.plan.works import Blob
 

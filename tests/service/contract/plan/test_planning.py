@@ -1,16 +1,15 @@
 import pytest
 
-from service.contract.plan import planning
+from service.contract.plan import planning, sharding
 from service.contract.plan.planning import (
-    BLOCK_IMAGES,
     Captioner,
-    Wanted,
     conversion,
-    decoding_block,
     plan_brought,
     plan_captions,
     plan_checkpoint,
 )
+from service.contract.plan.postgen import Wanted
+from service.contract.plan.sharding import BLOCK_IMAGES, decoding_block
 from service.contract.plan.works import Blob
 
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
@@ -220,7 +219,7 @@ def test_what_is_decoded_in_an_order_is_looked_at_eight_times_if_blocks_allow(im
 def test_a_huge_split_has_no_more_shards_than_the_record_likes():
     decoding = {"beam": 100, "max_words": 1000}
     parts = _plan(images=100_000, decoding=decoding).named["captions"].parts
-    assert len(parts) == planning.MAX_PARTS
+    assert len(parts) == sharding.MAX_PARTS
     assert parts[-1].parameters["images"][1] == 100_000
 
 

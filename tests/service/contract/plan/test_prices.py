@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from service.contract.metrics import families
-from service.contract.plan import planning, prices
-from service.contract.plan.planning import Wanted
+from service.contract.plan import planning, prices, sharding
+from service.contract.plan.postgen import Wanted
 from service.contract.plan.prices import Sizes
 from service.contract.plan.works import KINDS, Work
 
@@ -60,7 +60,7 @@ def _plan(sizes, beam=3, max_words=50, families=("bleu", "meteor")):
 @pytest.mark.parametrize(("model", "asked", "seconds"), MEASURED)
 def test_the_price_of_a_search_is_within_half_of_what_it_takes(model, asked, seconds):
     vocabulary, size = model
-    block = planning.decoding_block(*asked)
+    block = sharding.decoding_block(*asked)
     price = prices.search(Sizes(size=size, vocabulary=vocabulary), block, block, *asked)
     assert price == pytest.approx(seconds, rel=0.5) or abs(price - seconds) < 1
 
@@ -100,12 +100,12 @@ def test_no_part_takes_long_unless_it_is_one_block_or_there_are_500(model, image
     """T65."""
     vocabulary, size = model
     sizes = Sizes(images, 5.0, size, vocabulary)
-    for name, block in (("columns", planning.BLOCK_IMAGES), ("captions", 128)):
+    for name, block in (("columns", sharding.BLOCK_IMAGES), ("captions", 128)):
         whole = _plan(sizes).named[name]
         first = whole.parts[0]
         start, stop = first.parameters["images"]
         short = prices.of(first, sizes) <= prices.PART_SECONDS + 0.1
-        assert short or stop - start == block or len(whole.parts) > planning.MAX_PARTS / 2
+        assert short or stop - start == block or len(whole.parts) > sharding.MAX_PARTS / 2
 
 
 def test_a_usual_model_is_cut_as_ever_and_no_size_changes_a_wholes_key():
@@ -134,7 +134,7 @@ def test_every_kind_has_a_price_and_what_takes_long_has_a_higher_one():
 
 def test_faster_workers_make_models_cheaper_and_metrics_not():
     usual, fast = Sizes(5000, size=2048), Sizes(5000, size=2048, speed=20)
-    asked = planning.BLOCK_IMAGES, planning.BLOCK_IMAGES, 3, 50
+    asked = sharding.BLOCK_IMAGES, sharding.BLOCK_IMAGES, 3, 50
     assert prices.search(fast, *asked) == pytest.approx(prices.search(usual, *asked) / 20)
     for kind in ("prefix", "columns"):
         of = [prices.of(Work(kind, {}, {}), sizes) - 0.05 for sizes in (usual, fast)]

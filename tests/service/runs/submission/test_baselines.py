@@ -8,7 +8,8 @@ import empty_record
 import stored_versions
 from in_process import parts_on
 from service.contract.errors import NotFound
-from service.contract.plan.planning import Wanted, plan_captions
+from service.contract.plan.planning import plan_captions
+from service.contract.plan.postgen import Wanted
 from service.runs import base, evaluations
 from service.runs.base import Run
 from service.runs.submission import baselines

@@ -9,7 +9,7 @@ from in_process import enter_scores, on_split, parts_on
 from service.contract.api.evaluations import NoForecastOut
 from service.contract.api.requests import EvaluationIn
 from service.contract.plan import planning
-from service.contract.plan.planning import Wanted
+from service.contract.plan.postgen import Wanted
 from service.contract.results import EvaluationKept, Unforeseen
 from service.runs import evaluations
 from service.runs.submission import forecasts
