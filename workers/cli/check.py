@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,35 +12,20 @@ from prescore.files import captions
 from prescore.files.models import is_package
 from service.contract import settings
 from service.contract.errors import (
-    InvalidCheckpoint,
-    PluginFailed,
-    PluginUnavailable,
     RequestRefused,
     SandboxUnavailable,
     UnusableCheckpoint,
     UnusableDataset,
 )
-from service.contract.formats import (
-    bundles,
-    checkpoint_header,
-    foreign,
-    models,
-    onnx_bundles,
-    packages,
-    plugins,
-)
-from service.contract.formats.bundles import judging
-from service.contract.formats.checkpoint_header import Description
+from service.contract.formats import foreign, models
 from service.contract.formats.columns import fitting, header, values
 from service.contract.plan.assets import Places
-from service.contract.wording import counted
 from workers.cli.console import AsJson, KeyFile, Url, errors, progresses, say, show, show_json
-from workers.files import naming
+from workers.offline import facts
 
 if TYPE_CHECKING:
     from workers.offline.sources import Source
 
-_UNSEEN = "not checked"
 _GZIP = b"\x1f\x8b"
 _UNPACK = "unpack it by `gunzip`; a bundle's tar is made by `tar -cf bundle.tar -C FOLDER .`"
 
@@ -88,19 +72,19 @@ def check(
         prescore check results.json --dataset flickr8k/test
     """
     with errors(), _refusing():
-        facts = _facts(path)
-        if dataset is not None and facts is not None and "tokens" not in facts:
+        told = _facts(path)
+        if dataset is not None and told is not None and "tokens" not in told:
             raise RequestRefused("--dataset is for captions and columns")
         source = None if dataset is None else _source(dataset, url, key_file)
-        if facts is None:
-            facts = _captions_facts(path, source, subset=subset)
+        if told is None:
+            told = _captions_facts(path, source, subset=subset)
         elif source is not None:
-            facts |= _fitting(path, source)
+            told |= _fitting(path, source)
     if as_json:
-        show_json(facts)
+        show_json(told)
     else:
-        show(*(f"{name + ':':18} {line}" for name, one in facts.items() for line in _lines(one)))
-    if _UNSEEN in facts:
+        show(*(f"{name + ':':18} {line}" for name, one in told.items() for line in _lines(one)))
+    if facts.UNSEEN in told:
         raise typer.Exit(exit_codes.FAILED)
 
 
@@ -131,17 +115,16 @@ def _facts(path: Path) -> dict[str, Any] | None:
     if found is None and not path.exists():
         raise RequestRefused(f"found nothing at {path}")
     if is_package(path):
-        is_onnx = models.format_of(path) == "onnx"
-        return _onnx_facts(path) if is_onnx else _package_facts(path, models.of_package(path))
+        return facts.of_package(path)
     serves = None if found is None else found.serves
     if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
         if header.is_one(path):
             return _columns_facts(path)
         is_of_plugin = models.format_of(path) == "plugin"
-        return _plugin_facts(path) if is_of_plugin else _checkpoint_facts(path)
+        return facts.of_plugin(path) if is_of_plugin else facts.of_checkpoint(path)
     if serves == foreign.BUNDLE:
-        facts = bundle_facts(path)
-        return facts | _decoded(path, facts["splits"])
+        held = facts.of_bundle(path)
+        return held | _decoded(path, held["splits"])
     if path.is_file() and captions.looks_like_captions(path):
         return None
     what, do = _unfit(path, found)
@@ -194,25 +177,6 @@ def _fitting(path: Path, source: "Source") -> dict[str, Any]:
     return {"split": f"all of {source}"}
 
 
-def _package_facts(path: Path, facts: models.Facts) -> dict[str, Any]:
-    """What a service's worker would make of it."""
-    from workers.conversion import packages as of_state_dicts
-    from workers.conversion import sandboxed
-    from workers.conversion.sandboxed import Box
-
-    box = Box.of(settings.load())
-    known = {name: each for name, each in facts.items() if each is not None}
-    try:
-        if facts["format"] == "huggingface":
-            sandboxed.transformers(path, box)
-            return known
-        description, tensors = of_state_dicts.convert(path, box)
-    except SandboxUnavailable as unavailable:
-        return known | _half("what stands beside the tensors is right; they", unavailable)
-    parameters = sum(tensor.size for tensor in tensors.values())
-    return {"format": "pytorch", **_described(description, parameters)}
-
-
 def _decoded(path: Path, splits: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """Raise if a picture cannot be decoded, as a service's worker would when it is scored."""
     from workers.offline import pictures
@@ -225,120 +189,5 @@ def _decoded(path: Path, splits: Mapping[str, Mapping[str, int]]) -> dict[str, A
             sandbox = settings.load().sandbox
             pictures.check_decoded(path, with_pictures, sandbox, begin("pictures"))
     except SandboxUnavailable as unavailable:
-        return _half("captions and features are right; the pictures", unavailable)
+        return facts.unseen("captions and features are right; the pictures", unavailable)
     return {}
-
-
-def _half(looked_at: str, unavailable: SandboxUnavailable) -> dict[str, Any]:
-    """A fact of what could not be looked at on this machine, for want of a sandbox."""
-    return {
-        _UNSEEN: f"{looked_at} are not checked: {unavailable.detail}. `prescore doctor` says what "
-        "the sandbox lacks here; a machine that has it checks the rest"
-    }
-
-
-def _checkpoint_facts(path: Path) -> dict[str, Any]:
-    header = checkpoint_header.read(path)
-    checkpoint_header.check_new(header)
-    return _described(header.description, header.parameters)
-
-
-_SHOWN = {"cell", "size", "layers", "heads"}  # of a config
-
-
-def _plugin_facts(path: Path) -> dict[str, Any]:
-    """With the plug-in where it is installed; a file itself is judged without it."""
-    from workers.inference.plugins import reading
-
-    found = plugins.read(path)
-    try:
-        opened_by = str(reading.read(path).plugin)
-    except PluginUnavailable as error:
-        opened_by = f"not tried out: {error.detail}"
-    except (PluginFailed, UnusableCheckpoint) as error:  # a service's work would fail
-        raise InvalidCheckpoint(error.detail) from None
-    return {
-        "format": "plugin",
-        "plug-in": found.plugin,
-        "opened by": opened_by,
-        "feature_size": found.feature_size,
-        "vocabulary_size": found.vocabulary_size,
-        "units": found.units,
-        "encoder": str(found.encoder),
-        "parameters": found.parameters,
-    }
-
-
-def _described(description: Description, parameters: int) -> dict[str, Any]:
-    config = description.config
-    return {
-        "architecture": description.architecture,
-        **({} if config.inputs == "features" else {"inputs": config.inputs}),
-        **config.model_dump(exclude_none=True, include=_SHOWN),
-        "feature_size": config.feature_size,
-        "normalize": config.normalize,
-        "vocabulary_size": len(description.vocabulary),
-        "tokenizer": description.tokenizer,
-        "encoder": str(description.encoder),
-        "parameters": parameters,
-    }
-
-
-def _onnx_facts(path: Path) -> dict[str, Any]:
-    with packages.opened(path) as package:
-        bundle = onnx_bundles.judge(package)
-    if find_spec("onnxruntime") is not None:
-        _run_once(path, bundle)
-    manifest, pictures = bundle.manifest, bundle.manifest.preprocessing
-    return {
-        "format": "onnx",
-        "graphs": ", ".join(bundle.graphs),
-        "inputs": manifest.inputs,
-        "units": manifest.units,
-        **({} if pictures is None else {"pictures": " x ".join(map(str, pictures.shape))}),
-        **({} if pictures is not None else {"feature_size": manifest.feature_size}),
-        "vocabulary_size": bundle.size,
-        **({} if manifest.tokenizer is None else {"tokenizer": manifest.tokenizer}),
-        **({} if manifest.encoder is None else {"encoder": str(manifest.encoder)}),
-        "parameters": bundle.parameters,
-    }
-
-
-def _run_once(path: Path, bundle: onnx_bundles.Bundle) -> None:
-    """As a service's worker would."""
-    from workers.conversion import sandboxed
-    from workers.conversion.sandboxed import Box
-    from workers.inference.onnx import captioner
-
-    box = Box.of(settings.load())
-    if bundle.manifest.pieces is not None:
-        sandboxed.tokenizer(path, box)
-    captioner.read(path, box.memory, sandbox=box.sandbox).close()
-
-
-def bundle_facts(path: Path) -> dict[str, Any]:
-    with naming.lines_of(path / bundles.CAPTIONS):
-        found = judging.judge(path)
-    features = found.features
-    return {
-        "splits": found.splits,
-        "features": None
-        if features is None
-        else {
-            "images": len(features.ids),
-            **({} if features.inputs == "features" else {features.inputs: features.places}),
-            "size": features.size,
-            "encoder": str(features.encoder),
-        },
-        **({"warnings": _warnings(found)} if found.wordless else {}),
-    }
-
-
-def _warnings(found: judging.Judged) -> list[str]:
-    """What a service would warn of when captions are scored on these splits."""
-    return [
-        f"empty_references: {split}: {counted(odd.references, 'reference')} of "
-        f"{counted(odd.images, 'image')} without words, which nothing matches; the first is of "
-        f"{odd.first!r:.100}"
-        for split, odd in found.wordless.items()
-    ]

@@ -12,7 +12,6 @@ from service.contract import settings
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, importers
 from service.contract.formats.checkpoint_header import Config, Encoder
-from workers.cli.check import bundle_facts
 from workers.cli.console import Out, OutFirst, errors, say, show
 
 if TYPE_CHECKING:
@@ -243,7 +242,7 @@ def _write(
     others: Sequence[bundles.Item] = (),
 ) -> None:
     """`others`: of splits that the folder has, and keeps."""
-    from workers.offline import pictures, splits
+    from workers.offline import facts, pictures, splits
 
     with errors():
         try:
@@ -255,5 +254,5 @@ def _write(
                 pictures.copy(images, out, pictured)
         except FileNotFoundError as error:
             raise RequestRefused(f"expected a file, found nothing at {error.filename}") from None
-        facts = bundle_facts(out)
-    show(f"{out}: {json.dumps(facts['splits'])}")
+        held = facts.of_bundle(out)
+    show(f"{out}: {json.dumps(held['splits'])}")
