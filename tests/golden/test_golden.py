@@ -61,6 +61,9 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(  # a study is of models, since columns may be brought
         ("correlations of none", "correlations of many"), ("/body/none_because",)
     ),
+    **dict.fromkeys(  # a 404 points at the field that names what is not there
+        ("unknown-split", "unknown-checkpoint", "compare-nothing"), ("/body/errors",)
+    ),
     **dict.fromkeys(  # what is not of the same captions is told by its version
         ("compare-others", "probe-elsewhere", "train-on-others"),
         ("/body/detail", "/body/errors/*/detail"),

@@ -156,8 +156,7 @@ def _evaluations(folder: Path, training: Training) -> Iterator[Evaluation]:
     run = recipes.prepare(
         folder,
         architecture=training.architecture,
-        cell="gru",
-        size=training.size,
+        sizes={"cell": "gru", "size": training.size},
         at_least=5,
         splits=("train", "val"),
         device="cpu",

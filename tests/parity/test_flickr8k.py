@@ -24,8 +24,7 @@ def test_a_trained_captioner(bundle, architecture, capsys):
     run = recipes.prepare(
         bundle,
         architecture=architecture,
-        cell="gru",
-        size=256,
+        sizes={"cell": "gru", "size": 256},
         at_least=5,
         splits=("train", "val"),
         device="cpu",
@@ -70,8 +69,7 @@ def test_real_captions_are_scored_end_to_end_by_an_untrained_model(bundle):
     run = recipes.prepare(
         bundle,
         architecture="merge",
-        cell="lstm",
-        size=16,
+        sizes={"cell": "lstm", "size": 16},
         at_least=5,
         splits=("val", "test"),
         device="cpu",

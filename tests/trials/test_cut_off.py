@@ -33,6 +33,7 @@ BODIES = {
     "submit_evaluation": {"captions": CAPTIONS, "dataset": "tiny/test", "postgen": ["rouge_l"]},
     "submit_probes": {"dataset": "tiny/test", "metrics": ["rouge_l"], "tokenizer": "none"},
     "submit_study": {"dataset": "tiny/test"},
+    "change_dataset": {"pictures_shown": False},
 }
 
 

@@ -48,7 +48,7 @@ def may_be_package(stream: IO[bytes]) -> bool:
     head = stream.read(foreign.HEAD_BYTES)
     stream.seek(0)
     if head.startswith(b"PK"):  # a file inside may make it look like another one: a PyTorch file
-        return _FOREIGN_FIRST.match(_first_name(head)) is None
+        return packages.is_plain(head) and _FOREIGN_FIRST.match(_first_name(head)) is None
     return found is not None and found.is_package
 
 

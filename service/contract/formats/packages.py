@@ -93,6 +93,11 @@ def is_packed(path: Path) -> bool:
     return beginning.startswith(_ZIP) or beginning[257:262] == b"ustar"
 
 
+def is_plain(head: bytes) -> bool:
+    """Whether the first file of a zip, which begins so, may be one that is read."""
+    return int.from_bytes(head[8:10], "little") in _PLAIN_ZIP
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[Package]:
     """The files of a folder, or of a tar or a zip that stays open meanwhile."""

@@ -78,8 +78,7 @@ def _training(folder, seed):
     run = recipes.prepare(
         folder,
         architecture="merge",
-        cell="gru",
-        size=64,
+        sizes={"cell": "gru", "size": 64},
         at_least=5,
         splits=("train", "val"),
         device="cpu",

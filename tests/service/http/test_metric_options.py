@@ -133,9 +133,10 @@ def test_a_refusal_says_it_once_in_the_words_of_the_command(prescore, tmp_path, 
     (tmp_path / "bad.json").write_text(json.dumps([{**SAID[0], "image": "zz"}, *SAID[1:]]))
     told = prescore("submit", *shlex.split(asked))
     assert said in told.stderr
-    line, request = told.stderr.splitlines()
+    line, request, *hints = told.stderr.splitlines()
     assert "/v1/" not in line
     assert request.startswith("  (request ")
+    assert hints == (["none: no such dataset; there is tiny"] if "none/" in asked else [])
 
 
 def test_files_are_compared_after_they_are_submitted(prescore):

@@ -158,7 +158,7 @@ def test_training_writes_a_checkpoint_an_epoch(bundle, tmp_path):
 
 
 def test_an_unknown_architecture_is_told_with_those_there_are(bundle, tmp_path):
-    result = _here("lab", "train", bundle, tmp_path / "run", "--architecture", "transformer")
+    result = _here("lab", "train", bundle, tmp_path / "run", "--architecture", "resnet")
     assert result.exit_code == 2
     assert "expected init, pre, par, merge" in result.stderr
 

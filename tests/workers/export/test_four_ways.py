@@ -62,8 +62,7 @@ def run(data):
     return recipes.prepare(
         data,
         architecture="init",
-        cell="lstm",
-        size=SIZE,
+        sizes={"cell": "lstm", "size": SIZE},
         at_least=2,
         splits=("train", "test"),
         device="cpu",
