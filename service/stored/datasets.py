@@ -15,7 +15,7 @@ from service.contract.api.captions import CaptionIn
 from service.contract.api.data import DatasetOut, FeaturesOut, SplitOut
 from service.contract.api.runs import DatasetPinned
 from service.contract.api.texts import rfc3339
-from service.contract.errors import InvalidRequest, NotFound
+from service.contract.errors import Conflict, InvalidRequest, NotFound
 from service.contract.formats import outputs
 from service.contract.plan.prices import Sizes
 from service.stored import judges, splits
@@ -194,10 +194,10 @@ def show(records: Records, reference: str, *, shown: bool) -> DatasetOut:
     name, _, version = reference.partition("@")
     found = _row(records, name, version)
     if shown and not any(counts.get("pictures") for counts in json.loads(found.splits).values()):
-        raise InvalidRequest(
+        raise Conflict(
             f"dataset {found.name}@v{found.version} has no pictures to show: "
             "`prescore datasets images NAME FOLDER` adds them",
-            [("/pictures_shown", "expected false for a dataset without pictures")],
+            pointer="/pictures_shown",
         )
     same = datasets.c.name == found.name, datasets.c.version == found.version
     with records.transaction() as connection:

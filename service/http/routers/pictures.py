@@ -9,6 +9,7 @@ from service.contract.api.data import DatasetChange, DatasetOut
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
+    Conflict,
     InvalidRequest,
     MalformedJson,
     NotFound,
@@ -35,7 +36,9 @@ _SENT = ("ETag", "Cache-Control")
     "/{name}",
     operation_id="change_dataset",
     summary="Show a dataset's pictures, or hide them",
-    responses=openapi.refusals(NotFound, InvalidRequest, MalformedJson, UnsupportedMedia, TooLarge),
+    responses=openapi.refusals(
+        NotFound, Conflict, InvalidRequest, MalformedJson, UnsupportedMedia, TooLarge
+    ),
 )
 def patch(name: Reference, change: DatasetChange, service: Service, address: Address) -> DatasetOut:
     """Of the latest version, or of `name@version`. The version, its digest and its scores stay as

@@ -135,7 +135,7 @@ def test_no_other_size_is_made(client, size):
 def test_what_is_not_there_cannot_be_shown(client):
     _added(client, "captions", {}, more=["a.jpg"], shown=False)
     told = _show(client, "captions")
-    assert (told.status_code, told.json()["errors"][0]["pointer"]) == (422, "/pictures_shown")
+    assert (told.status_code, told.json()["errors"][0]["pointer"]) == (409, "/pictures_shown")
     assert "no pictures to show" in told.json()["detail"]
     assert _show(client, "captions", shown=False).status_code == 200
     _missing(_show(client, "absent"), "no dataset 'absent'")
