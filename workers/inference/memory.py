@@ -60,10 +60,15 @@ def check_places(model: Captioner, inputs: Inputs, limit: int | None) -> None:
 
 
 def check(header: CheckpointHeader, device: torch.device, limit: int | None) -> None:
-    """Raise OutOfMemory if a captioner cannot fit: into `limit`, or into its CUDA device."""
+    """Raise OutOfMemory if a captioner cannot fit."""
+    check_captioner(header.parameters, needed(header, device), device, limit)
+
+
+def check_captioner(parameters: int, needs: int, device: torch.device, limit: int | None) -> None:
+    """Raise OutOfMemory if it does not fit into its CUDA device, or on a CPU into `limit`."""
     if device.type == "cuda":
         limit = torch.cuda.get_device_properties(device).total_memory
-    check_fits(f"a captioner of {header.parameters:,} parameters", needed(header, device), limit)
+    check_fits(f"a captioner of {parameters:,} parameters", needs, limit)
 
 
 def check_fits(what: str, needs: int, limit: int | None) -> None:

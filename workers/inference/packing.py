@@ -12,6 +12,9 @@ from torch import Tensor
 
 from workers.inference.vocabulary import Encoded
 
+# Of a group, in the layers at once: on a CPU, so many that their activations fit caches.
+GROUP_TOKENS = {"cpu": 512, "cuda": 2_048}
+
 
 @dataclass(frozen=True)
 class Packed:

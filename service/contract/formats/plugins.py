@@ -13,24 +13,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from service.contract.errors import (
     ConfigInvalid,
-    HeaderTooLarge,
     InvalidCheckpoint,
     MetadataInvalid,
     TensorMismatch,
 )
 from service.contract.formats import safetensors_header, strict_json
 from service.contract.formats.checkpoint_header import (
-    MAX_METADATA,
-    MAX_METADATA_BYTES,
     MAX_VOCABULARY,
     Encoder,
+    check_sizes,
     metadata_model,
     words_of,
 )
+from service.contract.formats.checkpoint_header.sizes import MAX_FEATURE_SIZE
+from service.contract.formats.json_parts import JsonPart
 from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.words import TOKENIZERS, Tokenizer
 
@@ -47,7 +47,6 @@ _LONG = ("vocabulary", TOKENIZER)
 _FLOATS = ("F64", "F32", "F16", "BF16")
 _MAX_STRUCTURE = 200_000  # about 4,500 tensors
 _MAX_KEYS = 1_000  # of an object in the config
-_MAX_FEATURES = 1_048_576
 
 
 @dataclass(frozen=True)
@@ -81,10 +80,8 @@ class Plugin:
         return None
 
 
-class Pieces(BaseModel):
+class Pieces(JsonPart):
     """`size`: of the ids; `longest`: tokens that the model reads of a caption, START among them."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     size: int = Field(ge=2, le=MAX_VOCABULARY)
     start: int = Field(ge=0)
@@ -177,7 +174,7 @@ def judge(stream: IO[bytes], file_bytes: float) -> PluginHeader:
     stream.seek(0, os.SEEK_SET)
     header = safetensors_header.read(stream, file_bytes, max_structure=_MAX_STRUCTURE)
     metadata = header.metadata
-    _check_sizes(metadata)
+    check_sizes(metadata, _LONG)
     has_pieces = any(name in metadata for name in _OF_PIECES)
     needed = (*_REQUIRED, *(_OF_PIECES if has_pieces else _OF_WORDS))
     _check_present(metadata, needed)
@@ -195,17 +192,6 @@ def judge(stream: IO[bytes], file_bytes: float) -> PluginHeader:
         notes={name: text for name, text in metadata.items() if name not in needed},
         tensors=header.tensors,
     )
-
-
-def _check_sizes(metadata: Mapping[str, str]) -> None:
-    if len(metadata) > MAX_METADATA:
-        raise HeaderTooLarge(f"{len(metadata)} metadata entries, at most {MAX_METADATA} accepted")
-    for name, text in metadata.items():
-        if name not in _LONG and len(text) > MAX_METADATA_BYTES:
-            raise HeaderTooLarge(
-                f"metadata {name!r:.100} has {len(text)} characters, "
-                f"at most {MAX_METADATA_BYTES} are accepted"
-            )
 
 
 def _check_present(metadata: Mapping[str, str], needed: tuple[str, ...]) -> None:
@@ -238,10 +224,10 @@ def _config(text: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ConfigInvalid(f"config: expected an object, found {value!r:.60}", pointer=pointer)
     size = value.get("feature_size")
-    if type(size) is not int or not 1 <= size <= _MAX_FEATURES:
+    if type(size) is not int or not 1 <= size <= MAX_FEATURE_SIZE:
         raise ConfigInvalid(
             "config/feature_size: expected the size of an image's features, a whole number from 1 "
-            f"to {_MAX_FEATURES:,}, found {size!r:.60}",
+            f"to {MAX_FEATURE_SIZE:,}, found {size!r:.60}",
             pointer=f"{pointer}/feature_size",
         )
     return value

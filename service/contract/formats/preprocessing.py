@@ -2,7 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
+
+from service.contract.formats.json_parts import JsonPart
 
 MOST_SIDE = 2_048
 _LEAST_DEVIATION = 1e-6  # less makes numbers of pixels that float32 does not hold
@@ -22,20 +24,16 @@ Deviations = Annotated[
 ]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Rectangle(_Part):
+class Rectangle(JsonPart):
     height: Side
     width: Side
 
 
-class Shortest(_Part):
+class Shortest(JsonPart):
     shortest_edge: Side
 
 
-class Preprocessing(_Part):
+class Preprocessing(JsonPart):
     """`resample`: a number of Pillow's. Means and deviations are of red, green and blue."""
 
     do_resize: Literal[True] = True
@@ -46,8 +44,8 @@ class Preprocessing(_Part):
     do_rescale: bool = True
     rescale_factor: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1 / 255
     do_normalize: bool = True
-    image_mean: Means = [0.5, 0.5, 0.5]
-    image_std: Deviations = [0.5, 0.5, 0.5]
+    image_mean: Means = Field(default=[0.5, 0.5, 0.5])
+    image_std: Deviations = Field(default=[0.5, 0.5, 0.5])
 
     @model_validator(mode="after")
     def _cropped(self) -> "Preprocessing":

@@ -12,12 +12,11 @@ from service.contract.formats.checkpoint_header import TransformerConfig
 from workers.inference.captioners.attending import Beside, placed
 from workers.inference.captioners.canonical import Canonical
 from workers.inference.matrix_products import Product
-from workers.inference.packing import Packed, groups
+from workers.inference.packing import GROUP_TOKENS, Packed, groups
 
 _NOWHERE = -1e30  # added to the score of a place that is not there: its weight is 0 exactly
 _SEARCHED_BYTES = 512_000_000  # of images' keys and values in a search
 _USUAL_PLACES = 196
-_GROUP_TOKENS = {"cpu": 512, "cuda": 2_048}  # in the layers at once
 
 Pair = tuple[Tensor, Tensor]  # keys and values, (rows, heads, places, size of a head)
 
@@ -128,7 +127,7 @@ class Transformer(Canonical):
 
     def hidden(self, images: Seen, captions: Packed) -> Tensor:
         parts, places = [], []
-        for group in groups(captions, _GROUP_TOKENS[images.device.type]):
+        for group in groups(captions, GROUP_TOKENS[images.device.type]):
             seen = images.of(group.images)
             mask = seen.mask
             x = self._embed(group.words, group.times)

@@ -14,14 +14,13 @@ from workers.inference.features import Inputs
 from workers.inference.huggingface import stack
 from workers.inference.huggingface.stack import Decoder, State
 from workers.inference.matrix_products import Product
-from workers.inference.packing import Packed, groups
+from workers.inference.packing import GROUP_TOKENS, Packed, groups
 from workers.inference.pieces import Pieces
 from workers.inference.prepared import Preparation
 
 # Places of pictures in the encoder at once: on a CPU, so many that their activations fit caches.
 _PLACES = {"cpu": 1_000, "cuda": 20_000}
 _SEARCHED_BYTES = 512_000_000  # of images' keys and values in a search
-_GROUP_TOKENS = {"cpu": 512, "cuda": 2_048}  # in the decoder at once, for the same reason
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Transformer:
 
     def hidden(self, images: Tensor, captions: Packed) -> Tensor:
         found: Tensor | None = None
-        for group in groups(captions, _GROUP_TOKENS[images.device.type]):
+        for group in groups(captions, GROUP_TOKENS[images.device.type]):
             there = stack.read_all(
                 self._decoder, images[group.images], group.words, group.times, group.mask
             )

@@ -56,11 +56,9 @@ def read(
 
 def _check_memory(judged: Captioner, device: torch.device, limit: int | None) -> None:
     """The weights once as they are read and once as they are packed, and the file's pages."""
-    if device.type == "cuda":
-        limit = torch.cuda.get_device_properties(device).total_memory
     sizes = sum(math.prod(shape) for shape in judged.family.shapes().values())
     needs = 2 * _FLOAT32 * sizes + weights.stored_bytes(judged.tensors.values()) + _PROGRAM
-    memory.check_fits(f"a captioner of {judged.parameters:,} parameters", needs, limit)
+    memory.check_captioner(judged.parameters, needs, device, limit)
 
 
 def _built(family: Family, tensors: Mapping[str, Tensor], device: torch.device) -> Any:

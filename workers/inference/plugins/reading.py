@@ -47,12 +47,10 @@ def read(path: Path, device: torch.device | str = "cpu", limit: int | None = Non
 
 def _check_memory(header: PluginHeader, device: torch.device, limit: int | None) -> None:
     """The tensors in float32, what the plug-in makes of them, and the file's pages."""
-    if device.type == "cuda":
-        limit = torch.cuda.get_device_properties(device).total_memory
     count = sum(math.prod(each.shape) for each in header.tensors.values())
     stored = sum(each.end - each.start for each in header.tensors.values())
     needs = 2 * _FLOAT32 * count + stored + _PROGRAM
-    memory.check_fits(f"a captioner of {header.parameters:,} parameters", needs, limit)
+    memory.check_captioner(header.parameters, needs, device, limit)
 
 
 def _tensors(path: Path, header: PluginHeader, device: torch.device) -> dict[str, Tensor]:

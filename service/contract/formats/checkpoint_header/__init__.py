@@ -7,12 +7,12 @@ a reason, and without allocating the sizes that the file claims.
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from service.contract.errors import (
     ConfigInvalid,
@@ -21,7 +21,7 @@ from service.contract.errors import (
     MetadataInvalid,
     TensorMismatch,
 )
-from service.contract.formats import foreign, safetensors_header, strict_json
+from service.contract.formats import foreign, json_parts, safetensors_header
 from service.contract.formats.checkpoint_header.attention import AttentionConfig as AttentionConfig
 from service.contract.formats.checkpoint_header.families import ARCHITECTURES as ARCHITECTURES
 from service.contract.formats.checkpoint_header.families import FAMILIES as FAMILIES
@@ -44,10 +44,10 @@ from service.contract.formats.checkpoint_header.transformer import (
 from service.contract.formats.checkpoint_header.vocabulary import MAX_VOCABULARY as MAX_VOCABULARY
 from service.contract.formats.checkpoint_header.vocabulary import MAX_WORD_BYTES as MAX_WORD_BYTES
 from service.contract.formats.checkpoint_header.vocabulary import words_of as words_of
+from service.contract.formats.json_parts import JsonPart, Model
 from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.words import TOKENIZERS, Tokenizer
 from service.contract.plain_text import is_plain
-from service.contract.wording import told
 
 FORMAT = "1"
 EDGE, UNK = 0, 1  # ids: START and END share one token; UNK stands for unknown words
@@ -57,10 +57,8 @@ MAX_METADATA_BYTES = 100_000  # of each entry, except the vocabulary
 _NAMED = 20  # tensors of a config
 
 
-class Encoder(BaseModel):
+class Encoder(JsonPart):
     """The encoder of image features, which must equal the dataset's."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     name: str = Field(min_length=1, max_length=200)
     digest: str = Field(min_length=1, max_length=200)
@@ -160,15 +158,20 @@ def _known_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
             f"expected the metadata {', '.join(_REQUIRED)}; missing: {', '.join(missing)}{others}",
             pointer=f"/__metadata__/{missing[0]}",
         )
+    check_sizes(metadata)
+    return metadata
+
+
+def check_sizes(metadata: Mapping[str, str], long: Collection[str] = ("vocabulary",)) -> None:
+    """`long`: entries that have bounds of their own."""
     if len(metadata) > MAX_METADATA:
         raise HeaderTooLarge(f"{len(metadata)} metadata entries, at most {MAX_METADATA} accepted")
     for name, text in metadata.items():
-        if name != "vocabulary" and len(text) > MAX_METADATA_BYTES:
+        if name not in long and len(text) > MAX_METADATA_BYTES:
             raise HeaderTooLarge(
                 f"metadata {name!r:.100} has {len(text)} characters, "
                 f"at most {MAX_METADATA_BYTES} are accepted"
             )
-    return metadata
 
 
 Choice = TypeVar("Choice", bound=str)
@@ -184,21 +187,8 @@ def _one_of(metadata: Mapping[str, str], name: str, allowed: tuple[Choice, ...])
     )
 
 
-Model = TypeVar("Model", bound=BaseModel)
-
-
 def metadata_model(model: type[Model], metadata: Mapping[str, str], name: str) -> Model:
-    pointer = f"/__metadata__/{name}"
-    try:
-        return model.model_validate(strict_json.parse(metadata[name]))
-    except strict_json.NotJson as error:
-        raise ConfigInvalid(f"{name}: {error}", pointer=pointer) from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = "".join(f"/{part}" for part in first["loc"])[:100]
-        raise ConfigInvalid(
-            f"{name}{where}: {told(first, model.model_fields)}", pointer=pointer + where
-        ) from None
+    return json_parts.parse(model, metadata[name], name, f"/__metadata__/{name}")
 
 
 def _check_tensors(found: Mapping[str, TensorEntry], expected: Shapes) -> None:

@@ -37,6 +37,22 @@ def norm(name: str, size: int) -> Shapes:
     return {f"{name}.weight": (size,), f"{name}.bias": (size,)}
 
 
+def attention(at: str, within: str, width: int, seen: int) -> Shapes:
+    """BERT's, of queries that are `width` long over what is `seen` long."""
+    found = linear(f"{at}.{within}.query", width, width)
+    found |= linear(f"{at}.{within}.key", width, seen)
+    found |= linear(f"{at}.{within}.value", width, seen)
+    return (
+        found | linear(f"{at}.output.dense", width, width) | norm(f"{at}.output.LayerNorm", width)
+    )
+
+
+def check_heads(name: str, width: int, heads: int) -> None:
+    if width % heads:
+        article = "an" if name.startswith("n") else "a"
+        raise ValueError(f"expected {article} {name} that {heads} heads divide, found {width}")
+
+
 class WithHeads(Part):
     """What has heads of one size each."""
 
@@ -49,11 +65,7 @@ class WithHeads(Part):
 
     @model_validator(mode="after")
     def _divided(self) -> Self:
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                f"expected a hidden_size that {self.num_attention_heads} heads divide, found "
-                f"{self.hidden_size}"
-            )
+        check_heads("hidden_size", self.hidden_size, self.num_attention_heads)
         return self
 
 
@@ -97,11 +109,7 @@ class BertLike(WithHeads):
             layer = f"{at}.encoder.layer.{number}"
             parts = {"attention": d} | ({} if seen is None else {"crossattention": seen})
             for part, into in parts.items():
-                found |= linear(f"{layer}.{part}.self.query", d, d)
-                found |= linear(f"{layer}.{part}.self.key", d, into)
-                found |= linear(f"{layer}.{part}.self.value", d, into)
-                found |= linear(f"{layer}.{part}.output.dense", d, d)
-                found |= norm(f"{layer}.{part}.output.LayerNorm", d)
+                found |= attention(f"{layer}.{part}", "self", d, into)
             found |= linear(f"{layer}.intermediate.dense", inner, d)
             found |= linear(f"{layer}.output.dense", d, inner)
             found |= norm(f"{layer}.output.LayerNorm", d)
@@ -137,7 +145,7 @@ def inside(**kinds: type[Part]) -> BeforeValidator:
 class Family(Part):
     """What the families have in common."""
 
-    in_places: ClassVar[bool] = False  # a picture stands in places of the words before a caption
+    in_places: ClassVar[bool] = False  # the picture stands before a caption, in places of words
     example_prompt: ClassVar[str | None] = None  # of a family that reads a prompt before a caption
 
     model_type: str

@@ -5,9 +5,10 @@ what is not known is refused, since it might change what the model computes.
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from service.contract.errors import ConfigInvalid
+from service.contract.formats.json_parts import JsonPart
 from service.contract.wording import told
 
 # Of training, of other tasks, of what a call returns; of generation, which has a file of its own.
@@ -103,9 +104,7 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class Part(JsonPart):
     harmless: ClassVar[frozenset[str]] = frozenset()  # besides those of all parts
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from service.contract.errors import ConfigInvalid
-from service.contract.formats import strict_json
+from service.contract.formats import json_parts
 from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header.sizes import MAX_FEATURE_SIZE
+from service.contract.formats.json_parts import JsonPart
 from service.contract.formats.preprocessing import Preprocessing
 from service.contract.formats.words import TOKENIZERS, Tokenizer
 from service.contract.plain_text import NAME
-from service.contract.wording import told
 
 FILE = "prescore.json"
 MAX_BYTES = 100_000
@@ -24,11 +24,7 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
 Id = Annotated[int, Field(ge=0)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Look(_Part):
+class Look(JsonPart):
     """Computed once an image. Its only input is `features`, (N, feature size), or `pixels`,
     (N, 3, height, width).
     """
@@ -38,7 +34,7 @@ class Look(_Part):
     pixels: Name | None = None
 
 
-class Step(_Part):
+class Step(JsonPart):
     """Reads a word in each row. `words`: (n); `logits`: (n, words)."""
 
     file: FileName
@@ -46,7 +42,7 @@ class Step(_Part):
     logits: Name
 
 
-class Score(_Part):
+class Score(JsonPart):
     """Reads whole captions. `words`: (n, L); `logits`: (n, L, words)."""
 
     file: FileName
@@ -54,14 +50,14 @@ class Score(_Part):
     logits: Name
 
 
-class Image(_Part):
+class Image(JsonPart):
     """A tensor of each image: an output of `look`, and the input of `step` that it becomes."""
 
     look: Name
     step: Name
 
 
-class State(_Part):
+class State(JsonPart):
     """A tensor of each caption: an output of `look` before the first word, then an input of `step`
     and its output.
     """
@@ -71,7 +67,7 @@ class State(_Part):
     after: Name
 
 
-class Vocabulary(_Part):
+class Vocabulary(JsonPart):
     """`file`: a JSON list of words by id. START and END may be one word."""
 
     file: FileName
@@ -80,7 +76,7 @@ class Vocabulary(_Part):
     unknown: Id
 
 
-class Pieces(_Part):
+class Pieces(JsonPart):
     """`file`: a tokenizer as the library tokenizers saves it. `size`: of a step's logits.
     `longest`: the most tokens that are read of a caption, START among them.
     """
@@ -98,7 +94,7 @@ class Pictures(Preprocessing):
     channels: Literal["rgb", "bgr"] = "rgb"
 
 
-class Manifest(_Part):
+class Manifest(JsonPart):
     """Of image features: `feature_size`, `encoder` and `look.features`; of pictures:
     `preprocessing` and `look.pixels`. Of words: `vocabulary` and `tokenizer`; of pieces of words:
     `pieces`.
@@ -106,7 +102,7 @@ class Manifest(_Part):
 
     prescore: Literal["1"]
     format: Literal["onnx"]
-    feature_size: int | None = Field(default=None, ge=1, le=1_048_576)
+    feature_size: int | None = Field(default=None, ge=1, le=MAX_FEATURE_SIZE)
     preprocessing: Pictures | None = None
     look: Look
     step: Step
@@ -199,13 +195,4 @@ def _listed(names: Iterable[str]) -> str:
 
 def parse(text: str) -> Manifest:
     """Raises ConfigInvalid with the place of the first fault."""
-    try:
-        return Manifest.model_validate(strict_json.parse(text))
-    except strict_json.NotJson as error:
-        raise ConfigInvalid(f"{FILE}: {error}", pointer=f"/{FILE}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = "".join(f"/{part}" for part in first["loc"])[:100]
-        raise ConfigInvalid(
-            f"{FILE}{where}: {told(first, Manifest.model_fields)}", pointer=f"/{FILE}{where}"
-        ) from None
+    return json_parts.parse(Manifest, text, FILE, f"/{FILE}")

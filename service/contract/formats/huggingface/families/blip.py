@@ -3,20 +3,18 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
+from service.contract.formats.huggingface.families.towers import BlipTower
 from service.contract.formats.huggingface.generation import Generation
 from service.contract.formats.huggingface.parts import (
     BertLike,
     Family,
     Heads,
-    Patches,
     Shapes,
     Side,
     Small,
     Width,
     Words,
     inside,
-    linear,
-    norm,
 )
 
 
@@ -32,7 +30,7 @@ class BlipText(BertLike):
     add_cross_attention: bool = False  # it has it in any case
 
 
-class BlipVision(Patches):
+class BlipVision(BlipTower):
     harmless = frozenset({"projection_dim", "tie_word_embeddings", "add_cross_attention"})
 
     model_type: Literal["blip_vision_model"] = "blip_vision_model"
@@ -65,25 +63,9 @@ class Blip(Family):
         return "blip"
 
     def shapes(self) -> Shapes:
-        vision, d = self.vision_config, self.vision_config.hidden_size
-        found: Shapes = {
-            "vision_model.embeddings.class_embedding": (1, 1, d),
-            "vision_model.embeddings.position_embedding": (1, vision.patches + 1, d),
-            "vision_model.embeddings.patch_embedding.weight": (
-                *(d, 3, vision.patch_size, vision.patch_size),
-            ),
-            "vision_model.embeddings.patch_embedding.bias": (d,),
-            **norm("vision_model.post_layernorm", d),
-        }
-        for number in range(vision.num_hidden_layers):
-            layer = f"vision_model.encoder.layers.{number}"
-            found |= linear(f"{layer}.self_attn.qkv", 3 * d, d)
-            found |= linear(f"{layer}.self_attn.projection", d, d)
-            found |= linear(f"{layer}.mlp.fc1", vision.intermediate_size, d)
-            found |= linear(f"{layer}.mlp.fc2", d, vision.intermediate_size)
-            found |= norm(f"{layer}.layer_norm1", d) | norm(f"{layer}.layer_norm2", d)
         text = self.text_config
-        found |= text.layer_shapes("text_decoder.bert", d)
+        found = self.vision_config.shapes("vision_model")
+        found |= text.layer_shapes("text_decoder.bert", self.vision_config.hidden_size)
         return found | text.head_shapes("text_decoder.cls.predictions", tied=True)
 
     def places(self) -> Mapping[str, int]:

@@ -3,35 +3,37 @@ prompt, in the places of a decoder of words.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from service.contract.formats.huggingface.families.in_places import InPlaces, Text
+from service.contract.formats.huggingface.families.towers import BlipTower
 from service.contract.formats.huggingface.generation import Generation
 from service.contract.formats.huggingface.parts import (
     Activation,
-    Family,
     Heads,
     Inner,
     Layers,
-    Patches,
     Positions,
     Shapes,
+    Side,
     Small,
     Width,
     WithHeads,
     Words,
+    attention,
+    check_heads,
     inside,
     known,
     linear,
     norm,
 )
-from service.contract.formats.huggingface.reading import Part
 
 _OFFSET = 2  # OPT's table of positions begins with two that are not used
 
 
-class Blip2Vision(Patches):
+class Blip2Vision(BlipTower):
     harmless = frozenset({"projection_dim"})
 
     model_type: Literal["blip_2_vision_model"] = "blip_2_vision_model"
@@ -39,27 +41,9 @@ class Blip2Vision(Patches):
     intermediate_size: Inner = 6144
     num_hidden_layers: Layers = 39
     num_attention_heads: Heads = 16
-    patch_size: Annotated[int, Field(ge=1, le=2_048)] = 14
+    patch_size: Side = 14
     layer_norm_eps: Small = 1e-6
     qkv_bias: bool = True
-
-    def shapes(self, at: str) -> Shapes:
-        d = self.hidden_size
-        found: Shapes = {
-            f"{at}.embeddings.class_embedding": (1, 1, d),
-            f"{at}.embeddings.position_embedding": (1, self.patches + 1, d),
-            f"{at}.embeddings.patch_embedding.weight": (d, 3, self.patch_size, self.patch_size),
-            f"{at}.embeddings.patch_embedding.bias": (d,),
-            **norm(f"{at}.post_layernorm", d),
-        }
-        for number in range(self.num_hidden_layers):
-            layer = f"{at}.encoder.layers.{number}"
-            found |= linear(f"{layer}.self_attn.qkv", 3 * d, d, bias=self.qkv_bias)
-            found |= linear(f"{layer}.self_attn.projection", d, d)
-            found |= linear(f"{layer}.mlp.fc1", self.intermediate_size, d)
-            found |= linear(f"{layer}.mlp.fc2", d, self.intermediate_size)
-            found |= norm(f"{layer}.layer_norm1", d) | norm(f"{layer}.layer_norm2", d)
-        return found
 
 
 class QFormer(WithHeads):
@@ -81,18 +65,14 @@ class QFormer(WithHeads):
             if number % self.cross_attention_frequency == 0:
                 parts["crossattention"] = seen
             for part, into in parts.items():
-                found |= linear(f"{layer}.{part}.attention.query", d, d)
-                found |= linear(f"{layer}.{part}.attention.key", d, into)
-                found |= linear(f"{layer}.{part}.attention.value", d, into)
-                found |= linear(f"{layer}.{part}.output.dense", d, d)
-                found |= norm(f"{layer}.{part}.output.LayerNorm", d)
+                found |= attention(f"{layer}.{part}", "attention", d, into)
             found |= linear(f"{layer}.intermediate_query.dense", inner, d)
             found |= linear(f"{layer}.output_query.dense", d, inner)
             found |= norm(f"{layer}.output_query.LayerNorm", d)
         return found
 
 
-class Opt(Part):
+class Opt(Text):
     harmless = frozenset({"activation_dropout", "layerdrop", "init_std"})
 
     model_type: Literal["opt"] = "opt"
@@ -112,11 +92,7 @@ class Opt(Part):
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                f"expected a hidden_size that {self.num_attention_heads} heads divide, found "
-                f"{self.hidden_size}"
-            )
+        check_heads("hidden_size", self.hidden_size, self.num_attention_heads)
         if self.word_embed_proj_dim not in (None, self.hidden_size):
             raise ValueError(
                 "expected a word_embed_proj_dim that is the hidden_size, found "
@@ -142,7 +118,7 @@ class Opt(Part):
         return found
 
 
-class Blip2(Family):
+class Blip2(InPlaces):
     harmless = frozenset(
         {
             "image_text_hidden_size",
@@ -151,7 +127,6 @@ class Blip2(Family):
             "use_decoder_only_language_model",
         }
     )
-    in_places: ClassVar[bool] = True
 
     model_type: Literal["blip-2"]
     vision_config: Annotated[Blip2Vision, inside(any=Blip2Vision)]
@@ -159,26 +134,9 @@ class Blip2(Family):
     text_config: Annotated[Opt, inside(any=Opt)]
     num_query_tokens: Annotated[int, Field(ge=1, le=1_024)] = 32
 
-    @model_validator(mode="after")
-    def _placed(self) -> Self:
-        if self.positions < 2:
-            raise ValueError(
-                f"expected more max_position_embeddings than the {self.num_query_tokens} places of "
-                f"a picture, found {self.text_config.max_position_embeddings}"
-            )
-        return self
-
     @property
-    def vocabulary(self) -> int:
-        return self.text_config.vocab_size
-
-    @property
-    def positions(self) -> int:
-        return self.text_config.max_position_embeddings - self.num_query_tokens
-
-    @property
-    def image_size(self) -> int:
-        return self.vision_config.image_size
+    def picture(self) -> int:
+        return self.num_query_tokens
 
     @property
     def architecture(self) -> str:
@@ -188,7 +146,7 @@ class Blip2(Family):
         seen = self.qformer_config.hidden_size
         return {
             "query_tokens": (1, self.num_query_tokens, seen),
-            **self.vision_config.shapes("vision_model"),
+            **self.vision_config.shapes("vision_model", bias=self.vision_config.qkv_bias),
             **self.qformer_config.shapes("qformer", self.vision_config.hidden_size),
             **linear("language_projection", self.text_config.hidden_size, seen),
             **self.text_config.shapes("language_model"),
@@ -198,7 +156,7 @@ class Blip2(Family):
         return {
             "vision_model.": self.vision_config.patches + 1,
             "qformer.": self.num_query_tokens,
-            "language_model.model.decoder.layers.": self.num_query_tokens,
+            "language_model.model.decoder.layers.": self.picture,
         }
 
     def special(self, config: Mapping[str, Any]) -> dict[str, Any]:

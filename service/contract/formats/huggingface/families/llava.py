@@ -8,13 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from service.contract.formats.huggingface.families import towers
+from service.contract.formats.huggingface.families.in_places import InPlaces
 from service.contract.formats.huggingface.families.rotary import Llama, Qwen2
 from service.contract.formats.huggingface.families.towers import Clip, Siglip
 from service.contract.formats.huggingface.generation import Generation
 from service.contract.formats.huggingface.parts import (
-    MOST_PROMPT,
     Activation,
-    Family,
     Shapes,
     inside,
     kind_of,
@@ -23,9 +22,8 @@ from service.contract.formats.huggingface.parts import (
 )
 
 
-class Llava(Family):
+class Llava(InPlaces):
     harmless = frozenset({"ignore_index", "vocab_size", "image_seq_length"})
-    in_places: ClassVar[bool] = True
     example_prompt: ClassVar[str | None] = "USER: <image>\nDescribe the picture. ASSISTANT:"
 
     model_type: Literal["llava"]
@@ -54,30 +52,12 @@ class Llava(Family):
                 f"expected a vision_feature_layer of {layers} layers, found "
                 f"{self.vision_feature_layer}"
             )
-        if self.positions < 2 or self.picture < 1:
-            raise ValueError(
-                f"expected more max_position_embeddings than the {self.picture} places of a "
-                f"picture and {MOST_PROMPT} of a prompt, found "
-                f"{self.text_config.max_position_embeddings}"
-            )
         return self
 
     @property
     def picture(self) -> int:
         """The places of one; by `default` the first, CLIP's class, is left out."""
         return self.vision_config.places - (self.vision_feature_select_strategy == "default")
-
-    @property
-    def vocabulary(self) -> int:
-        return self.text_config.vocab_size
-
-    @property
-    def positions(self) -> int:
-        return self.text_config.max_position_embeddings - self.picture - MOST_PROMPT
-
-    @property
-    def image_size(self) -> int:
-        return self.vision_config.image_size
 
     @property
     def architecture(self) -> str:

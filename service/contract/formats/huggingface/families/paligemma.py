@@ -8,11 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from service.contract.formats.huggingface.families import towers
+from service.contract.formats.huggingface.families.in_places import InPlaces
 from service.contract.formats.huggingface.families.rotary import Gemma
 from service.contract.formats.huggingface.families.towers import Siglip
 from service.contract.formats.huggingface.parts import (
-    MOST_PROMPT,
-    Family,
     Shapes,
     Width,
     inside,
@@ -20,9 +19,8 @@ from service.contract.formats.huggingface.parts import (
 )
 
 
-class PaliGemma(Family):
+class PaliGemma(InPlaces):
     harmless = frozenset({"ignore_index", "hidden_size", "vocab_size"})
-    in_places: ClassVar[bool] = True
     example_prompt: ClassVar[str | None] = "caption en"
 
     model_type: Literal["paligemma"]
@@ -39,25 +37,11 @@ class PaliGemma(Family):
                 f"expected a projection_dim of {self.text_config.hidden_size}, the hidden_size of "
                 f"text_config, found {self.projection_dim}"
             )
-        if self.positions < 2:
-            raise ValueError(
-                f"expected more max_position_embeddings than the {self.vision_config.patches} "
-                f"places of a picture and {MOST_PROMPT} of a prompt, found "
-                f"{self.text_config.max_position_embeddings}"
-            )
         return self
 
     @property
-    def vocabulary(self) -> int:
-        return self.text_config.vocab_size
-
-    @property
-    def positions(self) -> int:
-        return self.text_config.max_position_embeddings - self.vision_config.patches - MOST_PROMPT
-
-    @property
-    def image_size(self) -> int:
-        return self.vision_config.image_size
+    def picture(self) -> int:
+        return self.vision_config.patches
 
     @property
     def architecture(self) -> str:
@@ -71,8 +55,7 @@ class PaliGemma(Family):
         return self.vision_config.shapes("vision_tower") | into | words
 
     def places(self) -> Mapping[str, int]:
-        many = self.vision_config.patches
-        return {"vision_tower.": many, "language_model.model.layers.": many}
+        return {"vision_tower.": self.picture, "language_model.model.layers.": self.picture}
 
     def renamed(self, tensor: str) -> str:
         return towers.renamed(tensor)

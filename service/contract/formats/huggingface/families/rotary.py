@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from service.contract.formats.huggingface.families.in_places import Text
 from service.contract.formats.huggingface.parts import (
     Activation,
     Heads,
@@ -27,16 +28,13 @@ class _Rope(Part):
     rope_type: Literal["default"] = "default"
 
 
-class Rotary(Part):
-    vocab_size: Words
-    hidden_size: Width
+class Rotary(Text):
     intermediate_size: Inner
     num_hidden_layers: Layers
     num_attention_heads: Heads
     num_key_value_heads: Heads | None = None
     head_dim: Head | None = None
     hidden_act: Activation = "silu"
-    max_position_embeddings: Positions
     rms_norm_eps: Small = 1e-6
     rope_parameters: Annotated[_Rope, inside(any=_Rope)] = _Rope()
 

@@ -1,4 +1,4 @@
-"""Encoders of pictures whose patches stand in places of words, and GIT's, which is one of them."""
+"""Encoders of pictures by patches: CLIP's, which is GIT's too, SigLIP's, BLIP's."""
 
 from typing import Literal
 
@@ -81,6 +81,29 @@ class Siglip(Patches):
         }
         for number in range(self.num_hidden_layers):
             found |= _layer(f"{at}.encoder.layers.{number}", d, self.intermediate_size)
+        return found
+
+
+class BlipTower(Patches):
+    """The picture's encoder of BLIP and BLIP-2."""
+
+    def shapes(self, at: str, *, bias: bool = True) -> Shapes:
+        """`bias`: of queries, keys and values."""
+        d, patch = self.hidden_size, self.patch_size
+        found: Shapes = {
+            f"{at}.embeddings.class_embedding": (1, 1, d),
+            f"{at}.embeddings.position_embedding": (1, self.patches + 1, d),
+            f"{at}.embeddings.patch_embedding.weight": (d, 3, patch, patch),
+            f"{at}.embeddings.patch_embedding.bias": (d,),
+            **norm(f"{at}.post_layernorm", d),
+        }
+        for number in range(self.num_hidden_layers):
+            layer = f"{at}.encoder.layers.{number}"
+            found |= linear(f"{layer}.self_attn.qkv", 3 * d, d, bias=bias)
+            found |= linear(f"{layer}.self_attn.projection", d, d)
+            found |= linear(f"{layer}.mlp.fc1", self.intermediate_size, d)
+            found |= linear(f"{layer}.mlp.fc2", d, self.intermediate_size)
+            found |= norm(f"{layer}.layer_norm1", d) | norm(f"{layer}.layer_norm2", d)
         return found
 
 

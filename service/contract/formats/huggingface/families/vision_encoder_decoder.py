@@ -20,6 +20,7 @@ from service.contract.formats.huggingface.parts import (
     Small,
     Width,
     Words,
+    check_heads,
     inside,
     kind_of,
     known,
@@ -83,10 +84,7 @@ class Gpt2(Part):
 
     @model_validator(mode="after")
     def _divided(self) -> Self:
-        if self.n_embd % self.n_head:
-            raise ValueError(
-                f"expected an n_embd that {self.n_head} heads divide, found {self.n_embd}"
-            )
+        check_heads("n_embd", self.n_embd, self.n_head)
         return self
 
     @property
