@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
+from service.http.image_names import IMAGE
+
 LONGEST = 300  # characters of a path that is compared with others
 _MOST = 3
 _LEAST_ALIKE = 0.65  # of each part
@@ -80,7 +82,7 @@ def _same_end(parts: Sequence[str], there: Collection[str], *, whole: bool) -> I
         split = left if known[0] == "datasets" and filled else []
         if left == split and len(split) <= 1:
             address = "/".join(filled.get(part, part) for part in template.split("/"))
-            address = address.replace(":path}", "}")
+            address = address.replace(IMAGE, "{image}")
             yield "?split=".join([address, *split])
 
 

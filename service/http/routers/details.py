@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from service.contract.api.captions import CaptionPage, CocoCaption, TokensOut
@@ -21,6 +21,7 @@ from service.contract.errors import (
 )
 from service.http import csv_answers, openapi
 from service.http.dependencies import Running, Service
+from service.http.image_names import IMAGE, ImageName
 from service.http.preferences import event_number
 from service.http.routers.parameters import Cursor, Digits, Identity, LastEventId
 from service.http.streaming import paced
@@ -96,14 +97,14 @@ def list_captions(
 
 
 @router.get(
-    "/tokens/{image:path}",
+    f"/tokens/{IMAGE}",
     operation_id="get_tokens",
     summary="The references of one image, word by word",
     responses=openapi.refusals(*_STORED),
 )
 def tokens(
     id: Identity,
-    image: Annotated[str, Path(description="The image's name or id.", examples=["1000268201.jpg"])],
+    image: ImageName,
     service: Service,
 ) -> TokensOut:
     """The log-probability and rank of each reference token, and the model's most probable word

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from service.contract.api.data import DatasetChange, DatasetOut
 from service.contract.errors import (
@@ -20,6 +20,7 @@ from service.contract.errors import (
 from service.http import openapi
 from service.http.dependencies import Address, Service
 from service.http.entrance.json_bodies import JsonRoute
+from service.http.image_names import IMAGE, ImageName
 from service.http.preferences import matches
 from service.http.routers.datasets import Reference
 from service.http.routers.parameters import IfNoneMatch
@@ -48,7 +49,7 @@ def patch(name: Reference, change: DatasetChange, service: Service, address: Add
 
 
 @router.get(
-    "/{name}/images/{image:path}",
+    f"/{{name}}/images/{IMAGE}",
     operation_id="get_picture",
     summary="Look at an image",
     response_class=Response,
@@ -67,7 +68,7 @@ def patch(name: Reference, change: DatasetChange, service: Service, address: Add
 )
 def get(
     name: Reference,
-    image: Annotated[str, Path(description="The image's name or id.", examples=["1000268201.jpg"])],
+    image: ImageName,
     service: Service,
     address: Address,
     size: Annotated[

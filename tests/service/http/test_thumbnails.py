@@ -378,3 +378,10 @@ def test_pictures_are_added_and_shown_by_one_command_and_hidden_by_another(
     _missing(_get(client, "commanded", "a.jpg"), "not shown")
     assert run("commanded").exit_code == 2
     assert "no pictures to show" in run("commanded@v1", "--show").stderr
+
+
+def test_an_empty_name_is_no_path_of_the_interface(client):
+    answer = client.get("/v1/datasets/none/images/?size=large")
+    assert answer.status_code == 404
+    assert "pointer" not in answer.json()
+    assert "no path '/v1/datasets/none/images/'" in answer.json()["detail"]

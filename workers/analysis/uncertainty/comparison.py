@@ -6,6 +6,9 @@ the same for both systems. p comes from approximate randomisation: in each trial
 each image whether the two systems exchange their captions, and p is the share of trials in which
 they are at least as far apart (two-sided). A test at 5 % finds a difference of 2.8 standard errors
 in 80 of 100 such datasets: this is the minimum detectable difference.
+
+One network's probabilities differ a little by the format that it came in and by the device: by less
+than AGREEMENT of a score. Such a difference is none: p is 1, and the interval reaches 0.
 """
 
 from collections.abc import Sequence
@@ -25,6 +28,7 @@ from workers.metrics.family import Scores
 from workers.progress import Progress, silent
 
 DETECTABLE = float(special.ndtri(0.975) + special.ndtri(0.8))
+AGREEMENT = 1e-4  # of the larger of the two scores
 _EQUAL = 1e-12  # of the two scores: smaller differences come from rounding
 
 
@@ -107,13 +111,15 @@ def of_metric(a: float, b: float, found: Differences | None) -> Compared:
     known = found is not None and np.isfinite([*found.resampled, *found.mixed]).all()
     if difference is None or found is None or not known:
         return Compared(a, b, difference, None, None, None)
-    as_far = abs(difference) - _EQUAL * (abs(a) + abs(b))
+    low, high = intervals.percentiles({"": found.resampled})[""]
+    within = abs(difference) <= AGREEMENT * max(abs(a), abs(b))
+    as_far = 0.0 if within else abs(difference) - _EQUAL * (abs(a) + abs(b))
     farther = int((np.abs(found.mixed) >= as_far).sum())
     return Compared(
         a=a,
         b=b,
         difference=difference,
-        interval=intervals.percentiles({"": found.resampled})[""],
+        interval=(min(low, 0.0), max(high, 0.0)) if within else (low, high),
         p=(farther + 1) / (len(found.mixed) + 1),
         minimum_detectable=DETECTABLE * float(np.std(found.resampled, ddof=1)),
     )

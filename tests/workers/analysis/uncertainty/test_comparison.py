@@ -93,6 +93,22 @@ def test_a_system_beside_itself_and_turned_round(family):
         assert each.interval == pytest.approx([-bound for bound in reversed(back[name].interval)])
 
 
+def test_what_formats_and_devices_differ_by_is_no_difference():
+    """Every image a little worse, as another program's rounding makes it: a paired test would be
+    sure of it.
+    """
+    values = np.random.default_rng(1).random(300) + 1
+    least = 1e-4 * values.mean()
+    for gap, p in ((0.9 * least, 1.0), (1.1 * least, 1 / 10_001)):
+        pair = scores("rouge_l", {"rouge_l": values + gap}), scores("rouge_l", {"rouge_l": values})
+        for sign, (a, b) in ((1, pair), (-1, pair[::-1])):
+            found = compare(a, b)["rouge_l"]
+            assert found.difference == pytest.approx(sign * gap)
+            assert found.p == p
+            expected = sorted((0, sign * gap)) if p == 1 else (sign * gap, sign * gap)
+            assert found.interval == pytest.approx(expected, abs=1e-9)
+
+
 def test_nothing_is_known_of_one_image():
     found = compare(*_two(1, 0.5, 1))["rouge_l"]
     assert found.difference is not None
