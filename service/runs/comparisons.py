@@ -125,11 +125,14 @@ def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
                 lacking.told(side.evaluation, f"score {name}", work=_work_of(full)),
                 [(pointer or f"/{side.name}", "expected a metric that both have")],
             )
-    differs = signatures.difference(*(side.scores[full].signature for side in sides))
+    a, b = sides
+    names = a.name, b.name
+    differs = signatures.difference(a.scores[full].signature, b.scores[full].signature, names)
     if differs is not None:
+        advice = ("/metrics", "expected the names of metrics that were computed alike in both")
         raise InvalidRequest(
             f"{name} of a and of b was not computed alike: {differs}",
-            [(pointer or "/b", differs)],
+            [(pointer, differs) if pointer else advice],
         )
 
 

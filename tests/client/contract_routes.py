@@ -381,7 +381,8 @@ class Handler(BaseHTTPRequestHandler):
             "status": "available",
             "reason": None,
         }
-        self._listed([spec, {**spec, "name": "spice"}, {**spec, "name": "meteor"}])
+        others = ("spice", "meteor", "nneval")
+        self._listed([spec, *({**spec, "name": name} for name in others)])
 
     def stream(self):
         id_ = self._known()

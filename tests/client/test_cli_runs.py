@@ -321,6 +321,14 @@ def test_status_says_what_is_expected_and_what_gates_say(service, prescore):
     assert lines[10:] == [f"open: {drop}: cider_d: +0.01"]
     service.change("ev_1", forecast={"none_because": "only 3 evaluations"}, gates=[])
     assert "  none because  only 3 evaluations" in prescore("status", "ev_1").stdout
+    score = {
+        "value": 0.43,
+        "interval": [0.4, 0.46],
+        "signature": "cider_d",
+        "higher_is_better": True,
+    }
+    service.change("ev_1", scores={"cider_d": score})
+    assert "estimate" not in prescore("status", "ev_1").stdout
 
 
 def test_others_words_do_not_steer_the_terminal(service, prescore):
@@ -661,6 +669,14 @@ def test_a_near_name_that_the_service_told_is_not_told_again(service, shapes, pr
     service.fault("POST", "/v1/evaluations", status=422, body={"title": "Refused", "detail": told})
     options = ("--dataset", "shapes/test", "--postgen", "cidr_d")
     result = prescore("submit", captions, *options)
+    assert result.stderr == f"422 Refused: {told}\n"
+
+
+@pytest.mark.parametrize("word", ["none", "all"])
+def test_words_for_many_metrics_are_no_misspelt_ones(service, shapes, prescore, captions, word):
+    told = "the checkpoint reads other features"
+    service.fault("POST", "/v1/evaluations", status=422, body={"title": "Refused", "detail": told})
+    result = prescore("submit", captions, "--dataset", "shapes/test", "--postgen", word)
     assert result.stderr == f"422 Refused: {told}\n"
 
 

@@ -4,7 +4,7 @@ import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -80,7 +80,10 @@ def arrange(
     order = sorted(found)
     pairs = [(place, given[found[place]][1]) for place in order]
     images = [given[found[place]][0] for place in order]
-    return Arranged(pairs=pairs, warnings=list(_warnings(pairs, images, references))[:MAX_WARNINGS])
+    part = f"{len(found)} of {counted(len(references), 'image')}"
+    warnings = [_warning("subset", part)] if missing else []
+    warnings += islice(_warnings(pairs, images, references), MAX_WARNINGS)
+    return Arranged(pairs=pairs, warnings=warnings)
 
 
 def _unknown(names: Sequence[str], count: int, places: Mapping[str, int], of: str) -> str:

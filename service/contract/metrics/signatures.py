@@ -23,14 +23,18 @@ def pregen(how: str) -> str:
     return f"pregen|{how}|v:1"
 
 
-def difference(one: str, other: str) -> str | None:
-    """What differs, the fields with both values, as text; None where the signatures are equal."""
+def difference(
+    one: str, other: str, names: tuple[str, str] = ("the first", "the second")
+) -> str | None:
+    """What differs, the fields with both values, as text; None where the signatures are equal.
+    `names`: of the two, for people.
+    """
     if one == other:
         return None
     ours, theirs = _fields(one), _fields(other)
     if ("brought" in ours) != ("brought" in theirs):
-        first = "first" if "brought" in ours else "second"
-        return f"the {first} was brought as columns, the other was computed from a checkpoint"
+        brought, computed = names if "brought" in ours else names[::-1]
+        return f"{brought} was brought as columns, {computed} was computed from a checkpoint"
     return ", ".join(
         f"{name}: {ours.get(name, 'nothing')} and {theirs.get(name, 'nothing')}"
         for name in dict.fromkeys([*ours, *theirs])

@@ -190,9 +190,6 @@ def _plan(
         digest, warnings = datasets.store_captions(
             parts.blobs, request.captions, pinned, subset=request.subset
         )
-        if len(request.captions) < pinned.images:
-            part = f"{len(request.captions)} of {counted(pinned.images, 'image')}"
-            warnings = [{"code": "subset", "image": None, "detail": part}, *warnings]
         captions = planning.plan_captions(digest, pinned.captions, *split, wanted)
     if request.columns is not None:
         found = planning.plan_brought(

@@ -15,6 +15,7 @@ MOST_DATASETS = 1000
 MOST_RUNS = 200
 SHOWN = 10  # datasets, or splits of one
 OTHER_NAMES = ("perplexity",)  # that the list of metrics does not tell
+_MANY = ("all", "none")  # in the place of metrics
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -85,7 +86,7 @@ def _of_metrics(client: Client, meant: Meant) -> Iterator[str]:
     known = [metric.name for metric in client.metrics()]
     groups = {name.rpartition("_")[0] for name in known if name[-1:].isdecimal()}  # such as bleu
     for name in dict.fromkeys(asked):
-        if name not in known and name not in groups:
+        if name not in known and name not in groups and name not in _MANY:
             yield from _told(name, known)
 
 

@@ -33,7 +33,7 @@ def summary(evaluation: Evaluation) -> list[str]:
         *_section("scores", score_rows(evaluation.scores)),
         *distrusted(evaluation),
         *_section("forecast", list(expected_rows(evaluation.forecast or {}))),
-        *_section("estimate", list(expected_rows(evaluation.estimate or {}))),
+        *_section("estimate", _estimate(evaluation)),
         *_section("warnings", _warnings(evaluation)),
         *_section("gates", gate_table(evaluation.gates)),
         *gate_details(evaluation.gates),
@@ -51,7 +51,7 @@ def judged(evaluation: Evaluation) -> list[str]:
         *_section("works", works),
         *_section("scores", score_rows(evaluation.scores)),
         *distrusted(evaluation),
-        *_section("estimate", list(expected_rows(evaluation.estimate or {}))),
+        *_section("estimate", _estimate(evaluation)),
         *_section("warnings", _warnings(evaluation)),
         *_section("gates", gate_table(evaluation.gates)),
         *gate_details(told),
@@ -78,6 +78,13 @@ def _warnings(evaluation: Evaluation) -> Sequence[Sequence[str]]:
         for one in evaluation.warnings
         if one.code not in ("unavailable", _PART)  # a work's line, and the first, say so
     )
+
+
+def _estimate(evaluation: Evaluation) -> list[tuple[str, str, str, str]]:
+    """Of what has no score yet."""
+    found = evaluation.estimate or {}
+    open_ = {name: one for name, one in found.items() if name not in evaluation.scores}
+    return list(expected_rows(open_))
 
 
 def _verdict_line(evaluation: Evaluation) -> list[str]:
