@@ -4,6 +4,7 @@ python read_checkpoint.py model.safetensors expected.json    prints logp of each
 """
 
 import json
+import math
 import sys
 
 import numpy as np
@@ -79,13 +80,16 @@ def lstm(t, name, x, state):
     return sigmoid(o) * np.tanh(c), c
 
 
-def soft_attention(_config, t, x, embedded):
-    mean, found = mean_of(x), []
-    h, c = np.tanh(affine(t, "state", mean)), np.tanh(affine(t, "memory", mean))
+def soft_attention(config, t, x, embedded):
+    h, c = (affine(t, name, mean_of(x)) for name in ("state", "memory"))
+    if config.get("start", "tanh") == "tanh":
+        h, c = np.tanh(h), np.tanh(c)
+    found = []
     for word in embedded:
-        z = sigmoid(affine(t, "gate", h)) * (softmax(scores(t, x, h)) @ x)
+        z = sigmoid(affine(t, "gate", h)) * (softmax(scores(config, t, x, h)) @ x)
         h, c = lstm(t, "gates", np.concatenate([word, z]), (h, c))
-        found.append(word + affine(t, "deep", np.concatenate([h, z])))
+        deep = config.get("output", "deep") == "deep"
+        found.append(word + affine(t, "deep", np.concatenate([h, z])) if deep else h)
     return np.stack(found)
 
 
@@ -98,19 +102,21 @@ def adaptive_attention(config, t, x, embedded):
         gate = sigmoid(affine(t, "sentinel", np.concatenate([given, h])))
         h, c = lstm(t, "gates", given, (h, c))
         sentinel = gate * np.tanh(c)
-        own = np.tanh(affine(t, "sentinel_key", sentinel) + h @ t["query.weight"])
-        weights = softmax(np.append(scores(t, places, h), own @ t["score.weight"]))
+        own = bent(config, affine(t, "sentinel_key", sentinel) + h @ t["query.weight"])
+        weights = softmax(np.append(scores(config, t, places, h), own @ t["score.weight"]))
         found.append(h + weights @ np.vstack([places, sentinel]))
     return np.stack(found)
 
 
 def bottom_up_top_down(config, t, x, embedded):
     looking, speaking = np.zeros((2, 2, config["size"]))
-    found = []
+    mean, found = mean_of(x), []
+    if "places_size" in config:
+        x, mean = (np.maximum(affine(t, *e), 0) for e in (("places", x), ("image", mean)))
     for word in embedded:
-        given = np.concatenate([speaking[0], mean_of(x), word])
+        given = np.concatenate([speaking[0], mean, word])
         looking = lstm(t, "attention_gates", given, looking)
-        seen = softmax(scores(t, x, looking[0])) @ x
+        seen = softmax(scores(config, t, x, looking[0])) @ x
         speaking = lstm(t, "language_gates", np.concatenate([seen, looking[0]]), speaking)
         found.append(speaking[0])
     return np.stack(found)
@@ -121,18 +127,27 @@ def transformer(config, t, x, embedded):
     angles = times[:, None] / 10_000 ** (np.arange(size) // 2 * 2 / size)
     y = embedded * np.sqrt(size) + np.where(np.arange(size) % 2, np.cos(angles), np.sin(angles))
     image, earlier = affine(t, "image", x), times[:, None] >= times
+    bend = gelu if config.get("activation") == "gelu" else lambda x: np.maximum(x, 0)
+    first = config.get("norms") == "before"
     for layer in range(config["layers"]):
         at = f"layers.{layer}."
-        q, k, v = np.split(affine(t, at + "words", y), 3, axis=1)
-        read = affine(t, at + "words_out", attention(q, k, v, heads, earlier))
-        y = normal(t, at + "words_norm", y + read)
-        k, v = np.split(affine(t, at + "places", image), 2, axis=1)
-        q = affine(t, at + "query", y)
-        read = affine(t, at + "places_out", attention(q, k, v, heads))
-        y = normal(t, at + "places_norm", y + read)
-        inner = np.maximum(affine(t, at + "inner", y), 0)
-        y = normal(t, at + "inner_norm", y + affine(t, at + "outer", inner))
-    return y
+
+        def read_words(y, at=at):
+            q, k, v = np.split(affine(t, at + "words", y), 3, axis=1)
+            return affine(t, at + "words_out", attention(q, k, v, heads, earlier))
+
+        def read_places(y, at=at):
+            k, v = np.split(affine(t, at + "places", image), 2, axis=1)
+            q = affine(t, at + "query", y)
+            return affine(t, at + "places_out", attention(q, k, v, heads))
+
+        def think(y, at=at):
+            return affine(t, at + "outer", bend(affine(t, at + "inner", y)))
+
+        for name, part in (("words", read_words), ("places", read_places), ("inner", think)):
+            norm = f"{at}{name}_norm"
+            y = y + part(normal(t, norm, y)) if first else normal(t, norm, y + part(y))
+    return normal(t, "norm", y) if config.get("last_norm") else y
 
 
 OF_PLACES = {
@@ -155,14 +170,22 @@ def attention(q, k, v, heads, allowed=True):
     )
 
 
+def gelu(x):
+    return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
+
+
 def normal(t, name, x):
     x = x - x.mean(1, keepdims=True)
     x = x / np.sqrt((x**2).mean(1, keepdims=True) + 1e-5)
     return x * t[f"{name}.weight"] + t[f"{name}.bias"]
 
 
-def scores(t, places, h):
-    return np.tanh(affine(t, "key", places) + h @ t["query.weight"]) @ t["score.weight"]
+def scores(config, t, places, h):
+    return bent(config, affine(t, "key", places) + h @ t["query.weight"]) @ t["score.weight"]
+
+
+def bent(config, x):
+    return np.tanh(x) if config.get("scores", "tanh") == "tanh" else np.maximum(x, 0)
 
 
 def mean_of(x):

@@ -13,6 +13,12 @@ from service.contract.formats.checkpoint_header import (
 from workers.inference.captioners import ARCHITECTURES, Canonical
 
 NAMES = ("soft_attention", "adaptive_attention", "bottom_up_top_down", "transformer")
+OPTIONS = {  # of what is computed, each other than the usual
+    "soft_attention": {"scores": "relu", "start": "linear", "gate": "each", "output": "state"},
+    "adaptive_attention": {"scores": "relu"},
+    "bottom_up_top_down": {"scores": "relu", "places_size": 4},
+    "transformer": {"norms": "before", "activation": "gelu", "last_norm": True},
+}
 FEATURES, WORDS, HEADS = 5, 30, 2
 REGIONS = [3, 0, 1, 4, 2, 4, 1]  # of images
 

@@ -20,12 +20,21 @@ from torch import Tensor, nn
 ARCHITECTURES = ("soft_attention", "adaptive_attention", "bottom_up_top_down", "transformer")
 END, UNK = 0, 1
 Tensors = Mapping[str, Any]
+Options = Mapping[str, Any]
 
 
 def forward(
-    architecture: str, tensors: Tensors, places: Any, words: Sequence[int], heads: int = 1
+    architecture: str,
+    tensors: Tensors,
+    places: Any,
+    words: Sequence[int],
+    heads: int = 1,
+    options: Options | None = None,
 ) -> np.ndarray:
-    """Logits (len(words)+1, V): row t is what follows START and the first t words."""
+    """Logits (len(words)+1, V): row t is what follows START and the first t words. `options`: those
+    of the config that change what is computed; what is not there is as in the papers.
+    """
+    o = options or {}
     t = {name: torch.tensor(np.asarray(each)).double() for name, each in tensors.items()}
     a = torch.tensor(np.asarray(places)).double()
     lengths = a.norm(dim=1, keepdim=True)
@@ -33,18 +42,23 @@ def forward(
     x = t["embedding.weight"][[END, *words]]
     with torch.no_grad():
         if architecture == "transformer":
-            u = _transformer(t, a, x, heads)
+            u = _transformer(t, a, x, heads, o)
         else:
-            u = _BY_NAME[architecture](t, a, x)
+            u = _BY_NAME[architecture](t, a, x, o)
         return (u @ t["output.weight"] + t["output.bias"]).numpy()
 
 
 def greedy(
-    architecture: str, tensors: Tensors, places: Any, most: int, heads: int = 1
+    architecture: str,
+    tensors: Tensors,
+    places: Any,
+    most: int,
+    heads: int = 1,
+    options: Options | None = None,
 ) -> list[int]:
     words: list[int] = []
     while len(words) < most:
-        best = int(forward(architecture, tensors, places, words, heads)[-1].argmax())
+        best = int(forward(architecture, tensors, places, words, heads, options)[-1].argmax())
         if best == END:
             break
         words.append(best)
@@ -59,6 +73,7 @@ def beam(
     least: int,
     most: int,
     heads: int = 1,
+    options: Options | None = None,
 ) -> tuple[list[int], float]:
     """Complete hypotheses stay in the beam; the best one wins when it is complete."""
     hypotheses: list[tuple[float, list[int], bool]] = [(0.0, [], False)]
@@ -68,8 +83,8 @@ def beam(
             if complete:
                 candidates.append((total, words, True))
                 continue
-            logits = torch.from_numpy(forward(architecture, tensors, places, words, heads)[-1])
-            for word, logp in enumerate(logits.log_softmax(0).tolist()):
+            found = forward(architecture, tensors, places, words, heads, options)
+            for word, logp in enumerate(torch.from_numpy(found[-1]).log_softmax(0).tolist()):
                 if word == UNK or (word == END and len(words) < least):
                     continue
                 longer = words if word == END else [*words, word]
@@ -100,12 +115,16 @@ def _mean(a: Tensor) -> Tensor:
     return a.mean(0) if len(a) else a.new_zeros(a.shape[1])
 
 
-def _scores(t: Tensors, a: Tensor, h: Tensor) -> Tensor:
+def _scores(t: Tensors, a: Tensor, h: Tensor, o: Options) -> Tensor:
     """Of each place a_i: w . tanh(W_a a_i + W_h h)."""
-    key, query = _linear(t, "key"), _linear(t, "query")
+    key, query, bend = _linear(t, "key"), _linear(t, "query"), _bend(o)
     return torch.stack(
-        [t["score.weight"] @ torch.tanh(key(a_i) + query(h)) for a_i in a] or [a.new_zeros(())]
+        [t["score.weight"] @ bend(key(a_i) + query(h)) for a_i in a] or [a.new_zeros(())]
     )[: len(a)]
+
+
+def _bend(o: Options) -> nn.Module:
+    return nn.ReLU() if o.get("scores") == "relu" else nn.Tanh()
 
 
 def _read(a: Tensor, weights: Tensor) -> Tensor:
@@ -115,21 +134,29 @@ def _read(a: Tensor, weights: Tensor) -> Tensor:
     return total
 
 
-def _soft_attention(t: Tensors, a: Tensor, x: Tensor) -> Tensor:
+def _soft_attention(t: Tensors, a: Tensor, x: Tensor, o: Options) -> Tensor:
     lstm = _lstm(t, "gates", x.shape[1] + a.shape[1])
-    h = torch.tanh(_linear(t, "state")(_mean(a)))
-    c = torch.tanh(_linear(t, "memory")(_mean(a)))
+    begin = nn.Identity() if o.get("start") == "linear" else nn.Tanh()
+    h = begin(_linear(t, "state")(_mean(a)))
+    c = begin(_linear(t, "memory")(_mean(a)))
     rows = []
     for word in x:
-        alpha = _scores(t, a, h).softmax(0)
+        alpha = _scores(t, a, h, o).softmax(0)
         beta = torch.sigmoid(_linear(t, "gate")(h))
+        if o.get("gate") == "each":
+            assert beta.shape == (a.shape[1],)
+        else:
+            assert beta.shape == (1,)
         z = beta * _read(a, alpha)
         h, c = (each[0] for each in lstm(torch.cat([word, z])[None], (h[None], c[None])))
-        rows.append(word + _linear(t, "deep")(torch.cat([h, z])))
+        if o.get("output") == "state":
+            rows.append(h)
+        else:
+            rows.append(word + _linear(t, "deep")(torch.cat([h, z])))
     return torch.stack(rows)
 
 
-def _adaptive_attention(t: Tensors, a: Tensor, x: Tensor) -> Tensor:
+def _adaptive_attention(t: Tensors, a: Tensor, x: Tensor, o: Options) -> Tensor:
     v = torch.relu(_linear(t, "places")(a)) if len(a) else a.new_zeros(0, _size(t, "places"))
     v_g = torch.relu(_linear(t, "image")(_mean(a)))
     lstm = _lstm(t, "gates", x.shape[1] + len(v_g))
@@ -140,8 +167,8 @@ def _adaptive_attention(t: Tensors, a: Tensor, x: Tensor) -> Tensor:
         g = torch.sigmoid(_linear(t, "sentinel")(torch.cat([x_t, h])))
         h, m = (each[0] for each in lstm(x_t[None], (h[None], m[None])))
         s = g * torch.tanh(m)
-        z = _scores(t, v, h)
-        own = t["score.weight"] @ torch.tanh(_linear(t, "sentinel_key")(s) + _linear(t, "query")(h))
+        z = _scores(t, v, h, o)
+        own = t["score.weight"] @ _bend(o)(_linear(t, "sentinel_key")(s) + _linear(t, "query")(h))
         beta = torch.cat([z, own[None]]).softmax(0)[-1]
         c = _read(v, z.softmax(0))
         rows.append(beta * s + (1 - beta) * c + h)
@@ -152,23 +179,28 @@ def _size(t: Tensors, name: str) -> int:
     return int(t[f"{name}.weight"].shape[1])
 
 
-def _bottom_up_top_down(t: Tensors, a: Tensor, x: Tensor) -> Tensor:
+def _bottom_up_top_down(t: Tensors, a: Tensor, x: Tensor, o: Options) -> Tensor:
     size = len(t["output.weight"])
+    whole = _mean(a)
+    if o.get("places_size"):
+        whole = torch.relu(_linear(t, "image")(whole))
+        made = [torch.relu(_linear(t, "places")(a_i)) for a_i in a]
+        a = torch.stack(made) if made else whole.new_zeros(0, len(whole))
     first = _lstm(t, "attention_gates", size + a.shape[1] + x.shape[1])
     second = _lstm(t, "language_gates", a.shape[1] + size)
     h1, c1, h2, c2 = torch.zeros(4, size, dtype=torch.float64)
     rows = []
     for word in x:
-        x1 = torch.cat([h2, _mean(a), word])
+        x1 = torch.cat([h2, whole, word])
         h1, c1 = (each[0] for each in first(x1[None], (h1[None], c1[None])))
-        read = _read(a, _scores(t, a, h1).softmax(0))
+        read = _read(a, _scores(t, a, h1, o).softmax(0))
         x2 = torch.cat([read, h1])
         h2, c2 = (each[0] for each in second(x2[None], (h2[None], c2[None])))
         rows.append(h2)
     return torch.stack(rows)
 
 
-def _transformer(t: Tensors, a: Tensor, x: Tensor, heads: int) -> Tensor:
+def _transformer(t: Tensors, a: Tensor, x: Tensor, heads: int, o: Options) -> Tensor:
     """By torch's own decoder of layers that normalise afterwards. It knows no image without places:
     there, places of zeros stand for none, and their values' bias is taken away.
     """
@@ -188,16 +220,27 @@ def _transformer(t: Tensors, a: Tensor, x: Tensor, heads: int) -> Tensor:
         }
         if not len(a):
             named["places.bias"] = torch.zeros_like(named["places.bias"])
-        layer = _layer(named, size, heads)
+        layer = _layer(named, size, heads, o)
         mask = nn.Transformer.generate_square_subsequent_mask(length, dtype=torch.float64)
         y = layer(y[None], memory[None], tgt_mask=mask)[0]
+    if o.get("last_norm"):
+        last = nn.LayerNorm(size, dtype=torch.float64)
+        last.weight.copy_(t["norm.weight"])
+        last.bias.copy_(t["norm.bias"])
+        y = last(y)
     return y
 
 
-def _layer(t: Tensors, size: int, heads: int) -> nn.Module:
-    inner = t["inner.weight"].shape[1]
+def _layer(t: Tensors, size: int, heads: int, o: Options) -> nn.Module:
     layer = nn.TransformerDecoderLayer(
-        size, heads, inner, dropout=0.0, batch_first=True, dtype=torch.float64
+        size,
+        heads,
+        t["inner.weight"].shape[1],
+        dropout=0.0,
+        activation=o.get("activation", "relu"),
+        batch_first=True,
+        norm_first=o.get("norms") == "before",
+        dtype=torch.float64,
     )
     layer.self_attn.in_proj_weight.copy_(t["words.weight"].T)
     layer.self_attn.in_proj_bias.copy_(t["words.bias"])

@@ -17,7 +17,9 @@ def _columns(of, tensors, rows, references):
     logp, rank = [], []
     for row, captions in zip(rows, references, strict=True):
         for words in captions:
-            logits = oracle.forward(of.architecture, tensors, small.there(row), words, small.HEADS)
+            logits = oracle.forward(
+                of.architecture, tensors, small.there(row), words, small.HEADS, _options(of)
+            )
             targets = [*words, oracle.END]
             total = np.logaddexp.reduce(logits, axis=1)
             own = logits[np.arange(len(targets)), targets]
@@ -26,9 +28,14 @@ def _columns(of, tensors, rows, references):
     return np.array(logp), np.array(rank)
 
 
-@pytest.fixture(params=small.NAMES)
+def _options(of):
+    return of.config.model_dump(exclude_defaults=True)
+
+
+@pytest.fixture(params=[*small.NAMES, *(f"{name} with options" for name in small.NAMES)])
 def of(request):
-    return small.description(request.param)
+    name, *others = request.param.split()
+    return small.description(name, **(small.OPTIONS[name] if others else {}))
 
 
 @pytest.mark.parametrize("counts", [[1], small.REGIONS, [2, 3, 0, 5] * 16], ids=len)
@@ -78,7 +85,7 @@ def test_captions_are_those_of_a_search_that_begins_anew_at_each_word(of, width)
     found = decoding.decode(small.model(of, tensors), rows, options)
     for row, caption in zip(rows, found, strict=True):
         words, logp = oracle.beam(
-            of.architecture, tensors, small.there(row), width, 2, 6, small.HEADS
+            of.architecture, tensors, small.there(row), width, 2, 6, small.HEADS, _options(of)
         )
         assert list(caption.words) == words
         assert caption.logp == pytest.approx(logp, abs=1e-5)
@@ -98,7 +105,9 @@ def test_prefixes_are_those_of_the_columns(of):
     rng = np.random.default_rng(5)
     captions = []
     for row in rows:
-        best = oracle.greedy(of.architecture, tensors, small.there(row), 5, small.HEADS)
+        best = oracle.greedy(
+            of.architecture, tensors, small.there(row), 5, small.HEADS, _options(of)
+        )
         captions.append([best, best[:2], [*best[:1], *rng.integers(1, small.WORDS, 3).tolist()]])
     references = encoded(captions)
     model = small.model(of, tensors)

@@ -79,12 +79,16 @@ def test_the_pages_reader_computes_what_we_compute(
         assert here == pytest.approx(example["logp"], abs=2e-5)
 
 
+@pytest.mark.parametrize("options", [False, True])
 @pytest.mark.parametrize("normalize", ["l2", "none"])
 @pytest.mark.parametrize("architecture", attending_models.NAMES)
-def test_the_pages_reader_computes_what_we_compute_of_places(tmp_path, architecture, normalize):
+def test_the_pages_reader_computes_what_we_compute_of_places(
+    tmp_path, architecture, normalize, options
+):
     """Of three places, of one and of none."""
     path = tmp_path / "model.safetensors"
-    of = attending_models.description(architecture, normalize=normalize)
+    more = attending_models.OPTIONS[architecture] if options else {}
+    of = attending_models.description(architecture, normalize=normalize, **more)
     checkpoints.write(path, attending_models.model(of, attending_models.arrays(of)))
     places = [
         row[:n] for row, n in zip(attending_models.regions([3, 3, 3]), (3, 1, 0), strict=True)

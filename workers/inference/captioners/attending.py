@@ -17,6 +17,7 @@ from workers.inference.packing import Packed
 
 _NOWHERE = -1e30  # the score of a place that is not there: its weight is 0 exactly
 _CHUNK_BYTES = {"cpu": 4_000_000, "cuda": 512_000_000}  # of what tanh is taken of at once
+_BENDS = {"tanh": torch.tanh_, "relu": torch.relu_}  # in place: no copy of the largest tensor
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class Attending(Canonical):
         self.config = config
         self._key = Product(self.tensors["key.weight"], self.tensors["key.bias"])
         self._query = Product(self.tensors["query.weight"])
+        self._bend = _BENDS[config.scores]
         self._build_cells()
 
     def _build_cells(self) -> None:
@@ -181,7 +183,7 @@ class Attending(Canonical):
         if other is None:
             rival = query.new_full((len(query), 1), _NOWHERE)
         else:
-            rival = (query + other).tanh_() @ self.tensors["score.weight"][:, None]
+            rival = self._bend(query + other) @ self.tensors["score.weight"][:, None]
         if not len(of):
             return query.new_zeros(0, images.values.shape[2]), rival[:, 0]
         queries, rivals = beside.spread(query), beside.spread(rival)
@@ -198,7 +200,7 @@ class Attending(Canonical):
         self, images: Seen, queries: Tensor, rivals: Tensor
     ) -> tuple[Tensor, Tensor]:
         there = images.there[:, None]
-        scores = (images.keys[:, None] + queries[:, :, None]).tanh_() @ self.tensors["score.weight"]
-        scores = scores.masked_fill(~there, _NOWHERE)
+        both = self._bend(images.keys[:, None] + queries[:, :, None])
+        scores = (both @ self.tensors["score.weight"]).masked_fill(~there, _NOWHERE)
         weights = torch.cat([scores, rivals], dim=2).softmax(dim=2)
         return weights[..., :-1] @ images.values, weights[..., -1:]

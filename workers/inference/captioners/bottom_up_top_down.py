@@ -10,7 +10,8 @@ from workers.inference.matrix_products import Product
 
 class BottomUpTopDown(Attending):
     def _build_cells(self) -> None:
-        s, e, v = self.config.size, self.config.embedded, self.config.feature_size
+        s, e = self.config.size, self.config.embedded
+        v = self.config.places_size or self.config.feature_size
         self._looking = self._cell("attention_gates", s + v + e)
         self._speaking = self._cell("language_gates", v + s)
         given = self._looking.input_weight
@@ -24,6 +25,11 @@ class BottomUpTopDown(Attending):
         return Lstm(parts, inputs)
 
     def _seen(self, there: Tensor, places: Tensor, mean: Tensor) -> Seen:
+        if self.config.places_size is not None:
+            tensors = self.tensors
+            made = torch.relu(places @ tensors["places.weight"] + tensors["places.bias"])
+            places = torch.where(there[:, :, None], made, 0.0)
+            mean = torch.relu(torch.addmm(tensors["image.bias"], mean, tensors["image.weight"]))
         return Seen(there, self._keys(places), places, self._whole(mean))
 
     def _first(self, images: Seen) -> Tensor:

@@ -15,15 +15,20 @@ class SoftAttention(Attending):
         self._words = Product(self._cell.input_weight[:e], self._cell.input_bias)
         self._context = Product(self._cell.input_weight[e:])
         self._gate = Product(tensors["gate.weight"], tensors["gate.bias"])
-        self._deep = Product(tensors["deep.weight"], tensors["deep.bias"])
+        if self.config.output == "deep":
+            self._deep = Product(tensors["deep.weight"], tensors["deep.bias"])
 
     def _seen(self, there: Tensor, places: Tensor, mean: Tensor) -> Seen:
-        first = [
-            torch.tanh(torch.addmm(self.tensors[f"{each}.bias"], mean, weight))
-            for each in ("state", "memory")
-            for weight in (self.tensors[f"{each}.weight"],)
-        ]
-        return Seen(there, self._keys(places), places, torch.cat(first, dim=1))
+        first = torch.cat(
+            [
+                torch.addmm(self.tensors[f"{each}.bias"], mean, self.tensors[f"{each}.weight"])
+                for each in ("state", "memory")
+            ],
+            dim=1,
+        )
+        if self.config.start == "tanh":
+            first = torch.tanh(first)
+        return Seen(there, self._keys(places), places, first)
 
     def _first(self, images: Seen) -> Tensor:
         return images.whole
@@ -41,4 +46,6 @@ class SoftAttention(Attending):
         return torch.cat([cells[:, : self._cell.size], context], dim=1), cells
 
     def _finish(self, embedded: Tensor, seen: Tensor, of: Tensor, images: Seen) -> Tensor:  # noqa: ARG002
+        if self.config.output == "state":
+            return self._drop(seen[:, : self._cell.size], "output")
         return self._drop(embedded + self._deep(seen), "output")

@@ -55,8 +55,10 @@ class State(NamedTuple):
 class _Layer:
     """`words`, `places`: what a row reads of the words of its caption, and of its image."""
 
-    def __init__(self, tensors: dict[str, Tensor], heads: int) -> None:
-        self._heads = heads
+    def __init__(self, tensors: dict[str, Tensor], config: TransformerConfig) -> None:
+        self._heads = config.heads
+        self._first = config.norms == "before"
+        self._bend = functional.gelu if config.activation == "gelu" else torch.relu
         self._norms = {
             name: (tensors[f"{name}_norm.weight"], tensors[f"{name}_norm.bias"])
             for name in ("words", "places", "inner")
@@ -75,7 +77,8 @@ class _Layer:
 
     def own(self, x: Tensor) -> list[Tensor]:
         """Queries, keys and values of the words."""
-        return [self.split(each) for each in self.apply("words", x).chunk(3, dim=-1)]
+        found = self.apply("words", self._before("words", x))
+        return [self.split(each) for each in found.chunk(3, dim=-1)]
 
     def images(self, seen: "Seen") -> Pair:
         keys, values = self.apply("places", seen.places).chunk(2, dim=-1)
@@ -83,15 +86,18 @@ class _Layer:
         return self.split(keys), self.split(values)
 
     def query(self, x: Tensor) -> Tensor:
-        return self.apply("query", x)
+        return self.apply("query", self._before("places", x))
 
     def after(self, name: str, x: Tensor, read: Tensor) -> Tensor:
-        """The row after what it has read, or thought: added and normalised."""
-        weight, bias = self._norms[name]
-        return functional.layer_norm(x + read, weight.shape, weight, bias)
+        """The row after what it has read, or thought: added, and normalised if not before."""
+        return x + read if self._first else _normal(x + read, *self._norms[name])
+
+    def _before(self, name: str, x: Tensor) -> Tensor:
+        return _normal(x, *self._norms[name]) if self._first else x
 
     def think(self, x: Tensor) -> Tensor:
-        return self.apply("outer", torch.relu(self.apply("inner", x)))
+        inner = self.apply("inner", self._before("inner", x))
+        return self.apply("outer", self._bend(inner))
 
 
 class Transformer(Canonical):
@@ -105,7 +111,7 @@ class Transformer(Canonical):
         self.config = config
         self._image = Product(self.tensors["image.weight"], self.tensors["image.bias"])
         self._layers = [
-            _Layer(self._named(f"layers.{layer}."), config.heads) for layer in range(config.layers)
+            _Layer(self._named(f"layers.{layer}."), config) for layer in range(config.layers)
         ]
 
     def _named(self, prefix: str) -> dict[str, Tensor]:
@@ -133,7 +139,7 @@ class Transformer(Canonical):
             x = self._embed(group.words, group.times)
             for layer in self._layers:
                 x = self._through(layer, x, group.mask[:, None], seen, mask)
-            parts.append(x[group.real])
+            parts.append(self._last(x[group.real]))
             places.append(group.places)
         order = torch.cat(places).argsort()
         return torch.cat(parts)[order]
@@ -165,7 +171,7 @@ class Transformer(Canonical):
             read = self._look_at(layer, x, beside, image, state.mask)
             x = layer.after("places", x, read)
             x = layer.after("inner", x, layer.think(x))
-        return x[:, 0], State(kept, state.of, state.images, state.mask, state.time + 1)
+        return self._last(x[:, 0]), State(kept, state.of, state.images, state.mask, state.time + 1)
 
     def select(self, state: State, rows: Tensor) -> State:
         kept = [(keys[rows], values[rows]) for keys, values in state.kept]
@@ -178,6 +184,11 @@ class Transformer(Canonical):
         keys, values = (beside.rows(each) for each in image)
         read = beside.back(_join(_attend(query, keys, values, beside.rows(mask))))
         return layer.apply("places_out", read)[:, None]
+
+    def _last(self, x: Tensor) -> Tensor:
+        if not self.config.last_norm:
+            return x
+        return _normal(x, self.tensors["norm.weight"], self.tensors["norm.bias"])
 
     def _out(self, layer: _Layer, name: str, read: Tensor) -> Tensor:
         return self._drop(layer.apply(f"{name}_out", _join(read)), "output")
@@ -193,6 +204,10 @@ def _waves(times: Tensor, size: int, like: Tensor) -> Tensor:
     rates = 10_000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64, device=like.device) / size)
     angles = times[..., None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :size].to(like)
+
+
+def _normal(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return functional.layer_norm(x, weight.shape, weight, bias)
 
 
 def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:

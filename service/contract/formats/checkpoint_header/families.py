@@ -41,7 +41,7 @@ def _of(names: Iterable[Architecture], family: Family) -> dict[Architecture, Fam
 
 FAMILIES: Mapping[Architecture, Family] = {
     **_of(recurrent.RECURRENT, Family(Config, recurrent.shapes, recurrent.check)),
-    **_of(attention.ATTENTION, Family(AttentionConfig, attention.shapes)),
+    **_of(attention.ATTENTION, Family(AttentionConfig, attention.shapes, attention.check)),
     **_of(get_args(TransformerArchitecture), Family(TransformerConfig, transformer.shapes)),
 }
 ARCHITECTURES = tuple(FAMILIES)

@@ -27,6 +27,9 @@ class TransformerConfig(BaseModel):
     inner_size: int | None = Field(default=None, ge=1, le=4 * MAX_SIZE)  # 4 * size, if None
     feature_size: int = Field(ge=1, le=MAX_FEATURE_SIZE)  # of a place
     normalize: Normalize = "l2"
+    norms: Literal["after", "before"] = "after"  # of each part of a layer
+    activation: Literal["relu", "gelu"] = "relu"  # between `inner` and `outer`
+    last_norm: bool = False  # once more, after the last layer
 
     @model_validator(mode="after")
     def _is_split_evenly(self) -> Self:
@@ -50,6 +53,8 @@ def shapes(architecture: str, config: TransformerConfig, vocabulary_size: int) -
         "output.weight": (s, V),
         "output.bias": (V,),
     }
+    if config.last_norm:
+        found |= {"norm.weight": (s,), "norm.bias": (s,)}
     for layer in range(config.layers):
         for name, (given, out) in _affine(config).items():
             found[f"layers.{layer}.{name}.weight"] = (given, out)

@@ -59,6 +59,30 @@ TENSORS = {
 }  # fmt: skip
 
 
+# Options that change names or shapes: what is other than above.
+OPTIONS = [
+    ("soft_attention", {"gate": "each"}, _affine("gate", S, D)),
+    (
+        "soft_attention",
+        {"output": "state"},
+        {"output.weight": (S, V), "deep.weight": None, "deep.bias": None},
+    ),
+    ("soft_attention", {"scores": "relu", "start": "linear"}, {}),
+    ("adaptive_attention", {"scores": "relu"}, {}),
+    (
+        "bottom_up_top_down",
+        {"places_size": 9},
+        {
+            **_affine("places", D, 9), **_affine("image", D, 9), **_affine("key", 9, A),
+            **_affine("attention_gates", S + 9 + E + S, 4 * S),
+            **_affine("language_gates", 9 + 2 * S, 4 * S),
+        },
+    ),
+    ("transformer", {"last_norm": True}, {"norm.weight": (S,), "norm.bias": (S,)}),
+    ("transformer", {"norms": "before", "activation": "gelu"}, {}),
+]  # fmt: skip
+
+
 def _judged(architecture, config=None, tensors=None):
     usual = STACK if architecture == "transformer" else ATTENTION
     shapes = TENSORS[architecture] if tensors is None else tensors
@@ -87,6 +111,16 @@ def test_exactly_the_tensors_of_the_guide_are_taken(architecture):
         refused(lambda left=left: _judged(architecture, tensors=left), TensorMismatch, name)
 
 
+@pytest.mark.parametrize(("architecture", "config", "changed"), OPTIONS)
+def test_an_option_has_the_tensors_of_the_guide(architecture, config, changed):
+    wanted = {n: shape for n, shape in {**TENSORS[architecture], **changed}.items() if shape}
+    found = _judged(architecture, config, wanted)
+    assert {name: entry.shape for name, entry in found.tensors.items()} == wanted
+    if changed:
+        refused(lambda: _judged(architecture, config), TensorMismatch)
+        refused(lambda: _judged(architecture, None, wanted), TensorMismatch)
+
+
 @pytest.mark.parametrize(
     ("architecture", "config", "words"),
     [
@@ -97,6 +131,12 @@ def test_exactly_the_tensors_of_the_guide_are_taken(architecture):
         ("transformer", {"layers": 13}, ("config/layers", "at most 12, found 13")),
         ("transformer", {"heads": 3}, ("expected a size that 3 heads divide, found size 4",)),
         ("transformer", {"attention_size": 4}, ("config/attention_size",)),
+        ("soft_attention", {"scores": "gelu"}, ("config/scores", "'tanh' or 'relu'")),
+        ("soft_attention", {"places_size": 3}, ("config/places_size", "an option of bottom_up_")),
+        ("bottom_up_top_down", {"gate": "each"}, ("config/gate", "an option of soft_attention")),
+        ("adaptive_attention", {"start": "linear"}, ("config/start", "an option of soft_att")),
+        ("transformer", {"norms": "between"}, ("config/norms", "'after' or 'before'")),
+        ("transformer", {"last_norm": 1}, ("config/last_norm",)),
         ("transformer", {"inner_size": "7"}, ("config/inner_size", "a whole number")),
     ],
 )
