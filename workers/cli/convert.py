@@ -158,12 +158,12 @@ def checkpoint(
             raise typer.BadParameter("expected the checkpoint to write, found none: give --out")
         description, tensors = converting.convert(arrays, words, given, _encoder(given, dataset))
         header = converting.write(out, description, tensors)
-        assert isinstance(description.config, Config)
         remark = dataset and unknown_words.remark(dataset, description)
         if remark:
             say(f"warning: {remark}")
+    cell = f"{description.config.cell}, " if isinstance(description.config, Config) else ""
     show(
-        f"{out}: {given.architecture}, {description.config.cell}, "
+        f"{out}: {given.architecture}, {cell}"
         f"{len(description.vocabulary):,} words, {header.parameters:,} parameters"
     )
 

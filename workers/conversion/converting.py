@@ -1,27 +1,30 @@
 """A model's tensors, its words and a map become a captioner's description and tensors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from service.contract.errors import RequestRefused
 from service.contract.formats import checkpoint_header
 from service.contract.formats.checkpoint_header import (
     CheckpointHeader,
-    Config,
     Description,
     Encoder,
     shapes,
 )
 from service.contract.formats.state_dicts import vocabularies
 from service.contract.formats.state_dicts.maps import Map
-from service.contract.formats.state_dicts.vocabularies import Ordered
-from service.contract.wording import told
-from workers.conversion import layers
-from workers.conversion.layers import Affine, Arrays, Cell, Floats, State
+from service.contract.formats.state_dicts.places import (
+    AdaptiveMap,
+    BottomUpMap,
+    SoftMap,
+    TransformerMap,
+)
+from workers.conversion.layers import Arrays, Floats, State
+from workers.conversion.targets import attending, recurrent, transformer
+from workers.conversion.targets.made import Made, Source
 from workers.files import atomic, tensor_files
 
 Tensors = dict[str, NDArray[np.float32]]
@@ -36,24 +39,27 @@ def convert(
     """
     state = State(arrays)
     words = vocabularies.ordered(by_id, given.words)
-    image = layers.affine(state, given.images)
-    cell = layers.cell(state, given.layers.cell)
-    embedding = state.tensor(f"{given.layers.embedding}.weight", 2)
-    output = layers.linear(state, given.layers.output)
-    _check_vocabulary(by_id, embedding, output)
-    config = _config(given, image, cell, embedding)
-    description = Description(given.architecture, config, words.words, given.tokenizer, encoder)
-    tensors = {
-        "image.weight": image.weight,
-        "image.bias": image.bias,
-        "embedding.weight": embedding[words.read],
-        **_softmax(given, words, output, image),
-        **_initial(given, state, cell),
-        **_cell(given, cell, image),
-    }
-    _check_shapes(description, tensors)
+    made = _made(Source(state, words, len(by_id)), given)
+    description = Description(
+        given.architecture, made.config, words.words, given.tokenizer, encoder
+    )
+    _check_shapes(description, made.tensors)
     _check_left_over(given, state)
-    return description, {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
+    return description, {name: tensor.astype(np.float32) for name, tensor in made.tensors.items()}
+
+
+def _made(source: Source, given: Map) -> Made:
+    match given:
+        case SoftMap():
+            return attending.soft(source, given)
+        case AdaptiveMap():
+            return attending.adaptive(source, given)
+        case BottomUpMap():
+            return attending.bottom_up(source, given)
+        case TransformerMap():
+            return transformer.make(source, given)
+        case _:
+            return recurrent.make(source, given)
 
 
 def write(path: Path, description: Description, tensors: Tensors) -> CheckpointHeader:
@@ -66,69 +72,7 @@ def write(path: Path, description: Description, tensors: Tensors) -> CheckpointH
     return atomic.write(path, save)
 
 
-def _config(given: Map, image: Affine, cell: Cell, embedding: Floats) -> Config:
-    embedded, seen = embedding.shape[1], len(image.bias)
-    own = given.architecture in checkpoint_header.WITH_IMAGE_SIZE and seen != cell.size
-    try:
-        return Config(
-            cell=cell.kind,
-            size=cell.size,
-            embedding_size=None if embedded == cell.size else embedded,
-            image_size=seen if own else None,
-            feature_size=len(image.weight),
-            normalize=given.normalize,
-        )
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise RequestRefused(f"the model's {first['loc'][0]}: {told(first)}") from None
-
-
-def _softmax(given: Map, words: Ordered, output: Affine, image: Affine) -> dict[str, Floats]:
-    weight = output.weight
-    if given.architecture == "merge" and given.order.output[0] == "state":
-        weight = np.roll(weight, len(image.bias), axis=0)
-    return {
-        "output.weight": weight[:, words.written],
-        "output.bias": output.bias[words.written],
-    }
-
-
-def _initial(given: Map, state: State, cell: Cell) -> dict[str, Floats]:
-    if given.architecture not in checkpoint_header.WITH_IMAGE_SIZE:
-        return {}
-    name = given.layers.initial
-    if name is None:
-        return {"initial": np.zeros(cell.size)}
-    found = state.arrays.get(name)
-    dimensions = 1 if found is None else found.ndim
-    return {"initial": state.tensor(name, dimensions).reshape(-1)}
-
-
-def _cell(given: Map, cell: Cell, image: Affine) -> dict[str, Floats]:
-    above = cell.given
-    if given.architecture == "par" and given.order.cell[0] == "word":
-        above = np.roll(above, len(image.bias), axis=0)
-    rows, bias, at = np.concatenate([above, cell.state]), cell.given_bias, 2 * cell.size
-    if cell.kind == "lstm":
-        return {"gates.weight": rows, "gates.bias": bias + cell.state_bias}
-    return {
-        "gates.weight": rows[:, :at],
-        "gates.bias": (bias + cell.state_bias)[:at],
-        "candidate.weight": rows[:, at:],
-        "candidate.bias": bias[at:],
-        "candidate.state_bias": cell.state_bias[at:],
-    }
-
-
-def _check_vocabulary(by_id: Sequence[str], embedding: Floats, output: Affine) -> None:
-    for name, found in (("embedding", len(embedding)), ("output", len(output.bias))):
-        if found != len(by_id):
-            raise RequestRefused(
-                f"map, layers.{name}: is for {found} words, and the vocabulary has {len(by_id)}"
-            )
-
-
-def _check_shapes(description: Description, tensors: dict[str, Floats]) -> None:
+def _check_shapes(description: Description, tensors: Mapping[str, Floats]) -> None:
     words = len(description.vocabulary)
     for name, expected in shapes(description.architecture, description.config, words).items():
         found = tensors[name].shape

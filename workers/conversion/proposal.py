@@ -6,13 +6,18 @@ What shapes cannot tell is said in comments, for a person to decide.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
+from service.contract.formats.state_dicts.tables import IGNORED
+from workers.conversion import codes
+from workers.conversion.codes.code import Code, Line
 from workers.conversion.layers import Arrays
 
 _START = ("<start>", "<bos>", "<s>", "<sos>", "startseq", "[CLS]")
 _END = ("<end>", "<eos>", "</s>", "endseq", "[SEP]")
 _UNKNOWN = ("<unk>", "<UNK>", "UNK", "unk", "[UNK]", "<oov>")
 _UNDECIDED = "?"
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,12 @@ class _Found:
 
 
 def propose(arrays: Arrays, by_id: Sequence[str]) -> str:
-    """A map in TOML. `?` stands where nothing fits."""
+    """A map in TOML. `?` stands where nothing fits. Raises RequestRefused where the tensors are
+    those of public code that computes something else than our architectures.
+    """
+    code = codes.recognised(arrays, by_id)
+    if code is not None:
+        return _of_code(code, arrays)
     found = _found(arrays, len(by_id))
     cell = _first(found.cells)
     embedding, output, image = (
@@ -55,6 +65,54 @@ def propose(arrays: Arrays, by_id: Sequence[str]) -> str:
         patterns = ", ".join(_quoted(f"{name}.*") for name in found.others)
         lines.insert(4, f"# ignore = [{patterns}]  # layers for which no place was found")
     return "\n".join(lines) + "\n"
+
+
+def _of_code(code: Code, arrays: Arrays) -> str:
+    lines = [
+        f"# Recognised by the names of its tensors: {code.name}.",
+        "# A fork of it may compute something else: compare by prescore verify.",
+        "# What no tensor shows; look at it, then give the file as --map:",
+        *(f"# - {each}" for each in code.warnings),
+        *map(_line, [*code.lines, code.tokenizer]),
+        *(
+            [_line(Line("ignore", list(code.ignore), "its encoder of pictures"))]
+            * bool(code.ignore)
+        ),
+        *_unread(code, arrays),
+        "",
+        "[words]",
+        *(
+            _line(Line(name, word))
+            for name, word in zip(("start", "end", "unknown"), code.words, strict=True)
+        ),
+        "",
+        "[layers]",
+        *(_line(Line(name, value)) for name, value in code.layers.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _line(line: Line) -> str:
+    why = f"  # {line.why}" if line.why else ""
+    return f"{line.name} = {json.dumps(line.value, ensure_ascii=False)}{why}"
+
+
+def _unread(code: Code, arrays: Arrays) -> Iterator[str]:
+    """A comment with the tensors that no line of the map reads."""
+    values = (one if isinstance(one, list) else [str(one)] for one in code.layers.values())
+    names = [each for some in values for each in some]
+    left = [
+        name
+        for name in arrays
+        if not any(name == each or name.startswith(f"{each}.") for each in names)
+        and not any(fnmatchcase(name, pattern) for pattern in (*IGNORED, *code.ignore))
+    ]
+    if left:
+        more = " …" if len(left) > _MOST_NAMED else ""
+        yield (
+            f"# Read by no line, and not of that code: {', '.join(map(repr, left[:_MOST_NAMED]))}"
+            f"{more}. Under `ignore`, if captions are computed without them"
+        )
 
 
 def _found(arrays: Arrays, words: int) -> _Found:

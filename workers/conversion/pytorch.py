@@ -18,6 +18,9 @@ from workers.sandbox.child import Refused
 _WITHIN = ("state_dict", "model_state_dict", "model")
 _MOST_NAMED = 20
 _SAVE = "save the tensors alone: torch.save(model.state_dict(), path)"
+# Public code that saves whole modules beside each other: where the captioner is in its file.
+_PICKLED = {"models.Encoder": '["decoder"]', "models.DecoderWithAttention": '["decoder"]'}
+_CLASS = re.compile(r"(?!(_codecs|argparse|builtins|collections|numpy|os)\.)\w+(\.\w+)*\.[A-Z]\w*")
 _ADVICE = ("Weights only load failed", "Please file an issue", "Check the documentation")
 _REFUSED = {  # by torch, in sentences about its own options
     "TorchScript archive": "it is a TorchScript program, and loading one runs code in it",
@@ -63,12 +66,26 @@ def _reason(error: Exception) -> str:
     """What is wrong, of a message that also advises to switch the safe reader off."""
     text = str(error)
     if named := re.search(r"GLOBAL ([\w.]+)", text):
-        return f"it names {named[1]}, and a state dict holds nothing but tensors"
+        reason = f"it names {named[1]}, and a state dict holds nothing but tensors"
+        return f"{reason}{_module_advice(named[1])}"
     for mark, said in _REFUSED.items():
         if mark in text:
             return said
     lines = [line for line in text.splitlines() if line and not line.startswith(_ADVICE)]
     return f"{type(error).__name__}: {next(iter(lines), '')}"[:200]
+
+
+def _module_advice(named: str) -> str:
+    """What to do where a class of somebody's own is named. Nothing that reads like an attack gets
+    the advice to open the file.
+    """
+    if named not in _PICKLED and not _CLASS.fullmatch(named):
+        return ""
+    within = _PICKLED.get(named, "")
+    return (
+        ". If it holds whole modules of your own, run where their code lies: "
+        f"torch.save(torch.load(path, weights_only=False){within}.state_dict(), new_path)"
+    )
 
 
 def _entries(found: Any) -> Iterator[tuple[str, Any]]:
@@ -81,7 +98,19 @@ def _entries(found: Any) -> Iterator[tuple[str, Any]]:
     for name, value in found.items():
         if not isinstance(name, str):
             raise Refused(f"expected names that are text, found a {type(name).__name__}; {_SAVE}")
-        yield name, value
+        if _is_state_dict(value):
+            yield from ((f"{name}.{within}", tensor) for within, tensor in value.items())
+        else:
+            yield name, value
+
+
+def _is_state_dict(value: Any) -> bool:
+    """Whether it is one of several that stand beside each other, as of an encoder and a decoder."""
+    return (
+        isinstance(value, Mapping)
+        and all(isinstance(name, str) for name in value)
+        and any(isinstance(each, torch.Tensor) for each in value.values())
+    )
 
 
 def _is_plain(value: Any) -> bool:

@@ -113,7 +113,9 @@ def described(description: Description) -> Facts:
     return {
         "architecture": description.architecture,
         **({} if inputs == "features" else {"inputs": inputs}),
-        "config": description.config.model_dump(exclude_none=True),
+        "config": description.config.model_dump(
+            exclude=checkpoint_header.usual(description.config)
+        ),
         "vocabulary_size": len(description.vocabulary),
         "encoder": description.encoder.model_dump(),
     }
@@ -124,6 +126,7 @@ def _of_state_dict(package: Package) -> Facts:
     return {
         "format": "pytorch",
         "architecture": found.map.architecture,
+        **({} if found.map.inputs == "features" else {"inputs": found.map.inputs}),
         "vocabulary_size": len(found.by_id),
         "encoder": found.encoder.model_dump(),
     }

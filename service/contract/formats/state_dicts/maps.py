@@ -5,45 +5,45 @@ their shapes how they are read.
 """
 
 import tomllib
-from fnmatch import fnmatchcase
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
 from service.contract.errors import InvalidPackage
-from service.contract.formats.checkpoint_header import Encoder, RecurrentArchitecture
-from service.contract.formats.words import Tokenizer
+from service.contract.formats.checkpoint_header import (
+    RECURRENT,
+    Inputs,
+    RecurrentArchitecture,
+)
+from service.contract.formats.state_dicts.places import (
+    AdaptiveMap,
+    BottomUpMap,
+    PlacesMap,
+    SoftMap,
+    TransformerMap,
+)
+from service.contract.formats.state_dicts.tables import (
+    Common,
+    Name,
+    Names,
+    Table,
+    listed,
+)
 from service.contract.wording import told
 
 MAX_BYTES = 100_000
-# Beside every map's own: what layers of torch count, and what no captioner computes with.
-IGNORED = ("*.num_batches_tracked",)
-
-Name = str
-Places = Literal["image", "word", "state"]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Words(_Table):
-    """The special words, as the vocabulary writes them."""
-
-    start: str
-    end: str
-    unknown: str
-
-
-class Layers(_Table):
-    image: Name | list[Name]  # Linear, or Linear and BatchNorm1d one after the other
+class Layers(Table):
+    image: Names  # Linear, or Linear and BatchNorm1d one after the other
     embedding: Name
     cell: Name  # LSTM, GRU, LSTMCell or GRUCell
     output: Name  # Linear, or the embedding itself where they are one
     initial: Name | None = None  # par and merge: the first state; None: zeros
 
 
-class Order(_Table):
+class Order(Table):
     """What stands first where two vectors are joined."""
 
     cell: tuple[Literal["image", "word"], Literal["image", "word"]] = ("image", "word")
@@ -57,24 +57,29 @@ class Order(_Table):
         return self
 
 
-class Map(_Table):
+class RecurrentMap(Common):
     architecture: RecurrentArchitecture
-    normalize: Literal["l2", "none"]  # no default: a wrong one is wrong in silence
-    tokenizer: Tokenizer = "karpathy"
-    ignore: list[str] = Field(default=[], max_length=1000)  # patterns of tensors that count nothing
-    encoder: Encoder | None = None  # None: the dataset's, which a command is given
-    words: Words
     layers: Layers
     order: Order = Order()
-
-    def ignores(self, name: str) -> bool:
-        return any(fnmatchcase(name, pattern) for pattern in (*IGNORED, *self.ignore))
 
     @property
     def images(self) -> list[Name]:
         """The layers of the image, one after the other."""
-        names = self.layers.image
-        return [names] if isinstance(names, str) else names
+        return listed(self.layers.image)
+
+    @property
+    def inputs(self) -> Inputs:
+        return "features"
+
+
+Map = RecurrentMap | PlacesMap
+_MAPS: Mapping[str, type[Map]] = {
+    **dict.fromkeys(RECURRENT, RecurrentMap),
+    "soft_attention": SoftMap,
+    "adaptive_attention": AdaptiveMap,
+    "bottom_up_top_down": BottomUpMap,
+    "transformer": TransformerMap,
+}
 
 
 def parse(text: str) -> Map:
@@ -85,8 +90,13 @@ def parse(text: str) -> Map:
         read: dict[str, Any] = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidPackage(f"map: expected TOML, found an error: {error!s:.200}") from None
+    architecture = read.get("architecture")
+    if not isinstance(architecture, str) or architecture not in _MAPS:
+        raise InvalidPackage(
+            f"map, architecture: expected {', '.join(_MAPS)}, found {architecture!r:.60}"
+        )
     try:
-        return Map.model_validate(read)
+        return _MAPS[architecture].model_validate(read)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -7,7 +7,7 @@ from typing import Any
 from service.contract import near
 from service.contract.errors import InvalidPackage
 from service.contract.formats import strict_json
-from service.contract.formats.state_dicts.maps import Words
+from service.contract.formats.state_dicts.tables import Words
 
 MAX_BYTES = 100_000_000
 _WRAPPED = (
