@@ -113,9 +113,7 @@ def described(description: Description) -> Facts:
     return {
         "architecture": description.architecture,
         **({} if inputs == "features" else {"inputs": inputs}),
-        "config": description.config.model_dump(
-            exclude=checkpoint_header.usual(description.config)
-        ),
+        "config": description.config.model_dump(exclude_none=True),
         "vocabulary_size": len(description.vocabulary),
         "encoder": description.encoder.model_dump(),
     }

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import public_captioners as public
 from fleet import bundle_of, digest, upload
 from prescore import commands
 from torch_captioners import FEATURES, WORDS, made, map_of, packed, saved, with_encoder
@@ -105,6 +106,45 @@ def test_a_state_dict_scores_as_the_same_network_in_our_own_form(client, tmp_pat
     tokens = [client.get(f"/v1/evaluations/{run['id']}/tokens/0.jpg").json() for run in runs]
     assert tokens[0]["captions"]
     assert tokens[0]["captions"] == tokens[1]["captions"]
+
+
+@pytest.mark.slow
+def test_a_state_dict_that_looks_at_places_is_scored_by_a_map(client):
+    """What it looks at is known before it is converted, and a dataset of vectors is refused."""
+    from service.contract.formats.state_dicts import maps
+    from torch_captioners import arrays
+    from workers.conversion import proposal
+
+    model = public.made(public.ShowAttendAndTell)
+    given = with_encoder(proposal.propose(arrays(model), public.WORDS))
+    assert maps.parse(given).inputs == "grid"
+    content = packed(state_dict(model, **{"map.toml": given.encode()}))
+    answer = put(client, content)
+    assert answer.status_code == 201, answer.text
+    assert (answer.json()["architecture"], answer.json()["inputs"]) == ("soft_attention", "grid")
+    request = {"dataset": "seven/test", "checkpoint": digest(content)}
+    refused = client.post("/v1/evaluations", json=request)
+    assert refused.status_code == 422
+    assert "takes features of a grid's places" in refused.json()["detail"]
+    found = described(client, content)
+    assert (found["state"], found["problem"]) == ("ready", None)
+    sizes = {name: found["config"][name] for name in ("size", "embedding_size", "attention_size")}
+    assert sizes == {"size": 5, "embedding_size": 6, "attention_size": 3}
+    places = public.features(model, IMAGES)
+    people = {f"{at}.jpg": ["a dog runs fast", "red zebra"] for at in range(IMAGES)}
+    answer = client.put("/v1/datasets/places", content=bundle_of(people, places.numpy()))
+    assert answer.status_code == 201, answer.text
+    run = evaluated(client, digest(content), dataset="places/test", pregen=["mean_mean_pplx_none"])
+    assert run["status"] == "succeeded", run
+    ids, start, end, unknown = public.ids(public.WORDS)
+    perplexities = []
+    for image in places:
+        for caption in ("a dog runs fast", "red zebra"):
+            words = [ids.get(word, unknown) for word in caption.split()]
+            logp = model(image, [start, *words])[range(len(words) + 1), [*words, end]]
+            perplexities.append(float(np.exp(-logp.mean().item())))
+    found = run["scores"]["mean_mean_pplx_none"]["value"]
+    assert found == pytest.approx(np.mean(perplexities), rel=1e-5)
 
 
 @pytest.mark.parametrize("pack", [pytest.param(packed, marks=pytest.mark.slow), zipped])

@@ -4,18 +4,16 @@ The oracle is each network itself, run by torch in tests/helpers/public_captione
 
 import numpy as np
 import pytest
-import torch
 from torch import nn
 
 import public_captioners as public
-from builders import ENCODER, encoded
+from builders import ENCODER
+from conversions import ours, theirs
 from service.contract.errors import RequestRefused
 from service.contract.formats.state_dicts import maps, vocabularies
 from torch_captioners import arrays
 from workers.conversion import converting, proposal
-from workers.inference import checkpoints, scoring
 
-CAPTIONS = [["a", "dog", "runs"], [], ["a", "zebra", "runs", "fast"], ["red"]]
 CODES = {
     "yunjey": (public.ShowAndTell, {}, "pre"),
     "show_tell": (public.ShowTell, {}, "pre"),
@@ -32,23 +30,6 @@ STACKS = [
     {"scale": "none", "last": True},
     {"norms": "before", "activation": "gelu", "last": True},
 ]
-
-
-def theirs(model, features):
-    ids, start, end, unknown = public.ids(public.words(model))
-    with torch.no_grad():
-        for image in features:
-            for caption in CAPTIONS:
-                words = [ids.get(word, unknown) for word in caption]
-                logp = model(image, [start, *words])
-                yield from logp[range(len(words) + 1), [*words, end]].tolist()
-
-
-def ours(path, features):
-    model = checkpoints.read(path)
-    ids = {word: at for at, word in enumerate(model.description.vocabulary)}
-    references = [[[ids.get(word, 1) for word in each] for each in CAPTIONS] for _ in features]
-    return scoring.columns(model, features.numpy(), encoded(references)).logp
 
 
 def by_id(model):

@@ -28,7 +28,6 @@ from service.contract.formats.checkpoint_header.families import FAMILIES as FAMI
 from service.contract.formats.checkpoint_header.families import AnyConfig as AnyConfig
 from service.contract.formats.checkpoint_header.families import Architecture as Architecture
 from service.contract.formats.checkpoint_header.families import shapes as shapes
-from service.contract.formats.checkpoint_header.families import usual as usual
 from service.contract.formats.checkpoint_header.recurrent import RECURRENT as RECURRENT
 from service.contract.formats.checkpoint_header.recurrent import WITH_IMAGE_SIZE as WITH_IMAGE_SIZE
 from service.contract.formats.checkpoint_header.recurrent import Config as Config

@@ -51,13 +51,3 @@ def shapes(architecture: str, config: AnyConfig, vocabulary_size: int) -> Shapes
     """Names and shapes of a checkpoint's tensors; all matrices are (in, out)."""
     family = FAMILIES[cast("Architecture", architecture)]
     return family.shapes(architecture, config, vocabulary_size)
-
-
-def usual(config: AnyConfig) -> set[str]:
-    """The fields that are as in a config that leaves them out, which answers leave out, too."""
-    fields = type(config).model_fields
-    return {
-        name
-        for name, field in fields.items()
-        if name != "normalize" and getattr(config, name) == field.default
-    }

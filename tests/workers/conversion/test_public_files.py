@@ -1,0 +1,173 @@
+"""Files as public training codes write them: opened in the sandbox, by the command; how they wrap
+their tensors; and whole modules, which nobody opens.
+"""
+
+import json
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+import typer
+from safetensors.torch import load_file
+from torch import nn
+from typer.testing import CliRunner
+
+import public_captioners as public
+from conversions import ours, theirs
+from torch_captioners import with_encoder
+from workers.cli.convert import convert as command
+from workers.cli.verify import verify
+from workers.conversion import pytorch
+from workers.sandbox import confinement
+from workers.sandbox.child import Refused
+
+VERIFY = typer.Typer()
+VERIFY.command()(verify)
+CAPTIONS = [["a", "dog"], [], ["red", "zebra", "runs"]]
+
+
+def _run(*arguments):
+    return CliRunner().invoke(command, ["checkpoint", *map(str, arguments)])
+
+
+def _converted(tmp_path, content, words):
+    """By the command's own proposal; what it asks is answered as a person would."""
+    source, out = tmp_path / "model.pt", tmp_path / "captioner.safetensors"
+    torch.save(content, source)
+    (tmp_path / "words.json").write_text(json.dumps(words))
+    asked = [source, "--vocabulary", tmp_path / "words.json"]
+    proposed = _run(*asked)
+    assert proposed.exit_code == 0, proposed.output
+    (tmp_path / "names.toml").write_text(with_encoder(public.answered(proposed.stdout)))
+    done = _run(*asked, "--map", tmp_path / "names.toml", "--out", out)
+    assert done.exit_code == 0, done.output
+    return out
+
+
+@pytest.fixture
+def needs_sandbox():
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (public.ShowAndTell, {}),
+        (public.ShowTell, {}),
+        (public.ShowAttendAndTell, {}),
+        (public.UpDown, {"norms": 2}),
+        (public.Adaptive, {}),
+        (public.Stack, {}),
+    ],
+)
+def test_a_file_of_a_public_code_becomes_a_checkpoint_that_computes_the_same(
+    needs_sandbox, tmp_path, kind, options
+):
+    model = public.made(kind, **options)
+    out = _converted(tmp_path, model.state_dict(), public.words(model))
+    features = public.features(model)
+    np.testing.assert_allclose(ours(out, features), [*theirs(model, features)], atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_a_training_checkpoint_is_converted_and_verified_against_the_code(needs_sandbox, tmp_path):
+    """An encoder, a decoder of DataParallel, their optimizers, and numbers beside them."""
+    model = public.made(public.ShowAttendAndTell)
+    encoder = nn.Sequential(nn.Conv2d(3, 4, 2), nn.BatchNorm2d(4))
+    content = {
+        "epoch": 7,
+        "bleu-4": 0.2,
+        "encoder": encoder.state_dict(),
+        "decoder": nn.DataParallel(model).state_dict(),
+        "decoder_optimizer": torch.optim.Adam(model.parameters()).state_dict(),
+    }
+    out = _converted(tmp_path, content, public.words(model))
+    ids, start, end, unknown = public.ids(public.WORDS)
+    expected = []
+    for image, caption in zip(public.features(model), CAPTIONS, strict=True):
+        words = [ids.get(word, unknown) for word in caption]
+        logp = model(image, [start, *words])[range(len(words) + 1), [*words, end]]
+        example = {"features": image.tolist(), "words": caption, "logp": logp.tolist()}
+        expected.append(example)
+    told = tmp_path / "expected.json"
+    told.write_text(json.dumps(expected))
+    done = CliRunner().invoke(VERIFY, [str(out), "--logp", str(told)])
+    assert done.exit_code == 0, done.output
+    expected[0]["logp"][1] -= 0.01
+    told.write_text(json.dumps(expected))
+    assert CliRunner().invoke(VERIFY, [str(out), "--logp", str(told)]).exit_code == 1
+
+
+def _written(tmp_path, content, **options):
+    """By the child's own function, in this process."""
+    source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
+    torch.save(content, source, **options)
+    answer = pytorch.convert([source], [target], {"most_bytes": 1_000_000})
+    return load_file(target), answer["left_out"]
+
+
+TENSORS = {"fc.weight": torch.ones(2, 3), "fc.bias": torch.ones(2)}
+OPTIMIZER = {"state": {0: {"step": torch.tensor(1.0)}}, "param_groups": [{"lr": 0.1}]}
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize(
+    ("content", "prefix", "left_out"),
+    [
+        (TENSORS, "", []),
+        ({"state_dict": TENSORS, "optimizer": OPTIMIZER}, "", []),
+        ({"model_state_dict": TENSORS, "epoch": 3}, "", []),
+        ({"model": TENSORS, "optimizer": OPTIMIZER, "loss": 0.5}, "", []),
+        ({"decoder": TENSORS, "epoch": 3}, "decoder.", ["epoch"]),
+        ({"decoder": TENSORS, "opt": OPTIMIZER}, "decoder.", ["opt"]),
+        ({"state_dict": {"net": TENSORS}}, "net.", []),
+    ],
+)
+def test_tensors_are_found_where_training_programs_put_them(
+    tmp_path, content, prefix, left_out, zipped
+):
+    """In PyTorch's zip, and in the form that it wrote before."""
+    found, others = _written(tmp_path, content, _use_new_zipfile_serialization=zipped)
+    assert {name: each.shape for name, each in found.items()} == {
+        f"{prefix}{name}": each.shape for name, each in TENSORS.items()
+    }
+    assert others == left_out
+
+
+@pytest.fixture
+def models(monkeypatch):
+    """A module of somebody's own, which a pickle names."""
+    module = ModuleType("models")
+    for name in ("Encoder", "DecoderWithAttention", "Captioner"):
+        setattr(module, name, type(name, (nn.Linear,), {"__module__": "models"}))
+    monkeypatch.setitem(sys.modules, "models", module)
+    return module
+
+
+@pytest.mark.filterwarnings("ignore:Couldn't retrieve source code")
+def test_whole_modules_are_refused_with_what_to_run(tmp_path, models):
+    whole = models.Captioner(2, 3)
+    with pytest.raises(Refused, match=r"it names models\.Captioner, .*state_dict\(\), new_path\)"):
+        _written(tmp_path, whole)
+    public_one = {"epoch": 1, "encoder": models.Encoder(2, 3), "decoder": whole}
+    for zipped in (True, False):
+        with pytest.raises(Refused, match=r'weights_only=False\)\["decoder"\]\.state_dict\(\)'):
+            _written(tmp_path, public_one, _use_new_zipfile_serialization=zipped)
+
+
+class Attack:
+    def __reduce__(self):
+        return (print, ("it ran",))
+
+
+def test_nobody_is_told_to_open_what_reads_like_an_attack(tmp_path, capsys):
+    with pytest.raises(Refused, match="it names print") as refused:
+        _written(tmp_path, {"decoder": Attack()})
+    assert "weights_only" not in str(refused.value)
+    assert "it ran" not in capsys.readouterr().out
