@@ -111,7 +111,8 @@ def cell(state: State, name: str) -> Cell:
     if more:
         raise RequestRefused(
             f"{name!r:.100}: expected one layer in one direction without a projection, found "
-            f"{more[0]!r:.100}: such a model can be scored by its columns (deploy/guide/columns.md)"
+            f"{more[0]!r:.100}: such a model can be scored as an ONNX bundle "
+            "(deploy/guide/onnx.md) or by its columns (deploy/guide/columns.md)"
         )
     given = state.tensor(f"{name}.weight_ih{suffix}", 2)
     kept = state.tensor(f"{name}.weight_hh{suffix}", 2)

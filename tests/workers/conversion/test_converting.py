@@ -256,10 +256,22 @@ def test_a_vocabulary_that_is_none_is_refused(text, told):
         vocabularies.parse(text)
 
 
-def test_the_pages_map_is_one():
+def test_the_pages_maps_are_ones():
     page = (Path(__file__).parents[3] / "deploy/guide/converting.md").read_text("utf-8")
-    text, _ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    given = maps.parse(text)
-    assert given.images == ["linear", "bn"]
-    uncommented = re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE)
-    assert maps.parse(uncommented).order.output == ("state", "image")
+    texts = [
+        text
+        for text in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+        if text.startswith("architecture")
+    ]
+    given = [maps.parse(text) for text in texts]
+    assert given[0].images == ["linear", "bn"]
+    assert {each.architecture for each in given[1:]} == {*checkpoint_header.ARCHITECTURES} - {
+        *checkpoint_header.RECURRENT
+    }
+    uncommented = [re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE) for text in texts]
+    assert [maps.parse(text).order.model_dump() for text in uncommented[:-1]] == [
+        {"cell": ("word", "image"), "output": ("state", "image")},
+        {"cell": ("word", "context"), "deep": ("state", "context")},
+        {"look": ("state", "image", "word"), "speak": ("context", "state")},
+        {"cell": ("word", "image")},
+    ]
