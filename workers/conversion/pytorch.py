@@ -18,9 +18,14 @@ from workers.sandbox.child import Refused
 _WITHIN = ("state_dict", "model_state_dict", "model")
 _MOST_NAMED = 20
 _SAVE = "save the tensors alone: torch.save(model.state_dict(), path)"
-# Public code that saves whole modules beside each other: where the captioner is in its file.
-_PICKLED = {"models.Encoder": '["decoder"]', "models.DecoderWithAttention": '["decoder"]'}
-_CLASS = re.compile(r"(?!(_codecs|argparse|builtins|collections|numpy|os)\.)\w+(\.\w+)*\.[A-Z]\w*")
+# What public code names that saves whole modules side by side, and where its captioner is. No other
+# class is told how to be opened: whatever names it may be an attack.
+_WHOLE = (
+    ": whole modules, as of sgrvinod/a-PyTorch-Tutorial-to-Image-Captioning? Where its code lies, "
+    'after its own torch.load: torch.save(checkpoint["decoder"].state_dict(), path), '
+    "deploy/guide/converting.md"
+)
+_PICKLED = dict.fromkeys(("models.Encoder", "models.DecoderWithAttention"), _WHOLE)
 _ADVICE = ("Weights only load failed", "Please file an issue", "Check the documentation")
 _REFUSED = {  # by torch, in sentences about its own options
     "TorchScript archive": "it is a TorchScript program, and loading one runs code in it",
@@ -67,25 +72,12 @@ def _reason(error: Exception) -> str:
     text = str(error)
     if named := re.search(r"GLOBAL ([\w.]+)", text):
         reason = f"it names {named[1]}, and a state dict holds nothing but tensors"
-        return f"{reason}{_module_advice(named[1])}"
+        return f"{reason}{_PICKLED.get(named[1], '')}"
     for mark, said in _REFUSED.items():
         if mark in text:
             return said
     lines = [line for line in text.splitlines() if line and not line.startswith(_ADVICE)]
     return f"{type(error).__name__}: {next(iter(lines), '')}"[:200]
-
-
-def _module_advice(named: str) -> str:
-    """What to do where a class of somebody's own is named. Nothing that reads like an attack gets
-    the advice to open the file.
-    """
-    if named not in _PICKLED and not _CLASS.fullmatch(named):
-        return ""
-    within = _PICKLED.get(named, "")
-    return (
-        ". If it holds whole modules of your own, run where their code lies: "
-        f"torch.save(torch.load(path, weights_only=False){within}.state_dict(), new_path)"
-    )
 
 
 def _entries(found: Any) -> Iterator[tuple[str, Any]]:

@@ -153,21 +153,13 @@ def models(monkeypatch):
 @pytest.mark.filterwarnings("ignore:Couldn't retrieve source code")
 def test_whole_modules_are_refused_with_what_to_run(tmp_path, models):
     whole = models.Captioner(2, 3)
-    with pytest.raises(Refused, match=r"it names models\.Captioner, .*state_dict\(\), new_path\)"):
+    with pytest.raises(
+        Refused, match=r"it names models\.Captioner, .*\(model\.state_dict\(\), path"
+    ):
         _written(tmp_path, whole)
     public_one = {"epoch": 1, "encoder": models.Encoder(2, 3), "decoder": whole}
     for zipped in (True, False):
-        with pytest.raises(Refused, match=r'weights_only=False\)\["decoder"\]\.state_dict\(\)'):
+        with pytest.raises(Refused, match=r'save\(checkpoint\["decoder"\]\.state_dict') as refused:
             _written(tmp_path, public_one, _use_new_zipfile_serialization=zipped)
-
-
-class Attack:
-    def __reduce__(self):
-        return (print, ("it ran",))
-
-
-def test_nobody_is_told_to_open_what_reads_like_an_attack(tmp_path, capsys):
-    with pytest.raises(Refused, match="it names print") as refused:
-        _written(tmp_path, {"decoder": Attack()})
-    assert "weights_only" not in str(refused.value)
-    assert "it ran" not in capsys.readouterr().out
+        assert "sgrvinod" in str(refused.value)
+        assert "weights_only" not in str(refused.value)  # it may be an attack of that name
