@@ -109,7 +109,7 @@ def test_a_state_dict_scores_as_the_same_network_in_our_own_form(client, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_state_dict_that_looks_at_places_is_scored_by_a_map(client):
+def test_a_state_dict_that_looks_at_places_is_scored_by_a_map(service, client):
     """What it looks at is known before it is converted, and a dataset of vectors is refused."""
     from service.contract.formats.state_dicts import maps
     from torch_captioners import arrays
@@ -119,15 +119,16 @@ def test_a_state_dict_that_looks_at_places_is_scored_by_a_map(client):
     given = with_encoder(proposal.propose(arrays(model), public.WORDS))
     assert maps.parse(given).inputs == "grid"
     content = packed(state_dict(model, **{"map.toml": given.encode()}))
-    answer = put(client, content)
-    assert answer.status_code == 201, answer.text
-    assert (answer.json()["architecture"], answer.json()["inputs"]) == ("soft_attention", "grid")
-    request = {"dataset": "seven/test", "checkpoint": digest(content)}
-    refused = client.post("/v1/evaluations", json=request)
+    with service.held():
+        told = put(client, content).json()
+        assert (told["state"], told["inputs"]) == ("converting", "grid")
+        request = {"dataset": "seven/test", "checkpoint": digest(content)}
+        refused = client.post("/v1/evaluations", json=request)
     assert refused.status_code == 422
     assert "takes features of a grid's places" in refused.json()["detail"]
     found = described(client, content)
     assert (found["state"], found["problem"]) == ("ready", None)
+    assert (found["architecture"], found["inputs"]) == ("soft_attention", "grid")
     sizes = {name: found["config"][name] for name in ("size", "embedding_size", "attention_size")}
     assert sizes == {"size": 5, "embedding_size": 6, "attention_size": 3}
     places = public.features(model, IMAGES)

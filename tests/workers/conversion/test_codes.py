@@ -215,6 +215,14 @@ def test_an_encoder_of_places_before_a_stack_is_refused():
         proposal.propose(arrays(model), public.WORDS)
 
 
+@pytest.mark.parametrize(("heads", "told"), [(3, "size that 3 heads divide"), (0, "at least 1")])
+def test_heads_that_cannot_be_are_refused(tmp_path, heads, told):
+    model = public.made(public.Stack)
+    text = public.answered(proposal.propose(arrays(model), by_id(model)), heads=heads)
+    with pytest.raises(RequestRefused, match=told):
+        agrees(tmp_path, model, text)
+
+
 def test_words_that_are_fewer_than_the_embeddings_are_told():
     """As where the words of `ix_to_word` are given as a list, which begins with 0."""
     model = public.made(public.UpDown)
