@@ -58,7 +58,9 @@ def transformers(source: Path, box: Box) -> None:
 
 
 def tokenizer(source: Path, box: Box) -> None:
-    """Open the tokenizer of an ONNX bundle, and let it make pieces. Raises as `pytorch` does."""
+    """Open the tokenizer of an ONNX bundle or of a plug-in's checkpoint, and let it make pieces.
+    Raises as `pytorch` does.
+    """
     _run("workers.conversion.tokenizers:check", source, [], {}, box)
 
 

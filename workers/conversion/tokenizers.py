@@ -1,4 +1,6 @@
-"""Verifies the tokenizer of an ONNX bundle, in the sandbox: opens it, and lets it make pieces."""
+"""Verifies the tokenizer of an ONNX bundle or of a plug-in's checkpoint, in the sandbox: opens it,
+and lets it make pieces.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -6,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from service.contract.errors import PrescoreError
-from service.contract.formats import onnx_bundles, packages
+from service.contract.formats import onnx_bundles, packages, plugins
 from workers.inference import pieces
+from workers.inference.pieces import Pieces
 from workers.sandbox.child import Refused
 
 _TEXT = "a man rides a horse"
@@ -21,12 +24,18 @@ def check(
     """Raises Refused with what is wrong."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the sandbox has no threads
     try:
-        with packages.opened(inputs[0]) as package:
-            said = onnx_bundles.judge(package).manifest.pieces
-            assert said is not None
-            tokens = pieces.of_bundle(package, said)
+        tokens = _opened(inputs[0])
         (found,) = tokens.encodings([_TEXT])
         tokens.text(found.ids)
     except PrescoreError as error:
         raise Refused(error.detail) from None
     return {}
+
+
+def _opened(path: Path) -> Pieces:
+    if plugins.is_one_at(path):
+        return pieces.of_plugin(plugins.read(path))
+    with packages.opened(path) as package:
+        said = onnx_bundles.judge(package).manifest.pieces
+        assert said is not None
+        return pieces.of_bundle(package, said)

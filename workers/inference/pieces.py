@@ -9,8 +9,9 @@ import numpy as np
 
 from service.contract import plain_text
 from service.contract.errors import CheckpointMismatch, InvalidPackage
-from service.contract.formats import onnx_bundles
+from service.contract.formats import onnx_bundles, plugins
 from service.contract.formats.packages import MOST_TOKENIZER_BYTES, Package
+from service.contract.formats.plugins import PluginHeader
 from workers.inference.vocabulary import Encoded
 
 if TYPE_CHECKING:
@@ -80,6 +81,15 @@ class Pieces:
 def of_bundle(package: Package, said: onnx_bundles.Pieces) -> Pieces:
     """Those of an ONNX bundle. Raises InvalidPackage, as `tokenizer` does."""
     found = tokenizer(package, said.file, said.size)
+    return Pieces(found, said.size, said.start, said.end, said.longest)
+
+
+def of_plugin(header: PluginHeader) -> Pieces:
+    """Those of a plug-in's checkpoint of pieces. Raises InvalidPackage, as `tokenizer` does."""
+    said = header.tokens
+    assert isinstance(said, plugins.Pieces)
+    assert header.tokenizer_json is not None
+    found = described(header.tokenizer_json, plugins.TOKENIZER, said.size)
     return Pieces(found, said.size, said.start, said.end, said.longest)
 
 

@@ -19,7 +19,10 @@ _VERIFIED = "verified"  # the input
 
 
 def by_plugin(request: Request, toolbox: Toolbox) -> Result:
-    """Open a checkpoint by the plug-in that the work names, which tries it out."""
+    """Open a checkpoint by the plug-in that the work names, which tries it out. A tokenizer in it
+    is a stranger's: it is opened in the sandbox before.
+    """
+    from workers.conversion import sandboxed
     from workers.inference.plugins import installed
 
     asked = Plugin(**request.parameters["plugin"])
@@ -27,6 +30,8 @@ def by_plugin(request: Request, toolbox: Toolbox) -> Result:
     path = request.inputs["package"]
     try:
         facts = models.of_plugin(plugins.read(path))
+        if facts["units"] == "pieces":
+            sandboxed.tokenizer(path, toolbox.box)
         toolbox.model(request.digests["package"], path)
     except InvalidCheckpoint as refused:  # nobody is there who could be refused any more
         raise UnusableCheckpoint(refused.detail) from None

@@ -71,26 +71,39 @@ def of_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def of_plugin(path: Path) -> dict[str, Any]:
-    """With the plug-in where it is installed; a file itself is judged without it."""
-    from workers.inference.plugins import reading
-
+    """With the plug-in where it is installed; a file itself is judged without it, and its tokenizer
+    is opened in the sandbox first.
+    """
     found = plugins.read(path)
     try:
-        opened_by = str(reading.read(path).plugin)
-    except PluginUnavailable as error:
-        opened_by = f"not tried out: {error.detail}"
+        tried = {"opened by": _opened_by(path, found)}
+    except SandboxUnavailable as unavailable:
+        tried = unseen("what the file says of itself is right; tokenizer and tensors", unavailable)
     except (PluginFailed, UnusableCheckpoint) as error:  # a service's work would fail
         raise InvalidCheckpoint(error.detail) from None
     return {
         "format": "plugin",
         "plug-in": found.plugin,
-        "opened by": opened_by,
+        **tried,
         "feature_size": found.feature_size,
         "vocabulary_size": found.vocabulary_size,
         "units": found.units,
         "encoder": str(found.encoder),
         "parameters": found.parameters,
     }
+
+
+def _opened_by(path: Path, found: plugins.PluginHeader) -> str:
+    from workers.conversion import sandboxed
+    from workers.conversion.sandboxed import Box
+    from workers.inference.plugins import reading
+
+    if found.units == "pieces":
+        sandboxed.tokenizer(path, Box.of(settings.load()))
+    try:
+        return str(reading.read(path).plugin)
+    except PluginUnavailable as error:
+        return f"not tried out: {error.detail}"
 
 
 def _described(description: Description, parameters: int) -> dict[str, Any]:

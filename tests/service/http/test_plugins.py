@@ -17,6 +17,7 @@ from prescore import commands
 from service.works.kept import plugins
 from workers.inference.plugins import installed
 from workers.runtime.worker import tell_plugins
+from workers.sandbox import confinement
 
 IMAGES = 8
 NEVER_ENDS = packages.changed(
@@ -250,6 +251,15 @@ def test_pieces_are_scored_as_words_unless_asked_and_captions_fit_the_model(clie
     answer = client.post("/v1/evaluations", json=request)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == "/decoding/max_words"
+
+
+def test_a_tokenizer_that_the_library_refuses_makes_the_checkpoint_invalid(client, started):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    started()
+    found = _put(client, packages.of_pieces(**{"tokenizer.json": '{"model": {}}'}))
+    assert (found["state"], found["problem"]["code"]) == ("invalid", "invalid_checkpoint")
+    assert found["problem"]["detail"].startswith("tokenizer.json describes no tokenizer: ")
 
 
 @pytest.mark.slow

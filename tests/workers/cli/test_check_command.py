@@ -196,6 +196,23 @@ def test_a_file_of_a_plug_in_is_tried_out_where_the_plug_in_is_installed(checked
 
 
 @pytest.mark.processes
+def test_the_tokenizer_of_a_plug_ins_file_is_opened_in_the_sandbox_wherever_the_plug_in_is(
+    checked, monkeypatch
+):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    whole = plugin_packages.of_pieces()
+    assert checked("model.safetensors", file=whole).exit_code == 0
+    wrong = plugin_packages.of_pieces(**{"tokenizer.json": '{"model": {}}'})
+    refused = checked("model.safetensors", file=wrong)
+    assert refused.exit_code == 2
+    assert "tokenizer.json describes no tokenizer" in refused.stderr
+    monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
+    done = checked("model.safetensors", "--json", file=whole)
+    assert (done.exit_code, json.loads(done.stdout)["units"]) == (3, "pieces")
+
+
+@pytest.mark.processes
 def test_an_onnx_bundle_is_run_once_and_says_what_it_looks_at(checked, tmp_path):
     if lacking := confinement.missing():
         pytest.skip(lacking)

@@ -1,12 +1,16 @@
 """Tokenizers of strangers are opened in the sandbox first, where what they do hurts nobody."""
 
+import io
 import json
+from math import inf
 
 import pytest
 
 import onnx_bundle_files as files
+import plugin_packages
 import tokenizer_files
 from service.contract.errors import UnusableCheckpoint
+from service.contract.formats import plugins
 from workers.conversion import sandboxed
 from workers.conversion.sandboxed import Box
 from workers.sandbox import confinement
@@ -52,3 +56,31 @@ def test_one_that_is_none_is_refused_with_a_sentence(folder):
     _change(folder, model={"type": "Mine"})
     with pytest.raises(UnusableCheckpoint, match=r"tokenizer\.json describes no tokenizer: "):
         sandboxed.tokenizer(folder, Box())
+
+
+@pytest.fixture
+def of_plugin(tmp_path):
+    """Writes a plug-in's checkpoint of pieces, whose tokenizer.json has these parts changed."""
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    whole = json.loads(plugins.judge(io.BytesIO(plugin_packages.of_pieces()), inf).tokenizer_json)
+
+    def write(**parts):
+        path = tmp_path / "model.safetensors"
+        changed = json.dumps({**whole, **parts})
+        path.write_bytes(plugin_packages.of_pieces(**{"tokenizer.json": changed}))
+        return path
+
+    return write
+
+
+def test_that_of_a_plug_ins_checkpoint_is_opened_as_that_of_a_bundle(of_plugin):
+    sandboxed.tokenizer(of_plugin(normalizer=_doubling(2)), Box())
+    with pytest.raises(UnusableCheckpoint, match=r"tokenizer\.json describes no tokenizer: "):
+        sandboxed.tokenizer(of_plugin(model={"type": "Mine"}), Box())
+
+
+@pytest.mark.slow
+def test_that_of_a_plug_in_which_takes_all_memory_ends_its_own_process_alone(of_plugin):
+    with pytest.raises(UnusableCheckpoint, match=r"it cannot be opened: the process|more memory"):
+        sandboxed.tokenizer(of_plugin(normalizer=_doubling(40)), Box(memory=300_000_000))

@@ -7,16 +7,18 @@ import pytest
 
 import plugin_packages as packages
 from builders import ENCODER
-from service.contract.errors import PluginUnavailable
+from service.contract.errors import PluginUnavailable, UnusableCheckpoint
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.formats.digests import digest_of
 from service.contract.plan.assets import Places
 from workers import jobs
-from workers.inference import columns, features
+from workers.conversion.sandboxed import Box
+from workers.inference import columns, features, pieces
 from workers.jobs.request import Request
 from workers.jobs.toolbox import Toolbox
 from workers.progress import silent
+from workers.sandbox import confinement
 
 IMAGES = 6
 PLUGIN = {"name": "show-and-tell", "package": "acme-captioners", "version": "1.0"}
@@ -81,3 +83,60 @@ def test_what_the_summary_says_is_the_files_own(given, tmp_path):
         path = _verified(tmp_path, given)["verified"]
     told = json.loads(path.read_text())["converted"]
     assert (told["format"], told["feature_size"], told["vocabulary_size"]) == ("plugin", 5, 50)
+
+
+def _of_pieces(tmp_path, tokenizer):
+    path = tmp_path / "pieces.safetensors"
+    path.write_bytes(packages.of_pieces(**({"tokenizer.json": tokenizer} if tokenizer else {})))
+    return {"package": path}
+
+
+def _doubling(times):
+    """A tokenizer that makes two of each letter `a`, so many times."""
+    step = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+    vocabulary = {letter: at for at, letter in enumerate("abcdef")}
+    return json.dumps(
+        {
+            "version": "1.0",
+            "normalizer": {"type": "Sequence", "normalizers": [step] * times},
+            "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "b"},
+        }
+    )
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("tokenizer", "said"),
+    [
+        ('{"model": {}}', r"tokenizer\.json describes no tokenizer: "),
+        (_doubling(40), r"it takes more memory than it may|it cannot be opened: the process "),
+    ],
+)
+def test_a_strangers_tokenizer_is_never_opened_outside_of_the_sandbox_where_it_fails_there(
+    tmp_path, monkeypatch, tokenizer, said
+):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    packages.install(tmp_path / "1.0")
+    opened = []
+    monkeypatch.setattr(pieces, "described", lambda *given: opened.append(given))
+    monkeypatch.setattr(Toolbox, "box", Box(memory=100_000_000))
+    with packages.beside(tmp_path / "1.0"), pytest.raises(UnusableCheckpoint, match=said):
+        _run("checkpoint", tmp_path, _of_pieces(tmp_path, tokenizer), plugin=PLUGIN)
+    assert opened == []
+
+
+@pytest.mark.processes
+def test_a_tokenizer_that_holds_in_the_sandbox_is_opened_for_the_works_to_come(
+    tmp_path, monkeypatch
+):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    packages.install(tmp_path / "1.0")
+    opened, described = [], pieces.described
+    monkeypatch.setattr(
+        pieces, "described", lambda *given: [opened.append(given), described(*given)][1]
+    )
+    with packages.beside(tmp_path / "1.0"):
+        _, summary = _run("checkpoint", tmp_path, _of_pieces(tmp_path, None), plugin=PLUGIN)
+    assert (summary.converted["units"], len(opened)) == ("pieces", 1)

@@ -73,7 +73,4 @@ def _tokens(header: PluginHeader) -> Tokens:
         return Words(header.tokens.vocabulary, header.tokens.tokenizer)
     from workers.inference import pieces
 
-    found = header.tokens
-    assert header.tokenizer_json is not None
-    tokenizer = pieces.described(header.tokenizer_json, plugins.TOKENIZER, found.size)
-    return pieces.Pieces(tokenizer, found.size, found.start, found.end, found.longest)
+    return pieces.of_plugin(header)
