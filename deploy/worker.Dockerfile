@@ -1,4 +1,5 @@
-# The engine room: `prescore worker inference` and `prescore worker metrics`.
+# The engine room: `prescore worker inference`, `prescore worker metrics` and, with neither network
+# nor home, `prescore worker converter`.
 #
 #   docker build -f deploy/worker.Dockerfile -t prescore-worker:0.1.0 .
 #
@@ -22,7 +23,7 @@ RUN /opt/prescore/bin/pip install --no-cache-dir -c deploy/constraints.txt \
 FROM python:3.11-slim
 RUN groupadd --gid 10001 prescore \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp prescore \
-    && install -d -o prescore -g prescore -m 700 /var/lib/prescore
+    && install -d -o prescore -g prescore -m 700 /var/lib/prescore /run/prescore
 COPY --from=build /opt/prescore /opt/prescore
 ENV PATH=/opt/prescore/bin:$PATH
 ENV PRESCORE_HOME=/var/lib/prescore

@@ -25,6 +25,9 @@ COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 GPU = yaml.safe_load((DEPLOY / "compose.gpu.yaml").read_text(encoding="utf-8"))
 SERVICES = COMPOSE["services"]
 OURS = [name for name, service in SERVICES.items() if "build" in service]
+WORKERS = ["inference", "metrics"]
+AT_HOME = [name for name in OURS if name != "converter"]
+SOCKET = "/run/prescore/converter"
 DOCKERFILES = sorted(DEPLOY.glob("*.Dockerfile"))
 WRITTEN = [*DOCKERFILES, *DEPLOY.glob("compose*.yaml"), DEPLOY / "secrets.sh", DEPLOY / "redis.acl"]
 
@@ -61,6 +64,7 @@ def test_every_piece_of_a_fleet_has_a_container():
         "janitor": ["janitor"],
         "inference": ["worker", "inference"],
         "metrics": ["worker", "metrics"],
+        "converter": ["worker", "converter", "--socket", SOCKET, "--children", "4"],
     }
 
 
@@ -74,9 +78,11 @@ def test_every_command_is_one_of_ours(name):
     assert "Not installed" not in result.stdout
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", AT_HOME)
 def test_every_piece_waits_for_what_it_needs(name):
     needed = {"postgres": "service_healthy"}
+    if name in WORKERS:
+        needed["converter"] = "service_healthy"
     if name != "migrate":
         needed |= {"redis": "service_healthy", "migrate": "service_completed_successfully"}
     found = SERVICES[name]["depends_on"]
@@ -96,7 +102,8 @@ def test_containers_are_locked(name):
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert not {"privileged", "cap_add", "network_mode", "pid"} & set(service)
+    assert not {"privileged", "cap_add", "pid", "ipc"} & set(service)
+    assert service.get("network_mode") == ("none" if name == "converter" else None)
     user = service["user"] if name not in OURS else dict(_instructions(_dockerfile(name)))["USER"]
     assert user.split(":")[0] not in ("0", "root")
 
@@ -131,12 +138,39 @@ def test_only_the_api_is_reached_and_only_from_this_machine():
     ports = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert ports == {"api": ["127.0.0.1:8000:8000"]}
     assert COMPOSE["networks"]["inside"] == {"internal": True}
-    assert all(SERVICES[name]["networks"] == ["inside"] for name in SERVICES if name != "api")
+    others = set(SERVICES) - {"api", "converter"}
+    assert all(SERVICES[name]["networks"] == ["inside"] for name in others)
 
 
-@pytest.mark.parametrize("name", OURS)
+def test_the_converter_has_no_network_no_secrets_no_home_and_limits():
+    """So that whoever gets out of the sandbox finds nothing there."""
+    found = SERVICES["converter"]
+    assert found["network_mode"] == "none"
+    assert not {"networks", "env_file", "environment", "secrets", "ports", "depends_on"} & {*found}
+    assert found["volumes"] == ["converter:/run/prescore"]
+    assert found["mem_limit"] == found["memswap_limit"]
+    assert found["pids_limit"] <= 1000
+    assert found["image"] == SERVICES["inference"]["image"]  # the same code and the same user
+
+
+def test_the_converters_socket_is_shared_with_the_workers_alone():
+    having = {name for name in SERVICES if "converter:" in str(SERVICES[name].get("volumes"))}
+    assert having == {"converter", *WORKERS}
+    for name in WORKERS:
+        assert SERVICES[name]["environment"]["PRESCORE_CONVERTER"] == SOCKET
+    (made,) = [
+        rest
+        for kind, rest in _instructions(_dockerfile("converter"))
+        if kind == "RUN" and str(Path(SOCKET).parent) in rest
+    ]
+    assert "install -d -o prescore -g prescore -m 700" in made  # a new volume takes this over
+    check = SERVICES["converter"]["healthcheck"]["test"]
+    assert SOCKET in check[-1]
+
+
+@pytest.mark.parametrize("name", AT_HOME)
 def test_all_pieces_share_one_home(name):
-    (mounted,) = SERVICES[name]["volumes"]
+    (mounted,) = [each for each in SERVICES[name]["volumes"] if "converter" not in each]
     homes = [rest for kind, rest in _instructions(_dockerfile(name)) if kind == "ENV"]
     assert mounted.startswith("home:")
     assert mounted.replace("home:", "PRESCORE_HOME=") in homes
@@ -167,7 +201,7 @@ def test_no_password_is_committed_or_on_a_command_line(path):
 
 def test_what_holds_passwords_is_neither_committed_nor_sent_to_a_build():
     files = [secret["file"] for secret in COMPOSE["secrets"].values()]
-    files += [file for name in OURS for file in SERVICES[name]["env_file"]]
+    files += [file for name in AT_HOME for file in SERVICES[name]["env_file"]]
     for file in files:
         asked = ["git", "check-ignore", "--quiet", DEPLOY / file]
         assert subprocess.run(asked, cwd=ROOT, check=False).returncode == 0

@@ -40,6 +40,7 @@
         ├── PluginUnavailable        a plug-in that this worker lacks, or has another version of
         ├── PluginFailed             a plug-in that raised, hung or gave what is no answer
         ├── SandboxUnavailable       a file is opened in a sandbox alone, and this machine has none
+        ├── ConverterUnavailable     the process that opens files in a worker's place is away
         ├── UnusableDataset          features that are missing, not finite or of another size
         ├── CheckpointMismatch       checkpoint and dataset do not belong together
         ├── InvalidColumns           columns that contradict themselves
@@ -256,6 +257,10 @@ class PluginFailed(RunFailed):
 
 class SandboxUnavailable(RunFailed):
     code = "sandbox_unavailable"
+
+
+class ConverterUnavailable(RunFailed):
+    code = "converter_unavailable"
 
 
 class UnusableDataset(RunFailed):

@@ -105,6 +105,11 @@ class Settings(BaseModel):
         "sandbox alone; unavailable where this machine has none) or off (without one: whoever "
         "sends such a file may get all that this user has).",
     )
+    converter: Path | None = Field(
+        default=None,
+        description="The socket of a `prescore worker converter`, which opens these files and "
+        "pictures in the workers' place; else the workers do it.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The lowest level that is logged: debug, info, warning, error."
     )

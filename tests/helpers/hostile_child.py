@@ -284,6 +284,10 @@ def crash(inputs, outputs, parameters):
     ctypes.string_at(0)
 
 
+def be_killed(inputs, outputs, parameters):
+    os.kill(os.getpid(), 9)
+
+
 def say(inputs, outputs, parameters):
     """Write to the parent's pipe what is no answer."""
     for each in Path("/proc/self/fd").iterdir():

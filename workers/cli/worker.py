@@ -1,8 +1,12 @@
 """`prescore worker`: run a worker of a fleet."""
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from service.contract import settings
+from service.contract.errors import InvalidSetting
 from workers.cli.console import errors
 
 worker = typer.Typer(help="Run a worker of a fleet.", no_args_is_help=True)
@@ -18,6 +22,30 @@ def inference() -> None:
 def metrics() -> None:
     """Run works of post-gen metrics."""
     _work("metrics")
+
+
+@worker.command()
+def converter(
+    socket: Annotated[
+        Path | None,
+        typer.Option(help="Where to listen: a Unix socket. Default: PRESCORE_CONVERTER."),
+    ] = None,
+    children: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="Files opened at once. Default: one for each core."),
+    ] = None,
+) -> None:
+    """Open files that may run code, and pictures, in the workers' place: with no network, no
+    secrets and no home. Workers on the same machine find it by PRESCORE_CONVERTER.
+    """
+    from workers.runtime import converter as running
+
+    with errors():
+        chosen = settings.load()
+        place = socket or chosen.converter
+        if place is None:
+            raise InvalidSetting("expected --socket or PRESCORE_CONVERTER: where to listen")
+        running.serve(place, children, chosen)
 
 
 def _work(role: str) -> None:

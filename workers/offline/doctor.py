@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from service.contract import findings
-from service.contract.errors import InvalidSetting, PrescoreError
+from service.contract.errors import ConverterUnavailable, InvalidSetting, PrescoreError
 from service.contract.findings import Finding, Probe, Told, quiet, sentence
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
@@ -30,6 +30,7 @@ _SANDBOX = (
     "Linux 6.7 or later with Landlock and seccomp; a container's own filter must allow "
     "landlock_create_ruleset, landlock_add_rule, landlock_restrict_self and seccomp"
 )
+_CONVERTER = "start `prescore worker converter` at the socket that PRESCORE_CONVERTER names"
 _PLUGIN = "mend or uninstall its package; other checkpoints are not concerned"
 _TORCH_SECONDS = 20.0
 _PLUGINS_SECONDS = 30.0  # they import torch
@@ -48,6 +49,7 @@ def examine(settings: Settings, told: Told = quiet) -> list[Finding]:
             Probe("torch", lambda: _torch(settings.device), _INSTALL, seconds=_TORCH_SECONDS),
             Probe("memory", _memory, needed=False),
             Probe("sandbox", lambda: _sandbox(settings.sandbox), _SANDBOX, needed=False),
+            Probe("converter", lambda: _converter(settings.converter), _CONVERTER, needed=False),
             Probe("plug-ins", _plugins, needed=False, seconds=_PLUGINS_SECONDS),
             Probe(
                 "metrics",
@@ -148,6 +150,21 @@ def _sandbox(setting: str) -> Iterator[Finding]:
         return
     seconds = time.monotonic() - began
     yield Finding("sandbox", "ok", f"{held}; a child starts in {seconds:.1f} s")
+
+
+def _converter(place: Path | None) -> Iterator[Finding]:
+    if place is None:
+        yield Finding("converter", "ok", "none: workers start the sandbox's children themselves")
+        return
+    began = time.monotonic()
+    try:
+        held = probe.holds_at(place)
+    except (ConverterUnavailable, confined.Unavailable, confined.Stopped) as error:
+        found = f"{error}: what it opens for workers is tried again until it is there"
+        yield Finding("converter", "unavailable", found, _CONVERTER)
+        return
+    seconds = time.monotonic() - began
+    yield Finding("converter", "ok", f"{place}: {held}; a child starts in {seconds:.1f} s")
 
 
 def _plugins() -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 from workers import processes
-from workers.sandbox import confinement
+from workers.sandbox import confined, confinement
 
 # CUDA starts a program with privileges where a device has no file yet, and a confined process may
 # start none.
@@ -27,6 +27,8 @@ def main() -> None:
     def progress(done: int, total: int) -> None:
         processes.write(answers, {"done": done, "total": total})
 
+    converter = os.environ.get("PRESCORE_CONVERTER")
+    confined.choose(Path(converter) if converter else None)
     toolbox = Toolbox.from_environment()
     while (request := processes.read(requests)) is not None:
         processes.write(answers, jobs.answer(request, toolbox, progress))

@@ -15,6 +15,7 @@ import structlog
 
 from service.contract.errors import (
     BlobUnreadable,
+    ConverterUnavailable,
     MetricUnavailable,
     OutOfMemory,
     StoreUnavailable,
@@ -186,6 +187,8 @@ class Runner:
         if code == MetricUnavailable.code:
             log.warning("unavailable", kind=lease.kind, key=lease.key, detail=detail)
             leases.make_unavailable(self._records, lease, {"code": code, "detail": detail})
+        elif code == ConverterUnavailable.code:
+            self._lose(lease, code, detail, killed=False)
         else:
             self.fail(lease, code, detail, death=False, retry=code in _PASSING)
 

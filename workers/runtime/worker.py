@@ -199,4 +199,6 @@ def _child_settings(settings: Settings) -> dict[str, str]:
     }
     if settings.assets is not None:
         found["PRESCORE_ASSETS"] = str(settings.assets)
+    if settings.converter is not None:
+        found["PRESCORE_CONVERTER"] = str(settings.converter)
     return found

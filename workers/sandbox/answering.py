@@ -8,13 +8,14 @@ import fcntl
 import mmap
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from workers.sandbox import confined
 from workers.sandbox.confined import Stopped
 from workers.sandbox.limits import Limits
+from workers.sandbox.starting import Task
 
 # The child could otherwise cut the memory off, and this process would die where it reads it.
 _FIXED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -39,25 +40,16 @@ class Answering:
         threads: bool = False,
         modules: Sequence[Path] = (),
     ) -> None:
-        self._seconds = limits.seconds
         descriptor = _memory(shared)
         try:
             self.memory = memoryview(mmap.mmap(descriptor, shared))
-            self._child, task = confined.start(
-                operation,
-                inputs,
-                [],
-                parameters or {},
-                limits=limits,
-                without=without,
-                modules=modules,
-                threads=threads,
-                shared=(descriptor, shared),
-            )
+            asked = parameters or {}
+            task = Task(operation, inputs, [], asked, limits, threads, (descriptor, shared))
+            self._child = confined.start(task, without=without, modules=modules)
         finally:
             os.close(descriptor)
         self._end = weakref.finalize(self, self._child.end)
-        self.told = self._exchange(task)
+        self.told = self._exchange(self._child.begin)
 
     @property
     def pid(self) -> int:
@@ -73,14 +65,14 @@ class Answering:
         """
         if not self.is_open:
             raise Stopped("has ended already")
-        return self._exchange(request)
+        return self._exchange(lambda: self._child.ask(request))
 
     def close(self) -> None:
         self._end()
 
-    def _exchange(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _exchange(self, ask: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         try:
-            return confined.ask(self._child, request, self._seconds)
+            return ask()
         except BaseException:  # nobody waits for what comes next
             self.close()
             raise

@@ -7,14 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from workers.sandbox import confined, landlock
+from workers.sandbox.converter import asking
 from workers.sandbox.limits import Limits
+from workers.sandbox.starting import Task
 
+_OPERATION = f"{__name__}:reach"
 _SECONDS = 10.0
 
 
 def holds() -> str:
     """What keeps children in. Raises Unavailable, with what is missing or was reached."""
-    answer = confined.run(f"{__name__}:reach", [], [], limits=Limits(_SECONDS))
+    return _judged(confined.run(_OPERATION, [], [], limits=Limits(_SECONDS)))
+
+
+def holds_at(converter: Path) -> str:
+    """The same of the children of a converter. Raises ConverterUnavailable, too."""
+    asking.check(converter)
+    child = asking.There(converter, Task(_OPERATION, [], [], {}, Limits(_SECONDS)))
+    try:
+        return _judged(child.begin())
+    finally:
+        child.end()
+
+
+def _judged(answer: Mapping[str, Any]) -> str:
     reached = answer.get("reached")
     if reached != []:
         raise confined.Unavailable(f"a child in the sandbox has reached: {reached}")

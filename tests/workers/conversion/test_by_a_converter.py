@@ -1,0 +1,136 @@
+"""What a converter opens becomes the same bytes as without one."""
+
+import io
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+
+import converters
+import onnx_bundle_files
+import plugin_packages
+import tokenizer_files
+from service.contract.errors import UnusableCheckpoint
+from waiting import until
+from workers.conversion import sandboxed
+from workers.conversion.sandboxed import Box
+from workers.inference import checkpoints, pictures
+from workers.inference.pictures import Fit, thumbnails
+from workers.sandbox import confined, confinement
+
+Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
+pytestmark = [pytest.mark.processes]
+
+
+@pytest.fixture(scope="module")
+def converter(tmp_path_factory):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    with converters.running(tmp_path_factory.mktemp("c")) as found:
+        yield found
+
+
+@pytest.fixture
+def there(converter):
+    """What is opened within is opened by the converter, as its log tells."""
+
+    @contextmanager
+    def within(task):
+        before = _count(converter, task)
+        confined.choose(converter.socket)
+        try:
+            yield
+        finally:
+            confined.choose(None)
+        until(lambda: _count(converter, task) > before, 5, f"a line about {task}")
+
+    return within
+
+
+def _count(converter, task):
+    return converter.log.read_text().count(f'"{task}"')
+
+
+@pytest.mark.slow
+def test_a_state_dict(there, tmp_path):
+    source = tmp_path / "model.pt"
+    torch.save({"weight": torch.randn(30, 40), "names": "x", "bias": torch.ones(3)}, source)
+    left_out = sandboxed.pytorch(source, tmp_path / "here", Box(memory=1_000_000_000))
+    with there("workers.conversion.pytorch:convert"):
+        found = sandboxed.pytorch(source, tmp_path / "there", Box(memory=1_000_000_000))
+        torch.save([1, 2], source)
+        with pytest.raises(UnusableCheckpoint, match="found a list; save the tensors alone"):
+            sandboxed.pytorch(source, tmp_path / "none", Box(memory=1_000_000_000))
+    assert (tmp_path / "there").read_bytes() == (tmp_path / "here").read_bytes()
+    assert found == left_out == ["names"]
+
+
+def _photo(seed):
+    pixels = np.random.default_rng(seed).integers(0, 255, (40, 60, 3), np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "JPEG")
+    return file.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Of more pictures than a child may open files by itself; the third is cut off."""
+    (tmp_path / "b" / "images").mkdir(parents=True)
+    for place in range(100):
+        content = _photo(place)
+        path = tmp_path / "b" / "images" / f"{place}.jpg"
+        path.write_bytes(content[:100] if place == 2 else content)
+    return tmp_path / "b", [f"{place}.jpg" for place in range(100)]
+
+
+def test_pictures(there, folder):
+    fit = Fit("bilinear", stretched=(8, 8))
+    here = list(pictures.read(*folder, fit=fit))
+    with there("workers.inference.pictures.files:decode"):
+        found = list(pictures.read(*folder, fit=fit))
+    assert found[2] == here[2]
+    for one, other in zip(found[:2] + found[3:], here[:2] + here[3:], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_small_forms_of_pictures(there, folder, tmp_path):
+    bundle, images = folder
+    thumbnails.write(tmp_path / "here", list(thumbnails.make(bundle, images[:4])))
+    with there("workers.inference.pictures.files:shrink"):
+        thumbnails.write(tmp_path / "there", list(thumbnails.make(bundle, images[:4])))
+    assert (tmp_path / "there").read_bytes() == (tmp_path / "here").read_bytes()
+
+
+def test_tokenizers(there, tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(plugin_packages.of_pieces())
+    preprocessing = {"size": {"height": 5, "width": 6}, "resample": 3}
+    bundle = tmp_path / "bundle"
+    onnx_bundle_files.of_pixels(
+        bundle, tokenizer_files.byte_pieces(), preprocessing, (3, 5, 6), seed=1
+    )
+    with there("workers.conversion.tokenizers:check"):
+        sandboxed.tokenizer(path, Box())
+        sandboxed.tokenizer(bundle, Box())
+        path.write_bytes(plugin_packages.of_pieces(**{"tokenizer.json": '{"model": {}}'}))
+        with pytest.raises(UnusableCheckpoint, match=r"tokenizer\.json describes no tokenizer: "):
+            sandboxed.tokenizer(path, Box())
+
+
+def test_graphs_of_onnx(there, tmp_path):
+    folder = onnx_bundle_files.write(tmp_path / "mine")
+
+    def looked():
+        model = checkpoints.open_captioner(folder)
+        size = model.graphs._parameters["manifest"]["feature_size"]
+        rows = torch.rand((2, size), generator=torch.Generator().manual_seed(0))
+        state = model.begin(model.look(rows))
+        hidden, _ = model.step(state, torch.tensor([model.tokens.start] * 2))
+        model.graphs.close()
+        return model.output(hidden)
+
+    here = looked()
+    with there("workers.inference.onnx.child:serve"):
+        found = looked()
+    assert torch.equal(found, here)
