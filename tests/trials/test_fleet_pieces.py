@@ -288,6 +288,30 @@ def test_what_a_killed_worker_of_a_fleet_had_begun_is_begun_again_within_20_s(
     records.engine.dispose()
 
 
+@pytest.mark.slow
+def test_the_converter_starts_by_its_command_alone_and_its_health_check_tells_its_death(tmp_path):
+    """With nothing in its environment, as its container has it."""
+    service = SERVICES["converter"]
+    mounted = service["volumes"][0].partition(":")[2]
+    command = [word.replace(mounted, str(tmp_path)) for word in service["command"]]
+    check = [word.replace(mounted, str(tmp_path)) for word in service["healthcheck"]["test"][2:]]
+
+    def is_healthy():
+        asked = [sys.executable, *check]
+        return subprocess.run(asked, cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+    assert not is_healthy()
+    started = [sys.executable, "-m", "workers", *command]
+    with subprocess.Popen(started, cwd=ROOT, env={}, stderr=subprocess.DEVNULL) as process:
+        try:
+            until(is_healthy, float(service["healthcheck"]["start_period"][:-1]), "its health")
+            process.terminate()
+            assert process.wait(STOP_SECONDS) == 0
+        finally:
+            process.kill()
+    assert not is_healthy()
+
+
 def test_a_worker_has_the_rights_to_announce_itself_and_to_forget_dead_ones(limited, engine):
     """And the janitor those to look for wake-ups that are lost."""
     connection = queueing.connect(limited.url)

@@ -77,11 +77,11 @@ def _photo(seed):
 def folder(tmp_path):
     """Of more pictures than a child may open files by itself; the third is cut off."""
     (tmp_path / "b" / "images").mkdir(parents=True)
-    for place in range(100):
+    for place in range(70):
         content = _photo(place)
         path = tmp_path / "b" / "images" / f"{place}.jpg"
         path.write_bytes(content[:100] if place == 2 else content)
-    return tmp_path / "b", [f"{place}.jpg" for place in range(100)]
+    return tmp_path / "b", [f"{place}.jpg" for place in range(70)]
 
 
 def test_pictures(there, folder):
@@ -102,6 +102,7 @@ def test_small_forms_of_pictures(there, folder, tmp_path):
     assert (tmp_path / "there").read_bytes() == (tmp_path / "here").read_bytes()
 
 
+@pytest.mark.slow
 def test_tokenizers(there, tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(plugin_packages.of_pieces())

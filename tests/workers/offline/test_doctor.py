@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import converters
 import plugin_packages
 from workers.offline import doctor
 from workers.sandbox import confined, confinement, landlock
@@ -70,6 +71,29 @@ def test_a_sandbox_that_is_switched_off_is_a_warning():
     (found,) = doctor._sandbox("off")
     assert found.status == "warning"
     assert "PRESCORE_SANDBOX=required" in found.advice
+
+
+def _converter(place):
+    (found,) = doctor._converter(place)
+    assert (found.name, found.needed) == ("converter", False)
+    return found
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+def test_a_converter_is_asked_and_the_sandbox_tried_there(tmp_path):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    assert _converter(None).status == "ok"
+    with converters.running(tmp_path) as running:
+        found = _converter(running.socket)
+        assert (found.status, found.found.startswith(f"{running.socket}: ")) == ("ok", True)
+        assert f"Landlock {landlock.version()} and seccomp" in found.found
+        running.kill()
+        found = _converter(running.socket)
+        assert found.status == "unavailable"
+        assert f"no converter answers at {running.socket}" in found.found
+        assert "prescore worker converter" in found.advice
 
 
 @pytest.mark.parametrize(

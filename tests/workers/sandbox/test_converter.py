@@ -238,6 +238,7 @@ def test_a_client_is_not_kept_by_its_silence(monkeypatch):
     one.close()
 
 
+@pytest.mark.slow
 def test_its_death_is_no_verdict_and_ends_the_children(own):
     there = There(own.socket, _task("wait"))
     with ThreadPoolExecutor(1) as pool:

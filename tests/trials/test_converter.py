@@ -1,0 +1,186 @@
+"""A converter of its own beside a service of real processes: what it opens becomes the same, and
+what dies with it is begun again.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+import converters
+import image_encoders
+import prescore
+from fleet import Fleet, checkpoint, digest, until, until_ended, upload
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from service.contract.formats.checkpoint_header import Encoder
+from service.contract.plan.assets import Places
+from service.works.tables import attempts, work_rows
+from torch_captioners import WORDS, made, map_of, packed, saved, with_encoder
+from workers.conversion import converting, packages
+from workers.conversion.sandboxed import Box
+from workers.offline import assets
+from workers.runtime.resident import Answer, WarmChild
+from workers.sandbox import confinement
+
+pytestmark = pytest.mark.slow
+
+MAP = with_encoder(map_of("init"))
+
+
+@pytest.fixture(scope="module")
+def converter(tmp_path_factory):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    with converters.running(tmp_path_factory.mktemp("c")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def served(converter, tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    encoder = image_encoders.write(home / "encoder.safetensors", seed=3)
+    assets.add("image-encoder", encoder, Places(home))
+    fleet = Fleet(home, PRESCORE_CONVERTER=str(converter.socket)).start()
+    yield fleet
+    fleet.stop()
+
+
+def _package(name="model.pt"):
+    return packed(
+        {
+            name: saved(made("init", "lstm")),
+            "map.toml": MAP.encode(),
+            "vocabulary.json": json.dumps(WORDS).encode(),
+        }
+    )
+
+
+def _put(client, content):
+    assert client.put(f"/v1/checkpoints/{digest(content)}", content=content).is_success
+    return digest(content)
+
+
+def _ready(client, identity):
+    def over():
+        found = client.get(f"/v1/checkpoints/{identity}").json()
+        return found if found["state"] != "converting" else None
+
+    found = until(over, 120, "the conversion's end")
+    assert found["state"] == "ready", found["problem"]
+
+
+def _row(fleet, kind):
+    query = sa.select(work_rows).where(work_rows.c.kind == kind)
+    with fleet.records.reading() as connection:
+        return connection.execute(query.order_by(work_rows.c.created_at)).all()[-1]
+
+
+def _outcomes(fleet, key):
+    query = sa.select(attempts.c.outcome).where(attempts.c.work_key == key)
+    with fleet.records.reading() as connection:
+        return list(connection.execute(query.order_by(attempts.c.id)).scalars())
+
+
+def _tasks(converter):
+    lines = [json.loads(line) for line in converter.log.read_text().splitlines()]
+    return [line["task"] for line in lines if line["event"] == "end"]
+
+
+def _sha256(path):
+    return digest(Path(path).read_bytes())
+
+
+def test_a_state_dict_becomes_the_same_bytes_as_without_it(served, converter, tmp_path):
+    content = _package()
+    (tmp_path / "package").write_bytes(content)
+    converting.write(tmp_path / "here", *packages.convert(tmp_path / "package", Box()))
+    with served.client() as client:
+        _ready(client, _put(client, content))
+    assert _row(served, "checkpoint").result == _sha256(tmp_path / "here")
+    assert _tasks(converter)[-1] == "workers.conversion.pytorch:convert"
+
+
+@pytest.fixture(scope="module")
+def seen(served, tmp_path_factory):
+    """A dataset of pictures at the service, one of which is cut off, and its folder."""
+    folder = tmp_path_factory.mktemp("b")
+    (folder / "images").mkdir()
+    items = [Item(f"{place}.jpg", "test", ("w2 w3",)) for place in range(30)]
+    for place, item in enumerate(items):
+        content = image_encoders.photo(place)
+        (folder / "images" / item.image).write_bytes(content[:-200] if place == 4 else content)
+    bundles.write_folder(folder, items)
+    with prescore.Client(served.url) as client:
+        return str(client.add_dataset("seen", folder)), folder
+
+
+def _submit(client, served, name, seed):
+    path = assets.locate("image-encoder", Places(served.home))
+    encoder = Encoder(name="random 3", digest=f"sha256:{path.sha256}")
+    model = upload(client, checkpoint(features=1280, encoder=encoder, seed=seed))
+    request = {"dataset": f"{name}/test", "checkpoint": model, "pregen": ["perplexity"]}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code == 202, answer.text
+    return answer.json()["id"]
+
+
+def _without(served, kind, folder, parameters, result):
+    """What a worker's child makes of it that knows no converter."""
+    settings = {"PRESCORE_HOME": str(served.home), "PRESCORE_DEVICE": "cpu"}
+    child = WarmChild("inference", {**settings, "PRESCORE_WORK_MEMORY": "4000000000"})
+    request = {"kind": kind, "inputs": {"dataset": "x"}, "parts": [], "parameters": parameters}
+    child.send({**request, "files": {"x": str(folder)}, "result": str(result)})
+    while not isinstance(answer := child.receive(60), Answer):
+        assert answer is not None
+    child.close()
+    return answer.content
+
+
+def test_features_of_a_folder_of_pictures_become_the_same_bytes_as_without_it(
+    served, converter, seen, tmp_path
+):
+    name, folder = seen
+    with served.client() as client:
+        until_ended(client, _submit(client, served, name, 1), 120)
+    row = _row(served, "features")
+    told = _without(served, "features", folder, json.loads(row.parameters), tmp_path / "here")
+    assert told["summary"]["undecoded"] == 1
+    assert row.result == _sha256(tmp_path / "here")
+    assert _tasks(converter)[-1] == "workers.inference.pictures.files:decode"
+
+
+def _held(converter):
+    """The converter's child, stopped when it has begun to confine itself."""
+    (child,) = until(converter.children, 60, "a child of the converter")
+    until(lambda: child.cwd() == "/", 20, "a child with its task")
+    child.suspend()
+    return child
+
+
+def test_what_a_killed_converter_was_at_is_done_again_when_it_is_back(served, converter):
+    with served.client() as client:
+        identity = _put(client, _package("killed.pt"))
+        child = _held(converter)
+        converter.kill()
+        until(lambda: not child.is_running() or child.status() == "zombie", 5, "its child's end")
+        converter.start()
+        _ready(client, identity)
+    row = _row(served, "checkpoint")
+    assert (row.status, row.losses, row.failures, row.deaths) == ("done", 1, 0, 0)
+    assert _outcomes(served, row.key) == ["converter_unavailable", "done"]
+
+
+def test_a_canceled_work_ends_the_converters_child(served, converter, tmp_path):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "a.jpg").write_bytes(image_encoders.photo(77))
+    bundles.write_folder(tmp_path, [Item("a.jpg", "test", ("w2 w3",))])
+    with prescore.Client(served.url) as other:
+        name = str(other.add_dataset("canceled", tmp_path))
+    with served.client() as client:
+        evaluation = _submit(client, served, name, 2)
+        child = _held(converter)
+        assert client.post(f"/v1/evaluations/{evaluation}/cancel").is_success
+        until(lambda: not child.is_running(), 20, "the end of the converter's child")
+    assert converter.process.is_running()
