@@ -12,6 +12,7 @@ import onnx_bundle_files
 import plugin_packages
 import tokenizer_files
 from service.contract.errors import UnusableCheckpoint
+from torch_captioners import packed
 from waiting import until
 from workers.conversion import sandboxed
 from workers.conversion.sandboxed import Box
@@ -107,10 +108,11 @@ def test_tokenizers(there, tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(plugin_packages.of_pieces())
     preprocessing = {"size": {"height": 5, "width": 6}, "resample": 3}
+    pieces = tokenizer_files.byte_pieces()
+    onnx_bundle_files.of_pixels(tmp_path / "folder", pieces, preprocessing, (3, 5, 6), seed=1)
+    files = {each.name: each.read_bytes() for each in (tmp_path / "folder").iterdir()}
     bundle = tmp_path / "bundle"
-    onnx_bundle_files.of_pixels(
-        bundle, tokenizer_files.byte_pieces(), preprocessing, (3, 5, 6), seed=1
-    )
+    bundle.write_bytes(packed(files))
     with there("workers.conversion.tokenizers:check"):
         sandboxed.tokenizer(path, Box())
         sandboxed.tokenizer(bundle, Box())

@@ -146,13 +146,14 @@ def _framed(message):
     return struct.pack(">I", len(body)) + body
 
 
-def _said(converter, data, files=()):
+def _said(converter, data, files=(), *, stays=False):
     """What a client gets that sends this, and nothing more; None where the converter hangs up."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.connect(str(converter.socket))
         client.settimeout(5)
         socket.send_fds(client, [data], files)
-        client.shutdown(socket.SHUT_WR)
+        if not stays:
+            client.shutdown(socket.SHUT_WR)
         try:
             (size,) = struct.unpack(">I", client.recv(4))
             return json.loads(client.recv(size))
@@ -178,6 +179,7 @@ PLAIN = asking._asked(_task("wait"))
 )
 def test_rubbish_is_left_alone(converter, data):
     assert _said(converter, data) is None
+    assert len(data) < 10 or _said(converter, data, stays=True) is None  # before it waits for more
     asking.check(converter.socket)
 
 
@@ -204,20 +206,22 @@ def _descriptors(converter):
     return converter.process.num_fds()
 
 
-def test_too_many_files_and_odd_ones_are_closed_again(converter):
+def test_too_many_files_and_odd_ones_are_closed_again(converter, tmp_path):
     asking.check(converter.socket)
     before = until(lambda: _descriptors(converter), 5, "files")
+    folder = os.open(tmp_path, os.O_RDONLY)
     reading, writing = os.pipe()
     try:
         message = _framed({**PLAIN, "inputs": 1})
-        found = _said(converter, message, [reading])
-        assert "expected files and folders" in found["refused"]
+        for odd in (reading, folder):
+            found = _said(converter, message, [odd])
+            assert "expected files, found a folder or something else" in found["refused"]
         for _ in range(3):
             assert _said(converter, message, [reading] * 250) is None
             assert _said(converter, b"\x00", [reading] * 200) is None
     finally:
-        os.close(reading)
-        os.close(writing)
+        for each in (reading, writing, folder):
+            os.close(each)
     until(lambda: _descriptors(converter) <= before, 5, "as few open files as before")
 
 
