@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import converters
+import huggingface_folders
 import onnx_bundle_files
 import plugin_packages
 import tokenizer_files
@@ -119,6 +120,19 @@ def test_tokenizers(there, tmp_path):
         path.write_bytes(plugin_packages.of_pieces(**{"tokenizer.json": '{"model": {}}'}))
         with pytest.raises(UnusableCheckpoint, match=r"tokenizer\.json describes no tokenizer: "):
             sandboxed.tokenizer(path, Box())
+
+
+@pytest.mark.slow
+def test_what_transformers_has_saved(there, tmp_path):
+    saved = huggingface_folders.make(tmp_path / "model", "vit-gpt2", trained=False)
+    files = {each.name: each.read_bytes() for each in saved.folder.iterdir()}
+    (tmp_path / "package").write_bytes(packed(files))
+    files["model.safetensors"] = files["model.safetensors"][:-8]
+    (tmp_path / "cut").write_bytes(packed(files))
+    with there("workers.conversion.huggingface:check"):
+        sandboxed.transformers(tmp_path / "package", Box())
+        with pytest.raises(UnusableCheckpoint):
+            sandboxed.transformers(tmp_path / "cut", Box())
 
 
 def test_graphs_of_onnx(there, tmp_path):
