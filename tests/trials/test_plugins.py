@@ -1,11 +1,13 @@
-"""Plug-ins where processes matter: workers tell of them when they start, warm children open files
-by them, and a new version begins anew.
+"""T36: plug-ins where processes matter: workers tell of them when they start, warm children open
+files by them, and a new version begins anew.
 """
 
 import os
+from contextlib import ExitStack
 
 import pytest
 
+import outside
 import plugin_packages as packages
 from fleet import Fleet, bundle, digest, until, until_ended
 from service.works.kept import plugins
@@ -17,16 +19,21 @@ HANGS = "from workers.inference.plugins import guarding\nguarding.SECONDS = 1.0\
 )
 
 
-@pytest.fixture
-def fleet(tmp_path):
+@pytest.fixture(params=["embedded", "postgresql-redis-s3"])
+def fleet(request, tmp_path):
     """A service whose workers find packages in `site`."""
     site = tmp_path / "site"
     packages.install(site, "1.0")
     path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
-    fleet = Fleet(tmp_path / "home", PYTHONPATH=path).start()
-    yield fleet
-    if fleet.stands:
-        fleet.stop()
+    with ExitStack() as stack:
+        parts = {}
+        if request.param != "embedded":
+            server = request.getfixturevalue("s3_server")
+            parts = stack.enter_context(outside.or_skip(outside.parts(server)))
+        fleet = Fleet(tmp_path / "home", PYTHONPATH=path, **parts).start()
+        yield fleet
+        if fleet.stands:
+            fleet.stop()
 
 
 def _told(fleet):
