@@ -18,6 +18,7 @@ from starlette.routing import Match
 from service.contract import errors, limits, wording
 from service.contract.api.answers import FieldProblem, Problem
 from service.contract.formats import strict_json
+from service.contract.plain_text import quoted
 from service.http import paths
 
 log = structlog.get_logger()
@@ -87,14 +88,16 @@ def document(
     request_id: str,
     places: Sequence[tuple[str, str]] = (),
 ) -> str:
+    """Details are plain text, whatever of a request they repeat; pointers are as RFC 6901 says."""
+    at = [FieldProblem(pointer=pointer, detail=quoted(text)) for pointer, text in places]
     found = Problem(
         type=f"urn:prescore:problem:{code}",
         title=HTTPStatus(status).phrase,
         code=code,
         status=status,
-        detail=detail,
+        detail=quoted(detail),
         request_id=request_id,
-        errors=[FieldProblem(pointer=pointer, detail=text) for pointer, text in places],
+        errors=at,
     )
     return found.model_dump_json() + "\n"
 
