@@ -70,9 +70,13 @@ def fleet(standing):
     """
     if not standing.stands:
         standing.start()
+        _cancel_all(standing)
     yield standing
-    if not standing.stands:
-        return
+    if standing.stands:
+        _cancel_all(standing)
+
+
+def _cancel_all(standing):
     with standing.client() as client:
         for status in ("running", "queued"):
             query = {"status": status, "limit": 200}
