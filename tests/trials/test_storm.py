@@ -52,7 +52,8 @@ def test_each_process_is_killed_once_and_nothing_is_lost(fleet, serve_here, tmp_
     submitted = []
     for number, (word, identity) in enumerate(zip(VICTIMS, identities, strict=True)):
         submitted.append(_post(fleet, identity, number))
-        fleet.find(word).kill()
+        if fleet.embedded or word != "redis-server":  # another Redis is not ours to kill
+            fleet.find(word).kill()
     until(lambda: _answers(fleet), 20, "the API")
     with fleet.client() as client:
         for number, identity in enumerate(submitted):
