@@ -114,6 +114,10 @@ class Settings(BaseModel):
         default="info", description="The lowest level that is logged: debug, info, warning, error."
     )
 
+    def at(self, home: Path | None) -> "Settings":
+        """The same with another home, as the option `--home` gives it; None: this one."""
+        return self if home is None else self.model_copy(update={"home": home.absolute()})
+
     @property
     def redis(self) -> str:
         if self.redis_url is None:

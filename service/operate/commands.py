@@ -37,9 +37,7 @@ def serve(
     with _errors():
         _check_host(host)
         _check_port(host, port)
-        chosen = settings.load()
-        if home is not None:
-            chosen = chosen.model_copy(update={"home": home.absolute()})
+        chosen = settings.load().at(home)
         _serve(chosen, host, port)
 
 
@@ -127,9 +125,7 @@ def doctor(
     from service.operate import findings_shown
 
     with _errors():
-        chosen = settings.load()
-        if home is not None:
-            chosen = chosen.model_copy(update={"home": home.absolute()})
+        chosen = settings.load().at(home)
         found = the_doctor.examine(chosen, url, findings.quiet if as_json else findings_shown.tell)
     findings_shown.show(found, as_json=as_json)
     raise typer.Exit(0 if findings_shown.is_fit(found) else 1)

@@ -6,22 +6,28 @@ from typing import Annotated
 import typer
 
 from service.contract import settings
-from workers.cli.console import AsJson, above, errors, progress, show, show_json
+from service.contract.settings import Settings
+from workers.cli.console import AsJson, above, errors, progress, say, show, show_json
 
 assets = typer.Typer(
     help="List, add and download the files that some metrics, and pictures, need.",
     no_args_is_help=True,
 )
 
+Home = Annotated[
+    Path | None,
+    typer.Option(help="The folder of all data, as for `prescore serve`. Default: PRESCORE_HOME."),
+]
+
 
 @assets.command("list")
-def list_assets(as_json: AsJson = False) -> None:
+def list_assets(home: Home = None, as_json: AsJson = False) -> None:
     """List the files that metrics need: size, licence, and whether they are on this machine."""
     from service.contract.plan.assets import ASSETS, Places, size
     from workers.offline.assets import describe
 
     with errors():
-        places = Places.of(settings.load())
+        places = Places.of(settings.load().at(home))
         rows = [row for asset in ASSETS.values() for row in describe(asset, places)]
     if as_json:
         show_json(rows)
@@ -32,6 +38,7 @@ def list_assets(as_json: AsJson = False) -> None:
         show(f"{'':13}for {needed}; {size(row['bytes'])}; licence: {row['licence']}")
         show(f"{'':13}SHA-256 {row['sha256'] or 'as registered'}")
         show(f"{'':13}{row['path'] or row['reason']}")
+    say(f"searched in {' and '.join(str(each.absolute()) for each in places.folders)}")
 
 
 @assets.command()
@@ -44,6 +51,7 @@ def add(
         int | None,
         typer.Option(min=1, help="Of a model: the layer whose vectors are used; else the last."),
     ] = None,
+    home: Home = None,
 ) -> None:
     """Add files from a folder, install a package, or register your own file.
 
@@ -53,17 +61,22 @@ def add(
     prescore assets add encoder roberta-large/ --layer 17 your own folder, not copied
     prescore assets add objects synonyms.txt              your own list of objects, copied
     prescore assets add image-encoder mobilenet.safetensors    features of pictures, copied
+
+    A service sees what is in its own home: after `prescore serve --home ./prescore-data`, add
+    --home ./prescore-data here too.
     """
     from service.contract.plan.assets import Places
     from workers.offline import assets as bring
 
     with errors():
-        for name, found in bring.add(what, path, Places.of(settings.load()), layer).items():
+        chosen = settings.load().at(home)
+        for name, found in bring.add(what, path, Places.of(chosen), layer).items():
             show(f"{name}: {found.path} ({found.bytes:,} bytes, SHA-256 {found.sha256})")
+        _say_home(chosen)
 
 
 @assets.command()
-def fetch() -> None:
+def fetch(home: Home = None) -> None:
     """Download the files of SPICE from the Maven repository PRESCORE_MAVEN_URL.
 
     The grammar is one file of CoreNLP's models: 378 MB are downloaded, 2 MB stored.
@@ -72,7 +85,7 @@ def fetch() -> None:
     from workers.offline import assets as bring
 
     with errors(), progress("") as (bar, task):
-        chosen = settings.load()
+        chosen = settings.load().at(home)
         for asset in bring.from_maven():
             bar.update(task, description=asset.name, completed=0)
             found = bring.fetch(
@@ -82,3 +95,10 @@ def fetch() -> None:
                 lambda done, total: bar.update(task, completed=done, total=total),
             )
             above(bar, f"{asset.name}: {found.path}")
+    _say_home(chosen)
+
+
+def _say_home(chosen: Settings) -> None:
+    """Where it is now, and for which services: only those of this home find it."""
+    home = chosen.home.absolute()
+    say(f"added to the home {home}: services of another one need it too, by --home")

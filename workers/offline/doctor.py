@@ -11,11 +11,11 @@ from pathlib import Path
 from service.contract import findings
 from service.contract.errors import ConverterUnavailable, InvalidSetting, PrescoreError
 from service.contract.findings import Finding, Probe, Told, quiet, sentence
-from service.contract.formats import bundles
+from service.contract.formats import bundles, encoder_header
 from service.contract.formats.bundles import Item
 from service.contract.formats.plugins import Plugin
 from service.contract.metrics.families import FAMILIES
-from service.contract.plan.assets import Places, missing
+from service.contract.plan.assets import Places, image_encoders, missing
 from service.contract.settings import Settings
 from workers.inference.plugins import installed
 from workers.jobs.toolbox import Toolbox
@@ -51,6 +51,7 @@ def examine(settings: Settings, told: Told = quiet) -> list[Finding]:
             Probe("sandbox", lambda: _sandbox(settings.sandbox), _SANDBOX, needed=False),
             Probe("converter", lambda: _converter(settings.converter), _CONVERTER, needed=False),
             Probe("plug-ins", _plugins, needed=False, seconds=_PLUGINS_SECONDS),
+            Probe("picture encoders", lambda: _encoders(Places.of(settings)), needed=False),
             Probe(
                 "metrics",
                 lambda: _metrics(settings),
@@ -185,6 +186,18 @@ def _plugin(plugin: Plugin) -> Finding:
     except PrescoreError as error:
         return Finding(named, "warning", f"{package}: {error.detail}", _PLUGIN)
     return Finding(named, "ok", package)
+
+
+def _encoders(places: Places) -> Iterator[Finding]:
+    """The encoders of pictures that are registered in this home."""
+    every = image_encoders(places)
+    if not every:
+        found = f"none is registered in {places.own.absolute()}"
+        advice = "needed for datasets of pictures alone: `prescore assets add image-encoder FILE`"
+        yield Finding("picture encoders", "ok", found, advice)
+    for encoder in every:
+        named = encoder_header.read(encoder.path).identity(encoder.sha256)
+        yield Finding("picture encoders", "ok", f"{named} in {places.own.absolute()}")
 
 
 def _metrics(settings: Settings) -> Iterator[Finding]:

@@ -196,7 +196,8 @@ def image_encoder(sha256: str, places: Places) -> Found:
     others = ", ".join(f"{found.sha256:.12}…" for found in every) or "none"
     raise MetricUnavailable(
         f"expected an encoder of pictures with SHA-256 {sha256:.12}…, found {others} here: "
-        "add the same ones where the API runs and where workers run, with `prescore assets`"
+        "add the same ones where the API runs and where workers run, with `prescore assets` and "
+        "the `--home` or PRESCORE_HOME that they have"
     )
 
 
@@ -278,12 +279,14 @@ def _reason(asset: Asset, places: Places) -> str | None:
 
 def advice(asset: Asset) -> str:
     if asset.maven:
-        return (
+        how = (
             "`prescore assets add DIR` takes it from a folder, `prescore assets fetch` downloads it"
         )
-    if asset.pypi:
-        return f"`prescore assets add {asset.name}` brings it"
-    return f"`prescore assets add {asset.name} PATH` registers it"
+    elif asset.pypi:
+        how = f"`prescore assets add {asset.name}` brings it"
+    else:
+        how = f"`prescore assets add {asset.name} PATH` registers it"
+    return f"{how} (for a service with `--home`: with the same `--home`)"
 
 
 def size(count: int | None) -> str:

@@ -18,7 +18,11 @@ from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 
-_ADVICE = f"`prescore assets add {assets.IMAGE_ENCODER} FILE` registers one"
+# The setting's name and not the folder: whoever reaches the service reads this.
+_ADVICE = (
+    f"`prescore assets add {assets.IMAGE_ENCODER} FILE` registers one, with the service's own "
+    "`--home` or PRESCORE_HOME: no other home is searched"
+)
 _MOST_NAMED = 5
 
 

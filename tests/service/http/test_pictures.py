@@ -146,6 +146,8 @@ def test_each_checkpoint_has_the_features_of_its_own_encoder(client, encoder, se
     for each in (encoder, second):
         assert f"{each.name} ({each.digest})" in refused.json()["detail"]
     assert "are registered: `prescore assets add image-encoder FILE`" in refused.json()["detail"]
+    assert "the service's own `--home` or PRESCORE_HOME" in refused.json()["detail"]
+    assert str(home) not in refused.text
 
 
 def _values(evaluation):

@@ -3,12 +3,14 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 import image_encoders
 from service.contract.errors import MetricUnavailable
 from service.contract.plan.assets import ASSETS, Places, image_encoder
 from service.contract.plan.assets import image_encoders as registered
-from workers.offline import assets
+from workers.cli.assets import assets as command
+from workers.offline import assets, doctor
 
 
 @pytest.fixture
@@ -60,3 +62,29 @@ def test_what_an_earlier_version_registered_stays_when_another_is_added(places, 
     second = _add(places, tmp_path, 1)
     assert {each.sha256 for each in registered(places)} == {first.sha256, second.sha256}
     assert first.path.exists()
+
+
+def test_the_commands_take_a_home_and_say_which_one_has_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "usual"))
+    path, other = image_encoders.write(tmp_path / "e.safetensors"), tmp_path / "other"
+    runner = CliRunner()
+    done = runner.invoke(command, ["add", "image-encoder", str(path), "--home", str(other)])
+    assert done.exit_code == 0, done.stderr
+    assert f"added to the home {other}: services of another one need it too" in done.stderr
+    assert len(registered(Places(other))) == 1
+    assert not (tmp_path / "usual").exists()
+    usual = runner.invoke(command, ["add", "image-encoder", str(path)])
+    assert f"added to the home {tmp_path / 'usual'}:" in usual.stderr
+    listed = runner.invoke(command, ["list", "--home", str(other)])
+    assert str(other / "assets/image-encoder-") in listed.stdout
+    assert listed.stderr == f"searched in {other / 'assets'}\n"
+
+
+def test_the_doctor_has_a_line_for_each_encoder_of_pictures_of_the_home(places, tmp_path):
+    (none,) = doctor._encoders(places)
+    assert (none.status, none.found) == ("ok", f"none is registered in {places.own}")
+    assert "assets add image-encoder" in none.advice
+    found = {_add(places, tmp_path, seed).sha256 for seed in (0, 1)}
+    rows = list(doctor._encoders(places))
+    assert {row.name for row in rows} == {"picture encoders"}
+    assert all(any(sha256 in row.found for row in rows) for sha256 in found)
