@@ -1,6 +1,6 @@
 """`prescore check`: check a checkpoint, a dataset bundle, captions, or columns."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,12 +20,14 @@ from service.contract.errors import (
 from service.contract.formats import foreign, models
 from service.contract.formats.columns import fitting, header, values
 from service.contract.plan.assets import Places
-from workers.cli.console import AsJson, KeyFile, Url, errors, progresses, say, show, show_json
+from workers.cli.console import AsJson, KeyFile, Url, errors, say, show, show_json, steps
 from workers.offline import facts
+from workers.progress import Progress
 
 if TYPE_CHECKING:
     from workers.offline.sources import Source
 
+Begin = Callable[[str], Progress]
 _GZIP = b"\x1f\x8b"
 _UNPACK = "unpack it by `gunzip`; a bundle's tar is made by `tar -cf bundle.tar -C FOLDER .`"
 
@@ -71,8 +73,8 @@ def check(
         prescore check flickr8k/
         prescore check results.json --dataset flickr8k/test
     """
-    with errors(), _refusing():
-        told = _facts(path)
+    with errors(), _refusing(), steps() as begin:
+        told = _facts(path, begin)
         if dataset is not None and told is not None and "tokens" not in told:
             raise RequestRefused("--dataset is for captions and columns")
         source = None if dataset is None else _source(dataset, url, key_file)
@@ -109,12 +111,13 @@ def _lines(fact: Any) -> list[str]:
     return ["-" if fact is None else str(fact)]
 
 
-def _facts(path: Path) -> dict[str, Any] | None:
+def _facts(path: Path, begin: Begin) -> dict[str, Any] | None:
     """What a file or a folder holds, judged by its content and not by its name; None: captions."""
     found = foreign.of_path(path)
     if found is None and not path.exists():
         raise RequestRefused(f"found nothing at {path}")
     if is_package(path):
+        begin("the model, as a service's worker opens it")
         return facts.of_package(path)
     serves = None if found is None else found.serves
     if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
@@ -123,8 +126,9 @@ def _facts(path: Path) -> dict[str, Any] | None:
         is_of_plugin = models.format_of(path) == "plugin"
         return facts.of_plugin(path) if is_of_plugin else facts.of_checkpoint(path)
     if serves == foreign.BUNDLE:
-        held = facts.of_bundle(path)
-        return held | _decoded(path, held["splits"])
+        begin("captions and files")
+        held = facts.with_features(facts.of_bundle(path), path, begin("features"))
+        return held | _decoded(path, held["splits"], begin)
     if path.is_file() and captions.looks_like_captions(path):
         return None
     what, do = _unfit(path, found)
@@ -177,7 +181,7 @@ def _fitting(path: Path, source: "Source") -> dict[str, Any]:
     return {"split": f"all of {source}"}
 
 
-def _decoded(path: Path, splits: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+def _decoded(path: Path, splits: Mapping[str, Mapping[str, int]], begin: Begin) -> dict[str, Any]:
     """Raise if a picture cannot be decoded, as a service's worker would when it is scored."""
     from workers.offline import pictures
 
@@ -185,9 +189,8 @@ def _decoded(path: Path, splits: Mapping[str, Mapping[str, int]]) -> dict[str, A
     if not with_pictures:
         return {}
     try:
-        with progresses() as begin:
-            sandbox = settings.load().sandbox
-            pictures.check_decoded(path, with_pictures, sandbox, begin("pictures"))
+        sandbox = settings.load().sandbox
+        pictures.check_decoded(path, with_pictures, sandbox, begin("pictures"))
     except SandboxUnavailable as unavailable:
         return facts.unseen("captions and features are right; the pictures", unavailable)
     return {}

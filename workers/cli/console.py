@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -98,6 +99,7 @@ KeyFile = Annotated[
     typer.Option("--key-file", help="A file with the service's key, instead of PRESCORE_KEY."),
 ]
 EVERY_SECONDS = 10.0  # of progress, where there is no terminal
+SILENT_SECONDS = 2.0  # of a step, before it is worth a line
 USUAL = ",".join(families.usual())
 NAMES = "Names, separated by commas or given one by one"
 Metrics = Annotated[
@@ -245,6 +247,47 @@ def _lines(what: str, last: ExitStack) -> Progress:
             say(f"{what}: {done} of {total}")
 
     return tell
+
+
+@contextmanager
+def steps() -> Iterator[Callable[[str], Progress]]:
+    """The same of steps that may say nothing themselves. Without a terminal a line after
+    `SILENT_SECONDS`, one every `EVERY_SECONDS` and one at the end; none of a shorter step.
+    """
+    if sys.stderr.isatty():
+        with progresses() as begin:
+            yield begin
+        return
+    with ExitStack() as last:
+        yield lambda what: _watched(what, last)
+
+
+def _watched(what: str, last: ExitStack) -> Progress:
+    last.close()
+    began, ended = time.monotonic(), threading.Event()
+    done = total = 0
+
+    def tell() -> None:
+        if ended.wait(SILENT_SECONDS):
+            return
+        say(f"{what} …")
+        while not ended.wait(EVERY_SECONDS):
+            so_far = f"{done} of {total}, " if total else ""
+            say(f"{what}: {so_far}{time.monotonic() - began:.0f} s so far")
+        say(f"{what}: {time.monotonic() - began:.1f} s")
+
+    def end() -> None:
+        ended.set()
+        teller.join()
+
+    def note(now: int, of: int) -> None:
+        nonlocal done, total
+        done, total = now, of
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    last.callback(end)
+    return note
 
 
 def _bar() -> Bar:

@@ -18,8 +18,11 @@ from service.contract.formats.checkpoint_header import Inputs as Kind
 from service.contract.wording import counted
 from workers.files import tensor_files
 from workers.inference import pictures
+from workers.progress import Progress, silent
 
 _UNDECODED = "undecoded"
+_MOST_NAMED = 10
+_BLOCK_VALUES = 1 << 22  # that are looked at together: 16 MB
 _TYPES: Mapping[str, np.dtype[Any]] = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
 
 
@@ -167,6 +170,57 @@ def _finite(rows: NDArray[np.float32], images: Sequence[str]) -> NDArray[np.floa
     if len(wrong):
         raise UnusableDataset(f"the features of {images[wrong[0]]!r:.100} are not finite numbers")
     return rows
+
+
+def check_all(
+    bundle: Path, splits: Mapping[str, Sequence[str]], progress: Progress = silent
+) -> list[str]:
+    """Check the features of all images of `splits`: UnusableDataset names, split by split, those
+    that have none, and those whose features are not finite numbers, since every run on the split
+    would fail. Returns the splits that have no features at all.
+    """
+    header = bundles.read_features_header(bundle)
+    if header is None:
+        return []
+    ids = set(header.ids)
+    none = [split for split, images in splits.items() if ids.isdisjoint(images)]
+    odd = _not_finite(bundle, header, progress)
+    wrong = []
+    for split in (name for name in splits if name not in none):
+        absent = [image for image in splits[split] if image not in ids]
+        infinite = [image for image in splits[split] if image in odd]
+        of = f"of {counted(len(splits[split]), 'image')}"
+        if absent:
+            wrong.append(f"{split}: {len(absent):,} {of} without features: {_named(absent)}")
+        if infinite:
+            told = f"{len(infinite):,} {of} with features that are not finite numbers"
+            wrong.append(f"{split}: {told}: {_named(infinite)}")
+    if wrong:
+        raise UnusableDataset(f"{bundles.FEATURES}: {'; '.join(wrong)}")
+    return none
+
+
+def _named(images: Sequence[str]) -> str:
+    more = f" and {len(images) - _MOST_NAMED:,} more" if len(images) > _MOST_NAMED else ""
+    return f"{', '.join(f'{image!r:.100}' for image in images[:_MOST_NAMED])}{more}"
+
+
+def _not_finite(bundle: Path, header: bundles.FeaturesHeader, progress: Progress) -> set[str]:
+    """The images whose features are not finite numbers; of regions, those that an image has."""
+    found: set[str] = set()
+    step = max(1, _BLOCK_VALUES // (header.places * header.size))
+    with bundles.open_member(bundle, bundles.FEATURES) as stream:
+        counts = counts_in(stream, header)
+        for start in range(0, len(header.ids), step):
+            ids = header.ids[start : start + step]
+            rows = _rows(stream, header, range(start, start + len(ids)))
+            is_finite = np.isfinite(rows.reshape(len(ids), header.places, -1)).all(axis=2)
+            if counts is not None:
+                there = np.array(counts[start : start + step])[:, None]
+                is_finite |= np.arange(header.places) >= there
+            found |= {ids[row] for row in np.flatnonzero(~is_finite.all(axis=1))}
+            progress(start + len(ids), len(header.ids))
+    return found
 
 
 def check_size(rows: Inputs, expected: int, kind: Kind = "features") -> None:

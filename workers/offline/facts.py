@@ -22,12 +22,14 @@ from service.contract.formats import (
     packages,
     plugins,
 )
-from service.contract.formats.bundles import judging
+from service.contract.formats.bundles import files, judging
 from service.contract.formats.checkpoint_header import Description
 from service.contract.wording import counted
 from workers.files import naming
+from workers.progress import Progress
 
 UNSEEN = "not checked"
+_STEM = "features."
 _SHOWN = {"cell", "size", "layers", "heads"}  # of a config
 
 
@@ -156,7 +158,12 @@ def _run_once(path: Path, bundle: onnx_bundles.Bundle) -> None:
 def of_bundle(path: Path) -> dict[str, Any]:
     with naming.lines_of(path / bundles.CAPTIONS):
         found = judging.judge(path)
-    features = found.features
+    features, warnings = found.features, _warnings(found)
+    if passed_over := _passed_over(path):
+        warnings.append(
+            f"passed over: {', '.join(passed_over)}: features are read from {bundles.FEATURES}, "
+            "which deploy/guide/files.md describes"
+        )
     return {
         "splits": found.splits,
         "features": None
@@ -167,8 +174,31 @@ def of_bundle(path: Path) -> dict[str, Any]:
             "size": features.size,
             "encoder": str(features.encoder),
         },
-        **({"warnings": _warnings(found)} if found.wordless else {}),
+        **({"warnings": warnings} if warnings else {}),
     }
+
+
+def with_features(held: dict[str, Any], path: Path, progress: Progress) -> dict[str, Any]:
+    """What a bundle holds, after a look at its features' values; UnusableDataset where runs on a
+    split would fail for them.
+    """
+    from workers.inference import features
+
+    images: dict[str, list[str]] = {}
+    for item in bundles.read_items(path):
+        images.setdefault(item.split, []).append(item.image)
+    warnings = [
+        f"no features: {split}: no image of it has features, so captions alone can be scored on it"
+        for split in features.check_all(path, images, progress)
+    ]
+    return held | {"warnings": [*held.get("warnings", ()), *warnings]} if warnings else held
+
+
+def _passed_over(path: Path) -> list[str]:
+    """Files that look as if they were features, and that nobody reads."""
+    with files.files(path) as (names, _):
+        alike = {name for name in names if name.startswith(_STEM) and "/" not in name}
+    return sorted(alike - {bundles.FEATURES})
 
 
 def _warnings(found: judging.Judged) -> list[str]:

@@ -5,6 +5,7 @@ import io
 import json
 import tarfile
 
+import numpy as np
 import pytest
 import typer
 from PIL import Image
@@ -13,8 +14,10 @@ from typer.testing import CliRunner
 import onnx_bundle_files as files
 import plugin_packages
 import tokenizer_files
+from builders import ENCODER
 from service.contract.limits import CAPTION
 from workers.cli.check import check
+from workers.inference import features
 from workers.sandbox import confined, confinement
 
 TWO = [{"image_id": "1.jpg", "caption": "a dog"}, {"image_id": "2.jpg", "caption": "a cat"}]
@@ -138,6 +141,75 @@ def test_a_bundle_at_the_top_of_a_tar_is_right_and_takes_no_dataset(checked):
     assert checked("a.tar", content=_tar("./captions.jsonl")).exit_code == 0
     done = checked("a.tar", "--dataset", "mine")
     assert (done.exit_code, "for captions and columns" in done.stderr) == (2, True)
+
+
+def _with_features(folder, names, wrong=(), counts=None, splits=None):
+    """Images "1.jpg" to "6.jpg", and a row for each of `names`: ones, and what `wrong` says."""
+    splits = splits or {}
+    lines = [
+        {"image": f"{n}.jpg", "split": splits.get(n, "test"), "references": ["a dog"]}
+        for n in range(1, 7)
+    ]
+    (folder / "captions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shape = (len(names), 4) if counts is None else (len(names), 3, 4)
+    rows = np.ones(shape, np.float32)
+    for name, value in dict(wrong).items():
+        rows[names.index(name), ..., -1] = value
+    written = None if counts is None else np.full(len(names), counts)
+    features.write(folder / "features.safetensors", names, rows, ENCODER, written)
+
+
+SIX = [f"{n}.jpg" for n in (4, 2, 6, 1, 3, 5)]
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong", "said"),
+    [
+        (SIX, {}, None),
+        (
+            SIX[1:],
+            {},
+            "test: 1 of 6 images without features: '4.jpg'",
+        ),
+        (
+            SIX,
+            {"2.jpg": np.nan, "5.jpg": -np.inf},
+            "test: 2 of 6 images with features that are not finite numbers: '2.jpg', '5.jpg'",
+        ),
+    ],
+)
+def test_features_on_which_a_run_would_fail_are_told_with_the_images(
+    checked, tmp_path, names, wrong, said
+):
+    _with_features(tmp_path / "mine", names, wrong)
+    done = checked("mine")
+    assert done.exit_code == (0 if said is None else 2)
+    told = f"invalid_dataset: features.safetensors: {said}\n"
+    assert done.stderr == (told if said else "")
+
+
+@pytest.mark.parametrize(("counts", "code"), [(3, 2), (2, 0)])
+def test_of_regions_those_that_an_image_has_are_looked_at(checked, tmp_path, counts, code):
+    _with_features(tmp_path / "mine", SIX, counts=counts)
+    path = tmp_path / "mine" / "features.safetensors"
+    rows = np.ones((6, 3, 4), np.float32)
+    rows[0, 2] = np.nan
+    features.write(path, SIX, rows, ENCODER, np.full(6, counts))
+    assert checked("mine").exit_code == code
+
+
+def test_a_split_with_no_features_at_all_is_no_error_and_is_told(checked, tmp_path):
+    _with_features(tmp_path / "mine", SIX[:4], splits={3: "train", 5: "train"})
+    done = checked("mine", "--json")
+    assert done.exit_code == 0
+    (said,) = json.loads(done.stdout)["warnings"]
+    assert said.startswith("no features: train: no image of it has features")
+
+
+def test_features_in_a_file_that_nobody_reads_are_told(checked, tmp_path):
+    (tmp_path / "mine" / "features.npy").write_bytes(b"\x93NUMPY")
+    (said,) = json.loads(checked("mine", "--json").stdout)["warnings"]
+    assert said.startswith("passed over: features.npy: features are read from features.safetensors")
 
 
 def test_references_without_words_are_told_of_a_bundle(checked, tmp_path):

@@ -1,5 +1,8 @@
 """What commands print beside a bar."""
 
+import re
+import threading
+
 from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.cli import console
 
@@ -27,3 +30,24 @@ def test_metrics_without_a_score_are_told_in_a_line_for_each_reason(capsys):
         "unavailable: spice: CoreNLP is not here",
         f"{MetricFailed.code}: meteor: a caption is too long",
     ]
+
+
+def _steps(monkeypatch, seconds):
+    """Two steps, the first of which goes on until something is said, if that is to be awaited."""
+    said, heard = [], threading.Event()
+    monkeypatch.setattr(console, "SILENT_SECONDS", seconds)
+    monkeypatch.setattr(console, "say", lambda line: (said.append(line), heard.set()))
+    with console.steps() as begin:
+        begin("first")
+        if seconds == 0:
+            assert heard.wait(20)
+            monkeypatch.setattr(console, "SILENT_SECONDS", 60)
+        begin("second")
+    return said
+
+
+def test_a_long_step_is_told_while_it_goes_on_and_at_its_end_and_a_short_one_is_not(monkeypatch):
+    began, ended = _steps(monkeypatch, 0)
+    assert began == "first …"
+    assert re.fullmatch(r"first: [0-9.]+ s", ended)
+    assert _steps(monkeypatch, 60) == []
