@@ -91,7 +91,7 @@ _WHY: Mapping[int, str] = {
     408: "The request did not arrive in time; see `/v1/limits`.",
     409: "Another request with this Idempotency-Key is being answered: try again.",
     413: "The body is too large.",
-    415: "The Content-Type is not JSON in UTF-8.",
+    415: "The Content-Type is not JSON in UTF-8, or there is a Content-Encoding.",
     421: "The request names a host that is not this service; see `PRESCORE_HOSTS`.",
     422: "The request is wrong; `errors` says where.",
     431: "The header is too long; see `/v1/limits`.",

@@ -193,7 +193,7 @@ def encoder(
     from workers.conversion.sandboxed import Box
 
     with errors():
-        arrays, _ = state_dicts.read(model, Box.of(settings.load()))
+        arrays, _ = state_dicts.read(model, Box.of(settings.load()), encoders.SOURCE)
         given = None if preprocessing is None else _text(preprocessing, encoder_header.MAX_TEXT)
         asked = None if given is None else encoder_header.preprocessing_in(given)
         header = encoders.write(out, arrays, name, asked)

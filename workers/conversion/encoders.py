@@ -16,6 +16,11 @@ from service.contract.formats.encoder_header import EncoderHeader, Padding, Prep
 from workers.files import atomic, tensor_files
 
 Arrays = Mapping[str, NDArray[Any]]
+# What an encoder is made of, for whoever gives another file.
+SOURCE = (
+    "the state dict of a MobileNetV2 of width 1, by transformers or torchvision: a safetensors "
+    "file, or what torch.save(model.state_dict(), path) writes (deploy/guide/pictures.md)"
+)
 _HALF = (127.5,) * 3
 
 
@@ -79,7 +84,7 @@ def _found(arrays: Arrays) -> tuple[str, _Layout]:
                 return name.removesuffix(layout.first), layout
     raise RequestRefused(
         "expected the tensors of a MobileNetV2 as transformers or torchvision name them, found "
-        f"neither {_TRANSFORMERS.first} nor {_TORCHVISION.first}"
+        f"neither {_TRANSFORMERS.first} nor {_TORCHVISION.first}: deploy/guide/pictures.md"
     )
 
 

@@ -15,9 +15,10 @@ from workers.conversion.sandboxed import Box
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def read(path: Path, box: Box) -> tuple[Arrays, Sequence[str]]:
+def read(path: Path, box: Box, wanted: str | None = None) -> tuple[Arrays, Sequence[str]]:
     """Tensors of numbers with a fraction, in float32, and the names of entries that are no tensors.
-    What counts (integers) is left out. A PyTorch file is opened in the sandbox.
+    What counts (integers) is left out. A PyTorch file is opened in the sandbox. `wanted`: what
+    another file is told, where it is not for a checkpoint that tensors are read.
     """
     if not path.is_file():
         raise RequestRefused(f"expected a file with a model's tensors, found nothing at {path}")
@@ -29,9 +30,17 @@ def read(path: Path, box: Box) -> tuple[Arrays, Sequence[str]]:
             left_out = sandboxed.pytorch(path, target, box)
             return _tensors(target), left_out
     refusal = foreign.refusal(found, foreign.CHECKPOINT)
+    if wanted is not None and (refusal is not None or found is None):
+        raise RequestRefused(f"expected {wanted}, found {_told(found, path)}")
     if refusal is not None:
         raise ForeignFormat(refusal)
     return _tensors(path), ()
+
+
+def _told(found: foreign.Format | None, path: Path) -> str:
+    if found is not None:
+        return found.what
+    return "a file of no known format" if path.stat().st_size else "an empty file"
 
 
 def _tensors(path: Path) -> Arrays:

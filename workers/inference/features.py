@@ -214,11 +214,11 @@ def _not_finite(bundle: Path, header: bundles.FeaturesHeader, progress: Progress
         for start in range(0, len(header.ids), step):
             ids = header.ids[start : start + step]
             rows = _rows(stream, header, range(start, start + len(ids)))
-            is_finite = np.isfinite(rows.reshape(len(ids), header.places, -1)).all(axis=2)
+            placed = rows.reshape(len(ids), header.places, header.size)
             if counts is not None:
-                there = np.array(counts[start : start + step])[:, None]
-                is_finite |= np.arange(header.places) >= there
-            found |= {ids[row] for row in np.flatnonzero(~is_finite.all(axis=1))}
+                there = np.array(counts[start : start + step])
+                placed[np.arange(header.places) >= there[:, None]] = 0.0  # whatever stands there
+            found |= {ids[row] for row in np.flatnonzero(~np.isfinite(placed).all(axis=(1, 2)))}
             progress(start + len(ids), len(header.ids))
     return found
 

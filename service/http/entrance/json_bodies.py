@@ -52,6 +52,7 @@ class JsonRoute(APIRoute):
 
         async def judged(request: Request) -> Response:
             _check_type(request.headers.get("content-type", ""))
+            _check_coding(request.headers.get("content-encoding", ""))
             with SpooledTemporaryFile(_IN_MEMORY) as body:
                 async for chunk in chunks(request, limits.BODY_BYTES):
                     await _write(body, chunk)
@@ -97,6 +98,15 @@ def _check_type(header: str) -> None:
     if kind != "application/json" or charset != "utf-8":
         raise UnsupportedMedia(
             f"expected a body of type application/json in UTF-8, found {header or 'no type'!r:.100}"
+        )
+
+
+def _check_coding(header: str) -> None:
+    """Nothing is unpacked: a small body could become one of any size."""
+    if header.strip().lower() not in ("", "identity"):
+        raise UnsupportedMedia(
+            f"expected a body as it is, found Content-Encoding {header!r:.100}: "
+            "send the JSON unpacked, without this header"
         )
 
 

@@ -422,3 +422,15 @@ def test_every_parameter_that_is_documented_is_taken(client, evaluation):
 
 def test_health_may_be_asked_for_with_anything(client):
     assert client.get("/livez?from=a-load-balancer").status_code == 200
+
+
+@pytest.mark.parametrize("place", ["evaluations", "comparisons", "probes"])
+def test_json_in_a_coding_is_told_so_and_is_not_unpacked(client, place):
+    packed = gzip.compress(b'{"dataset": "tiny/test"}')
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = client.post(f"/v1/{place}", content=packed, headers=headers)
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (415, "unsupported_media_type")
+    assert "Content-Encoding 'gzip': send the JSON unpacked" in problem["detail"]
+    plain = {**headers, "Content-Encoding": "Identity"}
+    assert client.post(f"/v1/{place}", content=b"{}", headers=plain).status_code == 422

@@ -87,3 +87,23 @@ def test_what_is_no_mobilenet_is_refused(tmp_path):
     with pytest.raises(RequestRefused, match=r"features\.0\.1\.weight"):
         encoders.write(out, part, "m")
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"\x1c\0\0\0TFL3" + bytes(100), "a TensorFlow Lite model"),
+        (b"GGUF" + bytes(100), "a GGUF file (of llama.cpp)"),
+        (bytes(range(200, 256)) * 9, "a file of no known format"),
+        (b"", "an empty file"),
+    ],
+)
+def test_another_file_is_told_what_an_encoder_is_made_of(tmp_path, content, found):
+    (tmp_path / "given").write_bytes(content)
+    asked = ["encoder", str(tmp_path / "given"), "--out", str(tmp_path / "out")]
+    told = CliRunner().invoke(convert, asked)
+    assert told.exit_code == 2
+    assert "expected the state dict of a MobileNetV2 of width 1" in told.stderr
+    assert "torchvision" in told.stderr
+    assert told.stderr.endswith(f"(deploy/guide/pictures.md), found {found}\n")
+    assert "checkpoint" not in told.stderr
