@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -26,7 +25,7 @@ from prescore.cli.options import file_to_write
 from service.contract import plain_text
 from service.contract.errors import Canceled, PrescoreError, RequestRefused
 from service.contract.metrics import families, tokenizers
-from workers.progress import Progress
+from workers.progress import EVERY_SECONDS, Progress, silent, watched
 
 
 def one_of(names: Callable[[], Sequence[str]], help: str, *flags: str) -> Any:  # noqa: A002
@@ -98,8 +97,6 @@ KeyFile = Annotated[
     Path | None,
     typer.Option("--key-file", help="A file with the service's key, instead of PRESCORE_KEY."),
 ]
-EVERY_SECONDS = 10.0  # of progress, where there is no terminal
-SILENT_SECONDS = 2.0  # of a step, before it is worth a line
 USUAL = ",".join(families.usual())
 NAMES = "Names, separated by commas or given one by one"
 Metrics = Annotated[
@@ -250,44 +247,20 @@ def _lines(what: str, last: ExitStack) -> Progress:
 
 
 @contextmanager
-def steps() -> Iterator[Callable[[str], Progress]]:
-    """The same of steps that may say nothing themselves. Without a terminal a line after
-    `SILENT_SECONDS`, one every `EVERY_SECONDS` and one at the end; none of a shorter step.
+def lines() -> Iterator[Callable[[str], Progress]]:
+    """Steps that may say nothing themselves: without a terminal, long ones get lines. On a terminal
+    nothing, for a command with a bar of its own.
     """
-    if sys.stderr.isatty():
-        with progresses() as begin:
-            yield begin
-        return
+    is_shown = sys.stderr.isatty()
     with ExitStack() as last:
-        yield lambda what: _watched(what, last)
+        yield lambda what: silent if is_shown else watched(what, last, say)
 
 
-def _watched(what: str, last: ExitStack) -> Progress:
-    last.close()
-    began, ended = time.monotonic(), threading.Event()
-    done = total = 0
-
-    def tell() -> None:
-        if ended.wait(SILENT_SECONDS):
-            return
-        say(f"{what} …")
-        while not ended.wait(EVERY_SECONDS):
-            so_far = f"{done} of {total}, " if total else ""
-            say(f"{what}: {so_far}{time.monotonic() - began:.0f} s so far")
-        say(f"{what}: {time.monotonic() - began:.1f} s")
-
-    def end() -> None:
-        ended.set()
-        teller.join()
-
-    def note(now: int, of: int) -> None:
-        nonlocal done, total
-        done, total = now, of
-
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
-    last.callback(end)
-    return note
+@contextmanager
+def steps() -> Iterator[Callable[[str], Progress]]:
+    """The same, with a bar on a terminal."""
+    with progresses() if sys.stderr.isatty() else lines() as begin:
+        yield begin
 
 
 def _bar() -> Bar:

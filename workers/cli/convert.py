@@ -11,8 +11,10 @@ from prescore.cli.options import file_to_write
 from service.contract import settings
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, importers
+from service.contract.formats.bundles import FeaturesHeader
+from service.contract.formats.bundles.features import check_fits
 from service.contract.formats.checkpoint_header import Config, Encoder
-from workers.cli.console import Out, OutFirst, errors, say, show
+from workers.cli.console import Out, OutFirst, errors, say, show, steps
 
 if TYPE_CHECKING:
     from service.contract.formats.state_dicts.maps import Map
@@ -144,7 +146,8 @@ def checkpoint(
     )
     from workers.conversion.sandboxed import Box
 
-    with errors():
+    with errors(), steps() as begin:
+        begin("the tensors")
         arrays, left_out = state_dicts.read(model, Box.of(settings.load()))
         if left_out:
             say(f"left out, since they are no tensors of weights: {', '.join(left_out)}")
@@ -156,7 +159,12 @@ def checkpoint(
         given = maps.parse(_text(map_file, maps.MAX_BYTES))
         if out is None:
             raise typer.BadParameter("expected the checkpoint to write, found none: give --out")
-        description, tensors = converting.convert(arrays, words, given, _encoder(given, dataset))
+        begin("the checkpoint")
+        features = None if dataset is None else bundles.read_features_header(dataset)
+        of_features = _encoder(given, features)
+        description, tensors = converting.convert(arrays, words, given, of_features)
+        if features is not None:
+            check_fits(features, description.config.feature_size)
         header = converting.write(out, description, tensors)
         remark = dataset and unknown_words.remark(dataset, description)
         if remark:
@@ -192,7 +200,8 @@ def encoder(
     from workers.conversion import encoders, state_dicts
     from workers.conversion.sandboxed import Box
 
-    with errors():
+    with errors(), steps() as begin:
+        begin("the tensors")
         arrays, _ = state_dicts.read(model, Box.of(settings.load()), encoders.SOURCE)
         given = None if preprocessing is None else _text(preprocessing, encoder_header.MAX_TEXT)
         asked = None if given is None else encoder_header.preprocessing_in(given)
@@ -211,8 +220,7 @@ def _text(path: Path, most: int) -> str:
         raise RequestRefused(f"{path}: expected UTF-8, found byte {error.start}") from None
 
 
-def _encoder(given: "Map", dataset: Path | None) -> Encoder:
-    features = None if dataset is None else bundles.read_features_header(dataset)
+def _encoder(given: "Map", features: FeaturesHeader | None) -> Encoder:
     if features is not None:
         return features.encoder
     if given.encoder is None:

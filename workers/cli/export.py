@@ -9,8 +9,9 @@ import typer
 
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles
+from service.contract.formats.bundles.features import check_fits
 from service.contract.formats.checkpoint_header import Encoder
-from workers.cli.console import errors, folder_option, show
+from workers.cli.console import errors, folder_option, show, steps
 
 
 def export(
@@ -34,17 +35,19 @@ def export(
 
         prescore export mine:captioner --out bundle/ --dataset flickr8k/
     """
-    with errors():
+    with errors(), steps() as begin:
+        begin("torch")
         from workers.export import Captioner, writing
 
         writing.check_packages()
+        begin(function)
         given = _found(function)()
         if not isinstance(given, Captioner):
             raise RequestRefused(
                 f"{function}: expected it to return a workers.export.Captioner, "
                 f"found {type(given).__name__}"
             )
-        bundle = writing.write(out, given, _encoder(dataset))
+        bundle = writing.write(out, given, _encoder(dataset, given.feature_size), begin)
     show(
         f"{out}: {bundle.size:,} {bundle.manifest.units}, {bundle.parameters:,} parameters; "
         "its graphs compute what the modules do"
@@ -69,8 +72,11 @@ def _found(function: str) -> Any:
     return found
 
 
-def _encoder(dataset: Path | None) -> Encoder | None:
+def _encoder(dataset: Path | None, size: int | None) -> Encoder | None:
+    """Raises RequestRefused where its features have another size. `size`: None for pictures."""
     features = None if dataset is None else bundles.read_features_header(dataset)
     if dataset is not None and features is None:
         raise RequestRefused(f"{dataset}: expected a dataset bundle with {bundles.FEATURES}")
+    if features is not None and size is not None:
+        check_fits(features, size)
     return None if features is None else features.encoder

@@ -13,6 +13,7 @@ from workers.cli.console import (
     errors,
     folder_to_write,
     interruptible,
+    lines,
     progress,
     show,
 )
@@ -84,7 +85,13 @@ def train(
     """
     from workers.lab import recipes
 
-    with errors(), interruptible() as heed, progress("epoch 0") as (bar, task):
+    with (
+        errors(),
+        interruptible() as heed,
+        progress("epoch 0") as (bar, task),
+        lines() as begin,
+    ):
+        begin("words and features")
         run = recipes.prepare(
             bundle,
             architecture=architecture,
@@ -94,9 +101,11 @@ def train(
             device=device or settings.load().device,
         )
         out.mkdir(parents=True, exist_ok=True)
+        line = begin("epoch 0")
 
         def told(done: int, total: int) -> None:
             heed(done, total)
+            line(done, total)
             bar.update(task, completed=done, total=total)
 
         for epoch in run.train(
@@ -108,6 +117,7 @@ def train(
             path = recipes.save(out, epoch)
             bar.update(task, description=f"epoch {epoch.number + 1}", completed=0)
             above(bar, _epoch_line(epoch, path))
+            line = begin(f"epoch {epoch.number + 1}")
 
 
 def _epoch_line(epoch: "Epoch", path: Path) -> str:

@@ -4,7 +4,7 @@ import json
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,9 +35,14 @@ def check_packages() -> None:
         )
 
 
-def write(folder: Path, given: Captioner, encoder: Encoder | None = None) -> Bundle:
+def write(
+    folder: Path,
+    given: Captioner,
+    encoder: Encoder | None = None,
+    begin: Callable[[str], object] = lambda _: None,
+) -> Bundle:
     """`folder` does not exist yet, or is empty. Nothing is written where anything is wrong: raises
-    RequestRefused (also: InvalidCheckpoint), which says of which module.
+    RequestRefused (also: InvalidCheckpoint), which says of which module. `begin` is told each step.
     """
     check_packages()
     if folder.exists() and any(folder.iterdir()):
@@ -48,7 +53,8 @@ def write(folder: Path, given: Captioner, encoder: Encoder | None = None) -> Bun
     with tempfile.TemporaryDirectory(prefix=".prescore-", dir=folder.resolve().parent) as above:
         made = Path(above) / "bundle"
         made.mkdir(mode=0o755)
-        _write(made, given, found, examples, encoder)
+        _write(made, given, found, examples, encoder, begin)
+        begin("the bundle beside the modules")
         bundle = _judged(made)
         checking.check(made, bundle, found)
         if folder.exists():
@@ -58,7 +64,12 @@ def write(folder: Path, given: Captioner, encoder: Encoder | None = None) -> Bun
 
 
 def _write(
-    made: Path, given: Captioner, found: Modules, examples: Examples, encoder: Encoder | None
+    made: Path,
+    given: Captioner,
+    found: Modules,
+    examples: Examples,
+    encoder: Encoder | None,
+    begin: Callable[[str], object],
 ) -> None:
     tokens = manifests.tokens_of(given, found.size)
     manifest = manifests.of(given, found.images, found.states, tokens, encoder)
@@ -66,6 +77,7 @@ def _write(
     first = [each["first"] for each in manifest["state"]]
     before = [each["before"] for each in manifest["state"]]
     after = [each["after"] for each in manifest["state"]]
+    begin(manifests.LOOK)
     _export(
         made / manifests.LOOK,
         found.look,
@@ -73,6 +85,7 @@ def _write(
         ({0: _BATCH},),
         ([next(name for name in manifest["look"] if name != "file")], [*images, *first]),
     )
+    begin(manifests.STEP)
     _export(
         made / manifests.STEP,
         found.step,
@@ -81,6 +94,7 @@ def _write(
         (["words", *images, *before], ["logits", *after]),
     )
     if found.score is not None:
+        begin(manifests.SCORE)
         _export(
             made / manifests.SCORE,
             found.score,

@@ -10,7 +10,7 @@ from typing import Any
 from service.contract.api.requests import EvaluationIn
 from service.contract.errors import AssetRefused, InvalidRequest
 from service.contract.formats import encoder_header
-from service.contract.formats.bundles.features import TOLD, unlike
+from service.contract.formats.bundles.features import TOLD, of_another_size, unlike
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
 from service.contract.wording import counted
@@ -113,7 +113,9 @@ def _refusal(needed: Mapping[str, Any], pinned: Pinned, every: Sequence[_Here]) 
                 f"{counted(pinned.images, 'image')}: a checkpoint needs all",
                 "expected a dataset with all pictures",
             )
-        return _refused(_sizes(needed["size"], here.makes["size"]), _SIZE.format(needed["size"]))
+        return _refused(
+            of_another_size(needed["size"], here.makes["size"]), _SIZE.format(needed["size"])
+        )
     if pinned.features is None:
         return _refused(
             f"dataset {pinned} has captions alone: a checkpoint needs its image features",
@@ -129,7 +131,9 @@ def _refusal(needed: Mapping[str, Any], pinned: Pinned, every: Sequence[_Here]) 
     if needed["inputs"] != found:
         wanted = TOLD[needed["inputs"]]
         return _refused(unlike(needed["inputs"], found), f"expected a dataset with {wanted}")
-    return _refused(_sizes(needed["size"], pinned.features["size"]), _SIZE.format(needed["size"]))
+    return _refused(
+        of_another_size(needed["size"], pinned.features["size"]), _SIZE.format(needed["size"])
+    )
 
 
 def _those(every: Sequence[_Here]) -> str:
@@ -141,10 +145,6 @@ def _those(every: Sequence[_Here]) -> str:
 
 
 _SIZE = "expected features of size {}"
-
-
-def _sizes(expected: int, found: int) -> str:
-    return f"the checkpoint expects image features of size {expected}, the dataset's have {found}"
 
 
 def _refused(detail: str, expected: str) -> InvalidRequest:

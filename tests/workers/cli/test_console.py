@@ -4,6 +4,7 @@ import re
 import threading
 
 from service.contract.errors import MetricFailed, MetricUnavailable
+from workers import progress
 from workers.cli import console
 
 
@@ -35,13 +36,13 @@ def test_metrics_without_a_score_are_told_in_a_line_for_each_reason(capsys):
 def _steps(monkeypatch, seconds):
     """Two steps, the first of which goes on until something is said, if that is to be awaited."""
     said, heard = [], threading.Event()
-    monkeypatch.setattr(console, "SILENT_SECONDS", seconds)
+    monkeypatch.setattr(progress, "SILENT_SECONDS", seconds)
     monkeypatch.setattr(console, "say", lambda line: (said.append(line), heard.set()))
     with console.steps() as begin:
         begin("first")
         if seconds == 0:
             assert heard.wait(20)
-            monkeypatch.setattr(console, "SILENT_SECONDS", 60)
+            monkeypatch.setattr(progress, "SILENT_SECONDS", 60)
         begin("second")
     return said
 

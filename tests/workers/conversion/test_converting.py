@@ -31,7 +31,7 @@ from torch_captioners import (
 )
 from workers.cli.convert import convert as command
 from workers.conversion import converting, proposal
-from workers.inference import checkpoints, scoring
+from workers.inference import checkpoints, features, scoring
 from workers.sandbox import confinement
 
 CAPTIONS = [["a", "dog", "runs"], [], ["a", "zebra", "runs", "fast"], ["red"]]
@@ -141,6 +141,30 @@ def test_a_tokenizer_that_leaves_more_words_unknown_is_told(files, tmp_path, tok
     done = _run(*asked, "--dataset", tmp_path / "bundle", "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
     assert ("by the tokenizer blanks, and 0.0% by karpathy" in done.stderr) == told
+
+
+@pytest.mark.parametrize(
+    ("rows", "code", "said"),
+    [
+        (np.ones((1, FEATURES), np.float32), 0, ""),
+        (
+            np.ones((1, 9), np.float32),
+            2,
+            "the checkpoint expects image features of size 7, the dataset's have 9",
+        ),
+        (np.ones((1, 3, FEATURES), np.float32), 2, "the dataset has features of a grid's places"),
+    ],
+)
+def test_features_of_another_size_or_kind_than_the_model_reads_are_refused(
+    files, tmp_path, rows, code, said
+):
+    bundles.write_folder(tmp_path / "bundle", [Item("1.jpg", "test", ("a dog",))])
+    features.write(tmp_path / "bundle" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
+    asked = files(made("init", "lstm"), map_of("init"))
+    done = _run(*asked, "--dataset", tmp_path / "bundle", "--out", tmp_path / "out")
+    assert done.exit_code == code, done.output
+    assert said in done.stderr
+    assert (tmp_path / "out").exists() == (code == 0)
 
 
 def test_the_command_proposes_a_map_and_says_what_to_do_with_it(files):

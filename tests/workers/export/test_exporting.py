@@ -17,13 +17,15 @@ import documents
 import exported_networks as networks
 import seen_pictures
 import tokenizer_files
+from builders import ENCODER
 from exported_networks import END, UNKNOWN, WORDS
 from service.contract.errors import RequestRefused
-from service.contract.formats import onnx_bundles, packages
+from service.contract.formats import bundles, onnx_bundles, packages
+from service.contract.formats.bundles import Item
 from workers.cli.check import check
 from workers.cli.export import export
 from workers.export import checking, modules, writing
-from workers.inference import decoding, scoring
+from workers.inference import decoding, features, scoring
 from workers.inference.onnx import captioner
 from workers.sandbox import confinement
 
@@ -270,7 +272,7 @@ def test_the_command_writes_what_check_and_the_sandbox_take(tmp_path, monkeypatc
     )
     _, _, folder = exported("lstm")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(writing, "write", lambda out, given, encoder: _copy(folder, out))
+    monkeypatch.setattr(writing, "write", lambda out, given, encoder, begin: _copy(folder, out))
     done = _run(export, "mine:captioner", "--out", "out")
     assert done.exit_code == 0, done.output
     assert "out: 11 words, 432 parameters" in done.stdout
@@ -280,6 +282,24 @@ def test_the_command_writes_what_check_and_the_sandbox_take(tmp_path, monkeypatc
     assert found["format"] == "onnx"
     assert (found["vocabulary_size"], found["feature_size"]) == (11, FEATURES)
     assert found["encoder"] == "random (none)"
+
+
+def test_a_dataset_whose_features_have_another_size_is_refused_before_anything_is_exported(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "other.py").write_text(
+        "import exported_networks as networks\n"
+        "def captioner():\n"
+        "    return networks.described('lstm', networks.made('lstm'))\n"
+    )
+    bundles.write_folder(tmp_path / "data", [Item("1.jpg", "test", ("a dog",))])
+    rows = np.ones((1, FEATURES + 2), np.float32)
+    features.write(tmp_path / "data" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
+    monkeypatch.chdir(tmp_path)
+    done = _run(export, "other:captioner", "--out", "out", "--dataset", "data")
+    assert done.exit_code == 2, done.output
+    assert "the checkpoint expects image features of size 7, the dataset's have 9" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def _copy(folder, out):

@@ -12,7 +12,7 @@ from typing import IO
 from pydantic import ValidationError
 
 from service.contract import limits
-from service.contract.errors import InvalidBundle, InvalidCheckpoint
+from service.contract.errors import InvalidBundle, InvalidCheckpoint, RequestRefused
 from service.contract.formats import safetensors_header, strict_json
 from service.contract.formats.checkpoint_header import Encoder, Inputs
 from service.contract.formats.safetensors_header import TensorEntry
@@ -75,6 +75,19 @@ def header_in(stream: IO[bytes]) -> FeaturesHeader:
 def unlike(expected: Inputs, found: Inputs) -> str:
     """What is wrong where a checkpoint takes other features than a dataset has."""
     return f"the checkpoint takes {TOLD[expected]}, and the dataset has {TOLD[found]}"
+
+
+def of_another_size(expected: int, found: int) -> str:
+    """What is wrong where a checkpoint takes vectors of another size than a dataset has."""
+    return f"the checkpoint expects image features of size {expected}, the dataset's have {found}"
+
+
+def check_fits(header: FeaturesHeader, size: int) -> None:
+    """Raise RequestRefused unless a model that reads one vector of `size` values can read them."""
+    if header.inputs != "features":
+        raise RequestRefused(unlike("features", header.inputs))
+    if header.size != size:
+        raise RequestRefused(of_another_size(size, header.size))
 
 
 def counts_in(stream: IO[bytes], header: FeaturesHeader) -> Sequence[int] | None:
