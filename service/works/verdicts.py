@@ -73,6 +73,7 @@ def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[GateOut], Ver
             verdict=verdict,
             detail=detail,
             no_baseline=verdict == "not_comparable" and _is_first(gate, request),
+            baseline_failed=_is_against_failed(gate, request),
             scores=_scores(gate, known, shown),
         )
         for gate, (verdict, detail) in zip(asked, decided, strict=True)
@@ -83,6 +84,11 @@ def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[GateOut], Ver
 def _is_first(gate: Gate, request: EvaluationKept) -> bool:
     kept = (request.baselines.get(name) for name in gate.metrics)
     return gate.needs_baseline and any(past is not None and past.is_first for past in kept)
+
+
+def _is_against_failed(gate: Gate, request: EvaluationKept) -> bool:
+    kept = (request.baselines.get(name) for name in gate.metrics)
+    return gate.needs_baseline and any(past is not None and past.failed for past in kept)
 
 
 def _evidence(

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from client.junit_schema import validate
+from prescore.cli import text
 from prescore.cli.outcomes import Outcome
 from prescore.cli.reports import Reports, github, junit, tell_github
 from prescore.errors import Unreachable
@@ -86,6 +87,27 @@ def test_a_gate_that_passed_for_want_of_a_baseline_says_so_everywhere(tmp_path):
         "::warning title=prescore gate::cider_d >= baseline: passed (no baseline): " + detail
     ]
     assert outcome.code == 0
+
+
+@pytest.mark.parametrize("verdict", ["passed", "failed"])
+def test_a_baseline_that_failed_its_own_gates_is_told_in_every_report(tmp_path, verdict):
+    measured = MEASURED | {"evaluation": "ev_before"}
+    gates = [
+        _gate(text, verdict, "x", cider_d=measured) | {"baseline_failed": True}
+        for text in ("cider_d >= baseline", "cider_d >= baseline - 1")
+    ]
+    outcome = _outcome(*gates, verdict=verdict)
+    line = "warning: the baseline ev_before failed its own gates: label what is merged"
+    for lines in (text.judged(outcome.evaluation), text.summary(outcome.evaluation)):
+        assert lines.count(line) == 1
+    cases = [*validate(junit.written(outcome)).iter("testcase")]
+    assert all(case.find("system-out").text.endswith(line) for case in cases)
+    assert github.summary(outcome).count("failed its own gates") == 1
+    told = f"::warning title=prescore gate::{line.removeprefix('warning: ')}"
+    assert [*github.annotations(outcome)][-1] == told
+    Reports(None, None, tmp_path / "gates.csv").write(outcome)
+    with (tmp_path / "gates.csv").open(newline="") as stream:
+        assert [row["baseline_failed"] for row in csv.DictReader(stream)] == ["True", "True"]
 
 
 @pytest.mark.parametrize("verdict", ["passed", "failed", "undecided", "not_comparable", None])
@@ -182,6 +204,7 @@ def test_csv_has_a_line_for_each_metric_of_each_gate(tmp_path):
         "minimum_detectable": "",
         "verdict": "passed",
         "no_baseline": "False",
+        "baseline_failed": "False",
     }
 
 

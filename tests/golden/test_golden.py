@@ -25,7 +25,10 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "*": tuple(
         f"/body/{place}{name}"
         for place in ("", "items/*/")
-        for name in ("gates/*/no_baseline", "columns", "forecast/none_because")  # words of it
+        for name in (
+            *("gates/*/no_baseline", "gates/*/baseline_failed", "columns"),
+            "forecast/none_because",  # words of it
+        )
     ),
     **dict.fromkeys(  # metrics beside the one that is asked for
         ("leaderboard*", "history*"), ("/body/beside", "/body/items/*/scores", "/body/none_because")

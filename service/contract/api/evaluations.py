@@ -102,6 +102,10 @@ class GateOut(BaseModel):
         "one, where a run with its label has not ended, and where the label is nearly one of the "
         "split's runs and the evaluation does not have it itself."
     )
+    baseline_failed: bool = Field(
+        description="Whether the evaluation that is its baseline failed its own gates: it is held "
+        "against that one all the same."
+    )
     scores: dict[str, GateScore]
 
 

@@ -296,3 +296,6 @@ def test_a_baseline_that_failed_its_own_gates_is_told_so(service, failed):
     again = _evaluated(service, GOOD, "bleu_1 >= baseline", baseline=f"branch=tried-{failed}")
     assert first["id"] in again["gates"][0]["detail"]
     assert ("which failed its own gates" in again["gates"][0]["detail"]) == failed
+    assert (again["verdict"], again["gates"][0]["baseline_failed"]) == ("passed", failed)
+    free = _evaluated(service, GOOD, "bleu_1 >= 0", baseline=f"branch=tried-{failed}")
+    assert free["gates"][0]["baseline_failed"] is False

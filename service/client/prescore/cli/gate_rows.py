@@ -18,6 +18,7 @@ class Row(NamedTuple):
     minimum_detectable: float | None
     verdict: str
     no_baseline: bool  # whether there was none yet that it could be held against
+    baseline_failed: bool  # whether the baseline failed its own gates
 
 
 def rows(gates: Iterable[Gate]) -> Iterator[Row]:
@@ -36,4 +37,5 @@ def rows(gates: Iterable[Gate]) -> Iterator[Row]:
                 minimum_detectable=score.minimum_detectable,
                 verdict=gate.verdict or "open",
                 no_baseline=gate.no_baseline,
+                baseline_failed=gate.baseline_failed,
             )

@@ -37,6 +37,7 @@ def summary(evaluation: Evaluation) -> list[str]:
         *_section("warnings", _warnings(evaluation)),
         *_section("gates", gate_table(evaluation.gates)),
         *gate_details(evaluation.gates),
+        *failed_baselines(evaluation.gates),
     ]
 
 
@@ -55,6 +56,7 @@ def judged(evaluation: Evaluation) -> list[str]:
         *_section("warnings", _warnings(evaluation)),
         *_section("gates", gate_table(evaluation.gates)),
         *gate_details(told),
+        *failed_baselines(evaluation.gates),
         *_verdict_line(evaluation),
     ]
 
@@ -216,6 +218,21 @@ def gate_details(gates: Iterable[Gate]) -> list[str]:
         )
         for gate in gates
         if gate.detail
+    ]
+
+
+def failed_baselines(gates: Iterable[Gate]) -> list[str]:
+    """A line for each baseline that failed its own gates, whatever the verdicts are."""
+    against = [
+        score.evaluation
+        for gate in gates
+        if gate.baseline_failed
+        for score in gate.scores.values()
+        if score.evaluation
+    ]
+    return [
+        quoted(f"warning: the baseline {evaluation} failed its own gates: label what is merged")
+        for evaluation in dict.fromkeys(against)
     ]
 
 

@@ -41,6 +41,7 @@ class Gate(Answer):
     verdict: str | None = None
     detail: str | None = None
     no_baseline: bool = False  # nothing has been scored yet that could be its baseline
+    baseline_failed: bool = False  # its own gates
     scores: dict[str, GateScore] = Field(default_factory=dict)
 
     @property

@@ -39,12 +39,15 @@ def annotations(outcome: Outcome) -> Iterator[str]:
         elif (gate.verdict != "passed" or gate.passed_unheld) and gate.detail:
             verdict = text.verdict(gate.verdict or "undecided", [gate])
             yield _command("warning", f"{gate.gate}: {verdict}: {gate.detail}")
+    for line in text.failed_baselines(outcome.gates):
+        yield _command("warning", line.removeprefix("warning: "))
     if outcome.problem:
         yield _command("error", outcome.problem)
 
 
 def _reasons(outcome: Outcome) -> Iterator[str]:
     yield from text.gate_details(outcome.gates)
+    yield from text.failed_baselines(outcome.gates)
     if outcome.problem:
         yield outcome.problem
 

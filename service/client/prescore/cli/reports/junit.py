@@ -69,7 +69,7 @@ def _case(suite: Element, gate: Gate, outcome: Outcome) -> None:
         SubElement(case, kind, {"message": first, **named}).text = why
     if gate.scores:
         SubElement(case, "system-out").text = _lines(
-            "\n".join(text.aligned(text.gate_table([gate])))
+            "\n".join([*text.aligned(text.gate_table([gate])), *text.failed_baselines([gate])])
         )
 
 
