@@ -64,7 +64,37 @@ def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
         ("res.json", '{"a.jpg": [{"text": "a"}]}', "image 'a.jpg': expected .*found nothing"),
         ("res.json", '{"a": ["b"], "a": ["c"]}', "expected each name once, found 'a' twice"),
         ("coco.json", '{"images": [], "annotations": []}', "prescore convert coco"),
-        ("one.jsonl", '{"image": "a", "caption": "b"}\n\n{"image": "c"', "line 3 is not JSON"),
+        (
+            "one.jsonl",
+            '{"image": "a", "caption": "b"}\n\n{"image": "c"',
+            r"one\.jsonl, line 3 is not JSON: it ends before it is whole: is it cut off\?$",
+        ),
+        (
+            "one.jsonl",
+            '{"image": "a", "caption": "b"}\n{"image": "c", "capt',
+            r"line 2 is not JSON: it ends before it is whole: is it cut off\?$",
+        ),
+        (
+            "one.jsonl",
+            '{"image": "a", "caption": "b"}\n{"image": "c" "caption": "d"}\n',
+            r"one\.jsonl, line 2 is not JSON: Expecting ',' delimiter at column 15$",
+        ),
+        ("a.json", "[\n1 2]", "the file is not JSON: Expecting ',' delimiter at line 2, column 3$"),
+        ("a.json", "", "expected captions, .*; found an empty file$"),
+        ("a.jsonl", "", "expected captions, .*; found an empty file$"),
+        ("a.json", '[{"image": "a", "caption": null}]', 'expected "caption", a text, found null$'),
+        ("a.json", '[{"image": null, "caption": "b"}]', "or a whole number, found null$"),
+        ("a.json", '[null, {"image": "a"}]', "item 1: expected an object, found null$"),
+        (
+            "a.json",
+            '[{"image": "a", "captoin": "b"}]',
+            r"it has 'image', 'captoin'; did you mean caption\?$",
+        ),
+        (
+            "a.json",
+            '[{"imag": "a", "caption": "b"}]',
+            r"it has 'imag', 'caption'; did you mean image or image_id\?$",
+        ),
         (
             "one.jsonl",
             '{"image": "a", "caption": "b"}\n{"image": "c"}',
@@ -86,7 +116,7 @@ def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
         ("a.csv", "image,caption\na.jpg,a dog, running\n", "line 2: expected 2 cells, found 3"),
         ("a.csv", 'image,caption\na.jpg,"a dog\n', "not CSV"),
         ("a.csv", "image;caption\na.jpg;a dog; running\n", "found 3: a text with ';' in it stands"),
-        ("a.csv", "", "line 1: expected one column `caption` .*, found none$"),
+        ("a.csv", "", "expected captions, .*; found an empty file$"),
         (
             "a.csv",
             "file_name;text\na.jpg;a dog\n",

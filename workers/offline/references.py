@@ -46,6 +46,8 @@ def _is_table(text: str) -> bool:
 
 
 def _all(text: str) -> Iterator[tuple[str, list[str]]]:
+    if not text.strip():
+        raise InvalidArgument(f"expected references such as {EXAMPLE}, found an empty file")
     if captions.has_lines(text):
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():

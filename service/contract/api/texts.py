@@ -49,7 +49,7 @@ def _described(pattern: str, description: str, *examples: str) -> Any:
 
 Digest = Annotated[
     str,
-    _like(DIGEST, "sha256: and 64 hex digits"),
+    _like(DIGEST, "sha256: and 64 hex digits in lower case"),  # one file, one address
     _described(DIGEST, "The SHA-256 of the bytes, as `sha256:` and 64 hex digits."),
 ]
 DatasetName = Annotated[

@@ -23,6 +23,7 @@ _EXPECTED = {  # by how `json` begins to say it
     "Unexpected UTF-8 BOM": "no byte order mark (BOM)",
 }
 _SHOWN = 20  # characters of what stood there
+_CUT_OFF = "found the end: is it cut off?"
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # only these can make a lone surrogate
 
 
@@ -84,16 +85,39 @@ def _told(error: json.JSONDecodeError) -> str:
     """What was expected, where, and what stood there. A text in one line may be a line of a file,
     which has another number there: it is told by its column.
     """
-    named = (said for begin, said in _EXPECTED.items() if error.msg.startswith(begin))
+    if not error.doc.strip():
+        return "expected JSON, found an empty text"
+    begun = _text_cut_off(error)
+    message = error.msg if begun is None else "Unterminated string"
+    named = (said for begin, said in _EXPECTED.items() if message.startswith(begin))
     expected = next(named, f"no {error.msg.lower()}")
     lines = f"line {error.lineno}, " if "\n" in error.doc.rstrip() else ""
     before, rest = error.doc[: error.pos], error.doc[error.pos :]
+    if begun is not None:
+        line = error.doc.count("\n", 0, begun)
+        column = begun - error.doc.rfind("\n", 0, begun)
+        lines = f"line {line + 1}, " if lines else ""
+        return f"expected JSON with {expected} at {lines}column {column}, {_CUT_OFF}"
+    if not rest.strip():
+        return f"expected JSON with {expected} at {lines}column {error.colno}, {_CUT_OFF}"
     if error.msg.startswith("Invalid control"):
         found = repr(rest[0])
     else:
-        found = repr(rest[:_SHOWN].splitlines()[0]) if rest.strip() else "the end"
+        found = repr(rest[:_SHOWN].splitlines()[0])
     place = f"{lines}column {error.colno}"
     return f"expected JSON with {expected} at {place}, found {found}{_hint(before, rest)}"
+
+
+def _text_cut_off(error: json.JSONDecodeError) -> int | None:
+    """Where the text begins in whose middle all ends, but for a line break; else None."""
+    if error.msg.startswith("Unterminated string"):
+        return error.pos
+    if error.msg.startswith("Invalid control") and not error.doc[error.pos :].strip():
+        try:
+            json.loads(error.doc[: error.pos])
+        except json.JSONDecodeError as again:
+            return again.pos
+    return None
 
 
 def _hint(before: str, rest: str) -> str:

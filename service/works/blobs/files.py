@@ -154,7 +154,9 @@ class FileBlobs(Store):
 def place(digest: str) -> str:
     """The object's path in a store: ab/cdef…"""
     if not DIGEST.fullmatch(digest):
-        raise BlobMissing(digest, f"expected sha256:<64 hex digits>, found {digest!r:.80}")
+        raise BlobMissing(
+            digest, f"expected sha256:<64 hex digits in lower case>, found {digest!r:.80}"
+        )
     name = digest.removeprefix("sha256:")
     return f"{name[:2]}/{name[2:]}"
 

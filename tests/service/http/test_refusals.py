@@ -434,3 +434,12 @@ def test_json_in_a_coding_is_told_so_and_is_not_unpacked(client, place):
     assert "Content-Encoding 'gzip': send the JSON unpacked" in problem["detail"]
     plain = {**headers, "Content-Encoding": "Identity"}
     assert client.post(f"/v1/{place}", content=b"{}", headers=plain).status_code == 422
+
+
+def test_a_digest_in_capital_letters_is_told_to_be_in_lower_case(client):
+    """It is a name: one file has one address."""
+    digest = f"sha256:{'AB' * 32}"
+    sent = client.post("/v1/evaluations", json={"dataset": "tiny/test", "checkpoint": digest})
+    for answer in (sent, client.get(f"/v1/checkpoints/{digest}")):
+        assert answer.status_code == 422
+        assert "64 hex digits in lower case, found" in answer.text

@@ -206,6 +206,21 @@ def test_a_split_with_no_features_at_all_is_no_error_and_is_told(checked, tmp_pa
     assert said.startswith("no features: train: no image of it has features")
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"image": "1.jpg", "split": "test", "refernces": ["a"]}', "references"),
+        ('{"image": "1.jpg", "splt": "test", "references": ["a"]}', "split"),
+    ],
+)
+def test_a_misspelled_field_of_a_bundle_is_told_with_the_right_one(checked, tmp_path, line, said):
+    (tmp_path / "mine" / "captions.jsonl").write_text(line + "\n")
+    wrong = next(name for name in json.loads(line) if name in ("refernces", "splt"))
+    done = checked("mine")
+    assert done.exit_code == 2
+    assert f"found none, but {wrong!r}: name it {said!r}; a line is" in done.stderr
+
+
 def test_features_in_a_file_that_nobody_reads_are_told(checked, tmp_path):
     (tmp_path / "mine" / "features.npy").write_bytes(b"\x93NUMPY")
     (said,) = json.loads(checked("mine", "--json").stdout)["warnings"]

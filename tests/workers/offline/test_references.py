@@ -85,3 +85,12 @@ def test_what_is_nearly_a_bundle_is_told_what_one_is(tmp_path, monkeypatch, name
     (tmp_path / "mine").mkdir()
     (tmp_path / ("mine/captions.jsonl" if name == "mine" else name)).write_text(content)
     refused(lambda: sources.find(name, Places(tmp_path)), InvalidBundle, *words)
+
+
+@pytest.mark.parametrize("name", ["gts.json", "lines.jsonl", "table.csv"])
+def test_an_empty_file_is_told_as_empty(tmp_path, name):
+    (tmp_path / name).write_text(" \n")
+    said = refused(
+        lambda: list(references.read(tmp_path / name, "test")), InvalidBundle, "expected"
+    )
+    assert str(said).endswith("found an empty file")

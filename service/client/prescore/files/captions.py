@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from prescore import names as near
 from prescore.errors import InvalidArgument
 from prescore.files import foreign, tables
 from prescore.files.reading import readable
@@ -19,6 +20,8 @@ MOST_BYTES = 1 << 30
 BEGINNING = 60  # characters that a message shows
 EXAMPLE = '{"image": "1.jpg", "caption": "a dog"}'
 _NAMED = 5  # fields that a message shows
+_IMAGE = ("image", "image_id")
+_FIELDS = frozenset({*_IMAGE, "caption"})
 _NO_OUTPUTS = frozenset({"annotations", "images", "references", "sentences"})
 
 
@@ -76,6 +79,8 @@ def text_of(path: Path) -> str:
 
 
 def _items(path: Path, text: str) -> Iterable[Mapping[str, Any]]:
+    if not text.strip():
+        raise InvalidArgument(_no_captions(text))
     suffix = path.suffix.lower()
     is_json = text.lstrip()[:1] in ("[", "{")
     if suffix in (".jsonl", ".ndjson") or (is_json and has_lines(text)):
@@ -139,9 +144,12 @@ def _only(image: str, said: Any) -> Any:
             )
         said = said[0]
     if isinstance(said, Mapping):
+        found = _found(said, said.get("caption"), "caption")
         said = said.get("caption")
+    else:
+        found = _kind(said)
     if not isinstance(said, str):
-        raise InvalidArgument(f'{place}: expected ["a caption"], found {_kind(said)}')
+        raise InvalidArgument(f'{place}: expected ["a caption"], found {found}')
     return said
 
 
@@ -150,8 +158,21 @@ def _json(text: str, place: str) -> Any:
         return json.loads(text, object_pairs_hook=_object)
     except InvalidArgument as error:
         raise InvalidArgument(f"{place}: {error}") from None
+    except json.JSONDecodeError as error:
+        raise InvalidArgument(f"{place} is not JSON: {_where(error)}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidArgument(f"{place} is not JSON: {error}") from None
+
+
+def _where(error: json.JSONDecodeError) -> str:
+    """What is wrong, and where. A text in one line is mostly a line of a file, which has another
+    number there: it is told by its column.
+    """
+    rest = error.doc[error.pos :]
+    if not rest.strip() or error.msg.startswith("Unterminated string"):
+        return "it ends before it is whole: is it cut off?"
+    line = f"line {error.lineno}, " if "\n" in error.doc.strip() else ""
+    return f"{error.msg} at {line}column {error.colno}"
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -172,26 +193,34 @@ def _item(place: str, item: Any) -> dict[str, str]:
     image = identity if image is None else image
     if isinstance(image, bool) or not isinstance(image, str | int):
         expected = 'expected "image" or "image_id", a text or a whole number'
-        raise InvalidArgument(f"{place}: {expected}, found {_found(item, image)}")
+        raise InvalidArgument(f"{place}: {expected}, found {_found(item, image, *_IMAGE)}")
     caption = item.get("caption")
     if not isinstance(caption, str):
-        found = _found(item, caption)
+        found = _found(item, caption, "caption")
         raise InvalidArgument(f'{place}: expected "caption", a text, found {found}')
     return {"image": str(image), "caption": caption}
 
 
-def _found(item: Mapping[Any, Any], value: Any) -> str:
-    """A wrong value; where there is none, the fields that are there."""
-    if value is not None or not item:
+def _found(item: Mapping[Any, Any], value: Any, *wanted: str) -> str:
+    """A wrong value; where there is none, the fields that are there, with the one that was probably
+    meant.
+    """
+    if not item:
+        return "nothing"
+    if value is not None or item.keys() & {*wanted}:
         return _kind(value)
     names = [repr(str(name)[:BEGINNING]) for name in list(item)[:_NAMED]]
-    return f"nothing; it has {', '.join(names)}" + ", …" * (len(item) > _NAMED)
+    told = f"nothing; it has {', '.join(names)}" + ", …" * (len(item) > _NAMED)
+    others = [str(name) for name in item if name not in _FIELDS][:_NAMED]
+    questions = (near.hint(name, wanted) for name in others)
+    question = next(filter(None, questions), "")
+    return f"{told}; {question}" if question else told
 
 
 def _kind(value: Any) -> str:
     """A value in JSON's terms."""
     if value is None:
-        return "nothing"
+        return "null"
     if isinstance(value, str):
         return f"the text {value!r:.60}"
     return f"{json.dumps(value, default=repr):.60}"

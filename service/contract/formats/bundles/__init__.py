@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from service.contract import limits
+from service.contract import limits, near
 from service.contract.errors import InvalidBundle
 from service.contract.formats import foreign, strict_json
 from service.contract.formats.bundles import plain_tar
@@ -27,6 +28,8 @@ _CALLED: Mapping[str, tuple[str, ...]] = {  # fields by what others call them
     "image": ("image_id", "file_name", "filename"),
     "references": ("captions", "caption", "refs", "sentences"),
 }
+_MOST_NAMES = 20  # of a line, that are compared with the right ones
+_FIELDS = frozenset({"image", "id", "split", "references"})
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")  # an id that JSON readers write as the same text
 
 
@@ -273,11 +276,17 @@ def wrong(number: int, field: str, expected: str, found: Any, advice: str = "") 
 def _wrong_field(number: int, field: str, expected: str, item: Mapping[str, Any]) -> InvalidBundle:
     """With the name that the field has in other formats, where it stands there."""
     other = next((name for name in _CALLED.get(field, ()) if name in item), None)
+    other = other or next((name for name in _unknown(item) if near.question(name, [field])), None)
     found = item.get(field)
     if found is not None:
         return wrong(number, field, expected, found)
-    renamed = f", but {other!r}: name it {field!r}" if other else ""
+    renamed = f", but {other!r:.60}: name it {field!r}" if other else ""
     return wrong(number, field, expected, None, f"{renamed}; a line is {foreign.BUNDLE_LINE}")
+
+
+def _unknown(item: Mapping[str, Any]) -> Iterator[str]:
+    """The first names that no line has."""
+    return islice((name for name in item if name not in _FIELDS), _MOST_NAMES)
 
 
 def _line(item: Item) -> str:

@@ -39,8 +39,12 @@ def test_an_integer_that_others_read_as_a_float_is_a_float(text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected JSON with a value at column 1, found the end"),
-        ("[1,\n 2\n", "expected JSON with a comma, ] or } at line 3, column 1, found the end"),
+        ("", "expected JSON, found an empty text"),
+        (" \n", "expected JSON, found an empty text"),
+        ("[1,\n 2\n", "a comma, ] or } at line 3, column 1, found the end: is it cut off?"),
+        ('{"a": ', "expected JSON with a value at column 7, found the end: is it cut off?"),
+        ('{"a": "bc\n', "the text that begins at column 7, found the end: is it cut off?"),
+        ('[1,\n "bc\n', "the text that begins at line 2, column 2, found the end: is it cut off?"),
         ("a caption", "expected JSON with a value at column 1, found 'a caption'"),
         ("{} {}\n", "expected JSON with nothing more at column 4, found '{}'"),
         ("{}\n{}\n", "expected JSON with nothing more at line 2, column 1, found '{}'"),
@@ -50,7 +54,10 @@ def test_an_integer_that_others_read_as_a_float_is_a_float(text):
         ('{"a" 1}', "expected JSON with a colon at column 6, found '1}'"),
         ('{"a": None}', "at column 7, found 'None}'; JSON has true, false and null"),
         ("[01]", "expected JSON with a comma, ] or } at column 3, found '1]'"),
-        ('["a", "b]', "a closing quote for the text that begins at column 7, found '\"b]'"),
+        (
+            '["a", "b]',
+            "a closing quote for the text that begins at column 7, found the end: is it cut off?",
+        ),
         ('"a\nb"', r"\n or \t for a line break or tab in text at line 1, column 3, found '\n'"),
         ('"a\\x"', r"expected JSON with an escape such as \n, \" or \u00e9 at column 3"),
         (r'"\u12g4"', r"expected JSON with an escape such as \n, \" or \u00e9 at column 3"),
