@@ -197,9 +197,19 @@ def _unrouted(request: Request, error: HTTPException) -> str:
             return paths.advice(request.url.path, request.app.state.paths)
         case HTTPStatus.METHOD_NOT_ALLOWED:
             allowed = ", ".join(_methods(request))
-            return f"{request.url.path!r:.100} takes {allowed}, found {request.method!r:.20}"
+            found = f"{request.url.path!r:.100} takes {allowed}, found {request.method!r:.20}"
+            return f"{found}{_stopping(request)}"
         case _:
             return str(error.detail)
+
+
+def _stopping(request: Request) -> str:
+    """How a run is stopped, for whoever would delete it."""
+    match request.url.path.strip("/").split("/"):
+        case [version, kind, name] if request.method == HTTPMethod.DELETE:
+            there = f"/{version}/{kind}/{{id}}/cancel" in request.app.state.paths
+            return f": POST '/{version}/{kind}/{name:.60}/cancel' stops it" if there else ""
+    return ""
 
 
 def _methods(request: Request) -> list[str]:

@@ -56,6 +56,13 @@ def test_features_are_named_with_their_encoder(service, prescore, bundle):
     assert "features regions 36 x 4096 of vgg16" in prescore("list").stdout
 
 
+def test_pictures_without_features_are_no_captions_only(service, prescore, bundle):
+    facts, _ = service.add_dataset("shapes", _tar_of(bundle))
+    assert "captions only" in prescore("list").stdout
+    facts["splits"]["test"]["pictures"] = 2
+    assert "captions and pictures" in prescore("list").stdout
+
+
 @pytest.mark.parametrize("place", ["absent", "empty"])
 def test_what_is_no_bundle_exits_2(service, prescore, tmp_path, place):
     (tmp_path / "empty").mkdir()

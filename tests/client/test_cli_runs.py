@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from client.contract_service import ContractService, score, work
 from prescore import commands
+from prescore.cli import text
 
 SCRIPT = Path(sys.executable).with_name("prescore")
 SECRET = "sk-7f3a9c"
@@ -362,7 +363,27 @@ def test_cancel_stops_it(service, prescore):
     result = prescore("cancel", "ev_1")
     assert (result.exit_code, result.stdout) == (0, "ev_1  canceled\n")
     assert service.evaluations["ev_1"]["status"] == "canceled"
-    assert json.loads(prescore("cancel", "ev_1", "--json").stdout)["id"] == "ev_1"
+    assert result.stderr == ""
+    again = prescore("cancel", "ev_1", "--json")
+    assert json.loads(again.stdout)["id"] == "ev_1"
+    assert again.stderr == "ev_1 had ended already (canceled): nothing was stopped\n"
+
+
+def test_cancel_of_a_run_that_has_ended_says_that_nothing_was_stopped(service, prescore):
+    _start(service)
+    service.change("ev_1", status="succeeded")
+    result = prescore("cancel", "ev_1")
+    assert (result.exit_code, result.stdout) == (0, "ev_1  succeeded\n")
+    assert result.stderr == "ev_1 had ended already (succeeded): nothing was stopped\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(2974.2, "2974"), (-2974.2, "-2974"), (0.5, "0.5000"), (29742.0, "2.974e+04"), (1000, "1000")],
+)
+def test_a_number_has_four_digits_and_no_point_without_any_after_it(value, said):
+    assert text.number(value) == said
+    assert text.signed(value) == (said if value < 0 else f"+{said}")
 
 
 def test_scores_are_printed_as_far_as_they_are(service, prescore):

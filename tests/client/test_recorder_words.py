@@ -219,3 +219,18 @@ def test_words_that_cannot_be_told_are_refused_at_once(options, added, told, tmp
     with pytest.raises(prescore.InvalidArgument, match=told):  # noqa: PT012
         recorder = prescore.Recorder(tmp_path, **options)
         recorder.add("a.jpg", 0, np.zeros((3, 3)), [1, 2, 0], **added)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "meant"),
+    [("karpaty", "karpathy"), ("Karpathy", "karpathy"), ("blank", "blanks")],
+)
+def test_a_tokenizer_that_is_nearly_one_of_ours_is_warned_of(tokenizer, meant):
+    with pytest.warns(UserWarning, match=f"'{tokenizer}' is none that .* did you mean '{meant}'"):
+        words.warn_of_a_slip(tokenizer)
+
+
+@pytest.mark.parametrize("tokenizer", ["karpathy", "blanks", "own", "spacy", "gpt2", "bert-base"])
+def test_other_names_are_ones_own(tokenizer):
+    """Warnings are errors here."""
+    words.warn_of_a_slip(tokenizer)

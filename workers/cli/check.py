@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from workers.offline.sources import Source
 
 Begin = Callable[[str], Progress]
+_OF = "columns of"
 _GZIP = b"\x1f\x8b"
 _UNPACK = "unpack it by `gunzip`; a bundle's tar is made by `tar -cf bundle.tar -C FOLDER .`"
 
@@ -85,6 +86,8 @@ def check(
     if as_json:
         show_json(told)
     else:
+        if not told.get(_OF, True):
+            told[_OF] = "a model that the file does not name"
         show(*(f"{name + ':':18} {line}" for name, one in told.items() for line in _lines(one)))
     if facts.UNSEEN in told:
         raise typer.Exit(exit_codes.FAILED)
@@ -163,7 +166,7 @@ def _captions_facts(path: Path, source: "Source | None", *, subset: bool) -> dic
 def _columns_facts(path: Path) -> dict[str, Any]:
     found = values.judge(path)
     return {
-        "columns of": found.model,
+        _OF: found.model,
         "tokenizer": found.tokenizer,
         "images": len(found.images),
         "references": found.references,

@@ -9,7 +9,7 @@ import typer
 
 from prescore.cli.options import file_to_write
 from service.contract import settings
-from service.contract.errors import RequestRefused
+from service.contract.errors import InvalidCheckpoint, RequestRefused, UnusableCheckpoint
 from service.contract.formats import bundles, importers
 from service.contract.formats.bundles import FeaturesHeader
 from service.contract.formats.bundles.features import check_fits
@@ -18,6 +18,7 @@ from workers.cli.console import Out, OutFirst, errors, say, show, steps
 
 if TYPE_CHECKING:
     from service.contract.formats.state_dicts.maps import Map
+    from workers.conversion.layers import Arrays
 
 convert = typer.Typer(
     help="Convert published datasets to dataset bundles, and models to checkpoints.",
@@ -141,14 +142,12 @@ def checkpoint(
     from workers.conversion import (
         converting,
         proposal,
-        state_dicts,
         unknown_words,
     )
-    from workers.conversion.sandboxed import Box
 
     with errors(), steps() as begin:
         begin("the tensors")
-        arrays, left_out = state_dicts.read(model, Box.of(settings.load()))
+        arrays, left_out = _opened(model)
         if left_out:
             say(f"left out, since they are no tensors of weights: {', '.join(left_out)}")
         words = vocabularies.parse(_text(vocabulary, vocabularies.MAX_BYTES))
@@ -197,12 +196,11 @@ def encoder(
     """
     from service.contract.formats import encoder_header
     from service.contract.formats.digests import digest_of
-    from workers.conversion import encoders, state_dicts
-    from workers.conversion.sandboxed import Box
+    from workers.conversion import encoders
 
     with errors(), steps() as begin:
         begin("the tensors")
-        arrays, _ = state_dicts.read(model, Box.of(settings.load()), encoders.SOURCE)
+        arrays, _ = _opened(model, encoders.SOURCE)
         given = None if preprocessing is None else _text(preprocessing, encoder_header.MAX_TEXT)
         asked = None if given is None else encoder_header.preprocessing_in(given)
         header = encoders.write(out, arrays, name, asked)
@@ -218,6 +216,17 @@ def _text(path: Path, most: int) -> str:
         return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise RequestRefused(f"{path}: expected UTF-8, found byte {error.start}") from None
+
+
+def _opened(model: Path, wanted: str | None = None) -> "tuple[Arrays, Sequence[str]]":
+    """The tensors of a file. One that has none is refused, as any other wrong file."""
+    from workers.conversion import state_dicts
+    from workers.conversion.sandboxed import Box
+
+    try:
+        return state_dicts.read(model, Box.of(settings.load()), wanted)
+    except UnusableCheckpoint as error:
+        raise InvalidCheckpoint(error.detail) from None
 
 
 def _encoder(given: "Map", features: FeaturesHeader | None) -> Encoder:

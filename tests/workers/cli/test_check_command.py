@@ -185,7 +185,7 @@ def test_features_on_which_a_run_would_fail_are_told_with_the_images(
     done = checked("mine")
     assert done.exit_code == (0 if said is None else 2)
     told = f"invalid_dataset: features.safetensors: {said}\n"
-    assert done.stderr == (told if said else "")
+    assert done.stderr.endswith(told) if said else "invalid" not in done.stderr
 
 
 @pytest.mark.parametrize(("counts", "code"), [(3, 2), (2, 0)])

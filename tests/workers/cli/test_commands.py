@@ -100,6 +100,15 @@ def test_check_holds_columns_against_their_split(columns, split):
     assert str(split) in facts["split"]
 
 
+@pytest.mark.parametrize(
+    ("model", "said"), [("m 1", "m 1"), ("", "a model that the file does not name")]
+)
+def test_check_says_of_which_model_columns_are(columns, model, said):
+    columns.write_bytes(columns_files.columns(metadata={"model": model}))
+    assert json.loads(_here("check", columns, "--json").stdout)["columns of"] == model
+    assert _here("check", columns).stdout.splitlines()[0] == f"{'columns of:':18} {said}"
+
+
 def test_check_says_what_is_wrong_with_columns(columns, bundle):
     result = _here("check", columns, "--dataset", f"{bundle}/val")
     assert result.exit_code == 2

@@ -299,3 +299,15 @@ def test_the_pages_maps_are_ones():
         {"look": ("state", "image", "word"), "speak": ("context", "state")},
         {"cell": ("word", "image")},
     ]
+
+
+@pytest.mark.long
+def test_a_whole_module_that_was_pickled_is_refused_as_a_wrong_file(tmp_path):
+    if lacking := confinement.missing():
+        pytest.skip(lacking)
+    torch.save(nn.Linear(2, 3), tmp_path / "model.pt")
+    (tmp_path / "words.json").write_text(json.dumps(WORDS))
+    done = _run(tmp_path / "model.pt", "--vocabulary", tmp_path / "words.json")
+    assert done.exit_code == 2, done.output
+    assert "invalid_checkpoint: PyTorch cannot read it: " in done.stderr
+    assert "torch.save(model.state_dict(), path)" in done.stderr

@@ -133,7 +133,10 @@ class Scoring:
         typer.Option(help="all, none, or names separated by commas. Default: all."),
     ] = None
     postgen: Annotated[
-        list[str] | None, typer.Option(help="none, or names separated by commas. Default: below.")
+        list[str] | None,
+        typer.Option(
+            help="none, or names separated by commas. Default: bleu, rouge_l, cider_d and meteor."
+        ),
     ] = None
     precision: Annotated[
         Precision | None,

@@ -142,7 +142,10 @@ def cancel(
     """
     with console.connected(connection) as client:
         (id_,) = ids_of(client, id_)
+        before = client.evaluation(id_)
         evaluation = client.cancel(id_)
+    if before.ended:
+        console.say(f"{id_} had ended already ({before.status}): nothing was stopped")
     if as_json:
         console.show_json(evaluation)
     else:

@@ -113,7 +113,11 @@ def score_rows(scores: Mapping[str, Score]) -> list[tuple[str, str, str, str]]:
 
 
 def number(value: float | None) -> str:
-    return "-" if value is None else f"{value:#.4g}"
+    return "-" if value is None else f"{value:#.4g}".rstrip(".")
+
+
+def signed(difference: float) -> str:
+    return f"{difference:+#.4g}".rstrip(".")
 
 
 def bounds(interval: Sequence[float | None] | None) -> str:
@@ -280,7 +284,8 @@ def _splits(dataset: Dataset) -> str:
 def _features(dataset: Dataset) -> str:
     shown = ", pictures shown" if dataset.pictures_shown else ""
     if dataset.features is None:
-        return f"captions only{shown}"
+        pictured = any(split.pictures for split in dataset.splits.values())
+        return f"{'captions and pictures' if pictured else 'captions only'}{shown}"
     features, encoder = dataset.features, dataset.features.encoder
     places = "" if features.inputs == "features" else f"{features.inputs} {features.places} x "
     name = encoder.name if encoder else "an encoder"

@@ -61,6 +61,7 @@ class Recorder:
                 raise InvalidArgument(
                     f"{name}: expected 1 to 100 letters, digits and ._@:/+-, found {value!r:.60}"
                 )
+        words.warn_of_a_slip(tokenizer)
         if not 1 <= top <= _MOST_TOP:
             raise InvalidArgument(f"top: expected 1 to {_MOST_TOP}, found {top}")
         self._images = splits.read(Path(bundle), split)

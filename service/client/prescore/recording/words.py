@@ -2,8 +2,10 @@
 
 import re
 import unicodedata
+import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +14,8 @@ import numpy as np
 from prescore.errors import InvalidArgument
 from prescore.recording.measuring import on_cpu
 
+_NEARLY = 0.8  # alike: a letter or two
+
 
 def _karpathy(text: str) -> list[str]:
     return re.findall(r"\w+", re.sub(r"[^\w\s\-/,;:&]", "", text.lower()))
@@ -19,6 +23,19 @@ def _karpathy(text: str) -> list[str]:
 
 # Those that the service knows too, by which it counts the words of a reference.
 TOKENIZERS: Mapping[str, Callable[[str], list[str]]] = {"karpathy": _karpathy, "blanks": str.split}
+
+
+def warn_of_a_slip(tokenizer: str) -> None:
+    """Warn of a name that is nearly one of ours: with it, words would not be counted."""
+    if tokenizer in TOKENIZERS:
+        return
+    for known in TOKENIZERS:
+        if SequenceMatcher(None, tokenizer.lower(), known).ratio() >= _NEARLY:
+            warnings.warn(
+                f"the tokenizer {tokenizer!r} is none that Prescore knows, and is taken as one of "
+                f"your own: did you mean {known!r}?",
+                stacklevel=3,
+            )
 
 
 def text_of(reference: str, tokenizer: str) -> str:

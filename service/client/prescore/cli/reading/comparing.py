@@ -76,7 +76,7 @@ def _lines(found: Comparison, images: int) -> list[str]:
 
 def _image(moved: Moved) -> list[str]:
     gaps = [
-        f"{name} {each.difference:+#.4g}"
+        f"{name} {text.signed(each.difference)}"
         for name, each in moved.scores.items()
         if each.difference is not None
     ]
@@ -89,7 +89,7 @@ def _row(name: str, each: Compared) -> Sequence[str]:
         name,
         text.number(each.a),
         text.number(each.b),
-        "-" if each.difference is None else f"{each.difference:+#.4g}",
+        "-" if each.difference is None else text.signed(each.difference),
         text.bounds(each.interval),
         "-" if each.p is None else f"{each.p:.2g}",
         text.number(each.minimum_detectable),
