@@ -163,7 +163,8 @@ def checkpoint(
         of_features = _encoder(given, features)
         description, tensors = converting.convert(arrays, words, given, of_features)
         if features is not None:
-            check_fits(features, description.config.feature_size)
+            config = description.config
+            check_fits(features, config.feature_size, config.inputs)
         header = converting.write(out, description, tensors)
         remark = dataset and unknown_words.remark(dataset, description)
         if remark:

@@ -4,15 +4,21 @@ The oracle is each network itself, run by torch in tests/helpers/public_captione
 
 import numpy as np
 import pytest
+from safetensors.torch import save_file
 from torch import nn
+from typer.testing import CliRunner
 
 import public_captioners as public
 from builders import ENCODER
 from conversions import ours, theirs
 from service.contract.errors import RequestRefused
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
 from service.contract.formats.state_dicts import maps, vocabularies
 from torch_captioners import arrays
+from workers.cli.convert import convert
 from workers.conversion import converting, proposal
+from workers.inference import features
 
 CODES = {
     "yunjey": (public.ShowAndTell, {}, "pre"),
@@ -232,3 +238,29 @@ def test_words_that_are_fewer_than_the_embeddings_are_told():
     given = text.replace('start = "UNK"\nend = "UNK"', 'start = "a"\nend = "a"')
     with pytest.raises(RequestRefused, match=r"7 words, .* has 6: do its ids begin with 1"):
         converting.convert(arrays(model), words, maps.parse(given), ENCODER)
+
+
+@pytest.mark.parametrize(
+    ("shape", "code", "said"),
+    [
+        ((1, 3, None), 0, ""),
+        ((1, 3, 9), 2, "of size 7, the dataset's have 9"),
+        ((1, None), 2, "takes features of a grid's places, and the dataset has one vector of each"),
+    ],
+)
+def test_features_of_the_dataset_are_of_the_places_that_the_model_reads(
+    tmp_path, shape, code, said
+):
+    model = public.made(public.ShowAttendAndTell)
+    text, size = proposal.propose(arrays(model), by_id(model)), public.features(model).shape[-1]
+    (tmp_path / "words.json").write_text(public.text(public.words(model)))
+    (tmp_path / "map.toml").write_text(text)
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    bundles.write_folder(tmp_path / "data", [Item("1.jpg", "test", ("a dog",))])
+    rows = np.ones([size if each is None else each for each in shape], np.float32)
+    features.write(tmp_path / "data" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
+    asked = ["checkpoint", tmp_path / "model.safetensors", "--vocabulary", tmp_path / "words.json"]
+    asked += ["--map", tmp_path / "map.toml", "--dataset", tmp_path / "data"]
+    done = CliRunner().invoke(convert, [*map(str, asked), "--out", str(tmp_path / "out")])
+    assert done.exit_code == code, done.output
+    assert said in done.stderr

@@ -82,10 +82,10 @@ def of_another_size(expected: int, found: int) -> str:
     return f"the checkpoint expects image features of size {expected}, the dataset's have {found}"
 
 
-def check_fits(header: FeaturesHeader, size: int) -> None:
-    """Raise RequestRefused unless a model that reads one vector of `size` values can read them."""
-    if header.inputs != "features":
-        raise RequestRefused(unlike("features", header.inputs))
+def check_fits(header: FeaturesHeader, size: int, inputs: Inputs = "features") -> None:
+    """Raise RequestRefused unless a model of these inputs, in vectors of `size`, can read them."""
+    if header.inputs != inputs:
+        raise RequestRefused(unlike(inputs, header.inputs))
     if header.size != size:
         raise RequestRefused(of_another_size(size, header.size))
 
