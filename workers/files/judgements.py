@@ -2,11 +2,12 @@
 preferred. Errors name line and field.
 """
 
+import codecs
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, BinaryIO, Literal, NoReturn
 
 from service.contract import limits
 from service.contract.errors import RequestRefused
@@ -15,17 +16,21 @@ from workers.files import atomic, naming
 
 # Names of summaries over pairs; no category may have them.
 ALL, AVERAGE, WORST = ("all", "average", "worst")
+_BLOCK = 1 << 16  # bytes
 _RATED, _PAIR = {"candidate", "rating", "ratings"}, {"a", "b", "preferred"}
 
 
 @dataclass(frozen=True)
 class Rated:
-    """A rated caption; `image`: the name of its image, if the line has it."""
+    """A rated caption; `image`: the name of its image, `system`: of who wrote it, if the line has
+    them.
+    """
 
     candidate: str
     references: tuple[str, ...]
     ratings: tuple[float, ...]
     image: str | None = None
+    system: str | None = None
 
 
 @dataclass(frozen=True)
@@ -37,21 +42,28 @@ class Pair:
     b: str
     preferred: Literal["a", "b"]
     category: str | None = None
+    image: str | None = None
 
 
 @dataclass(frozen=True)
 class Judgements:
+    """`rated_lines` and `pair_lines`: the numbers of their lines in a file, from 1."""
+
     rated: Sequence[Rated] = ()
     pairs: Sequence[Pair] = ()
+    rated_lines: Sequence[int] = ()
+    pair_lines: Sequence[int] = ()
 
 
 def read(path: Path) -> Judgements:
     """Read a file, which may have both kinds; RequestRefused at the first wrong line."""
     found: dict[type, list[Any]] = {Rated: [], Pair: []}
+    lines: dict[type, list[int]] = {Rated: [], Pair: []}
     with naming.lines_of(path):
-        for _, judgement in _numbered(path):
+        for number, judgement in _numbered(path):
             found[type(judgement)].append(judgement)
-    return Judgements(found[Rated], found[Pair])
+            lines[type(judgement)].append(number)
+    return Judgements(found[Rated], found[Pair], lines[Rated], lines[Pair])
 
 
 def read_images(path: Path) -> list[tuple[str, Rated]]:
@@ -78,15 +90,34 @@ def _numbered(path: Path) -> Iterator[tuple[int, Rated | Pair]]:
         raise RequestRefused(f"expected a file of judgements, found nothing at {path}")
     number = 0
     with path.open("rb") as stream:
+        if _is_blank(stream):
+            lines = "has empty lines only" if stream.tell() else "is empty"
+            raise RequestRefused(f"{path.name} {lines}: expected a line for each judgement")
+        stream.seek(0)
         for number, line in enumerate(iter(lambda: stream.readline(limits.LINE_BYTES + 1), b""), 1):
             yield number, _judgement(number, _object(number, line))
-    if not number:
-        raise RequestRefused(f"{path.name} is empty: expected a line for each judgement")
+
+
+def _is_blank(stream: BinaryIO) -> bool:
+    """Whether only blanks stand in a file, perhaps behind a byte-order mark."""
+    text = stream.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
+    while not text.strip():
+        if not (text := stream.read(_BLOCK)):
+            return True
+    return False
 
 
 def _object(number: int, line: bytes) -> Mapping[str, Any]:
+    """A byte-order mark, as Windows programs write it, is no part of the first line."""
     if len(line) > limits.LINE_BYTES:
         raise RequestRefused(f"line {number}: longer than {limits.LINE_BYTES} bytes")
+    if number == 1:
+        line = line.removeprefix(codecs.BOM_UTF8)
+        if line.lstrip().startswith(b"["):
+            raise RequestRefused(
+                "line 1: expected a JSON object, found the beginning of an array: write each of "
+                "its objects on a line of its own, as `jq -c '.[]' FILE` does"
+            )
     return strict_json.line_object(number, line, RequestRefused)
 
 
@@ -107,9 +138,8 @@ def _judgement(number: int, value: Mapping[str, Any]) -> Rated | Pair:
     )
     if rated:
         candidate = _caption(number, "candidate", value.get("candidate"))
-        image = value.get("image")
-        named = image if isinstance(image, str) and image else None
-        return Rated(candidate, people, _ratings(number, value), named)
+        image, system = (_name(value.get(field)) for field in ("image", "system"))
+        return Rated(candidate, people, _ratings(number, value), image, system)
     return _pair(number, people, value)
 
 
@@ -121,7 +151,11 @@ def _pair(number: int, references: tuple[str, ...], value: Mapping[str, Any]) ->
         _refuse(number, "preferred", expected, value)
     if category is not None and not _is_name(category):
         _refuse(number, "category", f"a name other than {ALL}, {AVERAGE} and {WORST}", value)
-    return Pair(references, a, b, preferred, category)
+    return Pair(references, a, b, preferred, category, _name(value.get("image")))
+
+
+def _name(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _is_name(value: Any) -> bool:
@@ -132,7 +166,10 @@ def _is_name(value: Any) -> bool:
 
 def _ratings(number: int, value: Mapping[str, Any]) -> tuple[float, ...]:
     if "ratings" not in value:
-        if not _is_number(value.get("rating")):
+        if "rating" not in value:
+            expected = "a number, or a list of them in `ratings` (`prescore score` needs none)"
+            _refuse(number, "rating", expected, value)
+        if not _is_number(value["rating"]):
             _refuse(number, "rating", "a number", value)
         return (float(value["rating"]),)
     if "rating" in value:

@@ -41,6 +41,40 @@ def test_rated_captions_are_read_with_their_images(tmp_path):
             judgements.read_images(_file(tmp_path, named, other))
 
 
+def test_lines_keep_their_numbers_and_who_wrote_them(tmp_path):
+    """A name that is no text is none: files of others hold numbers there."""
+    lines = [PAIR | {"image": "7.jpg"}, RATED | {"system": "m1"}, PAIR, RATED | {"system": 3}]
+    found = judgements.read(_file(tmp_path, *lines))
+    assert (found.rated_lines, found.pair_lines) == ([2, 4], [1, 3])
+    assert [each.system for each in found.rated] == ["m1", None]
+    assert [each.image for each in found.pairs] == ["7.jpg", None]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
+    path = tmp_path / "windows.jsonl"
+    path.write_text(f"{json.dumps(PAIR)}\r\n", "utf-8-sig")
+    assert judgements.read(path).pairs == [Pair(("the cat",), "a cat", "a dog", "a", "HM")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\n \n\r\n", "has empty lines only: expected a line for each judgement"),
+        ("\ufeff\n", "has empty lines only: expected a line for each judgement"),
+        ("\n" * 200_000, "has empty lines only: expected a line for each judgement"),
+        (json.dumps([RATED, PAIR]), "line 1: expected a JSON object, found the beginning of an"),
+        (json.dumps([RATED, PAIR], indent=2), "write each of its objects on a line of its own"),
+        ("\ufeff[", "write each of its objects on a line of its own"),
+    ],
+)
+def test_a_file_of_another_form_is_refused_with_what_to_do(tmp_path, text, said):
+    path = tmp_path / "other"
+    path.write_text(text, "utf-8")
+    with pytest.raises(RequestRefused) as refused:
+        judgements.read(path)
+    assert said in refused.value.detail
+
+
 def test_who_is_judged_need_not_name_an_image(tmp_path):
     """Nor by a text: it matters to those alone who train."""
     found = judgements.read(_file(tmp_path, RATED | {"image": 7}))
@@ -73,7 +107,10 @@ def _but(line, *absent, **changes):
         (_but(RATED, references=["x", 3]), "line 2, references/1: expected a text"),
         (_but(RATED, "candidate"), "line 2, candidate: expected a text"),
         (_but(RATED, candidate="a" * 10_001), "line 2, candidate: expected a text of at most"),
-        (_but(RATED, "ratings"), "line 2, rating: expected a number, found none"),
+        (
+            _but(RATED, "ratings"),
+            "line 2, rating: expected a number, or a list of them in `ratings`",
+        ),
         (_but(RATED, rating=3), "line 2, ratings: expected either rating or ratings, not both"),
         (_but(RATED, "ratings", rating="3"), "line 2, rating: expected a number, found '3'"),
         (_but(RATED, "ratings", rating=True), "line 2, rating: expected a number, found True"),
@@ -108,6 +145,6 @@ def test_a_file_that_is_empty_absent_or_no_text_is_refused(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(RequestRefused, match="line 1: not UTF-8"):
         judgements.read(tmp_path / "binary")
-    (tmp_path / "long").write_bytes(b" " * 1_000_001)
+    (tmp_path / "long").write_bytes(b"x" * 1_000_001)
     with pytest.raises(RequestRefused, match="line 1: longer than 1000000 bytes"):
         judgements.read(tmp_path / "long")

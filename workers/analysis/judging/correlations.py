@@ -1,43 +1,91 @@
-"""How closely scores follow ratings: Pearson, Spearman, Kendall's tau b and c.
+"""How closely scores follow ratings: Pearson, Spearman, Kendall's tau b and c."""
 
-scipy computes p as if all observations were independent; the intervals do not (`intervals.py`).
-"""
-
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from workers.analysis.judging.intervals import intervals
+from workers.analysis.judging.influences import influences
+from workers.analysis.judging.intervals import Groups, of_correlation
 from workers.metrics.family import Floats
 from workers.metrics.ngrams import Ints
 
 NAMES = ("pearson", "spearman", "kendall_b", "kendall_c")
-_P_VALUES = ("pearson_p", "spearman_p", "kendall_p")
+P_VALUES: Mapping[str, str] = {  # the field of each correlation's p
+    "pearson": "pearson_p",
+    "spearman": "spearman_p",
+    "kendall_b": "kendall_p",
+    "kendall_c": "kendall_c_p",
+}
 _FEWEST = 3
 _SAME = 1e-12  # the rounding of a score that is computed in two ways
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Correlations by name, and how much each group shifts them; or why there are none."""
+
+    values: Mapping[str, float]
+    shifts: Mapping[str, Floats]
+    reason: str | None = None
 
 
 def correlate(scores: Floats, ratings: Floats, groups: Ints) -> dict[str, Any]:
     """Correlations by name, with p values and 95 % `intervals`. What cannot be computed is None,
     and `reason` says why. Observations of one group depend on each other.
     """
-    reason = _undefined(scores, ratings)
-    if reason is not None:
-        nothing = dict.fromkeys((*NAMES, *_P_VALUES))
-        return nothing | {"intervals": dict.fromkeys(NAMES), "reason": reason}
-    pearson, spearman = stats.pearsonr(scores, ratings), stats.spearmanr(scores, ratings)
-    b, c = (stats.kendalltau(scores, ratings, variant=variant) for variant in ("b", "c"))
-    found = {
-        name: float(each.statistic)
-        for name, each in zip(NAMES, (pearson, spearman, b, c), strict=True)
+    grouped = Groups.of(groups)
+    return row(measure(scores, ratings, grouped), grouped)
+
+
+def measure(scores: Floats, ratings: Floats, groups: Groups) -> Measured:
+    if (reason := _undefined(scores, ratings)) is not None:
+        return Measured({}, {}, reason)
+    results = (
+        stats.pearsonr(scores, ratings),
+        stats.spearmanr(scores, ratings),
+        *(stats.kendalltau(scores, ratings, variant=variant) for variant in ("b", "c")),
+    )
+    values = {name: float(each.statistic) for name, each in zip(NAMES, results, strict=True)}
+    shifts = {name: groups.shifts(moved) for name, moved in influences(scores, ratings).items()}
+    return Measured(values, shifts | {"pearson": _jackknife(scores, ratings, groups)})
+
+
+def _jackknife(x: Floats, y: Floats, groups: Groups) -> Floats:
+    """The groups' shifts of Pearson's correlation, each by leaving the group out. By influences
+    alone, which a few extreme lines make too small, 6.4 of 100 intervals of 40 images lost 0.
+    """
+    x, y = (side - side.mean() for side in (x, y))
+    n, sx, sy, xx, yy, xy = (
+        each.sum() - each for each in map(groups.sums, (np.ones(len(x)), x, y, x * x, y * y, x * y))
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        without = (n * xy - sx * sy) / np.sqrt((n * xx - sx**2) * (n * yy - sy**2))
+    if not np.isfinite(without).all():
+        return groups.shifts(influences(x, y)["pearson"])
+    shifts: Floats = (without.mean() - without) * (groups.many - 1) / groups.many
+    return shifts
+
+
+def row(measured: Measured, groups: Groups) -> dict[str, Any]:
+    """What `correlate` returns."""
+    if measured.reason is not None:
+        nothing = dict.fromkeys((*NAMES, *P_VALUES.values()))
+        return nothing | {"intervals": dict.fromkeys(NAMES), "reason": measured.reason}
+    sure = {
+        name: of_correlation(value, measured.shifts[name], groups)
+        for name, value in measured.values.items()
     }
-    p = {
-        name: float(each.pvalue)
-        for name, each in zip(_P_VALUES, (pearson, spearman, b), strict=True)
+    perfect = ", ".join(name for name, found in sure.items() if found is None)
+    said = f"no interval and no p where it is perfect: {perfect}" if perfect else None
+    return {
+        **measured.values,
+        **{P_VALUES[name]: found and found[1] for name, found in sure.items()},
+        "intervals": {name: found and found[0] for name, found in sure.items()},
+        "reason": groups.reason or said,
     }
-    bounds, reason = intervals(scores, ratings, groups, found)
-    return found | p | {"intervals": bounds, "reason": reason}
 
 
 def _undefined(scores: Floats, ratings: Floats) -> str | None:

@@ -6,12 +6,11 @@ from io import StringIO
 from typing import Any
 
 from service.contract.plain_text import quoted, write_table
-from workers.analysis.judging.correlations import NAMES
+from workers.analysis.judging.correlations import NAMES, P_VALUES
 from workers.analysis.judging.verdict import Verdict
 from workers.files.judgements import AVERAGE, WORST
 
 _COLUMNS = ("kind", "metric", "what", "n", "value", "low", "high", "p", "ties")
-_P = {"kendall_b": "kendall_p", "kendall_c": "kendall_p"}
 _TITLES = {
     "pearson": "Pearson",
     "spearman": "Spearman",
@@ -39,8 +38,8 @@ def _correlations(verdict: Verdict) -> str:
     ]
     return (
         f"{first['n']:,} rated lines, {first['observations']:,} ratings ({verdict['raters']}), "
-        f"{verdict['reference_sets']:,} distinct reference sets; p < .001 unless it is given\n"
-        + _aligned(cells)
+        f"{verdict['reference_sets']:,} distinct reference sets; p < .001 unless it is given "
+        "beside the interval\n" + _aligned(cells)
     )
 
 
@@ -74,7 +73,7 @@ def _rows(verdict: Verdict) -> Iterator[dict[str, Any]]:
                 "value": row[name],
                 "low": low,
                 "high": high,
-                "p": row[_P.get(name, f"{name}_p")],
+                "p": row[P_VALUES[name]],
             }
     for metric, categories in verdict["pairs"].items():
         for name, row in categories.items():
@@ -131,10 +130,12 @@ def _x(value: float, scale: float) -> float:
 
 
 def _correlation(row: Mapping[str, Any], name: str) -> str:
-    value, bounds, p = row[name], row["intervals"][name], row[_P.get(name, f"{name}_p")]
+    value, bounds, p = row[name], row["intervals"][name], row[P_VALUES[name]]
     if value is None:
         return "none"
-    interval = f" [{bounds[0]:.3f}, {bounds[1]:.3f}]" if bounds else ""
+    if bounds is None:
+        return f"{value:.3f}"
+    interval = f" [{bounds[0]:.3f}, {bounds[1]:.3f}]"
     return f"{value:.3f}{interval}" + (f" p={p:.2g}" if p >= _SMALL_P else "")
 
 

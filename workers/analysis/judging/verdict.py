@@ -5,6 +5,8 @@ from typing import Any
 
 from service.contract.metrics import catalogue
 from workers.analysis.judging import correlations, preferences
+from workers.analysis.judging.clusters import Clusters, clusters
+from workers.analysis.judging.intervals import Groups
 from workers.analysis.judging.raters import Raters, observations
 from workers.analysis.judging.scoring import Captions, Scored
 from workers.files.judgements import Judgements
@@ -19,8 +21,9 @@ def verdict(
     """Make the verdict: `rated` and `pairs` by metric, empty if there are no such lines. `n` counts
     lines.
     """
+    images = clusters(judgements, given)
     return {
-        "rated": _rated(judgements, given, scored, raters) if judgements.rated else {},
+        "rated": _rated(judgements, given, scored, raters, images) if judgements.rated else {},
         "pairs": {
             name: preferences.accuracies(judgements.pairs, _better(name, scores[given.pairs]))
             for name, scores in scored.values.items()
@@ -42,12 +45,17 @@ def _better(name: str, scores: Floats) -> Floats:
 
 
 def _rated(
-    judgements: Judgements, given: Captions, scored: Scored, raters: Raters
+    judgements: Judgements, given: Captions, scored: Scored, raters: Raters, images: Clusters
 ) -> dict[str, Any]:
     ratings, lines = observations([each.ratings for each in judgements.rated], raters)
-    places = given.rated[lines]
-    counts = {"n": len(judgements.rated), "observations": len(ratings)}
+    places, groups = given.rated[lines], Groups.of(images.rated[lines])
+    counts = {
+        "n": len(judgements.rated),
+        "observations": len(ratings),
+        "clusters": groups.many,
+    }
     return {
-        name: counts | correlations.correlate(scores[places], ratings, given.rows[places])
+        name: counts
+        | correlations.row(correlations.measure(scores[places], ratings, groups), groups)
         for name, scores in scored.values.items()
     }

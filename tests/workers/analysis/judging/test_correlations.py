@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from workers.analysis.judging import correlations, intervals
+from workers.analysis.judging import correlations
 from workers.analysis.judging.influences import Ranked, influences, net_agreements
 
 
@@ -158,7 +158,10 @@ def test_few_groups_have_correlations_without_intervals():
     found = correlations.correlate(scores, ratings, lines % 9)
     assert found["pearson"] == pytest.approx(_by_definition(scores, ratings)["pearson"])
     assert set(found["intervals"].values()) == {None}
-    assert found["reason"] == "no intervals: they need 10 distinct reference sets, found 9"
+    assert found["reason"] == (
+        "no intervals and no p: they need 10 images or distinct reference sets, found 9"
+    )
+    assert {found[name] for name in correlations.P_VALUES.values()} == {None}
 
 
 def test_a_perfect_correlation_has_no_interval_and_says_so():
@@ -167,7 +170,10 @@ def test_a_perfect_correlation_has_no_interval_and_says_so():
     assert found["kendall_b"] == found["spearman"] == 1
     assert found["intervals"]["kendall_b"] is None
     assert found["intervals"]["pearson"] is not None
-    assert found["reason"] == "no interval where it is perfect: spearman, kendall_b, kendall_c"
+    assert found["reason"] == (
+        "no interval and no p where it is perfect: spearman, kendall_b, kendall_c"
+    )
+    assert found["kendall_p"] is None
     json.dumps(found, allow_nan=False)
 
 
@@ -175,8 +181,7 @@ def test_fifty_thousand_lines_take_no_pairs_of_them():
     """Pair by pair this would be 20 GB."""
     rng = np.random.default_rng(0)
     scores = rng.normal(size=50_000)
-    found, _ = intervals.intervals(
-        scores, scores + rng.normal(size=50_000), np.arange(50_000), {"kendall_b": 0.5}
-    )
-    low, high = found["kendall_b"]
+    ratings = scores + rng.normal(size=50_000)
+    found = correlations.correlate(scores, ratings, np.arange(50_000))
+    low, high = found["intervals"]["kendall_b"]
     assert 0.49 < low < 0.5 < high < 0.51
