@@ -36,6 +36,7 @@ from workers.jobs.toolbox import Toolbox
 from workers.offline import sources
 
 if TYPE_CHECKING:
+    from service.contract.formats.bundles import Item
     from workers.analysis.judging.scoring import Scored
     from workers.progress import Progress
 
@@ -61,6 +62,10 @@ def judge(
         typer.Option(metavar=_DATASET, help="First write FILE, with tasks made from this dataset."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The random seed of these tasks.")] = 0,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="Test every metric against it. Default: the best."),
+    ] = None,
     as_json: AsJson = False,
     json_out: JsonOut = None,
     csv_out: TableOut = None,
@@ -78,8 +83,11 @@ def judge(
     (or "rating": 3.5). Rated captions give correlations (Pearson, Spearman, Kendall's
     tau b and c) with p and 95 % intervals; pairs give how often the preferred caption
     has the higher score: by category, over all pairs, on average over categories, and
-    in the worst category. A tie counts as wrong; the share of ties is shown. CIDEr's
+    in the worst category, once with ties as wrong and once as half. Every metric is
+    tested against the best one on the same lines. Lines hang together by "image",
+    else by their references; with "system", agreement over systems is told. CIDEr's
     document frequencies are of FILE's distinct reference sets, unless --idf is given.
+    --csv and --json have every line's scores.
 
         prescore judge expert.jsonl --metrics cider_d,bleu_4,spice
         prescore judge tasks.jsonl --distractors flickr8k/test --metrics all
@@ -98,11 +106,14 @@ def judge(
     outputs = {"json": json_out, "csv": csv_out, "svg": plot}
     if not (asked := names(*metrics or [USUAL])):
         raise typer.BadParameter("expected names of metrics separated by commas, or all")
+    asked += [against] if against else []
     with errors(), closing(Toolbox.of(settings.load())) as toolbox:
         wanted = scoring.metrics(asked)
-        people = partial(_people, places=toolbox.places, url=url, key_file=key_file)
+        if against is not None and against not in wanted:
+            raise typer.BadParameter(f"--against: expected one metric, {against} is several")
+        items = partial(_items, places=toolbox.places, url=url, key_file=key_file)
         if distractors is not None:
-            _make(file, people(distractors), seed)
+            _make(file, items(distractors), seed)
         judged = judgements.read(file)
         given = scoring.captions(judged)
         with progresses() as told:
@@ -112,11 +123,11 @@ def judge(
                 tokenizer,
                 toolbox.jvm(),
                 bring=partial(_bring, toolbox=toolbox),
-                frequencies=None if idf is None else people(idf),
+                frequencies=None if idf is None else [each.references for each in items(idf)],
                 told=told,
             )
         _tell_missing(scored)
-        found = verdict(judged, given, scored, raters)
+        found = verdict(judged, given, scored, raters, against)
         if distractors is not None:
             found["distractors"] = {"dataset": distractors, "seed": seed}
         for kind, path in outputs.items():
@@ -128,23 +139,24 @@ def judge(
         show(*_written("text", found).removesuffix("\n").split("\n"))
 
 
-def _people(
+def _items(
     dataset: str, places: Places, url: str | None, key_file: Path | None
-) -> list[tuple[str, ...]]:
-    return [item.references for item in sources.find(dataset, places, url, key_file).items]
+) -> Sequence["Item"]:
+    return sources.find(dataset, places, url, key_file).items
 
 
-def _make(file: Path, people: Sequence[tuple[str, ...]], seed: int) -> None:
+def _make(file: Path, items: Sequence["Item"], seed: int) -> None:
     from workers.analysis.judging import distractors
     from workers.files import judgements
 
     if file.exists():
         raise RequestRefused(f"expected the name of a new file for the tasks, but {file} exists")
-    pairs = list(distractors.make(people, seed))
+    people, names = [each.references for each in items], [each.image for each in items]
+    pairs = list(distractors.make(people, seed, names))
     if not pairs:
         raise RequestRefused(
             "expected images with several captions, in English, that name people or scenes; found "
-            f"none among {counted(len(people), 'image')}"
+            f"none among {counted(len(items), 'image')}"
         )
     judgements.write(file, pairs, seed=seed)
 
@@ -160,10 +172,10 @@ def _tell_missing(scored: "Scored") -> None:
 
 
 def _written(kind: str, found: Mapping[str, Any]) -> str:
-    from workers.analysis.judging import tables
+    from workers.analysis.judging import pictures, tables
 
     if kind == "json":
         return json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n"
     if kind == "csv":
         return tables.csv_text(found)
-    return tables.svg(found) if kind == "svg" else tables.text(found) + "\n"
+    return pictures.svg(found) if kind == "svg" else tables.text(found) + "\n"

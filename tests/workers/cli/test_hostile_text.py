@@ -75,7 +75,7 @@ def test_judge(prescore, tmp_path):
     (tmp_path / "pairs.jsonl").write_text("\n".join(lines))
     asked = ("--metrics", "bleu_1", "--tokenizer", "none")
     result = prescore("judge", "pairs.jsonl", *asked, "--csv", "t.csv", "--plot", "t.svg")
-    assert len(result.stdout.splitlines()) == 3
+    assert len(result.stdout.splitlines()) == 9
     assert "日本" in result.stdout
     check_table((tmp_path / "t.csv").read_bytes().decode())
     picture = (tmp_path / "t.svg").read_text("utf-8")

@@ -5,7 +5,7 @@ can take their own; the wrong person or place is one that none of the image's ca
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workers.analysis.judging import phrases
 from workers.analysis.judging.phrases import Phrase
@@ -30,8 +30,12 @@ _KINDS: Mapping[str, Callable[[str], Phrase | None]] = {
 CATEGORIES = tuple(f"{rule}-{kind}" for rule in ("replace", "share", "just") for kind in _KINDS)
 
 
-def make(reference_sets: Sequence[Sequence[str]], seed: int) -> Iterator[Pair]:
-    """Pair each caption with a distractor of every category that has one for it."""
+def make(
+    reference_sets: Sequence[Sequence[str]], seed: int, names: Sequence[str] | None = None
+) -> Iterator[Pair]:
+    """Pair each caption with a distractor of every category that has one for it. `names`: of the
+    images.
+    """
     images = [
         [
             _Caption(text, image, {kind: find(text) for kind, find in _KINDS.items()})
@@ -41,12 +45,13 @@ def make(reference_sets: Sequence[Sequence[str]], seed: int) -> Iterator[Pair]:
     ]
     rules = [_Rules(images, kind) for kind in _KINDS]
     rng = random.Random(seed)  # noqa: S311  no secret
-    for captions in images:
+    named: Sequence[str | None] = names or [None] * len(images)
+    for image, captions in zip(named, images, strict=True):
         for place, caption in enumerate(captions):
             others = tuple(other.text for other in captions[:place] + captions[place + 1 :])
             for each in rules if others else ():
                 for category, wrong in each.distractors(caption, rng):
-                    yield _pair(category, caption.text, wrong, others, rng)
+                    yield replace(_pair(category, caption.text, wrong, others, rng), image=image)
 
 
 def _pair(

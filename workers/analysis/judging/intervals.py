@@ -51,7 +51,7 @@ class Groups:
         return float(stats.t.ppf(_LEVEL, self.many - 1))
 
     def sums(self, values: Floats) -> Floats:
-        return np.bincount(self.numbers, np.asarray(values, np.float64), self.many)
+        return np.bincount(self.numbers, values, self.many).astype(np.float64)
 
     def shifts(self, moved: Floats) -> Floats:
         """How much each group shifts a figure, from the observations' influences (mean 0)."""

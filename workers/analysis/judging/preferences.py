@@ -1,52 +1,110 @@
-"""How often a metric prefers the same one of two captions as people do."""
+"""How often a metric prefers the same one of two captions as people do.
+
+A tie counts as wrong (`accuracy`) and, beside it, as half (`half`), which is what guessing would
+earn. Every figure has a 95 % interval, from its groups of pairs.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.analysis.judging.intervals import Groups, of_share
 from workers.files.judgements import ALL, AVERAGE, WORST, Pair
 from workers.metrics.family import Floats
+from workers.metrics.ngrams import Ints
 
-Row = Mapping[str, Any]  # n, accuracy, ties (a share)
+Row = Mapping[str, Any]
+KINDS: Mapping[str, str] = {"accuracy": "interval", "half": "half_interval"}  # with its interval
+
+_SAME = 1e-10  # of the largest score of a pair in the file: smaller differences are rounding
 
 
-def accuracies(pairs: Sequence[Pair], scores: Floats) -> dict[str, Row]:
-    """Accuracies by category, then of `all` pairs together, the unweighted `average` of the
-    categories and the `worst` of them. `scores` (pairs, 2) are those of a and b. The metric is
-    right if it gives the preferred caption a strictly higher score: a tie is wrong.
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """The mean over the pairs of a category, or the unweighted mean of several categories' means.
+    `numbers` says which group each pair of the file is in.
     """
-    right = np.array([pair.preferred == "a" for pair in pairs]) == (scores[:, 0] > scores[:, 1])
-    ties = scores[:, 0] == scores[:, 1]
+
+    categories: Sequence[NDArray[np.bool_]]
+    numbers: Ints
+
+    @cached_property
+    def chosen(self) -> NDArray[np.bool_]:
+        chosen: NDArray[np.bool_] = np.any(self.categories, axis=0)
+        return chosen
+
+    @cached_property
+    def groups(self) -> Groups:
+        return Groups.of(self.numbers[self.chosen])
+
+    def value(self, values: Floats) -> float:
+        return float(np.mean([values[each].mean() for each in self.categories]))
+
+    def shifts(self, values: Floats) -> Floats:
+        """How much each group shifts the figure."""
+        moved = np.zeros(len(values))
+        for each in self.categories:
+            own = values[each]
+            moved[each] += (own - own.mean()) / (len(own) * len(self.categories))
+        return self.groups.sums(moved[self.chosen])
+
+
+def figures(pairs: Sequence[Pair], numbers: Ints) -> dict[str, Figure]:
+    """What accuracies are told of: each category, `all` pairs together, the `average` of the
+    categories if there are any.
+    """
     names = np.array([pair.category or "" for pair in pairs], object)
-    rows = {
-        name: _row(right & ~ties, ties, names == name)
+    found = {
+        name: Figure([names == name], numbers)
         for name in dict.fromkeys(pair.category for pair in pairs)
         if name is not None
     }
-    everything = _row(right & ~ties, ties, np.ones(len(pairs), bool))
-    return rows | {ALL: everything, AVERAGE: _average(rows), WORST: _worst(rows)}
+    average = {AVERAGE: Figure([each.categories[0] for each in found.values()], numbers)}
+    everything = {ALL: Figure([np.ones(len(pairs), bool)], numbers)}
+    return found | everything | (average if found else {})
 
 
-def _row(right: NDArray[np.bool_], ties: NDArray[np.bool_], chosen: NDArray[np.bool_]) -> Row:
-    return {
-        "n": int(chosen.sum()),
-        "accuracy": float(right[chosen].mean()),
-        "ties": float(ties[chosen].mean()),
-    }
+def agreement(pairs: Sequence[Pair], scores: Floats) -> dict[str, Floats]:
+    """What each pair adds to `accuracy`, `half` and `ties`. `scores` (pairs, 2) are those of a and
+    b. They tie if they differ by at most 1e-10 of the largest score of the file's pairs.
+    """
+    a, b = scores.T
+    scale = np.abs(scores[np.isfinite(scores)]).max(initial=0.0)
+    with np.errstate(invalid="ignore"):
+        ties = (a == b) | (np.abs(a - b) <= _SAME * scale)
+    right = ~ties & np.where([pair.preferred == "a" for pair in pairs], a > b, b > a)
+    return {"accuracy": right * 1.0, "half": right + ties / 2, "ties": ties * 1.0}
 
 
-def _average(rows: Mapping[str, Row]) -> Row:
-    means = {
-        name: float(np.mean([row[name] for row in rows.values()])) if rows else None
-        for name in ("accuracy", "ties")
-    }
-    return {"n": sum(row["n"] for row in rows.values()), **means}
+def accuracies(told: Mapping[str, Figure], agreed: Mapping[str, Floats]) -> dict[str, Row]:
+    """A row for each figure, and for the `worst` category."""
+    rows = {name: _row(figure, agreed) for name, figure in told.items()}
+    if AVERAGE not in rows:
+        rows[AVERAGE] = _nothing()
+    return rows | {WORST: _worst({name: rows[name] for name in rows if name not in (ALL, AVERAGE)})}
+
+
+def _row(figure: Figure, agreed: Mapping[str, Floats]) -> Row:
+    found: dict[str, Any] = {"n": int(figure.chosen.sum())}
+    found |= {name: figure.value(values) for name, values in agreed.items()}
+    for name, field in KINDS.items():
+        found[field] = of_share(found[name], figure.shifts(agreed[name]), figure.groups)
+    return found | {"clusters": figure.groups.many}
+
+
+def _nothing() -> dict[str, Any]:
+    return {"n": 0, **dict.fromkeys((*KINDS, "ties", *KINDS.values())), "clusters": 0}
 
 
 def _worst(rows: Mapping[str, Row]) -> Row:
+    """The lowest accuracy, and the lowest with ties as half, which may be another category's."""
     if not rows:
-        return {"n": 0, "accuracy": None, "ties": None, "category": None}
+        return _nothing() | {"category": None, "half_category": None}
     name, row = min(rows.items(), key=lambda item: item[1]["accuracy"])
-    return {**row, "category": name}
+    other, by_half = min(rows.items(), key=lambda item: item[1]["half"])
+    half = {each: by_half[each] for each in ("half", "half_interval")}
+    return {**row, **half, "category": name, "half_category": other}

@@ -108,5 +108,16 @@ def test_a_seed_gives_the_same_tasks_again_and_another_one_others():
     assert _made(1) == _made(1) != _made(2)
 
 
+def test_pairs_carry_the_names_of_their_images():
+    """The references of two pairs of one image differ: without names they would hang together no
+    more.
+    """
+    names = [f"{at}.jpg" for at in range(len(IMAGES))]
+    for pair in distractors.make(IMAGES, 0, names):
+        right, _ = _sides(pair)
+        assert right in IMAGES[names.index(pair.image)]
+    assert {pair.image for pair in _made()} == {None}
+
+
 def test_an_image_of_one_caption_gives_no_task():
     assert list(distractors.make([("A man on the beach .",)], 0)) == []

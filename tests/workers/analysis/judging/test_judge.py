@@ -19,7 +19,7 @@ from workers.metrics.learned import model
 from workers.offline import assets
 
 WORDS = ["a", "man", "woman", "dog", "cat", "runs", "sits", "on", "in", "the", "park", "red"]
-KENDALL = ("kendall_b", "kendall_c", "kendall_p")
+KENDALL = ("kendall_b", "kendall_c", "kendall_p", "kendall_c_p")
 ROW = {"n", "pearson", "pearson_p", "spearman", "spearman_p", *KENDALL}
 
 
@@ -52,7 +52,7 @@ def _lines(many=40, seed=0):
         text = " ".join(good[:shared] + bad[shared:])
         ratings = np.clip(shared // 2 + rng.integers(-1, 2, 3), 1, 4).tolist()
         lines.append({"candidate": text, "references": people, "ratings": ratings})
-        pair = {"a": text, "b": " ".join(bad), "preferred": "a", "category": f"C{at % 2}"}
+        pair = {"a": text, "b": " ".join(bad), "preferred": "a", "category": f"C{at // 5 % 2}"}
         lines.append({"references": people, **pair})
     return lines
 
@@ -70,7 +70,9 @@ def test_the_answer_has_the_contracts_shape(file):
     assert found["rated"]["cider_d"]["kendall_c"] > 0.3
     pairs = found["pairs"]["cider_d"]
     assert set(pairs) == {"C0", "C1", "all", "average", "worst"}
-    assert set(pairs["C0"]) == {"n", "accuracy", "ties"}
+    halves = {"half", "half_interval", "interval", "clusters"}
+    assert set(pairs["C0"]) == {"n", "accuracy", "ties"} | halves
+    assert pairs["C0"]["half"] == pairs["C0"]["accuracy"] + pairs["C0"]["ties"] / 2
     assert pairs["average"]["accuracy"] == np.mean(
         [pairs[name]["accuracy"] for name in ("C0", "C1")]
     )
@@ -126,15 +128,90 @@ def test_tables_files_and_pictures_say_the_same(file, tmp_path):
         f"{tau:.3f} [{bounds['kendall_c'][0]:.3f}, {bounds['kendall_c'][1]:.3f}]" in result.stdout
     )
     worst = found["pairs"]["rouge_l"]["worst"]
-    assert f"{worst['accuracy']:.3f} ({worst['ties']:.3f}) {worst['category']}" in result.stdout
-    rows = {row["what"]: row for row in csv.DictReader(paths["t.csv"].read_text().splitlines())}
+    low, high = worst["interval"]
+    shown = f"{worst['accuracy']:.3f} [{low:.3f}, {high:.3f}] ({worst['ties']:.3f})"
+    assert f"{shown} {worst['category']}" in result.stdout
+    low, high = worst["half_interval"]
+    shown = f"{worst['half']:.3f} [{low:.3f}, {high:.3f}] {worst['half_category']}"
+    assert shown in result.stdout
+    table = list(csv.DictReader(paths["t.csv"].read_text().splitlines()))
+    rows = {row["what"]: row for row in table if row["kind"] in ("rated", "pairs")}
+    halves = {row["what"]: row for row in table if row["kind"] == "pairs-half"}
+    assert float(halves["C1"]["value"]) == found["pairs"]["rouge_l"]["C1"]["half"]
     assert float(rows["kendall_c"]["value"]) == tau
     assert float(rows["kendall_c"]["low"]) == bounds["kendall_c"][0]
     assert float(rows["C1"]["ties"]) == found["pairs"]["rouge_l"]["C1"]["ties"]
     picture = ET.fromstring(paths["t.svg"].read_text())  # noqa: S314  our own
     texts = [node.text for node in picture.iter() if node.text]
-    assert "rouge_l, Kendall c" in texts
+    assert {"rouge_l", "Kendall c", "C1", "C1, a tie is half"} <= set(texts)
     assert f"{tau:.3f}" in texts
+
+
+def test_every_lines_scores_are_told_with_its_number(file, tmp_path):
+    path = tmp_path / "t.csv"
+    found = _found(file, "--metrics", "bleu_1", "--csv", path)
+    rated = [line for line in _lines() if "ratings" in line]
+    lines = found["lines"]["rated"]
+    assert lines["line"] == list(range(1, 80, 2))
+    assert lines["scores"]["bleu_1"] == pytest.approx([_unigrams(line) for line in rated])
+    pairs = found["lines"]["pairs"]
+    assert pairs["line"] == list(range(2, 81, 2))
+    first = _lines()[1]
+    expected = [_unigrams(first | {"candidate": first[side]}) for side in "ab"]
+    assert pairs["scores"]["bleu_1"][0] == pytest.approx(expected, abs=1e-9)
+    table = [row for row in csv.DictReader(path.read_text().splitlines()) if row["line"]]
+    assert {row["kind"] for row in table} == {"score"}
+    of_b = {int(row["line"]): float(row["value"]) for row in table if row["what"] == "b"}
+    assert of_b == {
+        line: scores[1]
+        for line, scores in zip(pairs["line"], pairs["scores"]["bleu_1"], strict=True)
+    }
+
+
+def test_metrics_are_tested_against_the_best_or_against_a_chosen_one(file, tmp_path):
+    path = tmp_path / "t.csv"
+    found = _found(file, "--metrics", "bleu_1,bleu_4", "--csv", path)
+    rated = {name: row["pearson"] for name, row in found["rated"].items()}
+    best, other = sorted(rated, key=rated.get, reverse=True)
+    compared = found["comparisons"]["rated"]["pearson"]
+    assert compared["against"] == best
+    assert list(compared["metrics"]) == [other]
+    row = compared["metrics"][other]
+    assert row["difference"] == pytest.approx(rated[other] - rated[best])
+    assert row["interval"][0] < row["difference"] < row["interval"][1]
+    shown = f"{row['difference']:+.3f} [{row['interval'][0]:.3f}, {row['interval'][1]:.3f}]"
+    assert shown in _judge(file, "--metrics", "bleu_1,bleu_4").stdout
+    (told,) = [
+        each
+        for each in csv.DictReader(path.read_text().splitlines())
+        if (each["kind"], each["what"]) == ("rated-difference", "pearson")
+    ]
+    assert (told["metric"], told["against"]) == (other, best)
+    assert float(told["p"]) == row["p"]
+    chosen = _found(file, "--metrics", "bleu_1", "--against", "rouge_l")
+    assert set(chosen["rated"]) == {"bleu_1", "rouge_l"}
+    for kinds in chosen["comparisons"]["pairs"].values():
+        assert {each["against"] for each in kinds.values()} == {"rouge_l"}
+    refused = _judge(file, "--against", "bleu")
+    assert refused.exit_code == 2
+    assert "expected one metric, bleu is several" in refused.stderr
+
+
+def test_lines_may_name_their_image_and_their_system(tmp_path):
+    lines = [line for line in _lines(60) if "ratings" in line]
+    for at, line in enumerate(lines):
+        line |= {"image": f"{at % 11}.jpg", "system": f"s{at % 4}"}
+    found = _found(_write(tmp_path / "s.jsonl", lines), "--metrics", "bleu_1,rouge_l")
+    assert found["rated"]["bleu_1"]["clusters"] == 11
+    means = [np.mean([np.mean(line["ratings"]) for line in lines[at::4]]) for at in range(4)]
+    assert list(found["systems"]["ratings"].values()) == pytest.approx(means)
+    scores = [np.mean([_unigrams(line) for line in lines[at::4]]) for at in range(4)]
+    row = found["systems"]["metrics"]["bleu_1"]
+    assert row["pearson"] == pytest.approx(np.corrcoef(scores, means)[0, 1])
+    assert (
+        "Means of 4 systems over 60 lines"
+        in _judge(tmp_path / "s.jsonl", "--metrics", "bleu_1").stdout
+    )
 
 
 ONE = {"candidate": "a cat", "references": ["the cat"], "rating": 3}

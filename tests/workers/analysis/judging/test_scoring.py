@@ -255,7 +255,14 @@ def test_the_verdict_counts_lines_and_observations(java):
     row = found["rated"]["cider_d"]
     assert (row["n"], row["observations"]) == (6, 11)
     assert row["intervals"]["pearson"] is None  # of three reference sets
-    assert found["pairs"]["cider_d"]["all"] == {"n": 2, "accuracy": 0.5, "ties": 0.0}
+    every = found["pairs"]["cider_d"]["all"]
+    assert {name: every[name] for name in ("n", "accuracy", "half", "ties", "clusters")} == {
+        "n": 2,
+        "accuracy": 0.5,
+        "half": 0.5,
+        "ties": 0.0,
+        "clusters": 2,
+    }
     mean = verdict(JUDGEMENTS, given, scored, "mean")["rated"]["cider_d"]
     assert mean["observations"] == 6
     scores = scored.values["cider_d"][given.rated]
