@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from prescore.cli.options import file_to_write
+from prescore.files import captions
 from service.contract import settings
 from service.contract.errors import MetricUnavailable, RequestRefused
 from service.contract.metrics import tokenizers
@@ -38,6 +39,7 @@ from workers.offline import sources
 if TYPE_CHECKING:
     from service.contract.formats.bundles import Item
     from workers.analysis.judging.scoring import Scored
+    from workers.files.judgements import Judgements, Pair
     from workers.progress import Progress
 
 _DATASET = "DATASET[/SPLIT]"
@@ -70,6 +72,14 @@ def judge(
     json_out: JsonOut = None,
     csv_out: TableOut = None,
     plot: Annotated[Path | None, file_to_write("Write the table as a picture (SVG).")] = None,
+    report: Annotated[
+        Path | None,
+        file_to_write("Write agreement beside robustness, as Markdown."),
+    ] = None,
+    machine: Annotated[
+        Path | None,
+        typer.Option("--captions", help="A system's captions of the report's images."),
+    ] = None,
     url: Url = None,
     key_file: KeyFile = None,
 ) -> None:
@@ -87,7 +97,10 @@ def judge(
     tested against the best one on the same lines. Lines hang together by "image",
     else by their references; with "system", agreement over systems is told. CIDEr's
     document frequencies are of FILE's distinct reference sets, unless --idf is given.
-    --csv and --json have every line's scores.
+    --csv and --json have every line's scores. --report sets beside the agreement how
+    often each metric prefers a person's caption to one that is wrong by construction:
+    of the images of --distractors, else of those of FILE; and, where rated lines name a
+    "system" that is "human", or with --captions, to a machine's.
 
         prescore judge expert.jsonl --metrics cider_d,bleu_4,spice
         prescore judge tasks.jsonl --distractors flickr8k/test --metrics all
@@ -100,10 +113,14 @@ def judge(
     refused. Exit 3: no metric could be computed.
     """
     from workers.analysis.judging import scoring
+    from workers.analysis.judging.robustness.report import markdown
     from workers.analysis.judging.verdict import verdict
     from workers.files import judgements
+    from workers.files.judgements import Judgements
 
     outputs = {"json": json_out, "csv": csv_out, "svg": plot}
+    if machine is not None and report is None:
+        raise typer.BadParameter("--captions: expected with --report alone")
     if not (asked := names(*metrics or [USUAL])):
         raise typer.BadParameter("expected names of metrics separated by commas, or all")
     asked += [against] if against else []
@@ -117,19 +134,28 @@ def judge(
         judged = judgements.read(file)
         given = scoring.captions(judged)
         with progresses() as told:
-            scored = scoring.score(
-                given,
-                wanted,
-                tokenizer,
-                toolbox.jvm(),
+            score = partial(
+                scoring.score,
+                tokenizer=tokenizer,
+                jvm=toolbox.jvm(),
                 bring=partial(_bring, toolbox=toolbox),
                 frequencies=None if idf is None else [each.references for each in items(idf)],
                 told=told,
             )
-        _tell_missing(scored)
-        found = verdict(judged, given, scored, raters, against)
-        if distractors is not None:
-            found["distractors"] = {"dataset": distractors, "seed": seed}
+            scored = score(given, wanted)
+            _tell_missing(scored)
+            found = verdict(judged, given, scored, raters, against)
+            if distractors is not None:
+                found["distractors"] = {"dataset": distractors, "seed": seed}
+            if report is not None:
+                source = items(distractors) if distractors else None
+                tasks = _tasks(judged, source, seed, machine)
+                robust = None
+                if tasks:
+                    made = Judgements(pairs=tasks)
+                    texts = scoring.captions(made)
+                    robust = verdict(made, texts, score(texts, list(scored.values)), raters)
+                report.write_text(markdown(file.name, found, robust), "utf-8")
         for kind, path in outputs.items():
             if path is not None:
                 path.write_text(_written(kind, found), "utf-8")
@@ -159,6 +185,26 @@ def _make(file: Path, items: Sequence["Item"], seed: int) -> None:
             f"none among {counted(len(items), 'image')}"
         )
     judgements.write(file, pairs, seed=seed)
+
+
+def _tasks(
+    judged: "Judgements", source: Sequence["Item"] | None, seed: int, machine: Path | None
+) -> "list[Pair]":
+    """Of the dataset's images, else of those of the file."""
+    from workers.analysis.judging.robustness import tasks
+
+    images = (
+        tasks.images_of(judged)
+        if source is None
+        else [tasks.Image(each.image, each.references) for each in source]
+    )
+    if machine is not None:
+        theirs = {one["image"]: one["caption"] for one in captions.read(machine)}
+        if not any(image.name in theirs for image in images):
+            raise RequestRefused(f"{machine} has no caption of an image that the report knows")
+        images = tasks.with_machines(images, theirs)
+    there = {pair.category for pair in judged.pairs if pair.category is not None}
+    return [*tasks.make(images, seed, there), *tasks.of_raters(judged)]
 
 
 def _bring(family: str, progress: "Progress", toolbox: Toolbox) -> dict[str, Any]:
