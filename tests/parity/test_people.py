@@ -2,7 +2,7 @@
 
 import pytest
 
-from parity import people
+from parity import learned_sets, people
 from workers.analysis.judging import scoring
 from workers.analysis.judging.verdict import verdict
 from workers.files.judgements import Judgements
@@ -60,6 +60,24 @@ def test_the_other_metrics_follow_the_experts_as_published(expert, java):
     published = {"bleu_1": 0.323, "bleu_4": 0.308, "rouge_l": 0.323, "meteor": 0.418}
     found = _tau(_others(*expert), java, names=list(published))
     assert found == pytest.approx(published, abs=0.001)
+
+
+@pytest.mark.slow
+def test_unit_vectors_follow_the_experts_better_as_the_guide_says(expert, java, data):
+    """No published figures. The vectors are of captions, without Flickr8k's test captions."""
+    tools = {"vectors": learned_sets.vectors(data)}
+    judgements = Judgements(_others(*expert))
+    given = scoring.captions(judgements)
+    names = ["wmd", "wmd_unit", "cider_d"]
+    scored = scoring.score(
+        given, names, "ptb", java, bring=lambda family, _: tools if "wmd" in family else {}
+    )
+    found = verdict(judgements, given, scored, "flat", "wmd_unit")
+    tau = {name: row["kendall_c"] for name, row in found["rated"].items()}
+    assert tau == pytest.approx({"wmd": 0.433, "wmd_unit": 0.486, "cider_d": 0.438}, abs=0.001)
+    rows = found["comparisons"]["rated"]["kendall_c"]["metrics"]
+    assert rows["wmd"]["interval"] == pytest.approx((-0.060, -0.046), abs=0.001)
+    assert rows["cider_d"]["interval"] == pytest.approx((-0.057, -0.039), abs=0.001)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import contextlib
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from service.contract import findings
@@ -212,9 +213,11 @@ def _metrics(settings: Settings) -> Iterator[Finding]:
         for family, row in FAMILIES.items():
             lacking = missing(row.names[0], toolbox.places)
             if lacking is not None:
-                yield Finding(family, "unavailable", lacking)
+                found = Finding(family, "unavailable", lacking)
             else:
-                yield _family(family, source, toolbox, has_java=java.status == "ok")
+                found = _family(family, source, toolbox, has_java=java.status == "ok")
+            advice = "; ".join(each for each in (found.advice, row.advice) if each)
+            yield replace(found, advice=advice)
 
 
 def _java(jvm: Jvm) -> Finding:

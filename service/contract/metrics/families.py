@@ -72,6 +72,7 @@ class Family:
     is_judged: bool = True  # compared with people's ratings of single captions
     is_studied: bool = True  # correlated with pre-gen scores
     is_searched: bool = False  # the sentence with the highest score can be searched exactly
+    advice: str = ""  # what `prescore doctor` says beside it
     estimated: int | None = None  # its place in the order of families estimated during decoding
 
     @property
@@ -215,6 +216,8 @@ FAMILIES: dict[str, Family] = {
         version=1,
         caption=1e-3,
         needs=("references", "vectors"),
+        advice="recommended: of the metrics without a language model it agrees best with people "
+        "(Kendall's tau c on Flickr8k-Expert .486; wmd .433, CIDEr-D .438)",
     ),
     "chair": Family(
         (
@@ -250,6 +253,8 @@ FAMILIES: dict[str, Family] = {
         needs=("encoder", "embedded"),
         reads="texts",
         queue="parsing",
+        advice="recommended, by MiniLM (`prescore assets add minilm`): it agrees with people "
+        "better than every metric of words (Kendall's tau c on Flickr8k-Expert .547; CIDEr-D .438)",
         seconds=3600,
     ),
     "refscore": Family(

@@ -1,10 +1,13 @@
 """What the engine says of this machine; the whole of it is in tests/service/test_doctor.py."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import converters
 import plugin_packages
+from service.contract import settings
 from workers.offline import doctor
 from workers.sandbox import confined, confinement, landlock
 from workers.sandbox.confinement import MECHANISMS
@@ -129,3 +132,21 @@ def test_plug_ins_are_listed_with_package_and_version_and_broken_ones_are_told(t
         "ModuleNotFoundError: No module named 'not_there'" in found["plug-in show-and-tell"].found
     )
     assert "expected a name" in found["plug-in 'A B'"].found
+
+
+@pytest.mark.processes
+def test_what_is_recommended_is_told_where_it_is_missing_and_where_it_answers(
+    monkeypatch, tmp_path
+):
+    """`rouge_l` answers without Java and files; the others need what nobody brought."""
+    kept = {name: doctor.FAMILIES[name] for name in ("rouge_l", "wmd_unit", "bertscore", "wmd")}
+    kept["rouge_l"] = replace(kept["rouge_l"], advice="recommended here")
+    monkeypatch.setattr(doctor, "FAMILIES", kept)
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path))
+    monkeypatch.delenv("PRESCORE_ASSETS", raising=False)
+    found = {each.name: each for each in doctor._metrics(settings.load())}
+    assert found["wmd_unit"].status == found["bertscore"].status == "unavailable"
+    assert found["wmd_unit"].advice.startswith("recommended: ")
+    assert "prescore assets add minilm" in found["bertscore"].advice
+    assert found["wmd"].advice == ""
+    assert "recommended here" in found["rouge_l"].advice

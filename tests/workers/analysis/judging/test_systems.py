@@ -96,3 +96,15 @@ def test_few_images_give_no_interval():
     assert set(row["intervals"].values()) == {None}
     assert row["reason"].startswith("no intervals")
     assert row["pearson"] is not None
+
+
+def test_means_that_differ_by_rounding_tie():
+    """Two systems have the same scores, added up in another order."""
+    names, scores, ratings, groups = _lines()
+    values = scores["m"].reshape(40, 5)
+    values[:, 1] = values[::-1, 0]
+    means = values.mean(axis=0)
+    means[1] = means[0]
+    found = systems.agreement(names, {"m": values.ravel()}, ratings, groups)
+    expected = stats.kendalltau(means, ratings.reshape(40, 5).mean(axis=0)).statistic
+    assert found["metrics"]["m"]["kendall_b"] == pytest.approx(expected)
