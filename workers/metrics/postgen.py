@@ -17,6 +17,7 @@ from service.contract.metrics import families
 from service.contract.metrics.families import kind_of
 from workers.files import tensor_files
 from workers.metrics.families import (
+    accord,
     bertscore,
     bleu,
     chair,
@@ -67,6 +68,7 @@ FAMILIES: dict[str, Family] = {
         complete=refscore.completed,
     ),
     "nneval": Family(learned.measure, learned.corpus, learned.recipe),
+    "accord": Family(accord.measure, accord.corpus, accord.recipe),
     "variety": Family(variety.describe, None, variety.recipe, against=variety.counted),
 }
 

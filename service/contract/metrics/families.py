@@ -287,6 +287,19 @@ FAMILIES: dict[str, Family] = {
         needs=("references", "model"),
         seconds=1800,
     ),
+    "accord": Family(
+        (
+            Metric(
+                "accord",
+                "The mean over captions of how far a caption agrees with its references: a "
+                "weighted sum of 16 features (words, like words, word pairs, order, CIDEr-D), "
+                "squashed into [0, 1]. The weights were learned from right captions against "
+                "wrong ones, not from judgements of people; no score falls if a feature rises.",
+            ),
+        ),
+        version=1,  # also changes with the shipped model
+        caption=6e-4,
+    ),
     "variety": Family(
         (
             _described("caption_length", "Words in a caption, on average.", INFINITY),

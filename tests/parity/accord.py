@@ -1,0 +1,177 @@
+"""What the metric `accord` is learned from, and tested on. The model that is shipped was made by
+
+PYTHONPATH=.:tests python -m parity.accord ../shared/data workers/metrics/accord/coco.safetensors
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from parity import learned_sets, systems
+from parity.learned import Resampled
+from parity.learned_sets import Judged
+from service.contract.metrics import catalogue
+from workers.analysis.judging import distractors
+from workers.metrics import postgen, references
+from workers.metrics.accord import contrasts, model, training
+from workers.metrics.accord.contrasts import Contrast
+from workers.metrics.accord.language import Language
+from workers.metrics.accord.model import Model
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.tokens import tokenize
+
+SOURCE = "COCO 2014 captions (COCO Consortium, CC-BY 4.0), Karpathy's validation split"
+Texts = Sequence[Sequence[str]]
+Features = tuple[np.ndarray, np.ndarray]  # of right captions, and of wrong ones
+LEXICAL = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider_d", "meteor")
+
+_TIE = 1e-10  # scores that are nearer than this are the same
+
+
+def learned(data: Path, jvm: Jvm) -> Model:
+    """The shipped model, learned anew from COCO's validation images."""
+    texts, said, images = _coco(data, jvm)
+    return training.train(
+        images,
+        distracted(texts, said),
+        jvm,
+        score=postgen.score,
+        tokenizer="ptb",
+        about={"source": SOURCE},
+    )
+
+
+def learned_from(data: Path, jvm: Jvm) -> list[Contrast]:
+    """The contrasts that the shipped model was learned from."""
+    texts, said, images = _coco(data, jvm)
+    return training.chosen(images, distracted(texts, said))
+
+
+def _coco(data: Path, jvm: Jvm) -> tuple[Texts, dict[str, str], Texts]:
+    """COCO's validation captions, the tokens of texts, and the captions as tokens."""
+    texts = list(learned_sets.coco(data, "val").values())
+    said = tokens_of(texts, jvm)
+    return texts, said, [tuple(said[text] for text in image) for image in texts]
+
+
+def tokens_of(images: Texts, jvm: Jvm) -> dict[str, str]:
+    """Texts with their tokens, those of the distractors among them."""
+    texts = {text for image in images for text in image}
+    for pair in distractors.make(images, 0):
+        texts |= {pair.a, pair.b}
+    ordered = sorted(texts)
+    return dict(zip(ordered, tokenize(ordered, "ptb", jvm), strict=True))
+
+
+def distracted(images: Texts, said: Mapping[str, str]) -> Iterator[Contrast]:
+    """The six tasks of `prescore judge`, made of these images."""
+    for pair in distractors.make(images, 0):
+        right, wrong = (pair.a, pair.b) if pair.preferred == "a" else (pair.b, pair.a)
+        others = tuple(said[text] for text in pair.references)
+        yield Contrast(str(pair.category), said[right], said[wrong], others)
+
+
+def held_out(images: Texts, jvm: Jvm, most: int, seed: int = 1) -> list[Contrast]:
+    """Contrasts of every kind that were not learned from."""
+    said = tokens_of(images, jvm)
+    own = contrasts.Corpus.of([tuple(said[text] for text in image) for image in images])
+    return contrasts.draw([*contrasts.make(own, seed), *distracted(images, said)], most, seed)
+
+
+def scored(
+    captions: Sequence[str], sets: Sequence[tuple[str, ...]], jvm: Jvm, names: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Scores of tokens by metrics; CIDEr-D takes document frequencies of all these reference sets,
+    each counted once.
+    """
+    places = {each: place for place, each in enumerate(dict.fromkeys(sets))}
+    prepared = references.from_tokens(list(places), "ptb")
+    rows = np.array([places[each] for each in sets])
+    found: dict[str, np.ndarray] = {}
+    for work in dict.fromkeys(catalogue.work_of(name) for name in names):
+        found |= postgen.score_tokens(work, list(captions), prepared, rows, jvm).captions
+    return {name: found[name] for name in names}
+
+
+def right(contrasts_: Sequence[Contrast], jvm: Jvm, names: Sequence[str]) -> dict[str, dict]:
+    """By metric and kind, for each contrast 1 if the right caption scores more, 1/2 if both score
+    the same.
+    """
+    captions = [each.right for each in contrasts_] + [each.wrong for each in contrasts_]
+    sets = [each.references for each in contrasts_] * 2
+    kinds = np.array([each.kind for each in contrasts_])
+    found = {}
+    for name, scores in scored(captions, sets, jvm, names).items():
+        each = solved(*np.split(scores, 2))
+        found[name] = {str(kind): each[kinds == kind] for kind in dict.fromkeys(kinds)}
+    return found
+
+
+def solved(better: np.ndarray, worse: np.ndarray) -> np.ndarray:
+    return (better > worse + _TIE) + 0.5 * (np.abs(better - worse) <= _TIE)
+
+
+def left_out(chosen: Sequence[Contrast], seen: Features, known: Language, kind: str) -> Model:
+    """The metric as learned without one kind of contrasts."""
+    kinds = np.array([each.kind for each in chosen])
+    kept = kinds != kind
+    differences = (seen[0] - seen[1])[kept]
+    return Model(known, training.fit(differences, kinds[kept], training.Recipe().beta), 0.0)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Kendall's tau c, its 95 % interval over images, and that of what is `less` below it."""
+
+    tau: float
+    interval: tuple[float, float]
+    ahead: tuple[float, float]
+
+
+def agreement(judged: Judged, jvm: Jvm, draws: int = 1000) -> dict[str, Agreement]:
+    """Of the metric and the lexical ones; `ahead` is the metric less the one of the row."""
+    texts = {*judged.captions, *(text for each in judged.reference_sets for text in each)}
+    said = dict(zip(texts, tokenize(list(texts), "ptb", jvm), strict=True))
+    found = scored(
+        [said[text] for text in judged.captions],
+        [tuple(said[text] for text in each) for each in judged.reference_sets],
+        jvm,
+        ["accord", *LEXICAL],
+    )
+    resampled = Resampled(judged.images, judged.ratings, draws, seed=0)
+    taus = {name: resampled(scores) for name, scores in found.items()}
+    return {
+        name: Agreement(float(values[0]), _interval(values), _interval(taus["accord"] - values))
+        for name, values in taus.items()
+    }
+
+
+def _interval(values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(values[1:], [0.025, 0.975])
+    return float(low), float(high)
+
+
+def people_and_systems(data: Path, dataset: str, jvm: Jvm) -> dict[str, float]:
+    """The corpus scores of people's first captions and of twelve captioners, all against the
+    images' other captions.
+    """
+    texts = list(systems.raw(data, dataset))
+    columns = {"people": [image[0] for image in texts]}
+    for name in systems.NAMES:
+        columns[name] = systems.system(data, dataset, name).captions
+    prepared = references.prepare([image[1:] for image in texts], "ptb", jvm)
+    rows = np.arange(len(texts))
+    return {
+        name: postgen.score_tokens(
+            "accord", tokenize(captions, "ptb", jvm), prepared, rows, jvm
+        ).corpus["accord"]
+        for name, captions in columns.items()
+    }
+
+
+if __name__ == "__main__":
+    with Jvm() as java:
+        model.write(Path(sys.argv[2]), learned(Path(sys.argv[1]), java))

@@ -1,0 +1,123 @@
+"""The metric `accord` on data that it was not learned from, and learned again. What is printed
+stands in ACCORD.md.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from parity import accord, learned_sets, systems, tables
+from workers.analysis.judging import distractors
+from workers.metrics import postgen
+from workers.metrics.accord import model, training
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.learned.training_sets import photo_of
+
+PAGE = Path(__file__).parent / "ACCORD.md"
+EACH = 1200  # contrasts of each kind
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def java():
+    with Jvm() as jvm:
+        yield jvm
+
+
+@pytest.fixture(scope="module")
+def unseen(data, java):
+    """Contrasts of images that were not learned from; no photo of Flickr8k's is among them."""
+    judged = frozenset(map(photo_of, learned_sets.expert(data).images))
+    found = {}
+    for name, people in (
+        ("COCO", learned_sets.coco(data, "test")),
+        ("Flickr30k", learned_sets.flickr30k(data, "test_2016")),
+    ):
+        texts = list(learned_sets.without(people, judged).values())
+        found[name] = accord.held_out(texts, java, EACH)
+    return found
+
+
+@pytest.fixture(scope="module")
+def solved(unseen, java):
+    return {
+        name: accord.right(each, java, ["accord", *accord.LEXICAL]) for name, each in unseen.items()
+    }
+
+
+def test_the_shipped_model_is_learned_again(data, java, tmp_path):
+    """By a numeric library of another make the last digits may differ."""
+    model.write(tmp_path / "again.safetensors", accord.learned(data, java))
+    again, shipped = model.read(tmp_path / "again.safetensors"), model.shipped()
+    assert list(again.language.words) == list(shipped.language.words)
+    assert again.language.frequencies.digest == shipped.language.frequencies.digest
+    assert again.about == shipped.about
+    np.testing.assert_allclose(again.weights, shipped.weights, rtol=1e-3, atol=1e-3)
+    assert again.middle == pytest.approx(shipped.middle, rel=1e-3)
+
+
+@pytest.mark.parametrize(("name", "judged"), [("Expert", "expert"), ("CrowdFlower", "crowd")])
+def test_it_agrees_with_people_more_than_every_lexical_metric_does(
+    data, java, capsys, name, judged
+):
+    found = accord.agreement(getattr(learned_sets, judged)(data), java)
+    rows = []
+    for metric, row in found.items():
+        ahead = "" if metric == "accord" else f"{row.ahead[0]:+.3f} … {row.ahead[1]:+.3f}"
+        interval = f"{row.interval[0]:.3f} … {row.interval[1]:.3f}"
+        rows.append((name, metric, f"{row.tau:.4f}", interval, ahead))
+    tables.tell(rows, capsys, PAGE)
+    assert all(row.ahead[0] > 0 for metric, row in found.items() if metric != "accord")
+
+
+@pytest.mark.parametrize("name", ["COCO", "Flickr30k"])
+def test_it_solves_more_distractor_tasks_than_every_lexical_metric(solved, capsys, name):
+    shares = {
+        metric: [float(kinds[task].mean()) for task in distractors.CATEGORIES]
+        for metric, kinds in solved[name].items()
+    }
+    rows = [
+        (name, metric, *(f"{100 * share:.1f}" for share in (*found, np.mean(found), min(found))))
+        for metric, found in shares.items()
+    ]
+    tables.tell(rows, capsys, PAGE)
+    own = shares.pop("accord")
+    assert all(np.mean(own) > np.mean(found) for found in shares.values())
+    assert all(min(own) > min(found) for found in shares.values())
+
+
+@pytest.mark.parametrize("dataset", systems.DATASETS)
+def test_people_are_above_all_twelve_captioners(data, java, capsys, dataset):
+    found = accord.people_and_systems(data, dataset, java)
+    people, best = found.pop("people"), max(found, key=found.__getitem__)
+    row = (dataset, f"{people:.4f}", f"{found[best]:.4f} ({best})", f"{min(found.values()):.4f}")
+    tables.tell([row], capsys, PAGE)
+    assert people > found[best]
+
+
+def test_a_kind_of_contrast_that_was_left_out_is_still_solved(data, java, unseen, solved, capsys):
+    """The row says by how much CIDEr-D is passed, with 1.96 standard errors."""
+    shipped = model.shipped()
+    chosen = accord.learned_from(data, java)
+    options = {"score": postgen.score, "tokenizer": "ptb"}
+    seen = training.measured(chosen, shipped.language, java, **options)
+    features = {
+        name: training.measured(each, shipped.language, java, **options)
+        for name, each in unseen.items()
+    }
+    rows, behind = [], []
+    for kind in dict.fromkeys(each.kind for each in chosen):
+        without = accord.left_out(chosen, seen, shipped.language, kind)
+        cells = []
+        for name, each in unseen.items():
+            kept = np.array([contrast.kind == kind for contrast in each])
+            own = accord.solved(*((part[kept] @ without.weights) for part in features[name]))
+            theirs = solved[name]["cider_d"][kind]
+            ahead, error = np.mean(own - theirs), np.std(own - theirs) / len(own) ** 0.5
+            cells += [f"{100 * own.mean():.1f}", f"{100 * ahead:+.1f} ± {196 * error:.1f}"]
+            if ahead + 1.96 * error < 0:
+                behind.append((kind, name))
+        rows.append((kind, *cells))
+    tables.tell(rows, capsys, PAGE)
+    assert behind == []

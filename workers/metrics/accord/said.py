@@ -1,0 +1,150 @@
+"""A caption, and the references of an image, with what is compared of them: computed once each."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from workers.metrics.accord.language import Language, Pair, pairs_of
+from workers.metrics.accord.words import stem
+from workers.metrics.family import Floats
+from workers.metrics.ngrams import Ints
+
+HEAVY = 1.0  # the weight from which a word is a content word
+_NEAR = 5  # words that two words are apart at most, to have an order
+
+Triple = tuple[str, str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """One caption. `words` are its stems."""
+
+    tokens: str
+    language: Language
+
+    @cached_property
+    def words(self) -> Sequence[str]:
+        return [stem(word) for word in self.tokens.split()]
+
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        return Counter(self.words)
+
+    @cached_property
+    def weights(self) -> Floats:
+        return np.array([self.language.weigh(word) for word in self.words])
+
+    @cached_property
+    def mass(self) -> float:
+        return math.fsum(self.weights.tolist())
+
+    @cached_property
+    def vectors(self) -> Floats:
+        return self.language.vectors_of(self.words)
+
+    @cached_property
+    def pairs(self) -> frozenset[Pair]:
+        return frozenset(pairwise(self.words))
+
+    @cached_property
+    def triples(self) -> frozenset[Triple]:
+        return frozenset(zip(self.words, self.words[1:], self.words[2:], strict=False))
+
+    @cached_property
+    def written(self) -> Sequence[Pair]:
+        """Adjacent words as they are written."""
+        return pairs_of(self.tokens)
+
+    @cached_property
+    def heavy(self) -> Sequence[tuple[int, str]]:
+        """Its content words with their places."""
+        weigh = self.language.weigh
+        return [(at, word) for at, word in enumerate(self.words) if weigh(word) > HEAVY]
+
+    @cached_property
+    def ordered(self) -> frozenset[Pair]:
+        """Pairs of different content words that are not far apart, the earlier first."""
+        return frozenset(
+            (first, second)
+            for place, (at, first) in enumerate(self.heavy)
+            for there, second in self.heavy[place + 1 : place + 1 + _NEAR]
+            if there - at <= _NEAR and first != second
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """The references of an image, of which there is at least one."""
+
+    said: Sequence[Said]
+
+    @cached_property
+    def agreed(self) -> Mapping[str, float]:
+        """By word, how often references hold it after the first that does, by weight; all words by
+        weight where no word is in two of them.
+        """
+        weigh = self.said[0].language.weigh
+        holders = Counter(word for each in self.said for word in each.counts)
+        several = {word: (n - 1) * weigh(word) for word, n in holders.items() if n > 1}
+        return several if sum(several.values()) > 0 else {word: weigh(word) for word in holders}
+
+    @cached_property
+    def agreed_mass(self) -> float:
+        return math.fsum(self.agreed.values())
+
+    @cached_property
+    def pairs(self) -> frozenset[Pair]:
+        return frozenset().union(*(each.pairs for each in self.said))
+
+    @cached_property
+    def triples(self) -> frozenset[Triple]:
+        return frozenset().union(*(each.triples for each in self.said))
+
+    @cached_property
+    def written(self) -> frozenset[Pair]:
+        return frozenset(pair for each in self.said for pair in each.written)
+
+    @cached_property
+    def ordered(self) -> frozenset[Pair]:
+        return frozenset().union(*(each.ordered for each in self.said))
+
+    @cached_property
+    def beside(self) -> "Beside | None":
+        return Beside.of(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """The words of all references with any, side by side: the numbers of words, where each
+    reference begins, weights, vectors, and what each adds to the mass of agreed words.
+    """
+
+    numbers: Mapping[str, int]
+    words: Ints
+    begins: Ints
+    weights: Floats
+    vectors: Floats
+    agreed: Floats
+
+    @classmethod
+    def of(cls, image: Image) -> "Beside | None":
+        filled = [each for each in image.said if each.words]
+        if not filled:
+            return None
+        flat = [word for each in filled for word in each.words]
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(flat))}
+        sizes = np.array([len(each.words) for each in filled])
+        often = Counter(flat)
+        return cls(
+            numbers=numbers,
+            words=np.array([numbers[word] for word in flat], np.int64),
+            begins=np.cumsum(sizes) - sizes,
+            weights=np.concatenate([each.weights for each in filled]),
+            vectors=np.concatenate([each.vectors for each in filled]),
+            agreed=np.array([image.agreed.get(word, 0.0) / often[word] for word in flat]),
+        )
