@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from service.contract.metrics.families import FAMILIES
 from workers.metrics.accord.language import Language, Pair
 from workers.metrics.accord.said import HEAVY, Beside, Image, Said
-from workers.metrics.families.cider import SCALE
 from workers.metrics.family import Floats, Task
 from workers.metrics.ngrams import Ints
 
@@ -33,6 +33,7 @@ NAMES = (
     "cider",  # CIDEr-D / 10 with the model's document frequencies
     "cider_root",  # its square root, which tells low values apart
 )
+_CIDER = "cider_d"
 _LIKE = 0.3  # the cosine from which words are alike at all
 _AT_ONCE = 256  # words of a caption: 10,000 beside 50,000 would need 4 GB
 _UNEQUAL = 0.99  # of the similarity of two equal words, the most that unequal ones have
@@ -65,8 +66,8 @@ def measure(task: Task, language: Language) -> Floats:
 
 def _cider(task: Task, language: Language) -> Floats:
     given = replace(language.frequencies, tokenizer=task.references.tokenizer)
-    scores = task.others("cider_d", replace(task, idf=given)).captions["cider_d"]
-    return np.clip(scores / SCALE, 0, 1)
+    scores = task.others(_CIDER, replace(task, idf=given)).captions[_CIDER]
+    return np.clip(scores / FAMILIES[_CIDER].metrics[0].highest, 0, 1)
 
 
 def _features(caption: Said, image: Image, odd: frozenset[Pair], cider: float) -> Floats:
