@@ -18,7 +18,6 @@ from workers.analysis.judging import distractors
 from workers.metrics import postgen, references
 from workers.metrics.accord import contrasts, model, training
 from workers.metrics.accord.contrasts import Contrast
-from workers.metrics.accord.language import Language
 from workers.metrics.accord.model import Model
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import tokenize
@@ -114,12 +113,11 @@ def solved(better: np.ndarray, worse: np.ndarray) -> np.ndarray:
     return (better > worse + _TIE) + 0.5 * (np.abs(better - worse) <= _TIE)
 
 
-def left_out(chosen: Sequence[Contrast], seen: Features, known: Language, kind: str) -> Model:
-    """The metric as learned without one kind of contrasts."""
+def left_out(chosen: Sequence[Contrast], seen: Features, kind: str) -> np.ndarray:
+    """The weights as learned without one kind of contrasts."""
     kinds = np.array([each.kind for each in chosen])
     kept = kinds != kind
-    differences = (seen[0] - seen[1])[kept]
-    return Model(known, training.fit(differences, kinds[kept], training.Recipe().beta), 0.0)
+    return training.fit((seen[0] - seen[1])[kept], kinds[kept], training.Recipe().beta)
 
 
 @dataclass(frozen=True)
