@@ -88,7 +88,7 @@ TOLD_OTHERWISE: dict[str, tuple[str, ...]] = {
 }
 
 NO_LONGER = {"look"}  # the works of estimates
-SINCE_THEN = {"refscore", "chair_i", "chair_s"}  # metrics that the catalogue did not list
+SINCE_THEN = {"refscore", "chair_i", "chair_s", "accord"}  # metrics that the catalogue did not list
 
 ANSWERS = {exchange["name"]: exchange for exchange in home.read("answers")["answers"]}
 POSTS = {exchange["name"]: exchange for exchange in home.read("posts")["posts"]}

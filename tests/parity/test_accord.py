@@ -16,7 +16,7 @@ from workers.metrics.learned.training_sets import photo_of
 
 PAGE = Path(__file__).parent / "ACCORD.md"
 EACH = 1200  # contrasts of each kind
-# Left out, they are solved less often than by CIDEr-D; learned from, more often or as often.
+# Kinds that, left out, are solved less often than by CIDEr-D, by more than chance.
 BEHIND = {("just-scene", "COCO"), ("relation", "Flickr30k"), ("colour", "Flickr30k")}
 pytestmark = pytest.mark.slow
 
