@@ -85,7 +85,7 @@ def _experiments(found):
             mine, others = _chosen(a, rows), _chosen(b, rows)
             for name, interval in intervals.of(mine).items():
                 alone[name] += _holds(interval, a.corpus[name])
-            for name, each in comparison.compare(mine, others, trials=1).items():
+            for name, each in comparison.compare(mine, others, trials=1000).items():
                 paired[name] += _holds(each.interval, a.corpus[name] - b.corpus[name])
             same = _exchanged(mine, others, random.integers(0, 2, 1000).astype(bool))
             for name, each in comparison.compare(*same, trials=1000).items():

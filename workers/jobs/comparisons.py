@@ -31,11 +31,11 @@ def compare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  
 
 
 def _result(found: "Mapping[str, Compared]") -> Result:
-    from workers.analysis.uncertainty import intervals, resampling
+    from workers.analysis.uncertainty import resampling
 
     return summed(
         results.Compared(
             comparison={name: ComparedOut(**asdict(each)) for name, each in found.items()},
-            resampling={**intervals.HOW, "trials": resampling.TRIALS},
+            resampling={"trials": resampling.TRIALS, "seed": resampling.SEED},
         )
     )

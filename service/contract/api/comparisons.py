@@ -39,7 +39,8 @@ class ComparedOut(BaseModel):
     b: float | None
     difference: float | None = Field(description="a - b.")
     interval: tuple[float, float] | None = Field(
-        description="95 %, by bootstrap over images, the same images drawn for both."
+        description="95 %: the differences that the test behind p would not reject. There is no 0 "
+        "in it exactly where p is below .05. null also with five images or fewer."
     )
     p: float | None = Field(
         description="How often chance alone makes a difference this large, in either direction: by "

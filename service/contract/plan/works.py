@@ -63,7 +63,7 @@ OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
         Kind("learned", "parsing", version=1, seconds=7200, caption=0.05),
         Kind("probe", "parsing", version=1, seconds=7200, caption=0.02),
         Kind("health", "metrics", version=1, seconds=300),
-        Kind("comparison", "metrics", version=1, seconds=900),
+        Kind("comparison", "metrics", version=2, seconds=900),
         Kind("strata", "metrics", version=1, seconds=300),
         Kind("study", "metrics", version=1, seconds=300),
     )

@@ -1,16 +1,18 @@
 """Two systems on the same images: how far apart they are, how sure that is, whether it may be
 chance, and what difference could have been found.
 
-The difference is a - b. Its interval consists of percentiles over resamples of images, which are
-the same for both systems. p comes from approximate randomisation: in each trial a coin decides for
+The difference is a - b. p comes from approximate randomisation: in each trial a coin decides for
 each image whether the two systems exchange their captions, and p is the share of trials in which
-they are at least as far apart (two-sided). A test at 5 % finds a difference of 2.8 standard errors
-in 80 of 100 such datasets: this is the minimum detectable difference.
+they are at least as far apart (two-sided). The interval is that test turned round: the differences
+which it would not reject at 5 %, in the same trials. So it has no 0 exactly where p is below .05. A
+test at 5 % finds a difference of 2.8 standard errors in 80 of 100 such datasets: this is the
+minimum detectable difference.
 
 One network's probabilities differ a little by the format that it came in and by the device: by less
 than AGREEMENT of a score. Such a difference is none: p is 1, and the interval reaches 0.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,6 +30,7 @@ from workers.metrics.family import Scores
 from workers.progress import Progress, silent
 
 DETECTABLE = float(special.ndtri(0.975) + special.ndtri(0.8))
+LEVEL = 0.05  # of the test
 AGREEMENT = 1e-4  # of the larger of the two scores
 _EQUAL = 1e-12  # of the two scores: smaller differences come from rounding
 
@@ -74,10 +77,12 @@ def compare_pregen(
 
 @dataclass(frozen=True)
 class Differences:
-    """The differences a - b of resamples, and of trials in which the two have been mixed."""
+    """The differences a - b of trials in which the two have been mixed, and how much of a shift
+    that all images have in common is left in each: 1 if no image was exchanged, -1 if all were.
+    """
 
-    resampled: Floats
     mixed: Floats
+    kept: Floats
 
 
 def differences(
@@ -91,38 +96,63 @@ def differences(
     images = a.images
     if images < 2:
         return {}
-    resampled = intervals.joined(
-        _less(a.drawn(weights), b.drawn(weights)) for weights in resampling.draws(images)
-    )
     moved, count = b.table - a.table, np.full(trials, float(images))
     totals = a.table.sum(axis=0), b.table.sum(axis=0)
-    blocks = []
+    blocks, kept = [], []
     for coins in resampling.swaps(images, trials):
         change = coins @ moved
         some = count[: len(coins)]
         blocks.append(_less(a.corpus(totals[0] + change, some), b.corpus(totals[1] - change, some)))
+        kept.append(1 - 2 * coins.mean(axis=1))
         progress(len(coins) * len(blocks), trials)
-    mixed = intervals.joined(blocks)
-    return {name: Differences(resampled[name], mixed[name]) for name in resampled}
+    mixed, shares = intervals.joined(blocks), np.concatenate(kept)
+    return {name: Differences(each, shares) for name, each in mixed.items()}
 
 
 def of_metric(a: float, b: float, found: Differences | None) -> Compared:
     difference = a - b if np.isfinite([a, b]).all() else None
-    known = found is not None and np.isfinite([*found.resampled, *found.mixed]).all()
-    if difference is None or found is None or not known:
+    if difference is None or found is None or not np.isfinite(found.mixed).all():
         return Compared(a, b, difference, None, None, None)
-    low, high = intervals.percentiles({"": found.resampled})[""]
+    rounding = _EQUAL * (abs(a) + abs(b))
     within = abs(difference) <= AGREEMENT * max(abs(a), abs(b))
-    as_far = 0.0 if within else abs(difference) - _EQUAL * (abs(a) + abs(b))
-    farther = int((np.abs(found.mixed) >= as_far).sum())
+    farther = int((np.abs(found.mixed) >= abs(difference) - rounding).sum())
+    interval = not_rejected(difference, found, rounding)
+    if within and interval is not None:
+        interval = min(interval[0], 0.0), max(interval[1], 0.0)
+    errors = found.mixed - difference * found.kept
     return Compared(
         a=a,
         b=b,
         difference=difference,
-        interval=(min(low, 0.0), max(high, 0.0)) if within else (low, high),
-        p=(farther + 1) / (len(found.mixed) + 1),
-        minimum_detectable=DETECTABLE * float(np.std(found.resampled, ddof=1)),
+        interval=interval,
+        p=1.0 if within else (farther + 1) / (len(found.mixed) + 1),
+        minimum_detectable=DETECTABLE * float(np.sqrt(np.mean(errors**2))),
     )
+
+
+def not_rejected(difference: float, found: Differences, rounding: float = 0.0) -> Interval | None:
+    """The differences that the test would not reject at 5 %; None if they have no bound, since so
+    few images, or trials, never give a p below .05.
+
+    If each image of `a` scored less by a shift, the two would be `difference - shift` apart, and
+    `mixed - kept * shift` in a trial. That is at least as far for the shifts between two numbers:
+    of a mean, these are the mean differences of the images that were exchanged and of the others.
+    A bound is the shift that lies between them in just enough trials for a p of .05.
+    """
+    both = []
+    for side in (-1, 1):
+        apart = difference + side * found.mixed
+        apart = np.where(np.abs(apart) <= rounding, 0.0, apart)
+        left = 1 + side * found.kept
+        both.append(np.divide(apart, left, out=np.full_like(apart, np.nan), where=left != 0))
+    one, other = both
+    unbounded = np.isnan(one) | np.isnan(other)  # all images were exchanged, or none
+    lows = np.sort(np.where(unbounded, -np.inf, np.minimum(one, other)))
+    highs = np.sort(np.where(unbounded, np.inf, np.maximum(one, other)))
+    needed = math.ceil(LEVEL * (len(lows) + 1)) - 1
+    if needed < 1 or not np.isfinite([lows[needed - 1], highs[-needed]]).all():
+        return None
+    return float(lows[needed - 1]), float(highs[-needed])
 
 
 def _less(a: Corpus, b: Corpus) -> Corpus:

@@ -33,10 +33,10 @@ def compare(
 ) -> None:
     """Compare two runs: the difference of each metric, and whether it may be chance.
 
-    The difference is a - b, with a 95 % bootstrap interval over the images, the same
-    images drawn for both. p: how often chance alone makes a difference this large, in
-    either direction. The last column is the smallest difference that these images would
-    show (p < .05) in 4 cases of 5: a smaller difference may exist and not be detected.
+    The difference is a - b. p: how often chance alone makes a difference this large, in
+    either direction. The 95 % interval has no 0 exactly where p is below .05. The last
+    column is the smallest difference that these images would show (p < .05) in 4 cases
+    of 5: a smaller difference may exist and not be detected.
     By default all metrics that both runs have are compared.
 
         prescore compare ev_2f9c ev_81d0
