@@ -26,11 +26,15 @@ class _Frozen(BaseModel):
 
 
 class Scored(_Frozen):
-    """Scores by metric, with intervals (null: none); one signature for all, or one for each."""
+    """Scores by metric, with intervals (null: none); one signature for all, or one for each.
+
+    `draws`: of `contract.metrics.draws`, in base64; stored apart from the summary.
+    """
 
     scores: dict[str, float]
     intervals: dict[str, tuple[float, float] | None] = {}
     resampling: dict[str, Any] = {}
+    draws: dict[str, str] = {}
     signature: str | dict[str, str]
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection, Row
 
 from service.contract.plan import works
 from service.works import graph, history, verdicts
-from service.works.kept import summaries
+from service.works.kept import drawn, summaries
 from service.works.records import Records
 from service.works.tables import attempts, work_rows
 from service.works.waiting import turns
@@ -138,7 +138,7 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
         )
         _end_attempt(connection, lease.id, "done" if accepted else "refused: too late", now)
         if accepted:
-            kept = summaries.put(connection, summary)
+            kept = summaries.put(connection, drawn.take(connection, lease.key, summary))
             own = work_rows.c.key == lease.key
             connection.execute(work_rows.update().where(own).values(**kept))
             graph.release_dependents(connection, lease.key)

@@ -253,7 +253,7 @@ boards = sa.Table(
 # The scores that ended evaluations show. `place` orders them, the best first. `listed`: in
 # histories, which leave out canceled evaluations, those of a part of the split, and the same score
 # by an alias. `first`: on leaderboards, which show equal scores of one checkpoint once; `same`
-# finds them.
+# finds them. `draws_id`: its row in `draws`.
 score_rows = sa.Table(
     "scores",
     metadata,
@@ -268,10 +268,25 @@ score_rows = sa.Table(
     sa.Column("first", sa.Boolean, nullable=False),
     sa.Column("same", sa.BigInteger),
     sa.Column("created_at", sa.Float, nullable=False),  # the run's
-    sa.Index("ix_scores_best", "board_id", "first", "place", "created_at", "run_id", "low", "high"),
+    sa.Column("draws_id", sa.Integer),
+    sa.Index(
+        "ix_scores_best",
+        *("board_id", "first", "place", "created_at", "run_id", "low", "high", "draws_id"),
+    ),
     sa.Index("ix_scores_latest", "board_id", "listed", "created_at", "run_id"),
     sa.Index(None, "same"),
     sqlite_with_rowid=False,
+)
+
+# How a work's score came out when its images were drawn anew, packed (`contract.metrics.draws`).
+draws = sa.Table(
+    "draws",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("work_key", sa.String(64), nullable=False),
+    sa.Column("metric", sa.String(100), nullable=False),
+    sa.Column("packed", sa.LargeBinary, nullable=False),
+    sa.Index(None, "work_key"),
 )
 
 labels = sa.Table(

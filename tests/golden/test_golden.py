@@ -31,7 +31,11 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
         )
     ),
     **dict.fromkeys(  # metrics beside the one that is asked for
-        ("leaderboard*", "history*"), ("/body/beside", "/body/items/*/scores", "/body/none_because")
+        ("leaderboard*", "history*"),
+        tuple(
+            f"/body/{name}"
+            for name in ("beside", "items/*/scores", "none_because", "items/*/ranked_by")
+        ),
     ),
     **dict.fromkeys(  # a metric that is unavailable is a warning
         ("run unavailable", "run undecided"), ("/body/warnings",)
@@ -75,9 +79,15 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
 
 # And what is another story where it is told anew: estimates are computed for gates alone, and a
 # metric's health counts from the usual probes alone, which the story does not ask for.
+_BY_A_TEST = ("interval", "minimum_detectable")
 _UNGUARDED = ("/health", "/gates/*/verdict", "/gates/*/detail", "/verdict")
 TOLD_OTHERWISE: dict[str, tuple[str, ...]] = {
     "run in-parts": ("/body/works", "/body/estimate"),
+    **{  # intervals of comparisons are by their test, and so are ranks
+        f"run {name}": tuple(f"/body/scores/*/{field}" for field in _BY_A_TEST)
+        for name in ("compared", "compared-by-some", "compared-models")
+    },
+    **{f"run {name}": ("/body/gates/*/detail",) for name in ("gates-by-id", "gates-of-models")},
     **{
         f"run {name}": tuple(f"/body{at}" for at in _UNGUARDED)
         for name in ("untrusted", "trusted", "by-models", "gates-by-model")
@@ -87,6 +97,7 @@ TOLD_OTHERWISE: dict[str, tuple[str, ...]] = {
     ),
 }
 
+COMPUTED_OTHERWISE = {"comparison"}  # kinds that have another version since then
 NO_LONGER = {"look"}  # the works of estimates
 SINCE_THEN = {"refscore", "chair_i", "chair_s", "accord"}  # metrics that the catalogue did not list
 
@@ -106,6 +117,11 @@ MAY_DIFFER |= {
     for name, exchange in {**ANSWERS, **POSTS}.items()
     if "/checkpoints/" in exchange["path"]
 }
+TOLD_OTHERWISE |= {
+    name: ("/body",) if name.endswith("sheet") else ("/body/items/*/rank", "/body/items/*/tied")
+    for name in ANSWERS
+    if name.startswith("leaderboard ") and name != "leaderboard of lengths"
+}
 # What gates' details tell of a baseline beside its evaluation, since then.
 _OF_BASELINES = re.compile(r"(?<=>) of [^ ()]+@v[0-9]+/[^()]*(?=\))")
 _NEW_WARNINGS = {"subset"}  # of what is submitted since then
@@ -120,7 +136,9 @@ def _end(name):
 
 def _is_complete(name):
     end = _end(name)
-    return end is not None and {work["status"] for work in end["works"]} == {"done"}
+    works = [] if end is None else end["works"]
+    kinds = {work["kind"] for work in works}
+    return {work["status"] for work in works} == {"done"} and not kinds & COMPUTED_OTHERWISE
 
 
 COMPLETE = [name for name in POSTS if _is_complete(name)]
@@ -262,7 +280,7 @@ def test_told_anew_all_works_have_the_keys_that_they_had(anew):
         kind: len(keys) for kind, keys in then.items()
     }
     if _is_same_machine():
-        named_by_runs = {"study"}
+        named_by_runs = {"study"} | COMPUTED_OTHERWISE
         assert {kind: now[kind] for kind in now if kind not in named_by_runs} == {
             kind: then[kind] for kind in then if kind not in named_by_runs
         }

@@ -1,5 +1,6 @@
 """The parts of a service in this process: real database and blobs; works are done at once."""
 
+import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,10 @@ import sqlalchemy as sa
 
 import empty_record
 from service.contract.api.scores import ScoreOut
+from service.contract.metrics import draws as packing
 from service.contract.plan.assets import Places
 from service.works.blobs import Blobs, open_blobs
-from service.works.kept import boards
+from service.works.kept import boards, drawn
 from service.works.parts import Parts
 from service.works.queueing import AtOnce
 from service.works.records import Records
@@ -56,12 +58,20 @@ def on_split(pinned) -> dict[str, object]:
     }
 
 
-def enter_scores(connection, identity, scores, signature) -> None:
-    """Scores (value, low, high) by metric, as the end of an evaluation enters them."""
+def enter_scores(connection, identity, scores, signature, draws=None) -> None:
+    """Scores (value, low, high) by metric, as the end of an evaluation enters them; `draws`: of
+    resamples, by metric.
+    """
+    packed = {
+        metric: base64.b64encode(packing.pack(each)).decode()
+        for metric, each in (draws or {}).items()
+    }
+    drawn.take(connection, f"key of {identity}", {"draws": packed})
     run = connection.execute(sa.select(runs).where(runs.c.id == identity)).one()
     shown = {
         metric: ScoreOut.of(metric, value, signature, None if low is None else (low, high))
         for metric, (value, low, high) in scores.items()
     }
     partial = json.loads(run.request).get("subset", False)
-    boards.enter_shown(connection, run, shown, is_partial=partial)
+    named = drawn.named(connection, [f"key of {identity}"])
+    boards.enter_shown(connection, run, shown, is_partial=partial, draws=named)

@@ -5,23 +5,28 @@ checkpoint has; works that read no checkpoint are shared. Its scores come to the
 service's own rules. The files that works wrote are not copied.
 """
 
+import base64
 import hashlib
 import json
+import math
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import sqlalchemy as sa
 
 from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
-from service.works.kept import boards, summaries
+from service.contract.metrics import draws as packing
+from service.works.kept import boards, drawn, summaries
 from service.works.records import Records
 from service.works.tables import (
     attempts,
     checkpoints,
+    draws,
     labels,
     run_works,
     runs,
@@ -44,6 +49,7 @@ class _Template:
     rows: Mapping[sa.Table, Rows]
     texts: Mapping[int, str]  # of long summaries
     scores: Mapping[str, ScoreOut]
+    drawn: Mapping[str, Mapping[str, bytes]]  # by work and metric
     ids: tuple[str, ...]
 
 
@@ -95,7 +101,9 @@ def _template(connection: sa.Connection, run: dict[str, Any]) -> _Template:
     texts = summaries.texts_of(connection, long)
     digests = [run["checkpoint"], *(row["result"] for row in works.values())]
     ids = [run["id"], *works, *(at.removeprefix("sha256:") for at in digests if at)]
-    return _Template(run, mine, texts, _shown(connection, run["id"]), tuple(ids))
+    return _Template(
+        run, mine, texts, _shown(connection, run["id"]), _drawn(connection, works), tuple(ids)
+    )
 
 
 def _shown(connection: sa.Connection, identity: str) -> dict[str, ScoreOut]:
@@ -135,7 +143,31 @@ def _copy(connection: sa.Connection, template: _Template, number: int) -> None:
     row = connection.execute(sa.select(runs).where(runs.c.id == run["id"])).one()
     moved = {name: _score(name, score, number) for name, score in template.scores.items()}
     partial = json.loads(run["request"])["subset"]
-    boards.enter_shown(connection, row, moved, is_partial=partial)
+    named = _draw(connection, template, new, number)
+    boards.enter_shown(connection, row, moved, is_partial=partial, draws=named)
+
+
+def _drawn(connection: sa.Connection, keys: Iterable[str]) -> dict[str, dict[str, bytes]]:
+    found: dict[str, dict[str, bytes]] = {}
+    for row in connection.execute(sa.select(draws).where(draws.c.work_key.in_(list(keys)))):
+        found.setdefault(row.work_key, {})[row.metric] = row.packed
+    return found
+
+
+def _draw(
+    connection: sa.Connection, template: _Template, new: Mapping[str, str], number: int
+) -> dict[str, int]:
+    """Other draws for each copy, as unlike as those of two captioners."""
+    random = Random(number)
+    for key, drawn_ in template.drawn.items():
+        texts = {}
+        for metric, packed in drawn_.items():
+            known = packing.unpack(packed)
+            width = math.hypot(*known) / math.sqrt(packing.DRAWS)
+            moved = [each + random.gauss(0, width) for each in known]
+            texts[metric] = base64.b64encode(packing.pack(moved)).decode()
+        drawn.take(connection, new[key], {"draws": texts})
+    return drawn.named(connection, [new[key] for key in template.drawn])
 
 
 def _row(

@@ -132,6 +132,7 @@ def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
             scores=material.scores(names),
             intervals=dict(pregen.intervals(material, names)),
             resampling=dict(intervals.HOW),
+            draws=pregen.draws(material, names),
             signature=signatures.pregen(how),
         )
     )

@@ -172,12 +172,14 @@ def _people(request: Request) -> Sequence[Sequence[str]]:
 
 
 def _scored(found: "Scores") -> Result:
-    from workers.analysis.uncertainty import intervals
+    from workers.analysis.uncertainty import corpora, intervals
     from workers.metrics import postgen
 
+    resampled = intervals.resampled(corpora.summed(found))
     summary = Scored(
         scores=dict(found.corpus),
-        intervals=dict(intervals.of(found)),
+        intervals=dict(intervals.percentiles(resampled)),
+        draws=intervals.draws(resampled),
         resampling=dict(intervals.HOW),
         signature=dict(found.signatures),
     )

@@ -41,7 +41,7 @@ def read_pairs(path: Path) -> tuple[list[int], list[str]]:
 
 def summed(summary: BaseModel) -> Result:
     """A result whose file is its summary as JSON."""
-    return Result(lambda path: write_json(path, summary.model_dump()), summary)
+    return Result(lambda path: write_json(path, summary.model_dump(exclude={"draws"})), summary)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -1,5 +1,7 @@
 """A leaderboard and a history: one metric of a split's evaluations."""
 
+from typing import Literal
+
 from pydantic import BaseModel, Field
 
 from service.contract.api.answers import Item, Page
@@ -33,10 +35,16 @@ class Scored(BaseModel):
 
 class Standing(Scored):
     rank: int = Field(
-        description="The place of the best evaluation whose interval this interval overlaps: tied "
-        "evaluations share a rank."
+        description="The place of the best evaluation of which this one is not told apart: a rank "
+        "is shared by those that do not differ from its best one at 5 %."
     )
     tied: bool
+    ranked_by: Literal["test", "intervals"] = Field(
+        description="How it was held against the best one of the rank above, or of its own: by a "
+        "paired test on the same images, or by whether intervals overlap, where one of the two has "
+        "no draws: it was computed before there were any, the metric is no sum over images, or "
+        "more than 2,000 are above it."
+    )
 
 
 class ScoreList(Page[Item]):

@@ -6,7 +6,6 @@ A list has scores with one signature; the others are only counted, by signature.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,7 +16,7 @@ from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
 from service.runs import search
-from service.runs.boards import beside, empty
+from service.runs.boards import beside, empty, ranking
 from service.runs.boards.beside import Beside
 from service.runs.boards.finding import Asked, Found, find
 from service.stored import datasets
@@ -26,7 +25,7 @@ from service.works.records import in_batches
 from service.works.tables import labels, runs, score_rows
 
 _BOARD, _HISTORY = "leaderboard", "history"
-_SHOWN = ("run_id", "value", "low", "high", "place", "created_at")
+_SHOWN = ("run_id", "value", "low", "high", "place", "created_at", "draws_id")
 _ORDER = ("place", "created_at", "run_id")
 _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
 
@@ -46,7 +45,8 @@ def ranked(
         rows = _best(connection, found, asked, limit, last)
         shown = rows[:limit]
         facts = _facts(connection, found, asked, shown)
-    ranks = _ranks([*above, *rows])[len(above) :]
+        known = ranking.read(connection, [*above, *rows])
+    ranks = ranking.ranks([*above, *rows], known)[len(above) :]
     items = [
         Standing(**place, **_scored(row, facts)) for row, place in zip(shown, ranks, strict=False)
     ]
@@ -135,7 +135,7 @@ def _above(
     query, columns = _firsts(connection, found, asked)
     order = [columns[name] for name in _ORDER]
     upto = query.where(sa.tuple_(*order) <= sa.tuple_(*_position(last, _ORDER)))
-    only = upto.with_only_columns(*(columns[name] for name in ("place", "low", "high")))
+    only = upto.with_only_columns(*(columns[name] for name in ("place", "low", "high", "draws_id")))
     return connection.execute(only.order_by(*order)).all()
 
 
@@ -174,25 +174,6 @@ def _last(
     if row is None:
         raise InvalidCursor(f"evaluation {identity!r:.60} is not in this list (any more)")
     return row
-
-
-def _ranks(rows: Sequence[Row[Any]]) -> list[dict[str, Any]]:
-    """The ranks of rows, the best first: overlapping intervals share the rank of the best one."""
-    found: list[dict[str, Any]] = []
-    leader, rank = None, 0
-    for number, (row, following) in enumerate(zip_longest(rows, rows[1:]), 1):
-        leads = leader is None or not _overlap(leader, row)
-        if leads:
-            leader, rank = row, number
-        tied = not leads or (following is not None and _overlap(row, following))
-        found.append({"rank": rank, "tied": tied})
-    return found
-
-
-def _overlap(one: Row[Any], other: Row[Any]) -> bool:
-    if None in (one.low, one.high, other.low, other.high):
-        return bool(one.place == other.place)
-    return bool(one.low <= other.high and other.low <= one.high)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
 from service.contract.results import EvaluationKept, Row
 from service.works import scores
+from service.works.kept import drawn
 from service.works.tables import boards, runs, score_rows
 
 _ALIKE = ("board_id", "value", "low", "high")
@@ -31,14 +32,20 @@ def enter(connection: Connection, identity: str, rows: Sequence[Row]) -> frozens
         return frozenset()
     request = EvaluationKept.model_validate_json(run.request)
     shown = scores.shown(rows, request)
-    enter_shown(connection, run, shown, is_partial=request.subset)
+    known = {} if request.subset else drawn.named(connection, [row["key"] for row in rows])
+    enter_shown(connection, run, shown, is_partial=request.subset, draws=known)
     return frozenset(catalogue.metric(name).name for name in shown)
 
 
 def enter_shown(
-    connection: Connection, run: Any, shown: Mapping[str, ScoreOut], *, is_partial: bool
+    connection: Connection,
+    run: Any,
+    shown: Mapping[str, ScoreOut],
+    *,
+    is_partial: bool,
+    draws: Mapping[str, int] | None = None,
 ) -> None:
-    """Enter scores by name; `run` is a row of `runs`."""
+    """Enter scores by name; `run` is a row of `runs`, `draws` are ids by metrics' full names."""
     if not shown:
         return
     full = {name: catalogue.metric(name).name for name in shown}
@@ -47,6 +54,7 @@ def enter_shown(
     listed: set[str] = set()
     for name, score in shown.items():
         row = _row(run, name, score, places[full[name], score.signature])
+        row["draws_id"] = (draws or {}).get(full[name])
         whole = not is_partial and run.status != "canceled" and full[name] not in listed
         if whole and score.value is not None:
             listed.add(full[name])

@@ -64,6 +64,19 @@ def test_the_best_is_first_and_of_equals_the_one_that_came_first(service, evalua
     assert (listed, rest["next"]) == (["poor", "same", "good"], None)
 
 
+@pytest.mark.usefixtures("evaluations")
+def test_new_evaluations_are_ranked_by_the_paired_test(service):
+    """As a comparison of the two says."""
+    with service.client() as client:
+        board = client.get("/v1/datasets/tiny/leaderboard?split=test&label.season=autumn").json()
+        first, second = (each["evaluation"] for each in board["items"])
+        begun = client.post("/v1/comparisons", json={"a": first, "b": second}).json()
+        place = f"/v1/comparisons/{begun['id']}"
+        found = client.get(place).json()["scores"]["cider_d"]
+    assert [each["ranked_by"] for each in board["items"]] == ["test", "test"]
+    assert [each["tied"] for each in board["items"]] == [found["p"] >= 0.05] * 2
+
+
 @pytest.mark.parametrize(
     ("query", "status"),
     [

@@ -1,9 +1,11 @@
 """95 % intervals of corpus scores: percentiles over resamples of the images."""
 
+import base64
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from service.contract.metrics import draws as packing
 from workers.analysis.uncertainty import corpora, resampling
 from workers.analysis.uncertainty.corpora import Corpus, Summed
 from workers.metrics.family import Scores
@@ -34,6 +36,16 @@ def resampled(summed: Summed) -> Corpus:
 def joined(blocks: Iterable[Corpus]) -> Corpus:
     found = list(blocks)
     return {name: np.concatenate([block[name] for block in found]) for name in found[0]}
+
+
+def draws(found: Corpus) -> dict[str, str]:
+    """The first resamples' scores by metric, packed for a board, in base64."""
+    some = {name: values[: packing.DRAWS] for name, values in found.items()}
+    return {
+        name: base64.b64encode(packing.pack(values.tolist())).decode("ascii")
+        for name, values in some.items()
+        if len(values) == packing.DRAWS and np.isfinite(found[name]).all()
+    }
 
 
 def percentiles(found: Corpus) -> dict[str, Interval]:

@@ -20,6 +20,7 @@ from scipy import special
 from service.contract.metrics import catalogue
 from workers.analysis.uncertainty.corpora import Corpus, Summed
 from workers.analysis.uncertainty.intervals import BOUNDS, Interval, percentiles, resampled
+from workers.analysis.uncertainty.intervals import draws as packed
 from workers.analysis.uncertainty.resampling import Floats
 from workers.inference.columns import Columns
 from workers.metrics import pregen
@@ -95,6 +96,12 @@ def intervals(material: Material, names: Sequence[str] | None = None) -> dict[st
             values = np.sort(material.images[f"{last if image == 'join' else image}_{rest}"])
             found[name] = _of_ordered(values, last)
     return {name: found[name] for name in wanted if np.isfinite(found.get(name, np.inf)).all()}
+
+
+def draws(material: Material, names: Sequence[str]) -> dict[str, str]:
+    """What boards need of those scores that evaluations show without being asked."""
+    full = [catalogue.metric(name).name for name in catalogue.HEADLINE]
+    return packed(resampled(summed(material, [name for name in full if name in names])))
 
 
 def summed(material: Material, names: Iterable[str]) -> Summed:

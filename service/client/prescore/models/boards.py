@@ -60,10 +60,11 @@ class BoardHead(Answer):
 
 
 class Standing(Scored):
-    """A leaderboard's row; runs share a `rank` when their intervals overlap its best run's."""
+    """A leaderboard's row; runs share a `rank` that do not differ from its best run at 5 %."""
 
     rank: int
     tied: bool = False
+    ranked_by: str = ""
 
     def facts(self) -> tuple[object, ...]:
         return f"{'=' if self.tied else ''}{self.rank}", *super().facts()
