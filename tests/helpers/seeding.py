@@ -162,7 +162,7 @@ def _draw(
     for key, drawn_ in template.drawn.items():
         texts = {}
         for metric, packed in drawn_.items():
-            known = packing.unpack(packed)
+            known = packing.unpack(packed).values
             width = math.hypot(*known) / math.sqrt(packing.DRAWS)
             moved = [each + random.gauss(0, width) for each in known]
             texts[metric] = base64.b64encode(packing.pack(moved)).decode()

@@ -43,7 +43,7 @@ class Standing(Scored):
         description="How it was held against the best one of the rank above, or of its own: by a "
         "paired test on the same images, or by whether intervals overlap, where one of the two has "
         "no draws: it was computed before there were any, the metric is no sum over images, or "
-        "more than 2,000 are above it."
+        "1,000 or more are above it."
     )
 
 

@@ -7,12 +7,15 @@ difference is, whichever two these are, and nothing else of them needs to be rea
 import math
 import struct
 from collections.abc import Sequence
+from typing import NamedTuple
 
 DRAWS = 256  # of a difference, the standard error is known to 1 / sqrt(2 * 256): 4.4 %
 CRITICAL = 1.9693  # Student's t at 5 %, two-sided, for 255 degrees of freedom
 AGREEMENT = 1e-4  # of the larger score; less is no difference, as in a comparison
 _KIND = 1  # which images are drawn, and how draws are packed: those of two kinds tell nothing
 _FORM = struct.Struct(f"<Bd{DRAWS}b")
+_HEAD, _STEPS = struct.Struct("<Bd"), struct.Struct(f"<{DRAWS}b")
+_NOUGHT = (0.0,) * DRAWS
 _MOST = 127
 
 
@@ -24,20 +27,43 @@ def pack(draws: Sequence[float]) -> bytes:
     return _FORM.pack(_KIND, step, *(round(each / step) if step else 0 for each in left))
 
 
-def unpack(packed: bytes) -> list[float] | None:
+class Draws(NamedTuple):
+    """Draws, less their mean: `steps`, each times `step`. `square`: the sum of their squares.
+
+    They stay whole numbers, since a board reads thousands: a sum of products is 2 microseconds,
+    and a product for each number 10.
+    """
+
+    step: float
+    steps: tuple[int, ...]
+    square: float
+
+    @property
+    def values(self) -> list[float]:
+        return [self.step * each for each in self.steps]
+
+
+def unpack(packed: bytes) -> Draws | None:
     """None for draws of another kind."""
     if len(packed) != _FORM.size or packed[0] != _KIND:
         return None
-    _, step, *steps = _FORM.unpack(packed)
-    return [step * each for each in steps]
+    _, step = _HEAD.unpack_from(packed)
+    steps = _STEPS.unpack_from(packed, _HEAD.size)
+    return Draws(step, steps, (step * math.dist(steps, _NOUGHT)) ** 2)
 
 
-def standard_error(one: Sequence[float], other: Sequence[float]) -> float:
+def standard_error(one: Draws, other: Draws) -> float:
     """Of the difference of two scores."""
-    return math.dist(one, other) / math.sqrt(DRAWS - 1)
+    a, b = one.step, other.step
+    if a == 0 or b == 0:
+        return math.sqrt((one.square + other.square) / (DRAWS - 1))
+    apart = math.dist(one.steps, other.steps) ** 2  # |x|^2 + |y|^2 - 2 xy, of the steps
+    squares = one.square / a**2 + other.square / b**2
+    left = one.square + other.square - a * b * (squares - apart)
+    return math.sqrt(max(left, 0.0) / (DRAWS - 1))
 
 
-def differ(values: tuple[float, float], draws: tuple[Sequence[float], Sequence[float]]) -> bool:
+def differ(values: tuple[float, float], draws: tuple[Draws, Draws]) -> bool:
     """Whether two scores differ at 5 %."""
     apart = abs(values[0] - values[1])
     if apart <= AGREEMENT * max(map(abs, values)):

@@ -105,7 +105,7 @@ def test_scores_of_versions_with_the_same_captions_part_and_stay_as_they_were(be
     assert {row["dataset_captions"] for row in _rows(before, "boards")} == {*digests.values()}
 
 
-_DECIDED_ANEW = dict.fromkeys(("board_id", "first", "same"))
+_DECIDED_ANEW = dict.fromkeys(("board_id", "first", "same", "draws_id"))
 
 
 def _with_a_board_of_two(engine):

@@ -77,8 +77,8 @@ def test_packed_draws_are_small_and_lose_less_than_a_step():
     assert len(packed) == 265
     left = given - given.mean()
     step = np.abs(left).max() / 127
-    assert packing.unpack(packed) == pytest.approx(left, abs=0.51 * step)
-    assert packing.unpack(packing.pack([2.0] * packing.DRAWS)) == [0.0] * packing.DRAWS
+    assert packing.unpack(packed).values == pytest.approx(left, abs=0.51 * step)
+    assert packing.unpack(packing.pack([2.0] * packing.DRAWS)).values == [0.0] * packing.DRAWS
 
 
 def test_draws_of_another_kind_are_not_held_against_ours():
@@ -95,3 +95,19 @@ def test_one_image_has_no_draws(family):
 def test_a_score_that_a_resample_makes_infinite_has_none():
     kept = statistics("wmd", 4) | {"measured": np.array([0.0, 1.0, 0.0, 0.0])}
     assert list(_draws(scores("wmd", kept))) == ["wmd"]
+
+
+def test_the_standard_error_is_that_of_the_difference_of_what_was_packed():
+    random = np.random.default_rng(4)
+    one, other = random.normal(0, 0.01, packing.DRAWS), random.normal(0, 3.0, packing.DRAWS)
+    for pair in (
+        (one, other),
+        (other, other + one),
+        (one, 0 * one),
+        (0 * one, 0 * one),
+        (one, one),
+    ):
+        kept = [packing.unpack(packing.pack(each.tolist())) for each in pair]
+        expected = np.subtract(*(each.values for each in kept))
+        error = np.linalg.norm(expected) / np.sqrt(packing.DRAWS - 1)
+        assert packing.standard_error(*kept) == pytest.approx(error, rel=1e-6, abs=1e-8)
