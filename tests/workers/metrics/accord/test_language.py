@@ -62,6 +62,8 @@ def test_words_in_like_places_have_like_vectors(learned):
 def test_two_words_are_odd_beside_each_other_unless_three_images_have_them(learned):
     odd = learned.odd(["the water on a boat", "on the", ""])
     assert odd == {("the", "water"), ("water", "on"), ("on", "a"), ("a", "boat")}
+    three = language.learn([["a dog"], ["a dog"], ["a dog", "a cat"], ["a cat"]], "none")
+    assert three.odd(["a dog", "a cat"]) == {("a", "cat")}
     assert learned.odd(["", "word"]) == frozenset()
 
 
