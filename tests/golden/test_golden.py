@@ -97,7 +97,7 @@ TOLD_OTHERWISE: dict[str, tuple[str, ...]] = {
     ),
 }
 
-COMPUTED_OTHERWISE = {"comparison"}  # kinds that have another version since then
+COMPUTED_OTHERWISE = {"comparison", "learned"}  # kinds that have another version since then
 NO_LONGER = {"look"}  # the works of estimates
 SINCE_THEN = {"refscore", "chair_i", "chair_s", "accord"}  # metrics that the catalogue did not list
 

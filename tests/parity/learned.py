@@ -140,6 +140,12 @@ def watched(sets: Sets, label: str, images: frozenset[str]) -> Watched:
     return Watched(sets.values[label][kept], places, ratings.ravel())
 
 
+def _who(sets: Sets, kept: np.ndarray) -> Watched:
+    """Captions of these rows, and who wrote them."""
+    written = sets.training.human[kept].astype(float)
+    return Watched(sets.values["training"][kept], np.arange(len(written)), written)
+
+
 def _of(judged: Judged, images: frozenset[str]) -> np.ndarray:
     return np.array([image in images for image in judged.images])
 
@@ -147,11 +153,14 @@ def _of(judged: Judged, images: frozenset[str]) -> np.ndarray:
 def _learned(sets: Sets, stopping: frozenset[str], test: frozenset[str]) -> dict[str, Fitted]:
     found = {}
     small = np.array([not image.startswith("COCO") for image in sets.training.images])
+    _, apart = training_sets.parts(sets.training.images, (9, 1), seed=0)
+    held_out = np.array([image in apart for image in sets.training.images])
     for name, kept in zip(SETS, (np.full(len(small), fill_value=True), small), strict=True):
         task = Task(
             NAMES_OF_FEATURES,
-            sets.values["training"][kept],
-            sets.training.human[kept],
+            sets.values["training"][kept & ~held_out],
+            sets.training.human[kept & ~held_out],
+            _who(sets, kept & held_out),
             watched(sets, "Expert", stopping),
             watched(sets, "Expert", test),
         )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _RECIPE = ("learner", "learning_rate", "beta", "epochs", "seed")
 _WHOLE = 1000  # the progress counted for each stage
-_STAGES = 4  # features of three sets, the training; then a stage for each left-out feature
+_STAGES = 5  # features of four sets at most, the training; then a stage for each left-out feature
 
 
 def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:

@@ -186,15 +186,14 @@ class Toolbox:
             found = assets.locate("learned", self.places)
             _check_same(found, sha256, "learned metric")
         if self._learned is None or self._learned[0] != sha256:
-            self._learned = (sha256, model.shipped() if sha256 is None else model.read(found.path))
+            own = model.shipped() if sha256 is None else _sound(found.path)
+            self._learned = (sha256, own)
         return self._learned[1]
 
     def trained(self, digest: str, path: Path) -> "Model":
         """The NNEval model that a work has as an input."""
-        from workers.metrics.learned import model
-
         if self._learned is None or self._learned[0] != digest:
-            self._learned = (digest, model.read(path))
+            self._learned = (digest, _sound(path))
         return self._learned[1]
 
     def encoder(self, sha256: str | None, layer: int | None) -> "Encoder":
@@ -237,6 +236,16 @@ class Toolbox:
             if each is not None:
                 each.close()
         self._jvm = self._parser = self._model = None
+
+
+def _sound(path: Path) -> "Model":
+    """A learned metric from its file. Raises MetricFailed if it says nothing of captions."""
+    from workers.metrics import postgen
+    from workers.metrics.learned import model, soundness
+
+    found = model.read(path)
+    soundness.check(found, postgen.score)
+    return found
 
 
 def _check_same(found: Found, sha256: str | None, what: str) -> None:

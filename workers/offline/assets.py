@@ -147,10 +147,13 @@ def _encoder(path: Path, _: Places, layer: int | None) -> Found:
 
 
 def _learned(path: Path, places: Places, _: int | None) -> Found:
-    """Check a learned metric, and copy it, since it is small."""
-    from workers.metrics.learned import model
+    """Check a learned metric, and copy it, since it is small. MetricFailed says what is wrong."""
+    from workers.metrics import postgen
+    from workers.metrics.learned import model, soundness
 
-    return _copied(path, places.own / f"learned-{model.read(path).digest[:12]}.safetensors")
+    found = model.read(path)
+    soundness.check(found, postgen.score)
+    return _copied(path, places.own / f"learned-{found.digest[:12]}.safetensors")
 
 
 def _objects(path: Path, places: Places, _: int | None) -> Found:

@@ -161,7 +161,7 @@ def test_the_card_says_what_was_done(client, first):
     assert list(card["features"]) == FEATURES
     assert card["stopped_by"] == "people"
     assert card["training"]["captioners"] == {"m0": 1, "m1": "not stated", "m2": "not stated"}
-    assert card["training"]["images"] == len(IMAGES)
+    assert card["training"]["images"] == len(IMAGES) - 6  # which are held out
     assert {"dataset", "outputs m0", "m0 was trained on", "ratings"} <= set(
         card["training"]["inputs"]
     )
@@ -327,10 +327,18 @@ def test_photos_that_are_known_already_are_refused(client, change, complaint):
     assert client.get(f"/v1/learned/{found['id']}/model").status_code == 404
 
 
+def test_a_model_that_says_nothing_of_captions_fails_with_the_figures(client):
+    found = _ended(client, _submitted(client, beta=100.0, epochs=60))
+    assert (found["status"], found["error"]["code"]) == ("failed", "metric_failed")
+    assert "says nothing of captions: expected " in found["error"]["detail"]
+    assert ", found 0." in found["error"]["detail"]
+    assert (found["metric"], found["model"]) == (None, None)
+
+
 def test_rated_photos_are_left_out_where_that_is_asked(client):
     rated = [RATED[0] | {"image": "7_y.jpg"}, *RATED[1:]]
     found = _trained(client, stopping=rated, leave_out_rated=True)
-    assert found["model"]["training"]["images"] == len(IMAGES) - 1
+    assert found["model"]["training"]["images"] == len(IMAGES) - 1 - 6
 
 
 @pytest.mark.parametrize(
@@ -374,7 +382,7 @@ def test_an_evaluation_of_another_split_lends_no_captions(client):
 @pytest.mark.long
 def test_a_feature_of_word_vectors_takes_those_that_are_registered(service, client, tmp_path):
     """With others a score of the same model is refused, rather than another number."""
-    asked = {"features": ["bleu_1", "wmd"], "learner": "logistic"}
+    asked = {"features": ["bleu_1", "wmd"], "learner": "logistic", "learning_rate": 0.25}
     scored = []
     for power in (1, 2):
         lines = [f"{word} {index**power} {index % 3}" for index, word in enumerate(WORDS, 1)]

@@ -12,6 +12,9 @@ from workers.progress import Progress, silent
 
 Tensors = dict[str, NDArray[Any]]
 
+CHANCE = float(np.log(2))
+_LEAST = 1e-12  # of a probability: the logarithm of 0 is none
+
 
 class Classifier(Protocol):
     """What was learnt: it tells captions of people from those of machines."""
@@ -40,37 +43,63 @@ class Learning(Protocol):
 
 @dataclass(frozen=True)
 class Trained:
-    """The best epoch's classifier; `qualities` and `losses` of all epochs, from 0 (untrained)."""
+    """The best epoch's classifier; of all epochs, from 0 (untrained), their `qualities`, the
+    `losses` of training and those of captions that were `held_out`.
+    """
 
     classifier: Classifier
     best_epoch: int
     qualities: Sequence[float]
     losses: Sequence[float]
+    held_out: Sequence[float]
 
 
 def train(
     learning: Learning,
     quality: Callable[[Floats], float],
+    loss: Callable[[Floats], float],
     epochs: int,
     patience: int,
     *,
     progress: Progress = silent,
 ) -> Trained:
-    """Train, and keep the epoch whose watched captions have the highest quality, the first if
-    several are equal. Training ends early after `patience` epochs without a better one.
+    """Train, and keep the epoch that `best` says, by quality and loss of the watched captions.
+    Training ends early after `patience` epochs in which neither had a better value.
     """
-    best, best_epoch, kept = quality(learning.watched()), 0, learning.learnt()
-    qualities, losses = [best], [float("nan")]
+    classifiers = [learning.learnt()]
+    qualities, losses = [quality(learning.watched())], [float("nan")]
+    held_out = [loss(learning.watched())]
     progress(0, epochs)
     for epoch in range(1, epochs + 1):
         losses.append(learning.epoch())
-        qualities.append(quality(learning.watched()))
-        if qualities[-1] > best:
-            best, best_epoch, kept = qualities[-1], epoch, learning.learnt()
+        watched = learning.watched()
+        qualities.append(quality(watched))
+        held_out.append(loss(watched))
+        classifiers.append(learning.learnt())
         progress(epoch, epochs)
-        if epoch - best_epoch >= patience:
+        latest = max(int(np.argmax(qualities)), int(np.argmin(held_out)))
+        if epoch - latest >= patience:
             break
-    return Trained(kept, best_epoch, qualities, losses)
+    chosen = best(qualities, held_out)
+    return Trained(classifiers[chosen], chosen, qualities, losses, held_out)
+
+
+def best(qualities: Sequence[float], held_out: Sequence[float]) -> int:
+    """The epoch of the highest quality, the first if several are equal, among those that tell
+    captions of people from those of machines at least half as well as the best one: whose loss is
+    nearer to the lowest one than to that of chance. A quality of ranks alone is as high for scores
+    that differ in their eighth digit.
+    """
+    lowest = min(held_out)
+    allowed = (lowest + max(CHANCE, lowest)) / 2
+    found = [epoch for epoch, loss in enumerate(held_out) if loss <= allowed]
+    return max(found, key=lambda epoch: qualities[epoch])
+
+
+def cross_entropy(scores: Floats, by_people: NDArray[np.bool_]) -> float:
+    """Of probabilities that people wrote the captions; `CHANCE` is that of a half for each."""
+    likely = np.where(by_people, scores, 1 - scores)
+    return float(-np.mean(np.log(np.maximum(likely, _LEAST))))
 
 
 def sigmoid(values: Floats) -> Floats:

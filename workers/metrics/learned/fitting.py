@@ -41,11 +41,14 @@ class Watched:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Features (captions, features), who wrote each caption, where to stop, and where to test."""
+    """Features (captions, features), who wrote each caption, where to stop, and where to test.
+    `held_out`: captions of other images whose ratings say who wrote them.
+    """
 
     names: Sequence[str]
     values: Floats
     human: NDArray[np.bool_]
+    held_out: Watched
     stopping: Watched
     test: Watched
 
@@ -54,6 +57,7 @@ class Task:
             [self.names[feature] for feature in features],
             self.values[:, features],
             self.human,
+            self.held_out.of(features),
             self.stopping.of(features),
             self.test.of(features),
         )
@@ -93,10 +97,13 @@ def fit(
     what: str = "training",
 ) -> Fitted:
     scaling = Scaling.of(task.values)
-    watched = scaling(task.stopping.values)
+    watched = scaling(np.concatenate([task.stopping.values, task.held_out.values]))
+    first = len(task.stopping.values)
+    by_people = task.held_out.ratings > 0
     trained = epochs.train(
         learners.begin(recipe, scaling(task.values), task.human, watched),
-        task.stopping.agreement,
+        lambda scores: task.stopping.agreement(scores[:first]),
+        lambda scores: epochs.cross_entropy(scores[first:], by_people),
         recipe.epochs,
         recipe.patience,
         progress=lambda done, total: report(what, done, total),

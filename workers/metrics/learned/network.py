@@ -1,8 +1,9 @@
 """A small network that tells captions of people from those of machines, in numpy alone.
 
 It has hidden layers with ReLU, and softmax over {machine, human}; without a hidden layer it is
-logistic regression. The loss is cross-entropy + beta * (sum of squared weights). Weights have
-Glorot's uniform start and are trained by Adam. On one machine the same seed gives the same numbers.
+logistic regression. The loss is cross-entropy + beta / 2 * (sum of squared weights), as TensorFlow
+has an L2 loss. Weights have Glorot's uniform start and are trained by Adam. On one machine the same
+seed gives the same numbers.
 """
 
 from collections.abc import Sequence
@@ -152,9 +153,9 @@ class _Fitting:
         for place in reversed(range(len(self.layers))):
             weights, _ = self.layers[place]
             slope, of_biases = self._slopes[place]
-            slope[:] = seen[place].T @ back + 2 * self._recipe.beta * weights
+            slope[:] = seen[place].T @ back + self._recipe.beta * weights
             of_biases[:] = back.sum(axis=0)
-            loss += self._recipe.beta * float(np.sum(weights**2))
+            loss += self._recipe.beta / 2 * float(np.sum(weights**2))
             if place:
                 back = (back @ weights.T) * (seen[place] > 0)
         return loss

@@ -13,7 +13,7 @@ from workers.metrics import frequencies, references
 from workers.metrics.family import Score
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned import features, fitting, learners, training_sets
+from workers.metrics.learned import features, fitting, learners, soundness, training_sets
 from workers.metrics.learned.features import Measured, Tools
 from workers.metrics.learned.fitting import Fitted, Report, Row, Watched
 from workers.metrics.learned.learners import USUAL, Recipe
@@ -23,7 +23,9 @@ from workers.metrics.learned.training_sets import Captioner, Examples
 from workers.metrics.tokens import Tokenizer
 
 _SHARES = (8, 1, 1)  # of images to train on, to stop at and to test on, if there are no ratings
+_APART = (9, 1)  # of images to train on and to hold out, if there are ratings
 _TRAINING, _STOPPING, _TEST = "training images", "early-stopping images", "test images"
+_HELD_OUT = "held-out images"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class Material:
     rated: Rated | None = None
     further: Sequence[Sequence[str]] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, images: frozenset[str]) -> "Material":
+        people = {image: said for image, said in self.people.items() if image in images}
+        return replace(self, people=people)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +72,12 @@ def train(
 ) -> Outcome:
     """Train a metric of the features `names`. `score` scores captions by any family; `needs` are
     what some features need besides captions, as `Toolbox.features` brings it. Raises RequestRefused
-    if sets share a photo, and MetricFailed and Canceled as metrics do.
+    if sets share a photo, MetricFailed if what was trained says nothing of captions
+    (`soundness`), MetricFailed and Canceled as metrics do.
     """
     features.check(names)
     parts = _parts(material, recipe.seed)
-    training = {image: material.people[image] for image in material.people if image in parts[0]}
+    training = material.of(parts[0]).people
     corpus = [*training.values(), *material.further]
     prepared = references.prepare(
         corpus, tokenizer, jvm, progress=lambda _, total: report(_features_of(_TRAINING), 0, total)
@@ -84,8 +91,8 @@ def train(
         names,
         measured.values,
         examples.human,
-        bench.watched(_STOPPING, parts[1]),
-        bench.watched(_TEST, parts[2]),
+        *bench.stopping(parts[1], parts[3]),
+        bench.watched(_TEST, parts[2], material.rated),
     )
     fitted = fitting.fit(task, recipe, report=report)
     rows = [
@@ -94,7 +101,9 @@ def train(
         *fitting.one_left_out(task, recipe, report=report),
     ]
     about = _about(material, recipe, examples, counted, fitted, rows)
-    return Outcome(_model(names, measured, tokenizer, fitted, counted, about), rows)
+    found = _model(names, measured, tokenizer, fitted, counted, about)
+    soundness.check(found, score)
+    return Outcome(found, rows)
 
 
 def _features_of(what: str) -> str:
@@ -102,17 +111,22 @@ def _features_of(what: str) -> str:
 
 
 def _parts(material: Material, seed: int) -> list[frozenset[str]]:
-    """Images to train on, to stop at, to test on; no photo is in two of them."""
+    """Images to train on, to stop at, to test on, and to hold out: those to stop at if there are no
+    ratings. No photo is in two of them.
+    """
     if material.rated is None:
-        found = training_sets.parts(material.people, _SHARES, seed)
+        training, stopping, test = training_sets.parts(material.people, _SHARES, seed)
+        held_out: frozenset[str] = stopping
+        found = {_TRAINING: training, _STOPPING: stopping, _TEST: test}
     else:
-        halves = training_sets.parts(material.rated.images, (1, 1), seed)
-        found = [frozenset(material.people), *halves]
-    for what, images in zip((_TRAINING, _STOPPING, _TEST), found, strict=True):
+        training, held_out = training_sets.parts(material.people, _APART, seed)
+        stopping, test = training_sets.parts(material.rated.images, (1, 1), seed)
+        found = {_TRAINING: training, _STOPPING: stopping, _TEST: test, _HELD_OUT: held_out}
+    for what, images in found.items():
         if not images:
             raise RequestRefused(f"expected {what}, found none")
-    training_sets.disjoint(dict(zip((_TRAINING, _STOPPING, _TEST), found, strict=True)))
-    return found
+    training_sets.disjoint(found)
+    return [training, stopping, test, held_out]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,12 +144,20 @@ class _Bench:
         tools = replace(self.tools, progress=partial(self.report, _features_of(what)))
         return features.measure_texts(self.names, captions, reference_sets, self.tokenizer, tools)
 
-    def watched(self, what: str, images: frozenset[str]) -> Watched:
-        if self.material.rated is not None:
-            rated = self.material.rated.of(images)
-            found = self.measure(what, rated.captions, rated.reference_sets)
-            return Watched(found.values, *rated.observations)
-        people = {image: said for image, said in self.material.people.items() if image in images}
+    def stopping(self, images: frozenset[str], held_out: frozenset[str]) -> tuple[Watched, Watched]:
+        """Captions that are held out, and those to stop at, which are the same without ratings."""
+        rated = self.material.rated
+        stopping = self.watched(_STOPPING, images, rated)
+        apart = stopping if rated is None else self.watched(_HELD_OUT, held_out, None)
+        return apart, stopping
+
+    def watched(self, what: str, images: frozenset[str], rated: Rated | None) -> Watched:
+        """Rated captions of the images; if nobody rated them, who wrote them."""
+        if rated is not None:
+            kept = rated.of(images)
+            found = self.measure(what, kept.captions, kept.reference_sets)
+            return Watched(found.values, *kept.observations)
+        people = self.material.of(images).people
         examples = training_sets.build(people, self.material.captioners, self.seed)
         found = self.measure(what, examples.captions, examples.reference_sets)
         places = np.arange(len(examples.captions))
@@ -186,5 +208,9 @@ def _about(
         "stopped_by": "people" if material.rated is not None else "held-out images",
         "epochs": len(fitted.trained.qualities) - 1,
         "best_epoch": fitted.trained.best_epoch,
+        "held_out_loss": {
+            "chosen": round(fitted.trained.held_out[fitted.trained.best_epoch], 4),
+            "lowest": round(min(fitted.trained.held_out), 4),
+        },
         "kendall_c": {row.what: [round(row.stopping, 4), round(row.test, 4)] for row in rows},
     }

@@ -146,6 +146,6 @@ def test_no_tree_at_all_says_even_odds(problem):
     values, human = problem
     recipe = learners.recipe("boosting", epochs=3)
     learning = learners.begin(recipe, values, human, values)
-    found = epochs.train(learning, lambda _: 0.0, recipe.epochs, recipe.patience)
+    found = epochs.train(learning, lambda _: 0.0, lambda _: 1.0, recipe.epochs, recipe.patience)
     assert found.best_epoch == 0
     np.testing.assert_array_equal(found.classifier(values), 0.5)

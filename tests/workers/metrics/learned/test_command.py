@@ -1,21 +1,27 @@
 """`prescore learned train` as a user calls it: real files; one real process."""
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import learned_models
 from prescore import exit_codes
+from service.contract.errors import MetricFailed
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
-from service.contract.plan.assets import Places
+from service.contract.plan.assets import Places, registered
 from workers.cli.learned import learned
+from workers.jobs.toolbox import Toolbox
 from workers.metrics import postgen
 from workers.metrics.learned import learners, model
+from workers.metrics.learned.network import Network
 from workers.offline import assets
 
 
@@ -78,8 +84,11 @@ def test_json_says_all_that_is_known(files):
 
 @pytest.mark.parametrize("learner", learners.LEARNERS)
 def test_every_learner_is_asked_for_by_name_and_scores(files, learner, refs, unused_jvm):
-    result = CliRunner().invoke(learned, ["train", *files, "--json", "--learner", learner])
-    assert json.loads(result.stdout)["learner"] == learner, result.output
+    options = ["--json", "--learner", learner, "--features", "bleu_4"]
+    options += ["--epochs", "60", "--learning-rate", "0.1"]
+    result = CliRunner().invoke(learned, ["train", *files, *options])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["learner"] == learner
     read = model.read(Path(files[-1]))
     found = postgen.score_tokens(
         "nneval", ["a dog"], refs, np.zeros(1, int), unused_jvm, model=read
@@ -102,6 +111,31 @@ def test_word_vectors_are_a_feature_where_they_are_registered(files, tmp_path, m
     )
 
 
+def test_a_model_that_says_nothing_is_not_written_and_exits_with_the_figures(files, tmp_path):
+    """By a penalty that drives its weights to zero."""
+    said = _refused([*files, "--beta", "100", "--epochs", "60"], exit_codes.FAILED)
+    assert "expected a spread of at least 0.05 from a caption of another image" in said
+    assert re.search(r"found -?0\.0\d+.*smaller --beta", said), said
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_a_model_that_says_nothing_is_not_registered_nor_loaded(tmp_path):
+    people = [["a cat", "the cat"], ["a dog in the park"]]
+    good = learned_models.by_chance(people)
+    layers = [(1e-5 * weights, biases) for weights, biases in good.classifier.layers]
+    model.write(tmp_path / "flat", replace(good, classifier=Network(layers)))
+    places = Places(tmp_path / "home")
+    with pytest.raises(MetricFailed, match=r"expected a spread of at least 0\.05"):
+        assets.add("learned", tmp_path / "flat", places)
+    assert registered(places) == {}
+    model.write(tmp_path / "good", good)
+    digest = assets.add("learned", tmp_path / "good", places)["learned"].sha256
+    toolbox = Toolbox("cpu", places)
+    assert toolbox.learned(digest).digest == toolbox.trained("", tmp_path / "good").digest
+    with pytest.raises(MetricFailed, match=r"expected a spread of at least 0\.05"):
+        toolbox.trained("another", tmp_path / "flat")
+
+
 def test_a_rated_photo_under_another_name_is_refused_or_left_out(files, tmp_path):
     path = tmp_path / "rated.jsonl"
     path.write_text(path.read_text().replace("100_x.jpg", "7_of_another_set.jpg"))
@@ -109,7 +143,7 @@ def test_a_rated_photo_under_another_name_is_refused_or_left_out(files, tmp_path
     assert "no photo in common, found 1" in _refused(arguments)
     given = ["train", *map(str, arguments), "--leave-out-rated", "--json"]
     found = json.loads(CliRunner().invoke(learned, given).stdout)
-    assert found["training"]["images"] == 59
+    assert found["training"]["images"] == 53  # and 6 are held out
 
 
 def test_what_a_captioner_was_trained_on_is_refused(files, tmp_path):

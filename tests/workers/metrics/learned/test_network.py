@@ -21,6 +21,7 @@ def _trained(values, human, recipe):
     return epochs.train(
         learning,
         lambda scores: float(np.mean((scores > 0.5) == human)),
+        lambda scores: epochs.cross_entropy(scores, human),
         recipe.epochs,
         recipe.patience,
     )
@@ -48,7 +49,7 @@ def test_each_step_is_torchs(problem, hidden):
         batch = slice(start, start + 75)
         logits = _torch_forward(layers, torch.tensor(values[batch]))
         expected = functional.cross_entropy(logits, torch.tensor(human[batch]).long())
-        expected = expected + 0.003 * sum((weights**2).sum() for weights, _ in layers)
+        expected = expected + 0.003 / 2 * sum((weights**2).sum() for weights, _ in layers)
         optimiser.zero_grad()
         expected.backward()
         optimiser.step()

@@ -1,0 +1,119 @@
+"""Models that say nothing of captions, or the wrong thing, are known by captions in the package."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import learned_models
+from parity import learned_sets
+from service.contract.errors import MetricFailed
+from workers.metrics import frequencies, postgen, references
+from workers.metrics.learned import features, soundness
+from workers.metrics.learned.boosting import Trees
+from workers.metrics.learned.features import Tools
+from workers.metrics.learned.network import Network
+from workers.metrics.tokens import tokenize
+
+
+def _wrong(model):
+    return "; ".join(soundness.judge(model, postgen.score).wrong)
+
+
+@pytest.fixture
+def sound():
+    return learned_models.by_chance(soundness.people())
+
+
+def _weighted(model, scale, sign=1.0):
+    """Every feature counts as much; logits are `scale` times the scaled features' sum."""
+    weights = np.outer(np.full(len(model.features), sign * scale), [-0.5, 0.5])
+    return replace(model, classifier=Network([(weights, np.zeros(2))]))
+
+
+def test_a_model_whose_scores_rise_with_every_feature_passes(sound):
+    for model in (sound, _weighted(sound, 1.0)):
+        soundness.check(model, postgen.score)
+    means = soundness.judge(_weighted(sound, 1.0), postgen.score).means
+    assert list(means) == list(soundness.KINDS)
+    assert sorted(means.values(), reverse=True) == list(means.values())
+
+
+def test_a_model_that_has_collapsed_is_refused_with_the_spread_that_was_found(sound):
+    """It has the right order: ranks alone do not show it."""
+    said = r"a spread of at least 0.05 from a caption of .* found \d\.?\d?e-0[78]\. Train it anew"
+    with pytest.raises(MetricFailed, match=said):
+        soundness.check(_weighted(sound, 1e-7), postgen.score)
+    flat = replace(sound, classifier=Trees.none(3))
+    assert _wrong(flat).endswith("found 0")
+
+
+def test_a_model_that_counts_features_against_a_caption_is_refused(sound):
+    wrong = _wrong(_weighted(sound, 1.0, sign=-1.0))
+    assert "no higher score of no words than of words at random, found 0.9" in wrong
+    assert wrong.count("expected") == len(soundness.KINDS)
+
+
+def test_a_model_that_punishes_what_is_met_exactly_is_refused(sound):
+    """As one does that counts high BLEU-4 against a caption."""
+    weights = np.array([[-1.5, 1.5], [0.5, -0.5], [0.0, 0.0]])
+    wrong = _wrong(replace(sound, classifier=Network([(weights, np.zeros(2))])))
+    assert wrong.startswith("expected no higher score of another caption of the image than of a")
+    assert wrong.count("expected") == 1
+
+
+@pytest.mark.parametrize("score", [np.nan, 1.5, -0.1])
+def test_a_score_that_is_no_probability_is_refused(sound, score):
+    def classifier(values):
+        return np.r_[score, np.full(len(values) - 1, 0.5)]
+
+    assert _wrong(replace(sound, classifier=classifier)).startswith("expected scores from 0 to 1")
+
+
+@pytest.fixture(scope="module")
+def tools(jvm):
+    counted = frequencies.collect(references.from_tokens(soundness.people(), "ptb"))
+    return Tools(postgen.score, jvm, counted)
+
+
+def _of_the_captions(name, tools):
+    prepared = references.from_tokens(soundness.people(), "ptb")
+    rows = np.tile(np.arange(prepared.images), len(soundness.KINDS))
+    found = features.measure([name], soundness.captions(), prepared, rows, tools)
+    return found.values.reshape(len(soundness.KINDS), -1)
+
+
+def test_the_table_of_meteor_is_what_java_says(tools):
+    found = _of_the_captions("meteor", tools)
+    np.testing.assert_allclose(soundness._TABLE["meteor"], found, atol=5.1e-5)
+
+
+@pytest.mark.slow
+def test_the_table_of_spice_is_what_java_says(tools, parser):
+    found = _of_the_captions("spice", replace(tools, needs={"parse": parser.parse}))
+    np.testing.assert_allclose(soundness._TABLE["spice"], found, atol=5.1e-5)
+
+
+@pytest.mark.slow
+def test_the_table_of_wmd_is_that_of_vectors_of_captions(tools, data):
+    vectors = {"vectors": learned_sets.vectors(data)}
+    found = _of_the_captions("wmd", replace(tools, needs=vectors))
+    np.testing.assert_allclose(soundness._TABLE["wmd"], found, atol=5.1e-5)
+
+
+@pytest.mark.parametrize("tokenizer", ["ptb", "regex", "none"])
+def test_every_tokenizer_leaves_the_captions_as_they_are(jvm, tokenizer):
+    texts = [*soundness.captions(), *(text for image in soundness.people() for text in image)]
+    assert list(tokenize(texts, tokenizer, jvm)) == texts
+
+
+def test_the_captions_are_what_their_kinds_say():
+    kinds = np.reshape(soundness.captions(), (len(soundness.KINDS), -1))
+    people = soundness.people()
+    for place, (own, other, elsewhere, random, none) in enumerate(kinds.T):
+        assert own in people[place]
+        assert other not in people[place]
+        assert elsewhere in kinds[1]
+        assert elsewhere != other
+        assert len(set(random.split()) & set(" ".join(people[place]).split())) <= 2
+        assert none == ""
