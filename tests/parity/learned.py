@@ -184,15 +184,15 @@ def _lines(direction, label, sets, test, learned, draws) -> list[Line]:
             label,
             name,
             taus[0],
-            _interval(taus),
-            _interval(taus - best),
+            interval(taus),
+            interval(taus - best),
             notes.get(name, ""),
         )
         for name, taus in everything.items()
     ]
 
 
-def _interval(taus: np.ndarray) -> tuple[float, float]:
+def interval(taus: np.ndarray) -> tuple[float, float]:
     low, high = np.quantile(taus[1:], [0.025, 0.975])
     return float(low), float(high)
 

@@ -57,23 +57,37 @@ def captioners(data: Path, dataset: str) -> list[Captioner]:
     return found
 
 
-def write_coco(data: Path, folder: Path) -> list[str]:
-    """COCO's test and validation images as a bundle, what the 12 captioners said of the test
-    images, and the arguments of the command that trains the shipped model on them.
+def write_training(data: Path, folder: Path) -> list[str]:
+    """Flickr30k's test images as a bundle, what 12 captioners said of them, COCO's images (their
+    references count in document frequencies), people's ratings; and the arguments of the command
+    that trains the shipped model on them.
     """
+    said = flickr30k(data, "test_2016").items()
+    bundles.write_folder(folder / "flickr30k", [Item(image, "test", each) for image, each in said])
     items = [
-        Item(image, split, said)
+        Item(image, split, each)
         for split in ("test", "val")
-        for image, said in coco(data, split).items()
+        for image, each in coco(data, split).items()
     ]
     bundles.write_folder(folder / "coco", items)
-    arguments = ["--dataset", "coco/test", "--frequencies", "coco/val"]
-    for captioner in captioners(data, "mscoco"):
+    _write_ratings(expert(data), folder / "expert.jsonl")
+    arguments = ["--dataset", "flickr30k/test", "--leave-out-rated", "--ratings", "expert.jsonl"]
+    arguments += ["--frequencies", "coco/test", "--frequencies", "coco/val"]
+    for captioner in captioners(data, "flickr30k"):
         path = folder / f"{captioner.name.split('/')[1]}.json"
-        said = [{"image": image, "caption": text} for image, text in captioner.captions.items()]
-        path.write_text(json.dumps(said), "utf-8")
+        said = captioner.captions.items()
+        path.write_text(json.dumps([{"image": image, "caption": text} for image, text in said]))
         arguments += ["--outputs", f"{path.stem}={path.name}"]
     return arguments
+
+
+def _write_ratings(judged: Judged, path: Path) -> None:
+    rows = zip(judged.images, judged.captions, judged.reference_sets, judged.ratings, strict=True)
+    names = ("image", "candidate", "references", "ratings")
+    lines_ = (
+        json.dumps(dict(zip(names, (*row[:3], row[3].tolist()), strict=True))) for row in rows
+    )
+    path.write_text("\n".join(lines_) + "\n")
 
 
 def without(people: Mapping[str, tuple[str, ...]], photos: frozenset[str]) -> People:

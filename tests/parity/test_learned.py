@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from parity import learned, learned_sets
-from workers.metrics import postgen, references
+from parity import learned, learned_card, learned_sets
+from workers.cli.learned import learned as command
 from workers.metrics.learned import model
-from workers.metrics.learned.fitting import Watched
-from workers.metrics.tokens import tokenize
 
 SAID = Path(__file__).with_name("LEARNED.md").read_text("utf-8")
 CARD = (Path(model.__file__).parent / "CARD.md").read_text("utf-8")
@@ -49,17 +48,42 @@ def test_the_learned_metric_beats_no_best_feature_outside_the_interval(found):
     assert not [line for line in found if line.difference[0] > 0]
 
 
+@pytest.fixture(scope="module")
+def bench(data, jvm, tmp_path_factory):
+    keep = os.environ.get("PRESCORE_LEARNED_CACHE") or tmp_path_factory.mktemp(
+        "features of the card"
+    )
+    return learned_card.Bench(model.shipped(), data, Path(keep), jvm)
+
+
 @pytest.mark.slow
-def test_the_card_says_how_the_shipped_model_agrees_with_people(data, jvm):
-    judged = learned_sets.expert(data)
-    sets = list(dict.fromkeys(judged.reference_sets))
-    place_of = {each: place for place, each in enumerate(sets)}
-    rows = np.array([place_of[each] for each in judged.reference_sets])
-    refs = references.prepare(sets, "ptb", jvm)
-    tokens = tokenize(judged.captions, "ptb", jvm)
-    shipped = model.shipped()
-    found = postgen.score_tokens("nneval", tokens, refs, rows, jvm, model=shipped)
-    scores = found.captions["nneval"]
-    places = np.repeat(np.arange(len(rows)), judged.ratings.shape[1])
-    tau = Watched(np.zeros((0, 0)), places, judged.ratings.ravel()).agreement(scores)
-    assert f"{tau:.3f}" in CARD
+@pytest.mark.parametrize("part", ["people", "tasks", "agreement"])
+def test_the_card_says_what_is_computed_of_the_shipped_model(bench, part):
+    for line in getattr(learned_card, part)(bench):
+        assert line in CARD
+
+
+@pytest.mark.slow
+def test_people_are_above_all_captioners_and_an_exact_match_is_not_punished(bench):
+    """What the card says in words."""
+    for line in learned_card.people(bench)[2:]:
+        _, people, best, below, exact, higher = (cell.strip() for cell in line.split("|")[1:-1])
+        assert below == "12 of 12"
+        assert float(best) + 0.05 < float(people) < float(exact)
+        assert float(higher.split("%")[0]) > 99
+
+
+@pytest.mark.slow
+def test_the_documented_command_makes_the_shipped_model_again(data, tmp_path, monkeypatch):
+    """Its features' ranges and frequencies to the bit; its scores nearly, on another machine."""
+    arguments = learned_sets.write_training(data, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+    done = CliRunner().invoke(command, ["train", *arguments, "--out", "again.safetensors"])
+    assert done.exit_code == 0, done.output
+    again, shipped = model.read(tmp_path / "again.safetensors"), model.shipped()
+    assert again.frequencies.digest == shipped.frequencies.digest
+    np.testing.assert_array_equal(again.scaling.low, shipped.scaling.low)
+    np.testing.assert_array_equal(again.scaling.high, shipped.scaling.high)
+    values = np.random.default_rng(0).uniform(-1, 1, (1000, len(shipped.features)))
+    np.testing.assert_allclose(again.classifier(values), shipped.classifier(values), atol=CLOSE)

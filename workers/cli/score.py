@@ -14,7 +14,7 @@ from prescore.files import captions
 from prescore.models import Idf
 from service.contract import plain_text, settings
 from service.contract.errors import MetricUnavailable
-from service.contract.metrics import catalogue, tokenizers
+from service.contract.metrics import catalogue, families, tokenizers
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
 from service.contract.wording import counted
@@ -91,7 +91,7 @@ def score(
     Metrics: bleu (bleu_1 to bleu_4), rouge_l, cider_d, cider, meteor, spice, spider,
     wmd, wmd_unit, chair, bertscore, refscore, nneval (nneval@DIGEST: with a certain
     model), variety. Some need files that `prescore assets` adds; `all` leaves out those
-    whose files are not here.
+    whose files are not here, and nneval, which has to be asked for.
 
     Exit 0: every metric has a score. 2: usage, or refused. 3: some have no score.
     """
@@ -104,7 +104,9 @@ def score(
         wanted = names(*metrics or [USUAL])
         absent: Mapping[str, str] = {}
         if "all" in wanted:
-            absent = assets.lacking(catalogue.POSTGEN, Places.of(chosen))
+            shown = catalogue.POSTGEN.keys() - set(wanted)
+            aside = {name: why for name, why in families.aside().items() if name in shown}
+            absent = aside | assets.lacking(catalogue.POSTGEN, Places.of(chosen))
             wanted = [name for name in catalogue.POSTGEN if name not in absent]
         asked = work.Asked(wanted, tokenizer, subset, idf.value)
         with closing(Toolbox.of(chosen)) as toolbox:

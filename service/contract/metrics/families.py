@@ -73,6 +73,7 @@ class Family:
     is_studied: bool = True  # correlated with pre-gen scores
     is_searched: bool = False  # the sentence with the highest score can be searched exactly
     advice: str = ""  # what `prescore doctor` says beside it
+    aside: str | None = None  # why "all metrics" are without it
     estimated: int | None = None  # its place in the order of families estimated during decoding
 
     @property
@@ -283,9 +284,11 @@ FAMILIES: dict[str, Family] = {
             ),
         ),
         version=1,
-        caption=1e-3,  # also changes with the shipped model
+        caption=1e-3,
         needs=("references", "model"),
         seconds=1800,
+        aside="it says who wrote a caption, and agrees with people less than CIDEr-D, which is one "
+        "of its parts; ask for it by name",
     ),
     "accord": Family(
         (
@@ -356,6 +359,11 @@ def needs(work: str) -> tuple[Need, ...]:
 def usual() -> list[str]:
     """The families computed where a request names no metrics."""
     return [name for name, row in FAMILIES.items() if row.is_usual]
+
+
+def aside() -> dict[str, str]:
+    """The metrics that "all metrics" are without, with the reasons."""
+    return {name: row.aside for row in FAMILIES.values() if row.aside for name in row.names}
 
 
 def estimated() -> list[str]:

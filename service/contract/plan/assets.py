@@ -25,6 +25,7 @@ IMAGE_ENCODER = "image-encoder"
 _ONE_OF: frozenset[Need] = frozenset({"encoder"})  # needs that one of several assets meets
 # Needs met by a shipped file, which an asset may replace.
 _SHIPPED: frozenset[Need] = frozenset({"model"})
+SHIPPED_MODEL = "0d07c27d6364"  # the first digits of its SHA-256: with it the works' keys change
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,7 @@ def parameters(family: str, places: Places) -> dict[str, Any]:
         elif need == "model" and model_of(family) is None:  # a named model is an input of the work
             own = here("learned", places)
             found |= {"model": own and own.sha256, "vectors": _vectors(places) if own else None}
+            found |= {} if own else {"shipped": SHIPPED_MODEL}
         elif need in ("model", "vectors"):
             found |= {"vectors": _vectors(places)}
         elif need == "objects":

@@ -219,7 +219,7 @@ def test_what_is_odd_is_said_and_a_part_is_scored_on_the_wholes_scale(home, fold
 @pytest.mark.long
 def test_all_are_those_whose_files_are_here(home, folder, monkeypatch):
     asked = ("--dataset", "tiny.tar", "--tokenizer", "none", "--metrics", "all")
-    some = ("rouge_l", "spice", "spider", "chair_i", "words_used")
+    some = ("rouge_l", "spice", "spider", "chair_i", "nneval", "words_used")
     monkeypatch.setattr(catalogue, "POSTGEN", {name: catalogue.POSTGEN[name] for name in some})
     done = _invoke(home, folder, monkeypatch, *asked, "--json-out", "all.json")
     assert done.exit_code == 0, done.stderr
@@ -227,12 +227,18 @@ def test_all_are_those_whose_files_are_here(home, folder, monkeypatch):
     assert len(left_out) == 2
     assert left_out[0].startswith("left out: spice, spider: CoreNLP")
     assert left_out[1].startswith("left out: chair_i: no list of objects")
+    assert (
+        "left out: nneval: it says who wrote a caption, and agrees with people less" in done.stderr
+    )
     assert done.stdout.splitlines()[0] == "tiny.tar/test, 60 captions, 95 % intervals in brackets"
     document = json.loads((folder / "all.json").read_text())
     assert list(document["scores"]) == ["rouge_l", "words_used"]
     assert {name: each["code"] for name, each in document["missing"].items()} == dict.fromkeys(
-        ("spice", "spider", "chair_i"), "unavailable"
+        ("spice", "spider", "chair_i", "nneval"), "unavailable"
     )
+    both = _invoke(home, folder, monkeypatch, *asked[:-1], "all,nneval")
+    assert "left out: nneval" not in both.stderr
+    assert "nneval was trained with the tokenizer 'ptb'" in both.stderr.replace("@0d07c27d6364", "")
 
 
 def test_shards_of_a_work_are_told_once(home, tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ from workers.metrics.learned.features import Scaling
 from workers.metrics.tokens import SIGNATURES, Tokenizer
 
 _FORMAT = "1"
-_SHIPPED = Path(__file__).with_name("coco.safetensors")
+_SHIPPED = Path(__file__).with_name("nneval.safetensors")
 _TYPES = {  # of a tensor, or of all tensors in a part
     "layers": "float64",
     "scaling": "float64",

@@ -1,13 +1,15 @@
 """The model in the package."""
 
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from service.contract.metrics import families
+from service.contract.plan import assets
 from workers.metrics import postgen, references
-from workers.metrics.learned import model
+from workers.metrics.learned import model, soundness
 from workers.metrics.tokens import tokenize
 
 CARD = (Path(model.__file__).parent / "CARD.md").read_text("utf-8")
@@ -20,7 +22,7 @@ def shipped():
 
 def test_it_needs_no_asset_and_little_room(shipped):
     assert set(shipped.features) <= set(families.usual_features())
-    assert Path(model.__file__).with_name("coco.safetensors").stat().st_size < 3_000_000
+    assert Path(model.__file__).with_name("nneval.safetensors").stat().st_size < 3_000_000
 
 
 def test_its_card_is_about_this_very_file(shipped):
@@ -29,6 +31,28 @@ def test_its_card_is_about_this_very_file(shipped):
         assert f"{value:.4f}" in CARD
     for name, (stopping, test) in shipped.about["kendall_c"].items():
         assert f"| {name} | {stopping:.4f} | {test:.4f} |" in CARD
+
+
+def test_its_works_have_keys_of_their_own(shipped):
+    assert shipped.digest.startswith(assets.SHIPPED_MODEL)
+
+
+def test_it_spreads_its_scores_and_puts_captions_in_order(shipped):
+    """What every model has to pass, and more: no kind of captions has the score of the next."""
+    found = soundness.judge(shipped, postgen.score)
+    assert found.wrong == ()
+    means = list(found.means.values())
+    assert min(better - worse for better, worse in pairwise(means)) > 0.01
+    assert means[0] - means[-1] > 0.5
+    for kind, mean in found.means.items():
+        assert f"| {kind} | {mean:.3f} |" in CARD
+
+
+def test_no_feature_that_is_alone_at_its_highest_or_lowest_leaves_the_range(shipped):
+    corners = np.array(list(product([-1.0, 0.0, 1.0], repeat=len(shipped.features))))
+    scores = shipped.classifier(corners)
+    assert scores.min() >= 0
+    assert scores.max() <= 1
 
 
 def test_it_knows_a_good_caption_from_a_poor_one(shipped, jvm):
