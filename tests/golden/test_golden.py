@@ -40,6 +40,7 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(  # a metric that is unavailable is a warning
         ("run unavailable", "run undecided"), ("/body/warnings",)
     ),
+    "metrics": ("/body/items/*/reason",),  # a service of a home of its own is told of
     **dict.fromkeys(  # a part of a split is a warning
         ("run part", "run part-alone", "run one-image"), ("/body/warnings",)
     ),
