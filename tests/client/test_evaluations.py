@@ -81,7 +81,7 @@ def test_every_field_of_the_contract_arrives_as_it_was_given(service, client, sh
         ({"captions": [{"caption": "a"}]}, 'item 1: expected "image" or "image_id"'),
         ({"captions": [*CAPTIONS, {"image": True, "caption": "a"}]}, "item 3: .*found true"),
         ({"captions": [{"image_id": 1.5, "caption": "a"}]}, "found 1.5"),
-        ({"captions": [{"image": "a.jpg", "caption": None}]}, 'expected "caption", .*nothing'),
+        ({"captions": [{"image": "a.jpg", "caption": None}]}, 'expected "caption", .*null'),
     ],
 )
 def test_what_cannot_be_a_request_is_not_sent(service, client, fields, message):
@@ -239,7 +239,9 @@ def test_the_tokens_of_an_image_whatever_its_name(service, client):
 
 
 def test_the_catalogue_is_whole(service, client):
-    assert [metric.name for metric in client.metrics()] == ["cider_d", "spice", "meteor"]
+    assert [metric.name for metric in client.metrics()] == [
+        *("cider_d", "spice", "meteor", "nneval")
+    ]
 
 
 def test_captions_are_read_from_a_file_of_coco_results(tmp_path):
@@ -254,7 +256,7 @@ def test_captions_are_read_from_a_file_of_coco_results(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is not JSON"),
+        (b"", "found an empty file"),
         (b"{", "is not JSON"),
         (b"\xff", "is not text in UTF-8"),
         (b"[" * 100_000, "is not JSON"),

@@ -369,8 +369,9 @@ def test_pictures_are_added_and_shown_by_one_command_and_hidden_by_another(
 
     done = run("commanded", tmp_path, "--show")
     assert done.exit_code == 0, done.output
-    assert "commanded@v2  test 1 image 2 references 1 picture  captions only, pictures shown" in (
-        done.stdout
+    assert (
+        "commanded@v2  test 1 image 2 references 1 picture  captions and pictures, pictures shown"
+        in (done.stdout)
     )
     assert _get(client, "commanded", "a.jpg").status_code == 200
     hidden = run("commanded@v2", "--hide")

@@ -13,7 +13,8 @@ from prescore import commands
 
 READ = {  # parameters that are paths of what a command reads
     *("bundle", "captions", "captions_file", "checkpoint", "dataset", "file", "files", "folder"),
-    "key_file",
+    *("key_file", "home", "machine"),
+    "socket",  # which a converter makes, and says where it cannot
     *("images", "logp", "map_file", "model", "preprocessing"),
     *("outputs", "path", "ratings", "source", "tokens", "train", "val", "test", "vocabulary"),
 }

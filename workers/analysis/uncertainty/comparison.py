@@ -21,6 +21,7 @@ from scipy import special
 
 from service.contract.errors import MetricUnavailable
 from service.contract.metrics import signatures
+from service.contract.metrics.draws import AGREEMENT
 from workers.analysis.uncertainty import corpora, intervals, pregen, resampling
 from workers.analysis.uncertainty.corpora import Corpus, Summed
 from workers.analysis.uncertainty.intervals import Interval
@@ -31,7 +32,6 @@ from workers.progress import Progress, silent
 
 DETECTABLE = float(special.ndtri(0.975) + special.ndtri(0.8))
 LEVEL = 0.05  # of the test
-AGREEMENT = 1e-4  # of the larger of the two scores
 _EQUAL = 1e-12  # of the two scores: smaller differences come from rounding
 
 

@@ -166,7 +166,7 @@ def test_wrong_arguments_are_named(files, tmp_path):
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("", "line 1: expected JSON"),
+        ("", "has empty lines only"),
         ("[]", "expected a JSON object"),
         ('{"candidate": "a", "references": ["a"], "rating": 1}', "image: expected the name"),
         ('{"image": "1", "references": ["a"], "rating": 1}', "candidate: expected a text"),
