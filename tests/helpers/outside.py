@@ -103,7 +103,7 @@ def s3_server() -> Iterator[str]:
             until(lambda: _answers(f"http://127.0.0.1:{port}/"), 30, "the store's answer")
             yield f"http://127.0.0.1:{port}"
         finally:
-            process.kill()  # moto may swallow SIGTERM where it comes in a finalizer, and has no files
+            process.kill()  # moto may swallow SIGTERM, and has no files
 
 
 def new_bucket(server: str) -> tuple[str, dict[str, str]]:
