@@ -35,6 +35,7 @@ def _row(data, metric, pairs, jvm=None, *, baseline, regressed, **how):
     return worst, cover, np.mean([trial.shares for trial in found], axis=0)
 
 
+@pytest.mark.slow  # early verdicts: service/http/test_early_verdicts.py
 def test_a_regression_spares_images_and_a_baseline_more(data):
     """120 orders of one pair: shares as in EARLY.md, and no side left more often than promised."""
     one = PAIRS[:1]

@@ -64,6 +64,7 @@ def _bf16_decides_as_fp32(split):
     assert np.abs(exact.logp - half.logp).max() < 0.1
 
 
+@pytest.mark.slow  # made-up captions: workers/inference/test_scoring.py
 def test_real_captions_are_scored_end_to_end_by_an_untrained_model(bundle):
     """The ordinary run's small variant: real bundle, real features, no training."""
     run = recipes.prepare(

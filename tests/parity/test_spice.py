@@ -60,6 +60,7 @@ def test_the_tuples_of_1000_captions_are_those_seen_before(data, remembering):
     assert _digest(remembering, _thousand(data)) == THOUSAND
 
 
+@pytest.mark.slow  # like workers/metrics/scenes/test_scene_graphs.py, which is not
 def test_an_images_counts_are_those_of_the_jar(data, jvm, remembering):
     people = systems.references(data, "flickr8k")
     system = systems.system(data, "flickr8k", "init_1")

@@ -48,7 +48,16 @@ class People:
         return self._prepared[tokens]
 
 
-@pytest.fixture(scope="module", params=systems.DATASETS)
+QUICK = "flickr30k"  # the two others are as right, and take longer
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=() if name == QUICK else pytest.mark.slow)
+        for name in systems.DATASETS
+    ],
+)
 def people(data, jvm, request):
     return People(data, request.param, jvm)
 

@@ -174,6 +174,7 @@ def _holds_all(content, rows, scores):
         assert found == scores[name]["value"]
 
 
+@pytest.mark.slow  # scores: workers/metrics/families/test_bertscore.py
 def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(service, tmp_path):
     keyed, _ = _vectors(tmp_path / "the same vectors.txt")
     with service.client() as client:

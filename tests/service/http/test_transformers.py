@@ -68,6 +68,7 @@ def _evaluated(client, checkpoint, **asked):
     return client.get(f"/v1/evaluations/{answer.json()['id']}").json()
 
 
+@pytest.mark.slow  # packages are verified and scored in test_packages.py
 def test_it_is_verified_and_scored_by_words_and_by_pieces(client, saved, bundle):
     content = _packed(saved.folder)
     found = _put(client, content)

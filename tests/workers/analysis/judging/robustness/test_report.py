@@ -68,6 +68,7 @@ def test_tasks_are_of_every_kind_that_captions_allow():
     assert tasks.make(IMAGES, 1) != found
 
 
+@pytest.mark.slow  # 500 tasks of each kind
 def test_a_kind_has_at_most_500_tasks_and_none_that_the_file_has():
     many = [tasks.Image(f"{at}", _captions(at)) for at in range(1200)]
     found = tasks.make(many, 0, {"just-person"})
