@@ -48,13 +48,13 @@ class People:
         return self._prepared[tokens]
 
 
-QUICK = "flickr30k"  # the two others are as right, and take longer
+ORDINARY = "flickr30k"  # the two others are as right, and take longer
 
 
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(name, marks=() if name == QUICK else pytest.mark.slow)
+        pytest.param(name, marks=() if name == ORDINARY else pytest.mark.slow)
         for name in systems.DATASETS
     ],
 )
