@@ -3,17 +3,11 @@
 from typing import Annotated
 
 from fastapi import Path
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import PathConvertor, register_url_convertor
 
 
-class _Name(Convertor[str]):
+class _Name(PathConvertor):
     regex = ".+"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
 
 
 register_url_convertor("name", _Name())

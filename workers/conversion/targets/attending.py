@@ -5,11 +5,12 @@ so that no weight changes by it: it is read, and not kept.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from service.contract.errors import RequestRefused
-from service.contract.formats.checkpoint_header import AttentionConfig
+from service.contract.formats.checkpoint_header import AnyConfig, AttentionConfig
 from service.contract.formats.state_dicts.places import (
     AdaptiveMap,
     BottomUpMap,
@@ -49,19 +50,15 @@ def soft(source: Source, given: SoftMap) -> Made:
         deep = layers.linear(state, names.deep)
         widths = {"state": size, "context": seen}
         tensors |= named("deep", _in_order(names.deep, deep, given.order.deep, widths))
-    config = configured(
-        lambda: AttentionConfig(
-            inputs=given.inputs,
-            size=size,
-            embedding_size=None if word == size else word,
-            attention_size=None if len(key.bias) == size else len(key.bias),
-            feature_size=seen,
-            normalize=given.normalize,
-            scores=given.scores,
-            start=given.start,
-            gate="one" if len(gate.bias) == 1 else "each",
-            output="state" if names.deep is None else "deep",
-        )
+    config = _config(
+        given,
+        size,
+        word,
+        key,
+        feature_size=seen,
+        start=given.start,
+        gate="one" if len(gate.bias) == 1 else "each",
+        output="state" if names.deep is None else "deep",
     )
     return Made(config, tensors)
 
@@ -98,16 +95,12 @@ def adaptive(source: Source, given: AdaptiveMap) -> Made:
         "embedding.weight": embedding,
         **named("output", output),
     }
-    config = configured(
-        lambda: AttentionConfig(
-            inputs=given.inputs,
-            size=size,
-            embedding_size=None if word == size else word,
-            attention_size=None if len(key.bias) == size else len(key.bias),
-            feature_size=len(places.weight),
-            normalize=given.normalize,
-            scores=given.scores,
-        )
+    config = _config(
+        given,
+        size,
+        word,
+        key,
+        feature_size=len(places.weight),
     )
     return Made(config, tensors)
 
@@ -141,19 +134,33 @@ def bottom_up(source: Source, given: BottomUpMap) -> Made:
         "embedding.weight": embedding,
         **named("output", output),
     }
-    config = configured(
+    config = _config(
+        given,
+        size,
+        word,
+        key,
+        feature_size=features,
+        places_size=seen if made else None,
+    )
+    return Made(config, tensors)
+
+
+def _config(
+    given: SoftMap | AdaptiveMap | BottomUpMap, size: int, word: int, key: Affine, **own: Any
+) -> AnyConfig:
+    """`own`: what is not the same of all three. A size that is the state's is not said."""
+    attention = len(key.bias)
+    return configured(
         lambda: AttentionConfig(
             inputs=given.inputs,
             size=size,
             embedding_size=None if word == size else word,
-            attention_size=None if len(key.bias) == size else len(key.bias),
-            feature_size=features,
+            attention_size=None if attention == size else attention,
             normalize=given.normalize,
             scores=given.scores,
-            places_size=seen if made else None,
+            **own,
         )
     )
-    return Made(config, tensors)
 
 
 def _attention(

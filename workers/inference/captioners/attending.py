@@ -15,7 +15,7 @@ from workers.inference.captioners.canonical import Canonical
 from workers.inference.matrix_products import Product
 from workers.inference.packing import Packed
 
-_NOWHERE = -1e30  # the score of a place that is not there: its weight is 0 exactly
+NOWHERE = -1e30  # the score of a place that is not there: its weight is 0 exactly
 _CHUNK_BYTES = {"cpu": 4_000_000, "cuda": 512_000_000}  # of what tanh is taken of at once
 _BENDS = {"tanh": torch.tanh_, "relu": torch.relu_}  # in place: no copy of the largest tensor
 
@@ -181,7 +181,7 @@ class Attending(Canonical):
         beside = Beside(of)
         query = self._query(h)
         if other is None:
-            rival = query.new_full((len(query), 1), _NOWHERE)
+            rival = query.new_full((len(query), 1), NOWHERE)
         else:
             rival = self._bend(query + other) @ self.tensors["score.weight"][:, None]
         if not len(of):
@@ -201,6 +201,6 @@ class Attending(Canonical):
     ) -> tuple[Tensor, Tensor]:
         there = images.there[:, None]
         both = self._bend(images.keys[:, None] + queries[:, :, None])
-        scores = (both @ self.tensors["score.weight"]).masked_fill(~there, _NOWHERE)
+        scores = (both @ self.tensors["score.weight"]).masked_fill(~there, NOWHERE)
         weights = torch.cat([scores, rivals], dim=2).softmax(dim=2)
         return weights[..., :-1] @ images.values, weights[..., -1:]

@@ -9,12 +9,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from service.contract.formats.checkpoint_header import TransformerConfig
-from workers.inference.captioners.attending import Beside, placed
+from workers.inference.captioners.attending import NOWHERE, Beside, placed
 from workers.inference.captioners.canonical import Canonical
 from workers.inference.matrix_products import Product
 from workers.inference.packing import GROUP_TOKENS, Packed, groups
 
-_NOWHERE = -1e30  # added to the score of a place that is not there: its weight is 0 exactly
 _SEARCHED_BYTES = 512_000_000  # of images' keys and values in a search
 _USUAL_PLACES = 196
 
@@ -41,7 +40,7 @@ class Seen:
     @property
     def mask(self) -> Tensor:
         """What is added to their scores (N, 1, 1, P)."""
-        return torch.where(self.there, 0.0, _NOWHERE).to(self.places)[:, None, None]
+        return torch.where(self.there, 0.0, NOWHERE).to(self.places)[:, None, None]
 
 
 class State(NamedTuple):
