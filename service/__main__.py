@@ -3,6 +3,7 @@
 import typer
 
 from service.operate import commands
+from service.operate.backups.commands import backup, restore
 
 app = typer.Typer(name="python -m service", no_args_is_help=True, pretty_exceptions_enable=False)
 for command in (
@@ -13,6 +14,8 @@ for command in (
     commands.openapi,
     commands.migrate,
     commands.doctor,
+    backup,
+    restore,
 ):
     app.command()(command)
 app()

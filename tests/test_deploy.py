@@ -26,6 +26,7 @@ GPU = yaml.safe_load((DEPLOY / "compose.gpu.yaml").read_text(encoding="utf-8"))
 SERVICES = COMPOSE["services"]
 OURS = [name for name, service in SERVICES.items() if "build" in service]
 WORKERS = ["inference", "metrics"]
+PIECES = ["api", "janitor", "worker"]  # users of Redis
 AT_HOME = [name for name in OURS if name != "converter"]
 SOCKET = "/run/prescore/converter"
 DOCKERFILES = sorted(DEPLOY.glob("*.Dockerfile"))
@@ -53,7 +54,11 @@ def _sent_to_a_build(path: str) -> bool:
 
 def _draw(folder: Path) -> dict[str, str]:
     subprocess.run(["sh", DEPLOY / "secrets.sh", folder], check=True)
-    lines = (folder / "prescore.env").read_text(encoding="utf-8").splitlines()
+    return _variables(folder, "worker")
+
+
+def _variables(folder: Path, piece: str) -> dict[str, str]:
+    lines = (folder / f"{piece}.env").read_text(encoding="utf-8").splitlines()
     return dict(line.split("=", 1) for line in lines)
 
 
@@ -138,8 +143,9 @@ def test_only_the_api_is_reached_and_only_from_this_machine():
     ports = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert ports == {"api": ["127.0.0.1:8000:8000"]}
     assert COMPOSE["networks"]["inside"] == {"internal": True}
-    others = set(SERVICES) - {"api", "converter"}
+    others = set(SERVICES) - {"api", "janitor", "converter"}
     assert all(SERVICES[name]["networks"] == ["inside"] for name in others)
+    assert SERVICES["janitor"]["networks"] == ["inside", "outside"]  # it sends webhooks
 
 
 def test_the_converter_has_no_network_no_secrets_no_home_and_limits():
@@ -208,6 +214,22 @@ def test_what_holds_passwords_is_neither_committed_nor_sent_to_a_build():
         assert not _sent_to_a_build(f"deploy/{file}")
 
 
+def test_each_piece_knows_its_own_user_of_redis_and_no_other(tmp_path):
+    """A worker runs what is asked of it; with the API's user it could not take what others get."""
+    _draw(tmp_path / "drawn")
+    drawn = [_variables(tmp_path / "drawn", piece)["PRESCORE_REDIS_URL"] for piece in PIECES]
+    assert len({urlsplit(url).password for url in drawn}) == len(PIECES)
+    files = {name: SERVICES[name]["env_file"] for name in AT_HOME}
+    worker, api = ["secrets/worker.env"], ["secrets/api.env"]
+    assert files == {
+        "migrate": api,
+        "api": api,
+        "janitor": ["secrets/janitor.env"],
+        "inference": worker,
+        "metrics": worker,
+    }
+
+
 def test_passwords_are_drawn_anew_and_not_overwritten(tmp_path):
     first, second = _draw(tmp_path / "first"), _draw(tmp_path / "second")
     assert not set(first.values()) & set(second.values())
@@ -219,19 +241,20 @@ def test_passwords_are_drawn_anew_and_not_overwritten(tmp_path):
     )
     assert again.returncode != 0
     assert str(tmp_path / "first") in again.stderr
-    assert first["PRESCORE_REDIS_URL"] in (tmp_path / "first" / "prescore.env").read_text()
+    assert first["PRESCORE_REDIS_URL"] in (tmp_path / "first" / "worker.env").read_text()
 
 
 def test_passwords_fit_together_and_are_kept_from_others(tmp_path):
     folder = tmp_path / "secrets"
     drawn = _draw(folder)
-    redis_url, database_url = (
-        urlsplit(drawn[name]) for name in ("PRESCORE_REDIS_URL", "PRESCORE_DATABASE_URL")
-    )
-    hashed = hashlib.sha256(redis_url.password.encode()).hexdigest()
-    rules = (DEPLOY / "redis.acl").read_text(encoding="utf-8")
-    expected = rules.replace("user prescore on ", f"user prescore on #{hashed} ")
+    expected = (DEPLOY / "redis.acl").read_text(encoding="utf-8")
+    for piece in PIECES:
+        redis_url = urlsplit(_variables(folder, piece)["PRESCORE_REDIS_URL"])
+        assert redis_url.username == piece
+        hashed = hashlib.sha256(redis_url.password.encode()).hexdigest()
+        expected = expected.replace(f"user {piece} on ", f"user {piece} on #{hashed} ")
     assert (folder / "redis.acl").read_text(encoding="utf-8") == expected
+    database_url = urlsplit(drawn["PRESCORE_DATABASE_URL"])
     assert (folder / "postgres_password").read_text(encoding="utf-8") == database_url.password
     assert {redis_url.hostname, database_url.hostname} == {"redis", "postgres"}
     environment = SERVICES["postgres"]["environment"]

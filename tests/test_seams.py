@@ -136,6 +136,7 @@ _NAMED_ELSEWHERE = {
     ("workers/analysis/probing/constant/search.py", "cider_d"): "the bound of this one formula",
     ("workers/analysis/probing/constant/search.py", "rouge_l"): "the bound of this one formula",
     ("workers/analysis/probing/constant/cider_d.py", "cider_d"): "the bound of this one formula",
+    ("workers/analysis/learning/judged.py", "cider_d"): "the usual one, beside what was learned",
     ("workers/analysis/study/files.py", "meteor"): "a column of the published table",
     ("workers/analysis/study/files.py", "cider_d"): "a column of the published table",
     ("workers/analysis/study/files.py", "spice"): "a column of the published table",

@@ -20,17 +20,26 @@
     │   ├── AssetRefused             a metric's asset: unknown, missing, or another file
     │   ├── InvalidRequest           beyond the schema: images unknown, missing or twice
     │   ├── NotFound                 no such evaluation, checkpoint, dataset, version or split
-    │   ├── Conflict                 an Idempotency-Key in flight, an upload of another digest
+    │   ├── Conflict                 an Idempotency-Key in flight, an upload that another has:
+    │   │   ├── OffsetMismatch       bytes for another place of an upload than its end
+    │   │   └── UploadComplete       bytes for an upload that has all of them
+    │   ├── UploadRefused            an upload that was refused before, and is deleted
+    │   ├── OtherVersion             a version of a protocol that is not spoken here
+    │   ├── PreconditionFailed       it has changed since what If-Match names
     │   ├── DigestMismatch           the bytes do not have the digest in the URL
     │   ├── TooLarge                 a body above its limit
     │   ├── MalformedJson            a body that is not JSON, or is ambiguous JSON
     │   ├── UnsupportedMedia         a body of another media type or character set
     │   ├── InvalidCursor            a cursor that this service did not give
     │   ├── Overloaded               more than the service can do now: come back later
-    │   │   └── QueueFull            as many runs are unfinished as may be
+    │   │   ├── QueueFull            as many runs are unfinished as may be
+    │   │   └── TooManyUploads       as many uploads are unfinished as may be
     │   ├── Unavailable              the database or Redis does not answer: come back later
     │   ├── DiskFull                 no space left for what was sent
+    │   ├── UrlRefused               a URL that the service may not ask:
+    │   │   └── UrlFailed            it may, and got no answer that it could use
     │   ├── InvalidSetting           an environment variable or a flag
+    │   ├── InvalidBackup            a file to restore that is none, cut off, damaged, or later
     │   ├── UnknownHost              a request to a name that may be anybody's
     │   ├── ForeignOrigin            a change that a page of another site asks for
     │   ├── SlowRequest              a request that does not arrive in time
@@ -177,6 +186,32 @@ class Conflict(RequestRefused):
     code = "conflict"
 
 
+class OffsetMismatch(Conflict):
+    """`offset`: where the next byte belongs."""
+
+    code = "upload_offset"
+
+    def __init__(self, detail: str, *, offset: int) -> None:
+        super().__init__(detail)
+        self.offset = offset
+
+
+class UploadComplete(Conflict):
+    code = "upload_complete"
+
+
+class UploadRefused(RequestRefused):
+    code = "upload_refused"
+
+
+class OtherVersion(RequestRefused):
+    code = "other_version"
+
+
+class PreconditionFailed(RequestRefused):
+    code = "precondition_failed"
+
+
 class DigestMismatch(RequestRefused):
     code = "digest_mismatch"
 
@@ -211,6 +246,10 @@ class QueueFull(Overloaded):
         self.retry_after = retry_after
 
 
+class TooManyUploads(Overloaded):
+    code = "too_many_uploads"
+
+
 class Unavailable(RequestRefused):
     code = "unavailable"
 
@@ -219,8 +258,20 @@ class DiskFull(RequestRefused):
     code = "disk_full"
 
 
+class UrlRefused(RequestRefused):
+    code = "url_refused"
+
+
+class UrlFailed(UrlRefused):
+    code = "url_failed"
+
+
 class InvalidSetting(RequestRefused):
     code = "invalid_setting"
+
+
+class InvalidBackup(RequestRefused):
+    code = "invalid_backup"
 
 
 class UnknownHost(RequestRefused):

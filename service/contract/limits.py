@@ -27,14 +27,19 @@ PART_SECONDS = 15.0  # of a search: a beam of 80 and 1,000 words, one image, a u
 METRICS = 1000  # there are fewer
 FEATURES = 100
 CAPTIONERS = 100
+DATASETS = 20  # beside the first, from which one metric learns
 GATES = 50
 LABELS = 50
+NOTE = 2000  # characters of what people write about a run
 WORDS = 1000  # that a probe replaces
 WORD = 100  # characters
 
 COLUMN_TOKENS = 10_000_000  # of a file of columns; COCO's training split has 5 million
 TOP_WORDS = 20  # kept of each token
 UPLOAD_BYTES = 50_000_000_000  # of a checkpoint, a dataset or a file of columns
+UNFINISHED = 100  # uploads of a team that go on after a cut
+UNFINISHED_BYTES = 500_000_000_000  # of all of them together: ten of the largest
+UNFINISHED_SECONDS = 24 * 3600  # since bytes came
 IMAGES = 4_000_000  # of a dataset: COCO has 330,000, Conceptual Captions 3.3 million
 SPLITS = 1000  # of a dataset: published sets have 3 to 10, strata and folds of one some dozens
 MEMBERS = 500_000  # files of a dataset's tar: all of COCO; larger sets bring features alone
@@ -45,6 +50,8 @@ LINE_BYTES = 1_000_000  # of one image in captions.jsonl
 PICTURE_BYTES = 50_000_000  # of one in images/; a camera's have 3 to 20 million
 PIXELS = 100_000_000  # of one; a camera's have 12 to 60 million
 JUDGING_SECONDS = 600  # for a dataset; a million images take 20 to 60
+WEBHOOKS = 20  # of a team
+DELIVERIES = 1000  # of a team's webhooks, that have not arrived
 JUDGING_BYTES = 2 << 30  # of memory meanwhile; a million images take a tenth of it
 
 
@@ -105,8 +112,12 @@ class LimitsOut(BaseModel):
     captioners: int = Field(
         default=CAPTIONERS, description="Captioners from which a learned metric learns."
     )
+    datasets: int = Field(
+        default=DATASETS, description="Further splits from which a learned metric learns."
+    )
     gates: int = Field(default=GATES, description="Gates of an evaluation.")
     labels: int = Field(default=LABELS, description="Labels of a run.")
+    note: int = Field(default=NOTE, description="Characters of a run's note.")
     words: int = Field(default=WORDS, description="Words that a probe replaces.")
     word: int = Field(default=WORD, description="Characters of such a word.")
     column_tokens: int = Field(
@@ -118,6 +129,18 @@ class LimitsOut(BaseModel):
     upload_bytes: int = Field(
         default=UPLOAD_BYTES,
         description="Bytes of a checkpoint, of a dataset's tar, or of a file of columns.",
+    )
+    unfinished: int = Field(
+        default=UNFINISHED, description="Uploads of a team that have begun and not ended."
+    )
+    unfinished_bytes: int = Field(
+        default=UNFINISHED_BYTES,
+        description="Bytes of all of them together, as many as were announced.",
+    )
+    unfinished_seconds: int = Field(
+        default=UNFINISHED_SECONDS,
+        description="Seconds after which such an upload is deleted if no bytes came; after seven "
+        "times as many it is deleted in any case.",
     )
     images: int = Field(default=IMAGES, description="Images of a dataset.")
     splits: int = Field(default=SPLITS, description="Splits of a dataset.")
@@ -138,6 +161,11 @@ class LimitsOut(BaseModel):
         default=PICTURE_BYTES, description="Bytes of one picture in a dataset's images/."
     )
     pixels: int = Field(default=PIXELS, description="Pixels of one such picture.")
+    webhooks: int = Field(default=WEBHOOKS, description="Webhooks of a team.")
+    deliveries: int = Field(
+        default=DELIVERIES,
+        description="Messages to a team's webhooks that have not arrived; more are lost.",
+    )
     judging_seconds: float = Field(
         default=JUDGING_SECONDS, description="Seconds that the check of an uploaded file may take."
     )

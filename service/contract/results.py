@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from service.contract.api.comparisons import ComparedOut
 from service.contract.api.evaluations import EstimateOut, ForecastOut
-from service.contract.api.learned import ModelOut
+from service.contract.api.learned import AccordOut, ModelOut
 from service.contract.api.probes import ProbeRow
 from service.contract.api.requests import Decoding
 from service.contract.api.scores import MetricHealth
@@ -28,13 +28,15 @@ class _Frozen(BaseModel):
 class Scored(_Frozen):
     """Scores by metric, with intervals (null: none); one signature for all, or one for each.
 
-    `draws`: of `contract.metrics.draws`, in base64; stored apart from the summary.
+    `draws`: of `contract.metrics.draws`, in base64; stored apart from the summary. `flat`: metrics
+    that say the same of all captions, with the number of captions.
     """
 
     scores: dict[str, float]
     intervals: dict[str, tuple[float, float] | None] = {}
     resampling: dict[str, Any] = {}
     draws: dict[str, str] = {}
+    flat: dict[str, int] = {}
     signature: str | dict[str, str]
 
 
@@ -100,7 +102,8 @@ class Health(_Frozen):
     health: dict[str, MetricHealth]
 
 
-Model = ModelOut  # the model card of a trained metric
+Model = ModelOut  # the model card of a trained NNEval
+AccordModel = AccordOut  # of a trained accord
 
 # Kinds that are not named here have `Scored`, or no summary.
 SUMMARIES: Mapping[str, type[BaseModel]] = {
@@ -114,6 +117,7 @@ SUMMARIES: Mapping[str, type[BaseModel]] = {
     "probe": ProbeTable,
     "health": Health,
     "learned": Model,
+    "learned_accord": AccordModel,
 }
 
 

@@ -36,6 +36,7 @@ def _data_home() -> Path:
 
 
 Sandbox = Literal["required", "off"]
+Outgoing = Literal["off", "webhooks"]
 
 
 class Settings(BaseModel):
@@ -99,6 +100,17 @@ class Settings(BaseModel):
         description="Addresses or networks of the proxies before the API, with commas between "
         "them: what their X-Forwarded-For says is believed.",
     )
+    outgoing: Outgoing = Field(
+        default="webhooks",
+        description="What the service may send to, or fetch from, URLs that its users choose: off "
+        "(nothing), webhooks.",
+    )
+    outgoing_allow: str = Field(
+        default="",
+        max_length=10_000,
+        description="Hosts inside your network that such URLs may lead to, as host or host:port "
+        "with commas between them; all others must have public addresses.",
+    )
     sandbox: Sandbox = Field(
         default="required",
         description="Files that may run code when they are opened, and pictures: required (in a "
@@ -109,6 +121,15 @@ class Settings(BaseModel):
         default=None,
         description="The socket of a `prescore worker converter`, which opens these files and "
         "pictures in the workers' place; else the workers do it.",
+    )
+    keep_runs_days: int | None = Field(
+        default=None,
+        ge=1,
+        description="Days after its end that an evaluation or a comparison is deleted, unless it "
+        "has a protected label, is the best of a board or is needed. Default: none is.",
+    )
+    audit_days: int = Field(
+        default=365, ge=1, description="Days that the list of changes (`/v1/audit`) is kept."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The lowest level that is logged: debug, info, warning, error."
@@ -139,8 +160,13 @@ class Settings(BaseModel):
         return [name.strip() for name in self.hosts.split(",") if name.strip()]
 
     @property
+    def record_file(self) -> Path | None:
+        """The file of the database, if it is in the home folder."""
+        return self.home / "record.sqlite" if self.database_url is None else None
+
+    @property
     def database(self) -> str:
-        return self.database_url or f"sqlite:///{self.home / 'record.sqlite'}"
+        return self.database_url or f"sqlite:///{self.record_file}"
 
 
 def _machine_memory() -> int:

@@ -18,6 +18,7 @@ from service.http.entrance.origins import OwnOrigins
 from service.http.final_newline import FinalNewline
 from service.http.queries import only_known
 from service.http.reference import Reference
+from service.http.resumable import routes as uploads
 from service.http.routers import (
     checkpoints,
     columns,
@@ -31,10 +32,14 @@ from service.http.routers import (
     metrics,
     pictures,
 )
+from service.http.routers.life import audit, deletions
+from service.http.routers.life import runs as changed_runs
+from service.http.routers.outgoing import webhooks
 from service.http.routers.runs import router_of
 from service.runs.kinds import KINDS
 from service.stored import judges
 from service.works import logs
+from service.works.outgoing.client import Client
 from service.works.parts import connect
 
 _DESCRIPTION = """
@@ -70,7 +75,8 @@ def from_environment() -> FastAPI:
     # of many values starts a few collections, not a thousand.
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
-    running = Running.on(connect(settings, hurried=True), settings.most_runs)
+    parts, outgoing = connect(settings, hurried=True), Client.of(settings)
+    running = Running.on(parts, settings.most_runs, outgoing)
     return create_app(running, settings.named_hosts, settings.proxies)
 
 
@@ -104,13 +110,19 @@ def _routes() -> FastAPI:
         checkpoints,
         columns,
         datasets,
+        uploads,
         pictures,
         leaderboard,
         correlations,
         metrics,
         limits,
+        audit,
+        webhooks,
+        deletions,
     )
-    kinds = [router_of(offered) for offered in KINDS.values()]
+    kinds = [
+        of(offered) for offered in KINDS.values() for of in (router_of, changed_runs.router_of)
+    ]
     routers = [*kinds, *(module.router for module in resources)]
     for router in routers:
         app.include_router(router, dependencies=[Depends(only_known)])

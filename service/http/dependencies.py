@@ -6,11 +6,14 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from service.contract.asking import LOCAL, Asker
 from service.contract.settings import MOST_RUNS
 from service.http.kept_answers import KeptAnswers, ListedAnswers
 from service.http.telemetry import Telemetry
 from service.http.watching import Watcher
-from service.works.intake import LOCAL
+from service.stored.unfinished.endings import Endings
+from service.stored.unfinished.turns import Turns
+from service.works.outgoing.client import Client
 from service.works.parts import Parts
 
 
@@ -23,20 +26,32 @@ class Running(Parts):
     most_runs: int = MOST_RUNS  # that may be unfinished at once
     kept_answers: KeptAnswers = field(default_factory=KeptAnswers)
     listed_answers: ListedAnswers = field(default_factory=ListedAnswers)
+    outgoing: Client = field(default_factory=Client)
+    turns: Turns = field(default_factory=Turns)  # of uploads that go on after a cut
+    endings: Endings = field(default_factory=Endings)
 
     @classmethod
-    def on(cls, parts: Parts, most_runs: int = MOST_RUNS) -> "Running":
+    def on(
+        cls, parts: Parts, most_runs: int = MOST_RUNS, outgoing: Client | None = None
+    ) -> "Running":
         watcher, telemetry = Watcher(parts.records), Telemetry(parts.records, parts.queue)
         own = watcher, telemetry, most_runs
         given = parts.records, parts.blobs, parts.queue, parts.places
-        return cls(*given, *own, speed=parts.speed)
+        return cls(*given, *own, speed=parts.speed, outgoing=outgoing or Client())
 
 
 async def _running(request: Request) -> Running:
-    """Async, since FastAPI would start a thread for a plain function: a third of a poll's time."""
+    """The service for whoever asks. Async, since FastAPI would start a thread for a plain function:
+    a third of a poll's time.
+    """
     parts = request.app.state.parts
     assert isinstance(parts, Running)
-    return parts
+    return parts.asked_by(asker_of(request))
+
+
+def asker_of(request: Request) -> Asker:
+    """Who asks. In a service that is open: the team "local", with every scope."""
+    return Asker(address=address_of(request))
 
 
 def address_of(request: Request) -> str:

@@ -54,26 +54,31 @@ class KeptAnswers:
 
 
 class ListedAnswers:
-    """The answers of ended runs, which never change, as lists show them."""
+    """The answers of versions of ended runs, as lists show them."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[str, bytes] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, int], bytes] = OrderedDict()
         self._lock = Lock()
 
     def get(
-        self, identities: Sequence[str], build: Callable[[Sequence[str]], Sequence[RunOut]]
+        self,
+        versions: Sequence[tuple[str, int]],
+        build: Callable[[Sequence[str]], Sequence[RunOut]],
     ) -> list[bytes]:
-        """The answers of these runs; those that are not here are built all at once."""
+        """The answers of these runs, by id and version; those that are not here are built all at
+        once, of which one that was deleted just now is left out.
+        """
         with self._lock:
-            found = {at: self._answers[at] for at in identities if at in self._answers}
-        for answer in build([at for at in identities if at not in found]):
+            found = {at[0]: self._answers[at] for at in versions if at in self._answers}
+        others = dict(at for at in versions if at[0] not in found)
+        for answer in build([*others]):
             found[answer.id] = text = answer.model_dump_json().encode()
             if base.is_over(answer):
-                self._keep(answer.id, text)
-        return [found[at] for at in identities]
+                self._keep((answer.id, others[answer.id]), text)
+        return [found[identity] for identity, _ in versions if identity in found]
 
-    def _keep(self, identity: str, text: bytes) -> None:
+    def _keep(self, version: tuple[str, int], text: bytes) -> None:
         with self._lock:
-            self._answers[identity] = text
+            self._answers[version] = text
             if len(self._answers) > _LISTED:
                 self._answers.popitem(last=False)

@@ -37,6 +37,11 @@ TAGS = [
     },
     {"name": "datasets", "description": "Images and their references: immutable versions."},
     {
+        "name": "uploads",
+        "description": "Files in several requests, which go on after a cut: the IETF's Resumable "
+        "Uploads for HTTP, and tus 1.0.",
+    },
+    {
         "name": "probes",
         "description": "Tests of metrics on a dataset, with captions of known quality.",
     },
@@ -46,7 +51,9 @@ TAGS = [
         "name": "metrics",
         "description": "The metrics, their definitions, and whether they can be computed here.",
     },
+    {"name": "webhooks", "description": "URLs that are told of a team's runs."},
     {"name": "limits", "description": "How much requests, files and connections may hold."},
+    {"name": "audit", "description": "Who changed what, and when."},
     {"name": HEALTH, "description": "For load balancers and Prometheus."},
 ]
 
@@ -55,12 +62,38 @@ HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
         "The request's id in the service's log; every answer has one.",
         {"type": "string"},
     ),
-    "Location": ("The URL of the run.", {"type": "string", "format": "uri-reference"}),
+    "Location": (
+        "The URL of the run, of the upload, or of what it became.",
+        {"type": "string", "format": "uri-reference"},
+    ),
     "ETag": (
         "The state of the run or the file: send it as `If-None-Match` to wait for another one.",
         {"type": "string"},
     ),
     "Cache-Control": ("How long it may be kept.", {"type": "string"}),
+    "Content-Location": ("The URL of what an upload became.", {"type": "string"}),
+    "Upload-Offset": (
+        "Bytes of an upload that are kept for certain: the next ones belong here.",
+        {"type": "integer", "minimum": 0},
+    ),
+    "Upload-Length": ("Bytes of the whole file.", {"type": "integer", "minimum": 0}),
+    "Upload-Complete": (
+        "`?1`: all bytes are there, and the answer is about what they became; else `?0`.",
+        {"type": "string", "pattern": r"^\?[01]$"},
+    ),
+    "Upload-Limit": (
+        "Bytes that an upload may have (`max-size`), and seconds that it is kept (`max-age`).",
+        {"type": "string"},
+    ),
+    "Upload-Expires": (
+        "When an upload is deleted if no more bytes come, where tus is spoken.",
+        {"type": "string"},
+    ),
+    "Upload-Metadata": (
+        "What was told of an upload at its beginning, where tus is spoken.",
+        {"type": "string"},
+    ),
+    "Tus-Resumable": ("The version of tus, where tus is spoken.", {"type": "string"}),
     "Retry-After": ("Seconds to wait before the next request.", {"type": "integer", "minimum": 0}),
     "Preference-Applied": (
         "`wait=N`: the seconds that were granted, if the request had `Prefer: wait` (RFC 7240).",
@@ -89,7 +122,10 @@ _WHY: Mapping[int, str] = {
     403: "A page of another site asks for a change.",
     404: "Not found, or its data is no longer stored.",
     408: "The request did not arrive in time; see `/v1/limits`.",
-    409: "Another request with this Idempotency-Key is being answered: try again.",
+    409: "Something stands in its way, which the error names: it may go later.",
+    410: "The upload was refused before, and its bytes are deleted.",
+    412: "It has changed since the `ETag` in `If-Match`; or a version of tus that is not spoken "
+    "here.",
     413: "The body is too large.",
     415: "The Content-Type is not JSON in UTF-8, or there is a Content-Encoding.",
     421: "The request names a host that is not this service; see `PRESCORE_HOSTS`.",

@@ -1,4 +1,4 @@
-"""Reads the headers Prefer, Idempotency-Key, Last-Event-ID and If-None-Match."""
+"""Reads the headers Prefer, Idempotency-Key, Last-Event-ID, If-None-Match and If-Match."""
 
 import re
 
@@ -40,4 +40,10 @@ def matches(if_none_match: str | None, etag: str) -> bool:
     if if_none_match is None:
         return False
     tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
+    return "*" in tags or etag in tags
+
+
+def allows(if_match: str | None, etag: str) -> bool:
+    """Whether If-Match names this ETag (strong comparison, RFC 9110), or is not there."""
+    tags = [tag.strip() for tag in (if_match or "*").split(",")]
     return "*" in tags or etag in tags

@@ -33,9 +33,14 @@ STATUS: Mapping[type[errors.PrescoreError], int] = {
     errors.UnknownMetric: 422,
     errors.AssetRefused: 422,
     errors.InvalidRequest: 422,
+    errors.UrlRefused: 422,
     errors.InvalidSetting: 500,
+    errors.InvalidBackup: 422,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.UploadRefused: 410,
+    errors.OtherVersion: 412,
+    errors.PreconditionFailed: 412,
     errors.DigestMismatch: 422,
     errors.TooLarge: 413,
     errors.MalformedJson: 400,
@@ -197,19 +202,9 @@ def _unrouted(request: Request, error: HTTPException) -> str:
             return paths.advice(request.url.path, request.app.state.paths)
         case HTTPStatus.METHOD_NOT_ALLOWED:
             allowed = ", ".join(_methods(request))
-            found = f"{request.url.path!r:.100} takes {allowed}, found {request.method!r:.20}"
-            return f"{found}{_stopping(request)}"
+            return f"{request.url.path!r:.100} takes {allowed}, found {request.method!r:.20}"
         case _:
             return str(error.detail)
-
-
-def _stopping(request: Request) -> str:
-    """How a run is stopped, for whoever would delete it."""
-    match request.url.path.strip("/").split("/"):
-        case [version, kind, name] if request.method == HTTPMethod.DELETE:
-            there = f"/{version}/{kind}/{{id}}/cancel" in request.app.state.paths
-            return f": POST '/{version}/{kind}/{name:.60}/cancel' stops it" if there else ""
-    return ""
 
 
 def _methods(request: Request) -> list[str]:

@@ -141,9 +141,12 @@ def openapi() -> None:
 
 
 def janitor() -> None:
-    """Run only the janitor: expired leases, lost wake-ups, deadlines. Several may run."""
+    """Run only the janitor: expired leases, lost wake-ups, deadlines, webhooks. Several may run."""
     from service.operate import janitor
+    from service.operate.sending import Sender
+    from service.runs.life.retention import Policy
     from service.works import logs, parts
+    from service.works.outgoing.client import Client
 
     with _errors():
         chosen = settings.load()
@@ -152,7 +155,9 @@ def janitor() -> None:
         over = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: over.set())
-        janitor.run(connected, over.wait)
+        Sender(connected, Client.of(chosen)).start()
+        policy = Policy(chosen.keep_runs_days, chosen.audit_days)
+        janitor.run(connected, over.wait, policy)
 
 
 def _serve(chosen: Settings, host: str, port: int) -> None:

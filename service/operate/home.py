@@ -9,14 +9,49 @@ from pathlib import Path
 from service.contract.errors import InvalidSetting
 
 _LOCK = "lock"
+_RESTORING = "restoring"  # is there while a backup is restored
+_NOT_RESTORED = {_LOCK, "assets"}  # what may be there before: assets are in no backup
 
 
 @contextmanager
 def taken(home: Path) -> Iterator[None]:
-    """Take the folder until the end; InvalidSetting where another service has it.
+    """Take the folder until the end; InvalidSetting where another service has it, or where a backup
+    is half restored.
 
     The system releases it when this process ends, however it ends.
     """
+    with _locked(home):
+        if (home / _RESTORING).exists():
+            raise InvalidSetting(
+                f"--home {home}: a restoration was ended here before it was whole: run `prescore "
+                "restore` again, or choose another folder"
+            )
+        yield
+
+
+@contextmanager
+def restored(home: Path) -> Iterator[bool]:
+    """Take an empty folder for a backup; gives whether this goes on where a restoration was ended.
+
+    InvalidSetting where there is anything else. If the block fails, nothing can start there but
+    another restoration.
+    """
+    with _locked(home):
+        marker = home / _RESTORING
+        again = marker.exists()
+        others = sorted(path.name for path in home.iterdir() if path.name not in _NOT_RESTORED)
+        if others and not again:
+            raise InvalidSetting(
+                f"--home {home}: expected an empty folder, found {others[0]!r:.100} there: a "
+                "backup is restored into a new one"
+            )
+        marker.touch()
+        yield again
+        marker.unlink()
+
+
+@contextmanager
+def _locked(home: Path) -> Iterator[None]:
     _make(home)
     with (home / _LOCK).open("a+") as lock:
         try:

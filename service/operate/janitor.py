@@ -1,5 +1,5 @@
 """Repairs at intervals: expired leases, dead workers, lost wake-ups, runs that were not told of a
-change, deadlines, unfinished uploads, garbage.
+change, deadlines, unfinished uploads, what is kept no longer, garbage.
 
 Several janitors may run without a leader, since each step may be done twice.
 """
@@ -10,14 +10,19 @@ from collections.abc import Callable
 import redis
 import structlog
 
+from service.runs.life import retention
+from service.runs.life.retention import Policy
 from service.stored import garbage, thumbnails
+from service.stored.unfinished import expiry
 from service.works import endings, telling
+from service.works.kept import moments
 from service.works.parts import Parts
 
 log = structlog.get_logger()
 
 PERIOD = 2.0  # seconds; with a lease of 12 s a silent worker's work runs again within 20 s
 COLLECT_PERIOD = 3600.0  # between two garbage collections
+TELL_PERIOD = 15.0  # how often the janitor tells that it lives
 _SETTLED = 2.0  # a work without a wake-up is queued again after so long
 _TELLINGS = 20  # transactions in a round that tell runs of their works: 2 to 4 s
 _UPLOAD_SECONDS = 24 * 3600
@@ -38,17 +43,23 @@ def sweep(parts: Parts) -> dict[str, int]:
     except (redis.RedisError, OSError) as error:
         log.warning("redis is away", error=type(error).__name__)
     done["uploads"] = parts.blobs.sweep_uploads(time.time() - _UPLOAD_SECONDS)
+    done["unfinished"] = expiry.sweep(records, parts.blobs)
     return done
 
 
-def run(parts: Parts, wait: Callable[[float], bool]) -> None:
-    """Run rounds until `wait(seconds)` returns True."""
+def run(parts: Parts, wait: Callable[[float], bool], policy: Policy) -> None:
+    """Run rounds until `wait(seconds)` returns True. `policy`: what is kept for how long."""
     collect_at = time.monotonic() + COLLECT_PERIOD
+    tell_at = time.monotonic()
     while not wait(PERIOD):
         try:
             done = sweep(parts)
+            if time.monotonic() > tell_at:
+                tell_at = time.monotonic() + TELL_PERIOD
+                moments.note(parts.records, moments.JANITOR, time.time())
             if time.monotonic() > collect_at:
                 collect_at = time.monotonic() + COLLECT_PERIOD
+                done |= retention.apply(parts.records, policy)
                 unseen = time.time() - thumbnails.KEPT_SECONDS
                 done["thumbnails"] = thumbnails.forget_unseen(parts.records, unseen)
                 done["objects"] = garbage.collect(parts.records, parts.blobs)

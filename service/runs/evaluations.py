@@ -1,7 +1,7 @@
 """Evaluations: their answers, scores and captions."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -14,8 +14,9 @@ from service.contract.errors import InvalidRequest
 from service.contract.formats import outputs
 from service.contract.gates import gates
 from service.contract.metrics import catalogue
+from service.contract.metrics.families import FAMILIES
 from service.contract.plan import works
-from service.contract.results import Decoded, EvaluationKept, Forecasts, Row, Seen
+from service.contract.results import Decoded, EvaluationKept, Forecasts, Row, Scored, Seen
 from service.contract.wording import counted
 from service.runs import base, lacking
 from service.runs.base import Kind, Looked
@@ -90,13 +91,14 @@ def captions_of(parts: Parts, identity: str) -> str | None:
 def _answer(parts: Parts, looked: Looked) -> EvaluationOut:  # noqa: ARG001  as of all kinds
     row, rows, request = looked.row, looked.works, looked.request(EvaluationKept)
     judged, verdict = verdicts.of(rows, request)
-    odd = *_odd_captions(rows), *_undecoded(rows), *_unavailable(rows, request)
+    shown = scores.shown(rows, request)
+    odd = *_odd_captions(rows), *_undecoded(rows), *_flat(rows, shown), *_unavailable(rows, request)
     found = [*looked.common["warnings"], *odd]
     return EvaluationOut(
         **{**looked.common, "warnings": found},
         checkpoint=row.checkpoint,
         columns=request.columns,
-        scores=scores.shown(rows, request),
+        scores=shown,
         gates=judged,
         verdict=verdict,
         forecast=forecast_shown(rows, request),
@@ -126,6 +128,13 @@ def _undecoded(rows: Sequence[Row]) -> list[WarningOut]:
                 for each in one.unseen
             ]
     return found
+
+
+def _flat(rows: Sequence[Row], shown: Container[str]) -> list[WarningOut]:
+    """Each metric of those shown that says the same of all captions."""
+    scored = (results.of(row, Scored) for row in rows if row["kind"] in FAMILIES)
+    flat = {name: many for one in scored if one for name, many in one.flat.items()}
+    return [WarningOut(**outputs.flat(name, flat[name])) for name in flat if name in shown]
 
 
 def _unavailable(rows: Sequence[Row], request: EvaluationKept) -> list[WarningOut]:

@@ -7,6 +7,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +21,18 @@ from service.contract.api.learned import LearnedIn
 from service.contract.api.probes import ProbesIn
 from service.contract.api.requests import EvaluationIn
 from service.contract.api.studies import StudyIn
-from service.contract.errors import Conflict, InvalidRequest, NotFound, UnknownMetric
+from service.contract.asking import LOCAL
+from service.contract.errors import Conflict, InvalidRequest, NotFound, Unavailable, UnknownMetric
 from service.contract.metrics import catalogue
 from service.runs import base, comparisons, evaluations, probes, studies, training
 from service.runs.base import AnyKind, Run
+from service.runs.life import pinning
 from service.runs.submission import evaluation
-from service.works import intake
 from service.works.parts import Parts
 from service.works.records import Records
 from service.works.tables import idempotency
 
+_TIMES = 5  # that a request is begun, if what it names is deleted meanwhile
 _OF_METRICS = ("pregen", "postgen", "metrics", "trust")  # fields of requests
 
 
@@ -58,7 +61,7 @@ def submit(
     request: BaseModel,
     key: str | None = None,
     caller: str = "anyone",
-    address: str = intake.LOCAL,
+    address: str = LOCAL,
 ) -> str:
     """Submit a request; returns the run's id, or that of the first run with the same key.
 
@@ -69,8 +72,30 @@ def submit(
         found = _replay(parts.records, caller, key, digest)
         if found is not None:
             return found
+    for _ in range(_TIMES):
+        run = _begun(parts, offered, request)
+        with suppress(pinning.Gone):  # deleted just now: what begins anew finds it missing
+            claim = None if key is None else (caller, key, digest)
+            return _insert(parts, run, claim, address)
+    raise Unavailable("what the request names is being deleted again and again; try again")
+
+
+def _insert(parts: Parts, run: Run, claim: tuple[str, str, str] | None, address: str) -> str:
+    """Insert a run, unless another one has its key; returns that one's id, or its own."""
+    with base.starting(parts) as connection:
+        if claim is not None:
+            claimed = _claim(connection, parts.records, *claim, run.id)
+            if claimed is not None:
+                return claimed
+        pinning.check(connection, parts.blobs, run)
+        base.insert(connection, parts.records, run, address)
+    return run.id
+
+
+def _begun(parts: Parts, offered: Offered, request: BaseModel) -> Run:
+    """The run that a request asks for; what is wrong is told with its place."""
     try:
-        run = offered.begin(parts, request)
+        return offered.begin(parts, request)
     except UnknownMetric as error:
         if error.pointer is None:
             error.pointer = _place_of(error.name, request)
@@ -80,13 +105,6 @@ def submit(
         if error.pointer is None and error.name:
             error.pointer = _place_where(error.name, request)
         raise
-    with base.starting(parts) as connection:
-        if key is not None:
-            claimed = _claim(connection, parts.records, caller, key, digest, run.id)
-            if claimed is not None:
-                return claimed
-        base.insert(connection, parts.records, run, address)
-    return run.id
 
 
 def _place_of(metric: str, request: BaseModel) -> str | None:

@@ -94,10 +94,11 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
     rows = [dict(row._mapping) for row in connection.execute(works).all()]  # noqa: SLF001
     done = [row for row in rows if row["status"] == "done"]
     summaries.fill(connection, [row for row in done if row["kind"] in FAMILIES])
-    for row in done:
-        found[row["run_id"]].append(row)
     brought = [_brought(row) for row in done if row["kind"] == _BROUGHT]
     how = columns_store.signed(connection, brought)
+    for row in done:
+        if row["kind"] != _BROUGHT or _brought(row) in how:  # else they were deleted
+            found[row["run_id"]].append(row)
     for identity, rows in found.items():
         yield _Finished(
             identity,

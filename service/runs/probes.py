@@ -12,7 +12,7 @@ from service.contract.api.scores import MetricHealth
 from service.contract.api.texts import PROBES
 from service.contract.plan import asked, planning
 from service.contract.results import Health, ProbeTable
-from service.runs import base, evaluations
+from service.runs import base, evaluations, training
 from service.runs.base import Kind, Looked, Run
 from service.stored import datasets
 from service.stored.datasets import Pinned
@@ -26,6 +26,8 @@ _PROBED, _USUAL = "probed ", "usual"  # a label's name, before the metric's; and
 def begin(parts: Parts, request: ProbesIn) -> Run:
     pinned = datasets.pin(parts.records, request.dataset)
     captions, warnings = _captions(parts, request, pinned)
+    metrics, models = training.models(parts, request.metrics, "/metrics")
+    request = request.model_copy(update={"metrics": metrics})
     wanted, reasons = asked.probing(
         list(dict.fromkeys(request.probes)),
         request.metrics,
@@ -35,6 +37,7 @@ def begin(parts: Parts, request: ProbesIn) -> Run:
         splits=pinned.splits,
         split=pinned.split,
         captions=captions,
+        models=models,
     )
     plan = planning.plan_probes(pinned.captions, pinned.split, wanted)
     kept = {**request.model_dump(exclude={"captions"}), "captions": captions}
@@ -51,6 +54,7 @@ def begin(parts: Parts, request: ProbesIn) -> Run:
         every,
         request.deadline,
         labels=_marks(request),
+        others=[] if request.evaluation is None else [request.evaluation],
     )
 
 

@@ -40,12 +40,12 @@ class Asked:
     cursor: str | None = None
 
 
-def page(parts: Parts, kind: AnyKind, asked: Asked) -> tuple[Sequence[str], str | None]:
-    """The ids of a page of runs, the latest first, and the next page's cursor, which names the last
-    one.
+def page(parts: Parts, kind: AnyKind, asked: Asked) -> tuple[Sequence[tuple[str, int]], str | None]:
+    """The ids of a page of runs with their versions, the latest first, and the next page's cursor,
+    which names the last one.
     """
     of = kind.place.removeprefix("/v1/")
-    query = sa.select(runs.c.id, runs.c.created_at)
+    query = sa.select(runs.c.id, runs.c.version, runs.c.created_at)
     query = query.where(runs.c.kind == kind.name, *_meeting(asked))
     order = runs.c.created_at, runs.c.id
     with parts.records.reading() as connection:
@@ -58,11 +58,11 @@ def page(parts: Parts, kind: AnyKind, asked: Asked) -> tuple[Sequence[str], str 
             query = query.where(sa.tuple_(*order) < sa.tuple_(*position))
         latest = query.order_by(*(column.desc() for column in order)).limit(asked.limit + 1)
         found = connection.execute(latest).all()
-    identities = [row.id for row in found[: asked.limit]]
+    shown = [(row.id, row.version) for row in found[: asked.limit]]
     if len(found) <= asked.limit:
-        return identities, None
+        return shown, None
     last = found[asked.limit - 1]
-    return identities, write_cursor(of, last.created_at, last.id)
+    return shown, write_cursor(of, last.created_at, last.id)
 
 
 def answers(parts: Parts, kind: AnyKind, identities: Sequence[str]) -> list[RunOut]:

@@ -1,7 +1,9 @@
 """Correlation studies of a split's evaluations: correlations of pre-gen with post-gen scores."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from service.contract.api.studies import (
@@ -24,6 +26,7 @@ from service.runs.material import Material
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
+from service.works.tables import runs
 
 FEWEST = 3  # models; rank agreement needs so many
 _HEADLINE = frozenset(catalogue.metric(name).name for name in catalogue.HEADLINE)
@@ -55,6 +58,7 @@ def begin(parts: Parts, request: StudyIn) -> Run:
         [],
         request.deadline,
         labels=marks,
+        others=kept.evaluations,
     )
 
 
@@ -87,15 +91,24 @@ def read(parts: Parts, row: Row[Any], result: str, limit: int) -> StudyOut:
     """The result that a study's work wrote; `limit`: pre-gen metrics to show for each metric."""
     found = StudyFile.model_validate_json(parts.blobs.path(result).read_bytes())
     kept = StudyKept.model_validate_json(row.request)
+    named = [*kept.evaluations, *(each.evaluation for each in kept.left_out)]
+    there = _still_there(parts, named)
     return StudyOut(
         idf=kept.idf,
-        evaluations=kept.evaluations,
-        left_out=kept.left_out,
+        evaluations=[each for each in kept.evaluations if each in there],
+        left_out=[each for each in kept.left_out if each.evaluation in there],
         rows=found.rows,
         pregen=found.pregen,
         metrics={name: _correlated(each, limit) for name, each in found.metrics.items()},
         finished_at=rfc3339(row.finished_at),
     )
+
+
+def _still_there(parts: Parts, identities: Sequence[str]) -> set[str]:
+    """Those of these evaluations that nobody has deleted."""
+    query = sa.select(runs.c.id).where(runs.c.id.in_(identities))
+    with parts.records.reading() as connection:
+        return set(connection.execute(query).scalars())
 
 
 def _correlated(found: StudyMetric, limit: int) -> CorrelatedOut:

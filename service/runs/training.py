@@ -1,19 +1,22 @@
 """Learned metrics: checking and planning their training, its answer, and the known models."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 from service.contract import results
-from service.contract.api.learned import CaptionerIn, LearnedIn, LearnedOut, RatedIn
+from service.contract.api.learned import CaptionerIn, LearnedIn, LearnedOut, PreferredIn, RatedIn
 from service.contract.api.texts import LEARNED
-from service.contract.errors import InvalidRequest, NotFound
-from service.contract.metrics import catalogue
-from service.contract.plan import assets, planning
+from service.contract.errors import Conflict, InvalidRequest
+from service.contract.metrics import catalogue, objectives
+from service.contract.metrics.objectives import TRAINERS
+from service.contract.plan import asked, assets, planning
+from service.contract.plan.asked import Named
 from service.contract.plan.assets import Places
-from service.contract.plan.planning import Captioner
+from service.contract.plan.planning import Captioner, Plan
 from service.contract.plan.works import Blob
 from service.runs import base, evaluations, lacking
 from service.runs.base import Kind, Looked, Run
@@ -27,18 +30,74 @@ _RECIPE = ("learner", "learning_rate", "beta", "epochs", "seed")
 
 
 def begin(parts: Parts, request: LearnedIn) -> Run:
+    _check_objective(request)
     pinned = datasets.pin(parts.records, request.dataset)
+    further = [datasets.pin(parts.records, each) for each in request.further]
+    of_people = request.objective == objectives.PEOPLE
+    plan, warnings = (_by_people if of_people else _by_accord)(parts, request, pinned, further)
+    hidden: dict[str, Any] = {
+        "captioners": {"__all__": {"captions"}},
+        "stopping": True,
+        "judgements": True,
+    }
+    kept = request.model_dump(exclude=hidden)
+    every = sum(each.images for each in (pinned, *further))
+    sizes = replace(pinned.sizes, images=every)
+    given = {each.evaluation for each in request.captioners or () if each.evaluation is not None}
+    common = KIND.new_id(), KIND.name, kept, pinned, plan, warnings, request.deadline
+    return Run(*common, others=given, sizes=sizes)
+
+
+def _check_objective(request: LearnedIn) -> None:
+    """Raise, with all of them, for fields of another objective, and for those that it lacks."""
+    asked, given = request.objective, request.model_fields_set
+    others = {
+        field: " or ".join(objectives.takers(asked, field))
+        for field in sorted(given)
+        if getattr(request, field) is not None
+    }
+    wrong = [
+        (f"/{field}", f"expected it for the objective {of} alone, found {asked}")
+        for field, of in others.items()
+        if of
+    ]
+    wrong += [
+        (f"/{field}", f"the objective {asked} needs it")
+        for field in objectives.OBJECTIVES[asked].needs
+        if getattr(request, field) is None
+    ]
+    if wrong:
+        raise InvalidRequest(f"{wrong[0][0].strip('/')}: {wrong[0][1]}", wrong)
+
+
+def _by_people(
+    parts: Parts, request: LearnedIn, pinned: Pinned, further: Sequence[Pinned]
+) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     recipe = _recipe(parts.places, request)
     captioners: list[Captioner] = []
     warnings: list[Mapping[str, Any]] = []
-    for place, given in enumerate(request.captioners):
+    for place, given in enumerate(request.captioners or ()):
         captioner, odd = _captioner(parts, given, pinned, f"/captioners/{place}")
         captioners.append(captioner)
         warnings += odd
     rated = None if request.stopping is None else _stored(parts.blobs, request.stopping)
-    plan = planning.plan_learned(pinned.captions, pinned.split, captioners, rated, recipe)
-    kept = request.model_dump(exclude={"captioners": {"__all__": {"captions"}}, "stopping": True})
-    return Run(KIND.new_id(), KIND.name, kept, pinned, plan, warnings, request.deadline)
+    of_dataset = pinned.captions, pinned.split
+    plan = planning.plan_learned(*of_dataset, captioners, rated, recipe, _splits(further))
+    return plan, warnings
+
+
+def _by_accord(
+    parts: Parts, request: LearnedIn, pinned: Pinned, further: Sequence[Pinned]
+) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
+    told = request.judgements
+    judged = None if told is None else _stored(parts.blobs, [*told.rated, *told.pairs])
+    recipe = request.model_dump(include={"beta", "seed", "tokenizer"})
+    of_dataset = pinned.captions, pinned.split
+    return planning.plan_accord(*of_dataset, judged, recipe, _splits(further)), []
+
+
+def _splits(further: Sequence[Pinned]) -> list[tuple[str, str]]:
+    return [(each.captions, each.split) for each in further]
 
 
 def _answer(parts: Parts, looked: Looked) -> LearnedOut:  # noqa: ARG001  the signature of all kinds
@@ -46,45 +105,51 @@ def _answer(parts: Parts, looked: Looked) -> LearnedOut:  # noqa: ARG001  the si
     done = work["status"] == "done"
     return LearnedOut(
         **looked.common,
-        metric=catalogue.learned(work["result"]) if done else None,
-        model=results.of(work, results.Model),
+        metric=catalogue.learned(TRAINERS[work["kind"]], work["result"]) if done else None,
+        model=results.of(work, results.Model) or results.of(work, results.AccordModel),
     )
 
 
 def model(parts: Parts, identity: str) -> Path:
-    """The path of a training's model; NotFound if there is none yet."""
+    """The path of a training's model; Conflict if there is none yet, or if the training failed."""
     training, _ = KIND.look(parts, identity)
     digest = base.result_of(parts.records, identity, "model")
     if digest is None:
-        raise NotFound(lacking.told(training, "model", work="model"))
+        raise Conflict(lacking.told(training, "model", work="model"))
     return parts.blobs.path(digest)
 
 
-def known(parts: Parts) -> dict[str, str]:
-    """The models that evaluations can use: digest -> where it comes from, as text."""
+def models(parts: Parts, names: Sequence[str], field: str) -> tuple[list[str], dict[str, str]]:
+    """The metrics of a request by their shown names, and the digests of the models that these tell,
+    which are stored where works read them. UnknownMetric points into `field`.
+    """
+    if not any(map(catalogue.model_of, names)):
+        return list(names), {}
+    shown, found = asked.with_models(names, known(parts), field)
+    for (_, digest), path in assets.models(parts.places).items():
+        if digest in found.values():
+            parts.blobs.put_file(path)
+    return shown, found
+
+
+def known(parts: Parts) -> dict[Named, str]:
+    """The models of learned metrics that requests can name, and where each comes from, as text."""
     query = (
-        sa.select(runs, work_rows.c.result)
+        sa.select(runs, work_rows.c.kind.label("made_by"), work_rows.c.result)
         .join(run_works, run_works.c.run_id == runs.c.id)
         .join(work_rows, work_rows.c.key == run_works.c.work_key)
         .where(runs.c.kind == KIND.name, work_rows.c.status == "done")
         .order_by(runs.c.created_at)
     )
-    found: dict[str, str] = {}
+    found: dict[Named, str] = {}
     with parts.records.reading() as connection:
         for row in connection.execute(query):
             on = f"{row.dataset_name}@v{row.dataset_version}/{row.split}"
-            found.setdefault(row.result, f"trained on {on} by {row.id}")
-    own = assets.here("learned", parts.places)
-    if own is not None:
-        found.setdefault(f"sha256:{own.sha256}", "registered by `prescore assets add learned`")
+            name = TRAINERS[row.made_by], row.result
+            found.setdefault(name, f"trained on {on} by {row.id}")
+    for name in assets.models(parts.places):
+        found.setdefault(name, "registered by `prescore assets add learned`")
     return found
-
-
-def store_own(parts: Parts, digests: Sequence[str]) -> None:
-    """Store the registered model as a blob, where works read it, if it is among `digests`."""
-    own = assets.here("learned", parts.places)
-    if own is not None and f"sha256:{own.sha256}" in digests:
-        parts.blobs.put_file(own.path)
 
 
 def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
@@ -123,9 +188,9 @@ def _captioner(
     return Captioner(given.name, Blob(captions), trained_on), warnings
 
 
-def _stored(blobs: Blobs, rated: Sequence[RatedIn]) -> Blob:
-    """Store ratings as a file of JSON lines, one for each rated caption."""
-    lines = [each.model_dump_json() for each in rated]
+def _stored(blobs: Blobs, judged: Sequence[RatedIn | PreferredIn]) -> Blob:
+    """Store judgements as a file of JSON lines, one for each."""
+    lines = [each.model_dump_json() for each in judged]
     return Blob(blobs.put("\n".join(lines).encode()))
 
 

@@ -14,13 +14,13 @@ from sqlalchemy.engine import Connection
 from service.contract.api.answers import RunProblem
 from service.contract.api.data import CheckpointOut
 from service.contract.api.texts import rfc3339
+from service.contract.asking import LOCAL
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
 from service.contract.plan.works import Work
 from service.stored import cached, conversions, described, plugins
 from service.stored.conversions import Conversion
 from service.stored.described import Described
-from service.works import intake
 from service.works.blobs import Blobs
 from service.works.parts import Parts
 from service.works.records import Records
@@ -44,15 +44,21 @@ class Used:
     verified: Work | None = None
 
 
-def add(records: Records, digest: str, size: int, description: dict[str, Any]) -> None:
-    described.add(records, checkpoints, digest, size, description)
+def add(
+    records: Records,
+    digest: str,
+    size: int,
+    description: dict[str, Any],
+    blobs: Blobs | None = None,
+) -> None:
+    described.add(records, checkpoints, digest, size, description, blobs)
 
 
 def exists(records: Records, blobs: Blobs, digest: str) -> bool:
     return described.exists(records, blobs, checkpoints, digest)
 
 
-def prepare(parts: Parts, digest: str, caller: str = intake.LOCAL) -> None:
+def prepare(parts: Parts, digest: str, caller: str = LOCAL) -> None:
     """Begin what has to be done before a checkpoint can be used."""
     found = _found(parts.records, digest)
     if _is_ready(found.description):

@@ -18,8 +18,14 @@ from service.works.records import Records, in_batches
 from service.works.tables import brought_columns
 
 
-def add(records: Records, digest: str, size: int, description: dict[str, Any]) -> None:
-    described.add(records, brought_columns, digest, size, description)
+def add(
+    records: Records,
+    digest: str,
+    size: int,
+    description: dict[str, Any],
+    blobs: Blobs | None = None,
+) -> None:
+    described.add(records, brought_columns, digest, size, description, blobs)
 
 
 def exists(records: Records, blobs: Blobs, digest: str) -> bool:
@@ -41,13 +47,17 @@ def get(records: Records, digest: str) -> ColumnsOut:
 
 
 def signed(connection: Connection, asked: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """How scores of columns are signed, by their digest and the units that are scored."""
+    """How scores of columns are signed, by their digest and the units that are scored; not of those
+    that were deleted.
+    """
     pairs = set(asked)
     found: dict[str, dict[str, Any]] = {}
     for batch in in_batches({digest for digest, _ in pairs}):
         query = sa.select(brought_columns).where(brought_columns.c.digest.in_(batch))
         found |= {row.digest: json.loads(row.description) for row in connection.execute(query)}
-    return {(digest, units): _signed(found[digest], units) for digest, units in pairs}
+    return {
+        (digest, units): _signed(found[digest], units) for digest, units in pairs if digest in found
+    }
 
 
 def _signed(description: Mapping[str, Any], units: str) -> str:

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from service.contract import results
 from service.contract.api.answers import RunProblem
+from service.contract.asking import LOCAL
 from service.contract.plan import prices
 from service.contract.plan.works import Work
 from service.contract.results import Converted
@@ -19,7 +20,7 @@ from service.works import intake
 from service.works.kept import summaries
 from service.works.parts import Parts
 from service.works.records import in_batches
-from service.works.tables import work_rows
+from service.works.tables import checkpoints, work_rows
 
 State = Literal["ready", "converting", "invalid"]
 
@@ -73,10 +74,14 @@ def facts(connection: Connection, works: Mapping[str, Work]) -> dict[str, Mappin
     return found
 
 
-def begin(parts: Parts, work: Work, caller: str = intake.LOCAL) -> None:
-    """Begin a conversion unless it has begun, or has shown that there is no checkpoint."""
+def begin(parts: Parts, work: Work, caller: str = LOCAL) -> None:
+    """Begin a conversion, unless it has begun or shown that there is no checkpoint, or the upload
+    was deleted just now.
+    """
+    uploads = checkpoints.c.digest.in_([str(of) for of in work.inputs.values()])
     with parts.records.transaction() as connection:
-        if not look(connection, work).is_hopeless:
+        is_there = connection.execute(sa.select(checkpoints.c.digest).where(uploads)).first()
+        if is_there and not look(connection, work).is_hopeless:
             planned = prices.priced([work], prices.USUAL)
             until = time.time() + _DEADLINE
             intake.add_works(parts.records, connection, planned, until, caller)

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Row
 
+from service.contract.errors import Unavailable
 from service.works.blobs import Blobs
+from service.works.kept import deleted
 from service.works.records import Records
 
 
@@ -20,9 +23,20 @@ class Described:
 
 
 def add(
-    records: Records, table: sa.Table, digest: str, size: int, description: dict[str, Any]
+    records: Records,
+    table: sa.Table,
+    digest: str,
+    size: int,
+    description: dict[str, Any],
+    blobs: Blobs | None = None,
 ) -> None:
+    """Name an object that was stored just now. `blobs`: where it is; Unavailable if it was
+    collected before its name was there.
+    """
     with records.transaction() as connection:
+        if blobs is not None and not blobs.has(digest):
+            raise Unavailable("the file was removed while it was stored; send it again")
+        deleted.forget(connection, [digest])
         records.add_new(
             connection,
             table,
@@ -38,7 +52,12 @@ def find(records: Records, table: sa.Table, digest: str) -> Described | None:
         row = connection.execute(sa.select(table).where(table.c.digest == digest)).first()
     if row is None:
         return None
-    return Described(digest, row.bytes, dict(json.loads(row.description)), row.created_at)
+    return Described(digest, row.bytes, decoded(row), row.created_at)
+
+
+def decoded(row: Row[Any]) -> dict[str, Any]:
+    """What a judge has found in a file."""
+    return dict(json.loads(row.description))
 
 
 def exists(records: Records, blobs: Blobs, table: sa.Table, digest: str) -> bool:

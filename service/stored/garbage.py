@@ -1,18 +1,26 @@
-"""Deletes objects that no row of the database names: late results, uploads that failed.
+"""Deletes objects that no row of the database names: late results, uploads that failed, what
+deleted runs and uploads have left.
 
-An object is stored before a row names it, so new objects are kept for a grace period; old ones are
-deleted in a transaction, during which no row can be added.
+An object is named by an upload, by a version of a dataset, by the work whose result it is, and by
+the works that read it; of an upload that somebody has deleted, only by works that have not ended.
+
+An object is stored before a row names it. Whoever names one looks, in the transaction that names
+it, whether it is still there (`service.runs.life.pinning`, `service.stored.described`,
+`service.stored.versions`), or stores it once more afterwards (workers); and objects are deleted in
+a transaction, during which no row can be added. So nothing depends on the grace period, which only
+spares uploads that are sent again.
 """
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.works.blobs import Blobs
+from service.works.kept import deleted, loose
 from service.works.records import Records
 from service.works.tables import brought_columns, checkpoints, datasets, work_rows
 
@@ -20,28 +28,44 @@ GRACE_SECONDS = 24 * 3600
 _BATCH = 200
 _DELETED_AT_ONCE = 20  # while all writers wait: a second on a slow store
 _SKEW_SECONDS = 3600  # the clocks of a fleet may differ so much
+_UNFINISHED = work_rows.c.status.in_(("waiting", "ready", "running"))
 
 
 def collect(records: Records, blobs: Blobs, grace: float = GRACE_SECONDS) -> int:
-    """Delete objects that are older than `grace` and that no row names; returns how many."""
+    """Delete works that no run needs, and objects that are older than `grace` and that no row
+    names; returns how many objects.
+    """
     began = time.time()
+    loose.collect(records)
     with records.reading() as connection:
-        inputs = _inputs(connection, since=0)
-    deleted = 0
+        inputs = _inputs(connection, sa.true())
+    gone = 0
     old = iter(blobs.old(began - grace))
     while batch := set(islice(old, _BATCH)):
         with records.reading() as connection:
-            suspects = batch - inputs - _named(connection, batch)
+            suspects = batch - kept_by_rows(connection, batch)
+            suspects -= inputs - deleted.among(connection, suspects & inputs)
         remaining = iter(sorted(suspects))
         while some := set(islice(remaining, _DELETED_AT_ONCE)):
             with records.transaction() as connection:
-                since = began - _SKEW_SECONDS
-                unnamed = some - _named(connection, some) - _inputs(connection, since)
-                deleted += sum(blobs.delete_old(digest, began - grace) for digest in unnamed)
-    return deleted
+                unnamed = some - kept_by_rows(connection, some) - _read_now(connection, some, began)
+                these = [at for at in sorted(unnamed) if blobs.delete_old(at, began - grace)]
+                deleted.forget(connection, these)
+                gone += len(these)
+    return gone
 
 
-def _named(connection: Connection, digests: Iterable[str]) -> set[str]:
+def named(records: Records, digests: Iterable[str]) -> set[str]:
+    """Those of these objects that the record names."""
+    asked = set(digests)
+    with records.reading() as connection:
+        inputs = _inputs(connection, sa.true()) - deleted.among(connection, asked)
+        inputs |= _inputs(connection, _UNFINISHED)
+        return kept_by_rows(connection, asked) | (asked & inputs)
+
+
+def kept_by_rows(connection: Connection, digests: Iterable[str]) -> set[str]:
+    """Which of these objects are uploads, or parts of datasets, or results of works."""
     columns = (
         checkpoints.c.digest,
         brought_columns.c.digest,
@@ -49,11 +73,20 @@ def _named(connection: Connection, digests: Iterable[str]) -> set[str]:
         datasets.c.captions,
         work_rows.c.result,
     )
-    queries = [sa.select(column).where(column.in_(list(digests))) for column in columns]
+    wanted = list(digests)
+    queries = [sa.select(column).where(column.in_(wanted)) for column in columns]
     return set(connection.execute(sa.union(*queries)).scalars())
 
 
-def _inputs(connection: Connection, since: float) -> set[str]:
+def _read_now(connection: Connection, digests: Collection[str], began: float) -> set[str]:
+    """Which of these objects works are to read that have not ended, and which those have read that
+    were added since the collection began; of these, what was deleted is not kept.
+    """
+    new = _inputs(connection, work_rows.c.created_at >= began - _SKEW_SECONDS)
+    return _inputs(connection, _UNFINISHED) | (new - deleted.among(connection, digests))
+
+
+def _inputs(connection: Connection, condition: sa.ColumnElement[bool]) -> set[str]:
     """Digests that works read, and also keys of works, which are no digests of objects."""
-    query = sa.select(work_rows.c.inputs).where(work_rows.c.created_at >= since).distinct()
+    query = sa.select(work_rows.c.inputs).where(condition).distinct()
     return {at for text in connection.execute(query).scalars() for at in json.loads(text).values()}

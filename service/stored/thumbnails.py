@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.api.data import DatasetOut
+from service.contract.asking import LOCAL
 from service.contract.errors import BlobUnreadable, NotFound, Unavailable, UnusableDataset
 from service.contract.formats import thumbnails
 from service.contract.formats.thumbnails import Digests
@@ -47,7 +48,7 @@ def show(parts: Parts, reference: str, caller: str, *, shown: bool) -> DatasetOu
     return found
 
 
-def get(parts: Parts, reference: str, image: str, size: int, caller: str = intake.LOCAL) -> bytes:
+def get(parts: Parts, reference: str, image: str, size: int, caller: str = LOCAL) -> bytes:
     """The WebP of an image's picture. NotFound where there is none or it is not shown; Unavailable
     while it is made.
     """

@@ -13,18 +13,21 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.api.data import DatasetOut
+from service.contract.asking import EVERYBODY, Asker
+from service.contract.errors import Unavailable
 from service.contract.formats.bundles.content import Content
 from service.stored.datasets import keep_images, out
-from service.works.blobs import Blobs, Upload
+from service.works.blobs import Arrived, Blobs
+from service.works.kept import audit, deleted
 from service.works.records import Records
 from service.works.tables import datasets
 
 
 @dataclass(frozen=True)
-class Arrived:
+class Bundle:
     """A bundle that was uploaded and judged, and the files that judges made of it."""
 
-    upload: Upload
+    upload: Arrived
     facts: Mapping[str, Any]
     content: Content
     captions: Path
@@ -60,24 +63,26 @@ def tell(records: Records, digest: str, content: Content) -> None:
         connection.execute(datasets.update().where(datasets.c.digest == digest).values(**told))
 
 
-def store(records: Records, blobs: Blobs, name: str, arrived: Arrived) -> tuple[DatasetOut, bool]:
+def store(
+    records: Records, blobs: Blobs, name: str, bundle: Bundle, asker: Asker = EVERYBODY
+) -> tuple[DatasetOut, bool]:
     """Store a version, or find the one with this content; returns it, and whether it is new. What
     has been lost of that one is stored again.
     """
-    digest, content = arrived.upload.digest, arrived.content
+    digest, content = bundle.upload.digest, bundle.content
     with records.reading() as connection:
         same = _same(connection, name, digest, content)
     lost = {row.digest for row in same if row.digest != digest and not blobs.has(row.digest)}
     kept = next((row for row in same if row.digest not in lost), None)
     if kept is None or kept.digest == digest:
-        arrived.upload.commit()
+        bundle.upload.commit()
     if kept is not None:
         if kept.captions == content.captions and not blobs.has(kept.captions):
-            blobs.put_file(arrived.captions)
-        return out(_with_pictures(records, kept, arrived.facts)), False
-    captions = _captions(records, blobs, name, arrived)
-    keep_images(blobs, arrived.images, captions)
-    return add(records, name, digest, captions, arrived.facts, content, lost)
+            blobs.put_file(bundle.captions)
+        return out(_with_pictures(records, kept, bundle.facts)), False
+    captions = _captions(records, blobs, name, bundle)
+    keep_images(blobs, bundle.images, captions)
+    return add(records, name, digest, captions, bundle.facts, content, lost, asker, blobs)
 
 
 def _with_pictures(records: Records, kept: Row[Any], facts: Mapping[str, Any]) -> Row[Any]:
@@ -99,22 +104,29 @@ def add(
     facts: Mapping[str, Any],
     content: Content,
     lost: Collection[str] = (),
+    asker: Asker = EVERYBODY,
+    blobs: Blobs | None = None,
 ) -> tuple[DatasetOut, bool]:
     """Add the row of a version, unless there is one with this content that is not among `lost`;
-    returns it, and whether it is new.
+    returns it, and whether it is new. `blobs`: where its objects are; Unavailable if they were
+    collected before their names were there.
     """
     values = {part: json.dumps(facts[part]) for part in ("splits", "features")}
     values |= {"name": name, "digest": digest, "captions": captions}
     told = {"content": content.whole, "captions_content": content.captions}
-    last = sa.select(sa.func.coalesce(sa.func.max(datasets.c.version), 0))
     with records.transaction() as connection:
         same = _same(connection, name, digest, content)
         kept = next((row for row in same if row.digest not in lost), None)
         if kept is not None:
             return out(kept), False
-        before = connection.execute(last.where(datasets.c.name == name)).scalar_one()
+        if blobs is not None and not all(map(blobs.has, (digest, captions))):
+            raise Unavailable("the dataset was removed while it was stored; send it again")
+        before = deleted.last_version(connection, name)
+        deleted.forget(connection, {digest, captions})
         new = {"version": before + 1, "created_at": time.time(), **values, **told}
         row = connection.execute(datasets.insert().values(**new).returning(datasets)).one()
+        version = f"{name}@v{row.version}"
+        audit.note(connection, asker, "dataset.published", version, digest=digest)
     return out(row), True
 
 
@@ -126,13 +138,13 @@ def _same(connection: Connection, name: str, digest: str, content: Content) -> S
     return connection.execute(query.order_by(*order)).all()
 
 
-def _captions(records: Records, blobs: Blobs, name: str, arrived: Arrived) -> str:
+def _captions(records: Records, blobs: Blobs, name: str, bundle: Bundle) -> str:
     """The object from which these captions are read: that of another version with the same ones,
     else captions.jsonl, which is stored.
     """
-    equal = datasets.c.captions_content == arrived.content.captions
+    equal = datasets.c.captions_content == bundle.content.captions
     query = sa.select(datasets.c.captions).where(datasets.c.name == name, equal)
     with records.reading() as connection:
         found = connection.execute(query.order_by(datasets.c.version.desc())).scalars().all()
     shared = next((at for at in dict.fromkeys(found) if blobs.has(at)), None)
-    return shared or blobs.put_file(arrived.captions)
+    return shared or blobs.put_file(bundle.captions)

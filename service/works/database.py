@@ -1,5 +1,7 @@
 """Opens and migrates the database: SQLite in WAL mode by default, PostgreSQL by URL."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +61,35 @@ def migrate(engine: Engine) -> None:
     if found is not None and not is_known(found):
         raise InvalidSetting(_later(found))
     with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":
-            for name in _limits():
-                connection.exec_driver_sql(f"SET LOCAL {name} = 0")
-        configuration = _configuration()
-        configuration.attributes["connection"] = connection
-        command.upgrade(configuration, "head")
+        upgrade(connection, "head")
+
+
+def upgrade(connection: sa.Connection, revision: str) -> None:
+    """Migrate the tables to that revision, in the connection's transaction."""
+    _lift_limits(connection)
+    configuration = _configuration()
+    configuration.attributes["connection"] = connection
+    command.upgrade(configuration, revision)
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[sa.Connection]:
+    """A transaction that sees the record as it is at one moment, however long it takes; others
+    write meanwhile. On SQLite, what they write stays in the log (`…-wal`) until it ends.
+    """
+    options: dict[str, Any] = {"reading": True}
+    if engine.dialect.name == "postgresql":
+        options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    with engine.connect().execution_options(**options) as connection, connection.begin():
+        _lift_limits(connection)
+        yield connection
+
+
+def _lift_limits(connection: sa.Connection) -> None:
+    """For what takes minutes: until the transaction's end, its statements may be long."""
+    if connection.dialect.name == "postgresql":
+        for name in _limits():
+            connection.exec_driver_sql(f"SET LOCAL {name} = 0")
 
 
 def revisions(engine: Engine) -> tuple[str | None, str | None]:

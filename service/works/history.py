@@ -16,6 +16,7 @@ from service.contract.plan import works
 from service.contract.plan.works import RunStatus
 from service.contract.results import Scored
 from service.works.kept import boards, summaries
+from service.works.outgoing import announcements
 from service.works.records import in_batches
 from service.works.tables import events, needs, run_works, runs, untold, work_rows
 
@@ -136,10 +137,14 @@ def _end(
     status: RunStatus,
     rows: Sequence[MutableMapping[str, Any]],
 ) -> None:
-    """The scores of an evaluation are entered on boards; works and events are packed."""
+    """The scores of an evaluation are entered on boards; works and events are packed; webhooks are
+    to be told.
+    """
     summaries.fill(connection, rows)
-    if not _change(connection, identity, status=status, finished_at=time.time()):
+    now = time.time()
+    if not _change(connection, identity, status=status, finished_at=now):
         return
+    announcements.note(connection, identity, now)
     add_event(connection, identity, "end", EndEvent(status=status).model_dump_json())
     shown = boards.enter(connection, identity, rows)
     own = events.c.run_id == identity
@@ -162,9 +167,7 @@ def _change(connection: Connection, identity: str, **values: Any) -> bool:
 
 def add_event(connection: Connection, identity: str, kind: str, payload: str) -> None:
     """Add an event, which makes a new version of the run; that number is the event's id."""
-    connection.execute(
-        runs.update().where(runs.c.id == identity).values(version=runs.c.version + 1)
-    )
+    add_version(connection, identity)
     version = sa.select(runs.c.version).where(runs.c.id == identity)
     connection.execute(
         events.insert().values(
@@ -174,6 +177,12 @@ def add_event(connection: Connection, identity: str, kind: str, payload: str) ->
             payload=payload,
         )
     )
+
+
+def add_version(connection: Connection, identity: str) -> None:
+    """Make a new version of a run, ended or not, by which those who poll see that it changed."""
+    own = runs.update().where(runs.c.id == identity)
+    connection.execute(own.values(version=runs.c.version + 1))
 
 
 def events_after(connection: Connection, identity: str, after: int) -> list[summaries.Event]:

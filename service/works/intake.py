@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from service.contract.asking import LOCAL
 from service.contract.plan import works
 from service.contract.plan.prices import SHORT_SECONDS
 from service.contract.plan.works import Work, WorkStatus
 from service.works import graph
+from service.works.kept import loose
 from service.works.records import Records, in_batches
 from service.works.tables import needs, work_rows
 from service.works.waiting import turns
-
-LOCAL = "local"  # the caller where there is no address
 
 
 def add_works(
@@ -29,7 +29,9 @@ def add_works(
 
     Shards of a finished work are not added, unless another work reads them.
     """
-    done = done_of(connection, [work.key for work in planned])
+    keys = {work.key for work in planned}
+    loose.hold(connection, keys)
+    done = done_of(connection, keys)
     over = {part.key for work in planned if work.key in done for part in work.parts}
     over -= {
         need.key

@@ -1,7 +1,9 @@
 """`Parts`: database, blobs, queue and assets as one argument."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
+from service.contract.asking import EVERYBODY, Asker
 from service.contract.plan.assets import Places
 from service.contract.settings import Settings
 from service.works import database, queueing
@@ -17,6 +19,11 @@ class Parts:
     queue: Queue
     places: Places  # of assets
     speed: float = field(default=1.0, kw_only=True)  # of the workers' models, as settings say
+    asker: Asker = field(default=EVERYBODY, kw_only=True)
+
+    def asked_by(self, asker: Asker) -> Self:
+        """The same parts for a request of this asker: its record shows what the team has."""
+        return replace(self, asker=asker, records=self.records.of(asker.team))
 
 
 def connect(settings: Settings, *, hurried: bool = False) -> Parts:

@@ -21,9 +21,23 @@ _WRITER = 0x70726573  # PostgreSQL: the advisory lock of writers
 
 
 class Records:
-    def __init__(self, engine: Engine) -> None:
+    """`team`: the one to which connections are bound (`teams/owned.py`); None: the engine's, which
+    sees the rows of all teams.
+    """
+
+    def __init__(self, engine: Engine, team: str | None = None) -> None:
         self.engine = engine
-        self._reader = engine.execution_options(reading=True)
+        self.team = team
+        self._writer = engine if team is None else engine.execution_options(team=team)
+        self._reader = self._writer.execution_options(reading=True)
+        self._teams: dict[str, Records] = {}
+
+    def of(self, team: str) -> "Records":
+        """The same record, with connections that are bound to this team."""
+        found = self._teams.get(team)
+        if found is None:
+            found = self._teams[team] = Records(self.engine, team)
+        return found
 
     @property
     def is_file(self) -> bool:
@@ -46,7 +60,7 @@ class Records:
         """A transaction for writing. There is one writer at a time, since a change depends on the
         state of other works at that moment; transactions are short.
         """
-        with self.engine.begin() as connection:
+        with self._writer.begin() as connection:
             if self.engine.dialect.name == "postgresql":
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_WRITER)))
             yield connection

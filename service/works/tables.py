@@ -59,6 +59,33 @@ datasets = sa.Table(
     sa.UniqueConstraint("name", "digest"),
 )
 
+# Files that arrive in several requests. `received`: bytes that are durable; `length`: bytes in all,
+# where they were told. `writer`: the request that has it now, by a name of its own. `judged`: its
+# beginning was found right. `complete`: all bytes are there. At the end, `location` is what it
+# became, or `problem` why it was refused.
+uploads = sa.Table(
+    "uploads",
+    metadata,
+    sa.Column("id", sa.String(40), primary_key=True),
+    sa.Column("team", sa.String(64), nullable=False, server_default="local"),
+    sa.Column("kind", sa.String(12), nullable=False),
+    sa.Column("digest", sa.String(71)),
+    sa.Column("name", sa.String(200)),
+    sa.Column("told", sa.Text),
+    sa.Column("length", sa.BigInteger),
+    sa.Column("received", sa.BigInteger, nullable=False),
+    sa.Column("judged", sa.Boolean, nullable=False),
+    sa.Column("complete", sa.Boolean, nullable=False),
+    sa.Column("writer", sa.String(32)),
+    sa.Column("location", sa.String(400)),
+    sa.Column("problem", sa.Text),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("touched_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False),
+    sa.Index(None, "team", "created_at"),
+    sa.Index(None, "expires_at"),
+)
+
 # The work that makes a picture small, by the SHA-256 of the picture. `looked_at`: when somebody
 # last did, to a day.
 thumbnail_rows = sa.Table(
@@ -111,6 +138,7 @@ work_rows = sa.Table(
     sa.Index(None, "status", "lease_until"),
     sa.Index(None, "status", "rung_at"),
     sa.Index(None, "result"),
+    sa.Index(None, "created_at"),
 )
 
 # The last turn that each caller has in a queue, and (caller "") the queue's clock.
@@ -187,10 +215,10 @@ untold = sa.Table(
     sa.Column("name", sa.String(80), primary_key=True),
 )
 
-# `version` counts the run's events; the dataset's version is `dataset_version`, and
-# `dataset_captions` its `captions`, by which runs on the same captions are found. `caller` is the
-# address that submitted it. At the end, `snapshot` has the works as they were, and `event_log` the
-# events: both packed.
+# `version` counts the run's events and the changes of its labels and note; the dataset's version is
+# `dataset_version`, and `dataset_captions` its `captions`, by which runs on the same captions are
+# found. `caller` is the address that submitted it. At the end, `snapshot` has the works as they
+# were, and `event_log` the events: both packed.
 runs = sa.Table(
     "runs",
     metadata,
@@ -212,6 +240,7 @@ runs = sa.Table(
     sa.Column("snapshot", sa.LargeBinary),
     sa.Column("event_log", sa.LargeBinary),
     sa.Column("caller", sa.String(100), nullable=False, server_default=""),
+    sa.Column("note", sa.Text),
     # Lists, in their order: all of a kind, of a dataset, of a split, with a status.
     sa.Index("ix_runs_kind", "kind", "created_at", "id"),
     sa.Index("ix_runs_dataset", "kind", "dataset_name", "created_at", "id"),
@@ -234,6 +263,15 @@ run_works = sa.Table(
     sa.Column("work_key", sa.String(64), nullable=False),
     sa.Column("cached", sa.Boolean, nullable=False),
     sa.Index(None, "work_key"),
+)
+
+# The runs and uploads that a run's request names, or was compared with.
+run_names = sa.Table(
+    "run_names",
+    metadata,
+    sa.Column("run_id", sa.String(40), primary_key=True),
+    sa.Column("name", sa.String(71), primary_key=True),
+    sa.Index(None, "name"),
 )
 
 # A metric on a split, of scores with one signature. `listed` counts its scores that are listed.
@@ -318,4 +356,119 @@ idempotency = sa.Table(
     sa.Column("request", sa.String(64), nullable=False),
     sa.Column("run_id", sa.String(40)),
     sa.Column("created_at", sa.Float, nullable=False),
+    sa.Index(None, "run_id"),
+)
+
+# Who changed what: `key` is the id of the key that asked, `object` names what was changed.
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("team", sa.String(64), nullable=False, server_default="local"),
+    sa.Column("key", sa.String(64)),
+    sa.Column("address", sa.String(100), nullable=False),
+    sa.Column("action", sa.String(40), nullable=False),
+    sa.Column("object", sa.String(300), nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Index(None, "at"),
+    sa.Index("ix_audit_action", "team", "action", "id"),
+    sa.Index("ix_audit_object", "team", "object", "id"),
+    sqlite_autoincrement=True,  # a cursor stays right after the last row was deleted
+)
+
+# How many attempts ended in each way, of those whose rows were deleted.
+past_attempts = sa.Table(
+    "past_attempts",
+    metadata,
+    sa.Column("outcome", sa.Text, primary_key=True),
+    sa.Column("many", sa.Integer, nullable=False),
+)
+
+# Works that a deleted run had, until somebody has looked whether others need them.
+loose_works = sa.Table(
+    "loose_works",
+    metadata,
+    sa.Column("work_key", sa.String(64), primary_key=True),
+    sa.Column("since", sa.Float, nullable=False),
+)
+
+# Objects that somebody has deleted: works that are done no longer keep what they have read.
+deleted_objects = sa.Table(
+    "deleted_objects",
+    metadata,
+    sa.Column("digest", sa.String(71), primary_key=True),
+    sa.Column("at", sa.Float, nullable=False),
+)
+
+# The last version that a dataset had when some of them were deleted: a number is given once.
+given_versions = sa.Table(
+    "given_versions",
+    metadata,
+    sa.Column("team", sa.String(64), primary_key=True, server_default="local"),
+    sa.Column("name", sa.String(200), primary_key=True),
+    sa.Column("version", sa.Integer, nullable=False),
+)
+
+# When something happened last that an operator asks for (`kept/moments.py`).
+moment_rows = sa.Table(
+    "moments",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("at", sa.Float, nullable=False),
+)
+
+# Where a team is told of its runs (`outgoing/webhooks.py`). `place`: the service's own URL, as its
+# maker knows it. `url` and the secrets let others speak in our name: they are in no answer and no
+# log. `paused_until`: nothing is sent before; `failures` in a row, `failing_since` the first.
+webhooks = sa.Table(
+    "webhooks",
+    metadata,
+    sa.Column("id", sa.String(40), primary_key=True),
+    sa.Column("team", sa.String(64), nullable=False, server_default="local"),
+    sa.Column("place", sa.String(300), nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("events", sa.Text, nullable=False),
+    sa.Column("format", sa.String(12), nullable=False),
+    sa.Column("secret", sa.String(100)),
+    sa.Column("old_secret", sa.String(100)),
+    sa.Column("old_until", sa.Float, nullable=False, server_default="0"),
+    sa.Column("disabled_because", sa.Text),
+    sa.Column("paused_until", sa.Float, nullable=False, server_default="0"),
+    sa.Column("failures", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("failing_since", sa.Float),
+    sa.Column("delivered_at", sa.Float),
+    sa.Column("lost", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("errors", sa.Text, nullable=False, server_default="[]"),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Index("ix_webhooks_team", "team", "created_at"),
+)
+
+# Runs that have ended and of which webhooks are to be told: written in the transaction that ends
+# them.
+announcements = sa.Table(
+    "announcements",
+    metadata,
+    sa.Column("run_id", sa.String(40), primary_key=True),
+    sa.Column("team", sa.String(64), nullable=False, server_default="local"),
+    sa.Column("at", sa.Float, nullable=False),
+)
+
+# Messages that have not arrived. `id` is the message's own, the same at each attempt; the next one
+# is at `next_at`; `taken_until`: some process is at it.
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column("id", sa.String(40), primary_key=True),
+    sa.Column("webhook_id", sa.String(40), nullable=False),
+    sa.Column("team", sa.String(64), nullable=False, server_default="local"),
+    sa.Column("event", sa.String(40), nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("next_at", sa.Float, nullable=False),
+    sa.Column("taken_until", sa.Float, nullable=False, server_default="0"),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Index("ix_deliveries_webhook_id", "webhook_id", "next_at"),
+    sa.Index("ix_deliveries_team", "team"),
+    sa.Index("ix_deliveries_next_at", "next_at"),
 )

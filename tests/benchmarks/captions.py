@@ -22,9 +22,11 @@ from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.meteor.meteor import Meteor
 from pycocoevalcap.rouge.rouge import Rouge
-from rows import Row, seconds  # beside this file
+from rows import Row, processor_seconds, seconds  # beside this file
 
+import encoders
 from oracles import coco_scorers
+from outside import Absent
 from parity import systems
 from service.contract.errors import MetricUnavailable
 from service.contract.plan import assets
@@ -38,7 +40,7 @@ from workers.metrics.scenes import tuples
 from workers.metrics.scenes.scene_graphs import Tuples
 from workers.metrics.scenes.tuple_store import TupleStore
 from workers.metrics.tokens import tokenize
-from workers.metrics.vectors import word_vectors
+from workers.metrics.vectors import encoder, word_vectors
 from workers.metrics.vectors.stop_words import ENGLISH
 
 _SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -99,7 +101,7 @@ def measure(case: Captions) -> list[Row]:
         ours, found = _ours(case, prepared, jvm)
         tokens = tokenize(case.captions, "ptb", jvm)
         task = Task(tokens, np.arange(prepared.images), prepared, jvm)
-        others = [*_distances(task), *_tuples(task, jvm)]
+        others = [*_distances(task), *_by_encoder(case, task), *_tuples(task, jvm)]
     notes = {"ptb": "captions; the baseline needs the references' as well"}
     for family, (corpus, scores) in expected.items():
         values = list(found[family].captions.values())
@@ -166,6 +168,28 @@ def _vectors(prepared: References) -> tuple[list[str], NDArray[np.float32]]:
     words = [word for word in prepared.words if word]
     rng = np.random.default_rng(1)
     return words, rng.normal(size=(len(words), _SIZE)).astype(np.float32) / 10
+
+
+def _by_encoder(case: Captions, task: Task) -> Iterator[Row]:
+    """Each embeds captions and references; where an evaluation has both, references are embedded
+    once.
+    """
+    cache = Path(__file__).resolve().parents[2] / "build" / "benchmarks"
+    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        model = encoder.read(encoders.minilm(cache))
+    except Absent as error:
+        print(f"no row for accord_large: {error}")
+        return
+    tools = {"encoder": model, "texts": case.captions, "people": case.references}
+    written = replace(task, captions=case.captions, tokenizer=None, tools=tools)
+    both = replace(task, tokenizer="ptb", tools=tools)
+    accord = replace(both, tools={})
+    alone = processor_seconds(lambda: postgen.score("bertscore", written))
+    small = processor_seconds(lambda: postgen.score("accord", accord))
+    took = processor_seconds(lambda: postgen.score("accord_large", both))
+    note = f"seconds of the processor, as is `accord` alone: {small:.3g}"
+    yield Row("accord_large by MiniLM", took, "BERTScore (ours)", alone, note)
 
 
 def _tuples(task: Task, jvm: Jvm) -> Iterator[Row]:

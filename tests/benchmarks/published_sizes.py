@@ -4,6 +4,8 @@ beside the machine's rate of matrix products, and both by the length of captions
 """
 
 import copy
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,15 +47,21 @@ class Case:
 
 
 def measure(images: int) -> list[Row]:
+    """Some minutes a captioner: each row is told on stderr as it comes."""
     logging.set_verbosity_error()
-    return [row for name in _MADE for row in _rows(_case(name, images))]
-
-
-def _rows(case: Case) -> list[Row]:
-    rows = [_columns(case), *_by_length(case)]
-    for images in sorted({min(images, len(case.pictures)) for images in _SEARCHED}):
-        rows += [_search(case, images, beams) for beams in (1, 4)]
+    rows = []
+    for name in _MADE:
+        for row in _rows(_case(name, images)):
+            print(f"{row.what}: {row.seconds:.3g} s", file=sys.stderr, flush=True)
+            rows.append(row)
     return rows
+
+
+def _rows(case: Case) -> Iterator[Row]:
+    yield _columns(case)
+    yield from _by_length(case)
+    for images in sorted({min(images, len(case.pictures)) for images in _SEARCHED}):
+        yield from (_search(case, images, beams) for beams in (1, 4))
 
 
 def _columns(case: Case) -> Row:

@@ -24,6 +24,9 @@ from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
+# As a worker's child has it (`workers/runtime/resident.py`), and before torch is loaded.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
 import numpy as np
 import torch
 

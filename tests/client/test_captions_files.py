@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 import prescore
-from prescore import commands
 from prescore.files import captions
 
 CAPTIONS = {"a.jpg": "a red square", "7": 'a "dog",\u2028not a cat'}
@@ -160,7 +160,7 @@ def test_a_command_says_how_captions_without_names_are_written(
     path.write_text("a dog runs\n")
     name, *options = command
     arguments = [name, str(path), "--dataset", "shapes/test", *options]
-    result = CliRunner().invoke(commands.build(), arguments)
+    result = CliRunner().invoke(commanding.prescore(), arguments)
     assert result.exit_code == 2
     assert 'with the name of its image, as {"image": "1.jpg"' in result.stderr
     assert service.requests == []
@@ -170,7 +170,9 @@ def test_a_command_submits_them(service, shapes, quick, monkeypatch, tmp_path):
     monkeypatch.setenv("PRESCORE_URL", service.url)
     path = tmp_path / "out.csv"
     path.write_text("image,caption\na.jpg,a square\n")
-    result = CliRunner().invoke(commands.build(), ["submit", str(path), "--dataset", "shapes/test"])
+    result = CliRunner().invoke(
+        commanding.prescore(), ["submit", str(path), "--dataset", "shapes/test"]
+    )
     assert result.exit_code == 0, result.output
     [(request, _)] = service.submissions.values()
     assert request["captions"] == [{"image": "a.jpg", "caption": "a square"}]

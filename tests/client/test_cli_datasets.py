@@ -3,13 +3,13 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from prescore import commands
+import commanding
 
 
 @pytest.fixture
 def prescore(service, quick, monkeypatch):
     monkeypatch.setenv("PRESCORE_URL", service.url)
-    app = commands.build()
+    app = commanding.prescore()
     return lambda *arguments: CliRunner().invoke(app, ["datasets", *map(str, arguments)])
 
 

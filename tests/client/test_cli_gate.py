@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 from client.contract_service import score, work
 from client.junit_schema import validate
-from prescore import commands
 from prescore.cli.ci_environment import Surroundings, find
 
 SCRIPT = Path(sys.executable).with_name("prescore")
@@ -40,7 +40,7 @@ def _no_ci(monkeypatch):
 def gate(service, shapes, quick, monkeypatch, captions):
     """Runs it in this process, on captions for a split that is there."""
     monkeypatch.setenv("PRESCORE_URL", service.url)
-    app = commands.build()
+    app = commanding.prescore()
     first = ("gate", captions, "--dataset", "shapes/test", "--gate", GATE, "--timeout", 20)
     return lambda *more: CliRunner().invoke(app, list(map(str, (*first, *more))))
 
@@ -218,7 +218,7 @@ def test_a_gate_is_needed(service, prescore_command, captions):
 @pytest.fixture
 def prescore_command(service, monkeypatch):
     monkeypatch.setenv("PRESCORE_URL", service.url)
-    return lambda *words: CliRunner().invoke(commands.build(), list(map(str, words)))
+    return lambda *words: CliRunner().invoke(commanding.prescore(), list(map(str, words)))
 
 
 def test_a_refusal_is_usage_and_never_a_gate_that_failed(service, gate):

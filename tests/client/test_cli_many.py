@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from prescore import InvalidArgument, commands
+import commanding
+from prescore import InvalidArgument
 from prescore.cli import asking, follow, targets
 from prescore.files import models, tars
 from prescore.files.reading import digest_of_body
@@ -20,7 +21,7 @@ STEPS = ("epoch-2", "epoch-10", "epoch-9")
 def prescore(service, shapes, quick, monkeypatch, tmp_path):
     monkeypatch.setenv("PRESCORE_URL", service.url)
     monkeypatch.chdir(tmp_path)
-    app = commands.build()
+    app = commanding.prescore()
     return lambda *arguments: CliRunner().invoke(app, [*map(str, arguments), "--patience", "1"])
 
 

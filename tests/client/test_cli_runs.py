@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 from client.contract_service import ContractService, score, work
-from prescore import commands
 from prescore.cli import text
 
 SCRIPT = Path(sys.executable).with_name("prescore")
@@ -26,7 +26,7 @@ SECRET = "sk-7f3a9c"
 def prescore(service, quick, monkeypatch):
     """Runs a command in this process, against the service."""
     monkeypatch.setenv("PRESCORE_URL", service.url)
-    app = commands.build()
+    app = commanding.prescore()
     return lambda *arguments: CliRunner().invoke(app, list(map(str, arguments)))
 
 
@@ -81,7 +81,7 @@ def test_a_submission_prints_the_runs_id_alone(service, shapes, prescore, checkp
     assert "uploading epoch-08.safetensors: 7.0 kB\nuploaded" in result.stderr
     assert "prescore watch ev_1" in result.stderr
     again = prescore("submit", checkpoint, "--dataset", "shapes/test")
-    assert "upload" not in again.stderr
+    assert "uploading" not in again.stderr
     assert len(service.seen("PUT", "checkpoints")) == 1
 
 
@@ -629,7 +629,7 @@ def test_the_key_comes_from_a_file_or_the_environment(quick, tmp_path, monkeypat
         monkeypatch.setenv("PRESCORE_KEY", SECRET)
     with ContractService(key=SECRET) as service:
         options = ("--url", service.url, *(("--key-file", str(path)) if by == "file" else ()))
-        result = CliRunner().invoke(commands.build(), ["datasets", "list", *options])
+        result = CliRunner().invoke(commanding.prescore(), ["datasets", "list", *options])
     assert (result.exit_code, result.stdout) == (0, "")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import said_images
 from oracles import captioner
 from service.contract.formats import bundles
 from service.contract.formats.checkpoint_header import Config, Description, Encoder
@@ -38,6 +39,7 @@ def make(folder: Path) -> dict[str, bytes]:
         "holiday.tar": _tar(captions, (folder / bundles.FEATURES).read_bytes()),
         "broken.tar": _tar(broken),
         "studied.tar": _studied(folder / "studied"),
+        "taught.tar": _taught(),
         **{name: (folder / name).read_bytes() for name in models},
         "model.columns.safetensors": _columns(folder / "columns"),
     }
@@ -73,6 +75,15 @@ def _studied(folder: Path) -> bytes:
     path = folder / bundles.FEATURES
     features.write(path, names, _numbers((len(names), FEATURE_SIZE), 2), ENCODER)
     return _tar("".join(f"{line}\n" for line in lines).encode(), path.read_bytes())
+
+
+def _taught() -> bytes:
+    """Fifty images, the fewest that a metric learns from."""
+    lines = [
+        json.dumps({"image": f"{number}.jpg", "split": "train", "references": said})
+        for number, said in enumerate(said_images.images(50))
+    ]
+    return _tar("".join(f"{line}\n" for line in lines).encode())
 
 
 def _model(number: int = 0):

@@ -189,7 +189,7 @@ def _attempts(given):
         "let the kernel signal the parent": lambda: fcntl.fcntl(0, fcntl.F_SETOWN, victim),
         "limit the parent": lambda: _prlimit(victim),
         "bind the parent to a core": lambda: os.sched_setaffinity(victim, {0}),
-        "slow the parent": lambda: os.setpriority(os.PRIO_PROCESS, victim, 1),
+        "slow the parent": lambda: os.setpriority(os.PRIO_PROCESS, victim, 19),
         "hold the parent": lambda: os.close(_call("pidfd_open", victim, 0)),
         "outlive the parent": _cancel_death,
         "fork": _fork,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 import transformers
 from tokenizers import AddedToken, Tokenizer, processors
-from transformers.models.beit.modeling_beit import BeitRelativePositionBias
 
 if TYPE_CHECKING:
     from huggingface_folders import Saved
@@ -137,6 +136,8 @@ def _swin(words: int) -> Any:
 
 
 def _beit(words: int) -> Any:
+    from transformers.models.beit.modeling_beit import BeitRelativePositionBias  # two seconds
+
     # The library keeps an index that was made in inference mode; no training can use it afterwards.
     index = BeitRelativePositionBias.generate_relative_position_index
     kept = getattr(index, "__wrapped__", index)

@@ -3,10 +3,12 @@ or a model would be refused.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from workers.metrics import frequencies, references
+from workers.metrics.accord import model as accord
 from workers.metrics.learned.features import Scaling
 from workers.metrics.learned.model import Model
 from workers.metrics.learned.network import Network
@@ -45,3 +47,11 @@ def human(model: Model, features: Mapping[str, float]) -> float:
     hidden = np.maximum(np.clip(2 * row / HIGHEST - 1, -1, 1) @ first[0] + first[1], 0)
     machine, person = np.exp(hidden @ second[0] + second[1])
     return person / (machine + person)
+
+
+def of_accord(scale: float = 0.9, tokenizer: str = "none") -> accord.Model:
+    """The shipped model of accord with other weights, for tokens of another tokenizer."""
+    shipped = accord.shipped()
+    counted = replace(shipped.language.frequencies, tokenizer=tokenizer)
+    language = replace(shipped.language, frequencies=counted)
+    return replace(shipped, language=language, weights=scale * shipped.weights)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -22,14 +23,17 @@ STOP_SECONDS = float(SERVICES["api"]["stop_grace_period"].removesuffix("s"))
 class Pieces:
     """Processes with the commands and variables of compose.yaml."""
 
-    def __init__(self, home: Path, redis_url: str, database_url: str, **settings: str) -> None:
+    def __init__(
+        self, home: Path, redis_url: str | Mapping[str, str], database_url: str, **settings: str
+    ) -> None:
+        """`redis_url`: one for all, or by the name of the file that compose.yaml gives a piece."""
         self._port = free_port()
         self.database_url = database_url
         self._log = home / "pieces.log"
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._redis_url = redis_url
         self._settings = {
             "PRESCORE_HOME": str(home),
-            "PRESCORE_REDIS_URL": redis_url,
             "PRESCORE_DATABASE_URL": database_url,
             "OMP_NUM_THREADS": "1",
             **settings,
@@ -38,11 +42,15 @@ class Pieces:
     def start(self, name: str, *options: str, **settings: str) -> "subprocess.Popen[bytes]":
         service = SERVICES[name]
         package = "workers" if service["command"][0] == "worker" else "service"
+        url = self._redis_url
+        if not isinstance(url, str):
+            url = url[Path(service["env_file"][0]).stem]
+        own = {"PRESCORE_REDIS_URL": url, **service.get("environment", {}), **settings}
         with self._log.open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", package, *service["command"], *options],
                 cwd=ROOT,
-                env={**os.environ, **self._settings, **service.get("environment", {}), **settings},
+                env={**os.environ, **self._settings, **own},
                 stdout=log,
                 stderr=log,
             )

@@ -84,6 +84,12 @@ def _columns(case: Case) -> None:
     case.body = COLUMNS
 
 
+def _upload(case: Case) -> None:
+    """What is sent in one request is answered as what `upload_checkpoint` sends."""
+    case.query = {"kind": "checkpoint", "digest": DIGEST}
+    case.headers = {"Upload-Complete": "?0"}
+
+
 def _dataset(case: Case) -> None:
     case.body = BUNDLE
 
@@ -102,19 +108,23 @@ def _probes(case: Case) -> None:
     body = case.body
     body["dataset"] = SPLIT
     _answer_the_images(body)
+    if "metrics" in body:
+        body["metrics"] = _of_shipped_models(body["metrics"]) or ["bleu_1"]
     if body.get("evaluation") is not None:
         body.update(dataset=STUDIED, evaluation=evaluations[0])
 
 
 def _training(case: Case) -> None:
     body = case.body
-    for number, captioner in enumerate(body["captioners"]):
+    for number, captioner in enumerate(body.get("captioners") or ()):
         captioner["name"] = str(number)
         captioner.pop("trained_on", None)
         _answer_the_images(captioner)
     body["dataset"] = SPLIT
     body.pop("stopping", None)
-    body["features"] = FEATURES
+    body.pop("further", None)
+    if body.get("captioners"):
+        body["features"] = FEATURES
 
 
 def _evaluation(case: Case) -> None:
@@ -132,10 +142,15 @@ def _evaluation(case: Case) -> None:
         of_captions = body.get("columns") is None
         body["gates"] = ["cider_d >= 0.1" if of_captions else "perplexity <= 100"]
     if "postgen" in body:
-        body["postgen"] = [name for name in body["postgen"] if catalogue.model_of(name) is None]
+        body["postgen"] = _of_shipped_models(body["postgen"])
     decoding = body.get("decoding", {})
     if "min_words" in decoding:
         decoding["max_words"] = max(decoding["min_words"], decoding.get("max_words", 50))
+
+
+def _of_shipped_models(metrics: list[str]) -> list[str]:
+    """Without those that name a model, which the service has not got."""
+    return [name for name in metrics if catalogue.model_of(name) is None]
 
 
 def _answer_the_images(body: dict[str, Any]) -> None:
@@ -146,6 +161,7 @@ def _answer_the_images(body: dict[str, Any]) -> None:
 
 
 COMPLETED: Mapping[str, Callable[[Case], None]] = {
+    "create_upload": _upload,
     "upload_checkpoint": _checkpoint,
     "upload_columns": _columns,
     "upload_dataset": _dataset,

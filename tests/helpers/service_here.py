@@ -22,6 +22,7 @@ from service.http.app import create_app
 from service.http.dependencies import Running
 from service.works import database
 from service.works.blobs import open_blobs
+from service.works.outgoing.client import Client
 from service.works.parts import Parts
 from service.works.queueing import Queue
 from service.works.records import Records
@@ -75,6 +76,10 @@ class ServiceHere(Served):
         self._turns = turns
         self._toolbox = toolbox
 
+    @property
+    def parts(self) -> Parts:
+        return self._running
+
     def forget_models(self) -> None:
         """As if the worker had been started again."""
         self._toolbox._model = None
@@ -107,6 +112,7 @@ def service_here(
     assets: Path | None = None,
     most_runs: int = MOST_RUNS,
     speed: float = 1.0,
+    outgoing: Client | None = None,
 ) -> Iterator[ServiceHere]:
     """A service on SQLite and files in `home`, or on the URLs. The caller closes `jvm`."""
     home.mkdir(parents=True, exist_ok=True)
@@ -115,7 +121,8 @@ def service_here(
     records, blobs = Records(engine), open_blobs(blob_url, home)
     toolbox = Toolbox("cpu", Places(home, assets), _jvm=jvm)
     turns = Turns(in_process.queue(records, blobs, home / "attempts", toolbox))
-    running = Running.on(Parts(records, blobs, turns, toolbox.places, speed=speed), most_runs)
+    parts = Parts(records, blobs, turns, toolbox.places, speed=speed)
+    running = Running.on(parts, most_runs, outgoing)
     try:
         with _logged(home / LOG), _served(running) as port:
             yield ServiceHere(home, running, turns, port, toolbox)

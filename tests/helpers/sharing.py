@@ -2,14 +2,15 @@
 
 Trials with fleets are run one after the other by one process, which begins with them and waits more
 than it computes: two fleets at once are late on two cores. What asks Java for METEOR is run by
-another one, since its table takes ten seconds of a core to read. Other files are run by whoever is
-free; what a file shares is made once. (xdist's own groups, `--dist loadgroup`, do nothing under
-pytest 9.2: its issue 1386.)
+another one, since its table takes ten seconds of a core to read. Small captioners of transformers
+are made, and the library is read, by one. Other files are run by whoever is free; what a file
+shares is made once. (xdist's own groups, `--dist loadgroup`, do nothing under pytest 9.2: its issue
+1386.)
 """
 
 from typing import Any
 
-FLEETS, JAVA = "fleets", "java"
+FLEETS, JAVA, TRANSFORMERS = "fleets", "java", "transformers"
 GROUPS = {
     "tests/trials/test_client.py": JAVA,  # its service is in the test's process, and asks METEOR
     "tests/trials/": FLEETS,
@@ -19,6 +20,7 @@ GROUPS = {
     "tests/workers/metrics/test_": JAVA,
     "tests/workers/metrics/java/": JAVA,
     "tests/workers/metrics/learned/": JAVA,
+    "tests/workers/inference/huggingface/": TRANSFORMERS,
 }
 
 
@@ -30,7 +32,7 @@ def group_of(nodeid: str) -> str:
 
 def turn_of(nodeid: str) -> int:
     """The longest first."""
-    return {FLEETS: 0, JAVA: 1}.get(group_of(nodeid), 2)
+    return {FLEETS: 0, JAVA: 1, TRANSFORMERS: 2}.get(group_of(nodeid), 3)
 
 
 def scheduler(config: Any, log: Any) -> Any:

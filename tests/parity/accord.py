@@ -14,7 +14,7 @@ from parity import learned_sets, systems
 from parity.learned import Resampled
 from parity.learned_sets import Judged
 from service.contract.metrics import catalogue
-from workers.analysis.judging import distractors
+from workers.analysis.learning import contrast
 from workers.metrics import postgen, references
 from workers.metrics.accord import contrasts, model, training
 from workers.metrics.accord.contrasts import Contrast
@@ -33,14 +33,14 @@ _TIE = 1e-10  # scores that are nearer than this are the same
 def learned(data: Path, jvm: Jvm) -> Model:
     """The shipped model, learned anew from COCO's validation images."""
     texts, said, images = _coco(data, jvm)
-    return training.train(
+    return training.learn(
         images,
         distracted(texts, said),
         jvm,
         score=postgen.score,
         tokenizer="ptb",
         about={"source": SOURCE},
-    )
+    ).model
 
 
 def learned_from(data: Path, jvm: Jvm) -> list[Contrast]:
@@ -59,7 +59,7 @@ def _coco(data: Path, jvm: Jvm) -> tuple[Texts, dict[str, str], Texts]:
 def tokens_of(images: Texts, jvm: Jvm) -> dict[str, str]:
     """Texts with their tokens, those of the distractors among them."""
     texts = {text for image in images for text in image}
-    for pair in distractors.make(images, 0):
+    for pair in contrast.made(images, 0):
         texts |= {pair.a, pair.b}
     ordered = sorted(texts)
     return dict(zip(ordered, tokenize(ordered, "ptb", jvm), strict=True))
@@ -67,10 +67,7 @@ def tokens_of(images: Texts, jvm: Jvm) -> dict[str, str]:
 
 def distracted(images: Texts, said: Mapping[str, str]) -> Iterator[Contrast]:
     """The six tasks of `prescore judge`, made of these images."""
-    for pair in distractors.make(images, 0):
-        right, wrong = (pair.a, pair.b) if pair.preferred == "a" else (pair.b, pair.a)
-        others = tuple(said[text] for text in pair.references)
-        yield Contrast(str(pair.category), said[right], said[wrong], others)
+    return contrast.distracted(contrast.made(images, 0), said)
 
 
 def held_out(images: Texts, jvm: Jvm, most: int, seed: int = 1) -> list[Contrast]:
@@ -139,10 +136,17 @@ def agreement(judged: Judged, jvm: Jvm, draws: int = 1000) -> dict[str, Agreemen
         jvm,
         ["accord", *LEXICAL],
     )
+    return ahead("accord", found, judged, draws)
+
+
+def ahead(
+    own: str, scores: Mapping[str, np.ndarray], judged: Judged, draws: int
+) -> dict[str, Agreement]:
+    """Each metric's agreement, and by how much the own one is ahead of it."""
     resampled = Resampled(judged.images, judged.ratings, draws, seed=0)
-    taus = {name: resampled(scores) for name, scores in found.items()}
+    taus = {name: resampled(values) for name, values in scores.items()}
     return {
-        name: Agreement(float(values[0]), _interval(values), _interval(taus["accord"] - values))
+        name: Agreement(float(values[0]), _interval(values), _interval(taus[own] - values))
         for name, values in taus.items()
     }
 

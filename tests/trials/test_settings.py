@@ -6,9 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+import commanding
 from redis_server import Server
 from service.contract.errors import InvalidSetting
+from service.operate import commands
 from service.works import database, queueing
 
 
@@ -52,10 +55,10 @@ def test_a_database_of_an_unknown_kind_is_refused_without_its_password():
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org"])
-def test_a_host_that_others_can_reach_is_refused(tmp_path, host):
-    command = [sys.executable, "-m", "service", "serve", "--home", str(tmp_path), "--host", host]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-    assert result.returncode == 2
+def test_a_host_that_others_can_reach_is_refused(monkeypatch, host):
+    monkeypatch.setattr(commands, "_serve", lambda *_: None)
+    result = CliRunner().invoke(commanding.prescore(), ["serve", "--host", host])
+    assert result.exit_code == 2
     assert "PRESCORE_OPEN=1" in result.stderr
 
 

@@ -60,6 +60,7 @@ def add(
     prescore assets add word-vectors GoogleNews.bin       your own file, converted
     prescore assets add encoder roberta-large/ --layer 17 your own folder, not copied
     prescore assets add objects synonyms.txt              your own list of objects, copied
+    prescore assets add learned model.safetensors         your own model of NNEval or accord
     prescore assets add image-encoder mobilenet.safetensors    features of pictures, copied
 
     A service sees what is in its own home: after `prescore serve --home ./prescore-data`, add

@@ -14,7 +14,9 @@ from prescore.files import captions
 from service.contract import settings
 from service.contract.errors import MetricUnavailable, RequestRefused
 from service.contract.metrics import tokenizers
+from service.contract.metrics.families import kind_of
 from service.contract.plan import assets
+from service.contract.plan.asked import with_models
 from service.contract.plan.assets import Places
 from service.contract.wording import counted
 from workers.cli.console import (
@@ -125,6 +127,8 @@ def judge(
         raise typer.BadParameter("expected names of metrics separated by commas, or all")
     asked += [against] if against else []
     with errors(), closing(Toolbox.of(settings.load())) as toolbox:
+        asked, models = with_models(asked, assets.models(toolbox.places))
+        against = asked[-1] if against else None
         wanted = scoring.metrics(asked)
         if against is not None and against not in wanted:
             raise typer.BadParameter(f"--against: expected one metric, {against} is several")
@@ -138,7 +142,7 @@ def judge(
                 scoring.score,
                 tokenizer=tokenizer,
                 jvm=toolbox.jvm(),
-                bring=partial(_bring, toolbox=toolbox),
+                bring=partial(_bring, toolbox=toolbox, models=models),
                 frequencies=None if idf is None else [each.references for each in items(idf)],
                 told=told,
             )
@@ -207,8 +211,14 @@ def _tasks(
     return [*tasks.make(images, seed, there), *tasks.of_raters(judged)]
 
 
-def _bring(family: str, progress: "Progress", toolbox: Toolbox) -> dict[str, Any]:
-    return toolbox.bring(family, assets.parameters(family, toolbox.places), progress)
+def _bring(
+    work: str, progress: "Progress", toolbox: Toolbox, models: Mapping[str, str]
+) -> dict[str, Any]:
+    asked, family = assets.parameters(work, toolbox.places), kind_of(work)
+    if work not in models:
+        return toolbox.bring(family, asked, progress)
+    path = assets.models(toolbox.places)[family, models[work]]
+    return toolbox.named(family, models[work], path, asked, progress)
 
 
 def _tell_missing(scored: "Scored") -> None:

@@ -90,8 +90,8 @@ def score(
 
     Metrics: bleu (bleu_1 to bleu_4), rouge_l, cider_d, cider, meteor, spice, spider,
     wmd, wmd_unit, chair, bertscore, refscore, nneval (nneval@DIGEST: with a certain
-    model), variety. Some need files that `prescore assets` adds; `all` leaves out those
-    whose files are not here, and nneval, which has to be asked for.
+    model), accord, accord_large, variety. Some need files that `prescore assets` adds;
+    `all` leaves out those whose files are not here, and nneval, which has to be asked for.
 
     Exit 0: every metric has a score. 2: usage, or refused. 3: some have no score.
     """

@@ -44,6 +44,7 @@ OTHERS: dict[str, Job] = {  # kinds of works that are not families of metrics
     "reference_sentences": postgen.embed_sentences,
     "training": postgen.keep_training,
     "learned": learned.train,
+    "learned_accord": learned.train_accord,
     "probe": probes.probe,
     "health": probes.health,
     "comparison": comparisons.compare,

@@ -1,8 +1,9 @@
-"""The work that trains a metric."""
+"""The works that train learned metrics."""
 
 from typing import TYPE_CHECKING
 
 from service.contract import results
+from service.contract.errors import RequestRefused
 from service.contract.formats.bundles import Item, stored
 from service.contract.formats.strict_json import finite
 from workers.jobs.request import Request, Result, read_pairs
@@ -10,7 +11,7 @@ from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from workers.metrics.learned.fitting import Report
     from workers.metrics.learned.training import Material
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 _RECIPE = ("learner", "learning_rate", "beta", "epochs", "seed")
 _WHOLE = 1000  # the progress counted for each stage
 _STAGES = 5  # features of four sets at most, the training; then a stage for each left-out feature
+_OF_ACCORD = 7  # stages: tokens, features; of judgements also a test by three metrics
 
 
 def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    """Train a metric. Raises RequestRefused if a photo is in two sets or a captioner was trained on
-    it.
+    """Train a model of NNEval. Raises RequestRefused if a photo is in two sets or a captioner was
+    trained on it.
     """
     from workers.metrics import postgen
     from workers.metrics.learned import learners, model, training
@@ -44,15 +46,52 @@ def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     return Result(lambda path: model.write(path, outcome.model), card)
 
 
+def train_accord(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+    """Train a model of accord, from judgements if the work has some, else from captions alone."""
+    from workers.analysis.learning import contrast, judged
+    from workers.analysis.learning.asked import Asked
+    from workers.files import judgements
+    from workers.metrics import postgen
+    from workers.metrics.accord import model
+    from workers.metrics.accord.training import Recipe
+
+    wanted, inputs, seed = request.parameters, dict(request.digests), request.parameters["seed"]
+    recipe = Recipe(seed=seed) if wanted["beta"] is None else Recipe(wanted["beta"], seed=seed)
+    report = _staged(progress, _OF_ACCORD)
+    tokenizer = wanted["tokenizer"]
+    asked = Asked(toolbox.jvm(), postgen.score, tokenizer, recipe, inputs, report)
+    people: dict[str, Sequence[str]] = {}
+    for item in [*_items(request), *_further(request)]:
+        if item.image in people:
+            raise RequestRefused(f"{item.image!r:.100} is in two of the datasets")
+        people[item.image] = item.references
+    if "judgements" in request.inputs:
+        found = judged.learn(people, judgements.read(request.inputs["judgements"]), asked)
+    else:
+        found = contrast.learn(people, asked)
+    card = results.AccordModel.model_validate(finite(found.card))
+    return Result(lambda path: model.write(path, found), card)
+
+
+def _items(request: Request) -> "Sequence[Item]":
+    return stored.read_split(request.inputs["dataset"], request.parameters["split"])
+
+
+def _further(request: Request) -> "Iterator[Item]":
+    """The images of the further datasets."""
+    for place, split in enumerate(request.parameters.get("further", ())):
+        yield from stored.read_split(request.inputs[f"dataset {place}"], split)
+
+
 def _material(request: Request) -> "Material":
     from workers.metrics.learned import ratings, training_sets
     from workers.metrics.learned.training import Material
 
     asked, digests = request.parameters, request.digests
-    items = stored.read_split(request.inputs["dataset"], asked["split"])
+    items = _items(request)
     people: Mapping[str, Sequence[str]] = {item.image: item.references for item in items}
     captioners = [_captioner(request, place, items) for place in range(len(asked["captioners"]))]
-    inputs = {"dataset": digests["dataset"]}
+    inputs = {name: digest for name, digest in digests.items() if name.startswith("dataset")}
     for place, each in enumerate(asked["captioners"]):
         inputs[f"outputs {each['name']}"] = digests[f"captions {place}"]
         if each["trained_on"] is not None:
@@ -63,7 +102,8 @@ def _material(request: Request) -> "Material":
         inputs["ratings"] = digests["ratings"]
         if asked["leave_out_rated"]:
             people = training_sets.without(people, rated.images)
-    return Material(people, captioners, rated, inputs=inputs)
+    further = [item.references for item in _further(request)]
+    return Material(people, captioners, rated, further, inputs)
 
 
 def _captioner(request: Request, place: int, items: "Sequence[Item]") -> "Captioner":

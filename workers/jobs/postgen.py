@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from service.contract.formats import outputs
 from service.contract.formats.bundles import stored
 from service.contract.metrics.families import FAMILIES
 from service.contract.results import Scored
@@ -13,7 +14,7 @@ from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
 if TYPE_CHECKING:
-    from workers.metrics.family import Scores, Task
+    from workers.metrics.family import Floats, Scores, Task
     from workers.metrics.scenes.scene_graphs import Parse
 
 
@@ -77,9 +78,11 @@ def _task(family: str, request: Request, toolbox: Toolbox, progress: Progress) -
     if "references" in inputs:
         prepared = toolbox.references(digests["references"], inputs["references"])
         tokenizer = prepared.tokenizer
-    if row.reads == "texts":
+    tools = _tools(family, request, toolbox)
+    if row.reads != "tokens":
         places, captions = read_pairs(inputs["captions"])
-    else:
+        tools["texts"] = captions
+    if row.reads != "texts":
         places, captions = toolbox.tokens(digests["captions"], inputs["captions"], tokenizer)
     return Task(
         captions,
@@ -89,7 +92,7 @@ def _task(family: str, request: Request, toolbox: Toolbox, progress: Progress) -
         idf=asked.get("idf", "dataset") if row.is_weighted else "dataset",
         progress=progress,
         tokenizer=None if row.reads == "texts" else tokenizer,
-        tools=_tools(family, request, toolbox),
+        tools=tools,
         own=asked,
     )
 
@@ -110,13 +113,12 @@ def _tools(family: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
             case "sentences":
                 tools["sentences"] = sentences.read(inputs["reference_sentences"])
             case "model" if "model" in inputs:
-                model = toolbox.trained(request.digests["model"], inputs["model"])
-                tools |= {"model": model, "name": model.name}
-                tools |= toolbox.features(model.features, asked["vectors"])
+                digest = request.digests["model"]
+                tools |= toolbox.named(family, digest, inputs["model"], asked)
             case "training" if "training" in inputs:
                 tools["training"] = variety.read(inputs["training"])
             case _:
-                tools |= toolbox.need(need, asked)
+                tools |= toolbox.need(family, need, asked)
     return tools
 
 
@@ -181,7 +183,23 @@ def _scored(found: "Scores") -> Result:
         intervals=dict(intervals.percentiles(resampled)),
         draws=intervals.draws(resampled),
         resampling=dict(intervals.HOW),
+        flat=_flat(found),
         signature=dict(found.signatures),
     )
     sure = summary.model_dump(include={"intervals", "resampling"})
     return Result(lambda path: postgen.write(path, found, sure), summary)
+
+
+def _flat(found: "Scores") -> dict[str, int]:
+    """The metrics that say the same of all captions, if there are enough to tell."""
+    return {
+        name: len(values)
+        for name, values in found.captions.items()
+        if len(values) >= outputs.FEW and _spread(values) < outputs.SPREAD
+    }
+
+
+def _spread(values: "Floats") -> float:
+    """Of infinite values that are all the same, 0."""
+    low, high = float(values.min()), float(values.max())
+    return high - low if high > low else 0.0

@@ -1,6 +1,5 @@
 """The works of the probes: a table for each probe, and the metrics' health from all tables."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +8,8 @@ from service.contract.api.scores import MetricHealth
 from service.contract.formats.bundles import stored
 from service.contract.formats.strict_json import finite
 from service.contract.metrics import catalogue
+from service.contract.metrics.families import kind_of
+from service.contract.plan import planning
 from service.contract.results import Health, ProbeTable
 from workers.jobs.request import Request, Result, read_pairs, summed
 from workers.jobs.toolbox import Toolbox
@@ -27,7 +28,7 @@ def probe(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     rows = run(
         asked["probe"],
         _material(request, toolbox),
-        _scorer(asked, toolbox),
+        _scorer(request, toolbox),
         Options(**asked["options"]),
         progress=progress,
     )
@@ -61,10 +62,20 @@ def _material(request: Request, toolbox: Toolbox) -> "Material":
     )
 
 
-def _scorer(asked: Mapping[str, Any], toolbox: Toolbox) -> "Scorer":
+def _scorer(request: Request, toolbox: Toolbox) -> "Scorer":
     from workers.analysis.probing.scoring import scorer
 
-    tools: dict[str, Any] = {}
-    for family in catalogue.works_of(asked["metrics"]):
-        tools |= toolbox.bring(family, asked["own"].get(family, {}))
-    return scorer(asked["metrics"], toolbox.jvm(), **tools)
+    asked = request.parameters
+    tools = {work: _tools(work, request, toolbox) for work in catalogue.works_of(asked["metrics"])}
+    return scorer(asked["metrics"], toolbox.jvm(), tools)
+
+
+def _tools(work: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
+    """What a metric needs besides captions and references; a model that its name tells is an input
+    of the probe.
+    """
+    own, model = request.parameters["own"].get(work, {}), planning.input_of_model(work)
+    if model in request.inputs:
+        path, digest = request.inputs[model], request.digests[model]
+        return toolbox.named(kind_of(work), digest, path, own)
+    return toolbox.bring(work, own)

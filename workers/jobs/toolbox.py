@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from workers.inference.captioners import Captioner
     from workers.inference.encoders.mobilenet_v2 import MobileNetV2
     from workers.metrics.java.jvm import Jvm
-    from workers.metrics.learned.model import Model
+    from workers.metrics.learned.kinds import Model
     from workers.metrics.references import References
     from workers.metrics.scenes.objects import Objects
     from workers.metrics.scenes.tuples import Parser
@@ -45,7 +45,7 @@ class Toolbox:
     _tokens: tuple[tuple[str, str], list[int], list[str]] | None = None
     _parser: "Parser | None" = None
     _vectors: "tuple[str, WordVectors] | None" = None
-    _learned: "tuple[str | None, Model] | None" = None
+    _learned: "dict[str, tuple[str, Model]]" = field(default_factory=dict)  # by family
     _encoder: "tuple[tuple[str, int | None], Encoder] | None" = None
     _objects: "Objects | None" = None
     _image_encoder: "tuple[str, MobileNetV2] | None" = None
@@ -141,16 +141,17 @@ class Toolbox:
         """
         found: dict[str, Any] = {}
         for need in families.needs(family):
-            found |= self.need(need, parameters, progress)
+            found |= self.need(family, need, parameters, progress)
         return found
 
     def need(
         self,
+        family: str,
         need: Need,
         parameters: Mapping[str, Any],
         progress: Progress = silent,
     ) -> dict[str, Any]:
-        """The `tools` of one need; empty if it has none on this machine."""
+        """The `tools` of one need of a family; empty if it has none on this machine."""
         match need:
             case "tuples":
                 return {"parse": partial(self.parser().parse, progress=progress)}
@@ -161,9 +162,8 @@ class Toolbox:
             case "objects" if "objects" in parameters:
                 return {"objects": self.objects(parameters["objects"])}
             case "model" if "model" in parameters:
-                model = self.learned(parameters["model"])
-                needs = self.features(model.features, parameters["vectors"], progress)
-                return {"model": model, **needs}
+                model = self.learned(family, parameters["model"])
+                return {"model": model, **self._of_features(model, parameters, progress)}
         return {}
 
     def features(
@@ -178,30 +178,51 @@ class Toolbox:
             found |= self.bring(family, {"vectors": vectors}, progress)
         return found
 
-    def learned(self, sha256: str | None) -> "Model":
-        """The user's own NNEval model with this SHA-256; the shipped model if it is None."""
-        from workers.metrics.learned import model
+    def learned(self, family: str, sha256: str | None) -> "Model":
+        """The user's own model of a learned metric with this SHA-256; if None, the shipped one."""
+        from workers.metrics.learned.kinds import KINDS
 
-        if sha256 is not None:
-            found = assets.locate("learned", self.places)
-            _check_same(found, sha256, "learned metric")
-        if self._learned is None or self._learned[0] != sha256:
-            own = model.shipped() if sha256 is None else _sound(found.path)
-            self._learned = (sha256, own)
-        return self._learned[1]
+        if sha256 is None:
+            return KINDS[family].shipped()
+        found = assets.locate(assets.asset_of_model(family).name, self.places)
+        _check_same(found, sha256, f"model of {family}")
+        return self._sound(family, sha256, found.path)
 
-    def trained(self, digest: str, path: Path) -> "Model":
-        """The NNEval model that a work has as an input."""
-        if self._learned is None or self._learned[0] != digest:
-            self._learned = (digest, _sound(path))
-        return self._learned[1]
+    def named(
+        self,
+        family: str,
+        digest: str,
+        path: Path,
+        parameters: Mapping[str, Any],
+        progress: Progress = silent,
+    ) -> dict[str, Any]:
+        """The `tools` of a learned metric whose model a work has as an input."""
+        model = self._sound(family, digest, path)
+        needs = self._of_features(model, parameters, progress)
+        return {"model": model, "name": model.name, **needs}
+
+    def _of_features(
+        self, model: "Model", parameters: Mapping[str, Any], progress: Progress
+    ) -> dict[str, Any]:
+        return self.features(model.features, parameters.get("vectors"), progress)
+
+    def _sound(self, family: str, digest: str, path: Path) -> "Model":
+        """A model from its file; of each family the last one is kept. Raises MetricFailed if it
+        says nothing of captions.
+        """
+        from workers.metrics import postgen
+        from workers.metrics.learned import kinds
+
+        if family not in self._learned or self._learned[family][0] != digest:
+            self._learned[family] = digest, kinds.sound(family, path, postgen.score)
+        return self._learned[family][1]
 
     def encoder(self, sha256: str | None, layer: int | None) -> "Encoder":
-        """The language model. Raises MetricUnavailable if another one is registered."""
+        """The language model with this SHA-256. Raises MetricUnavailable if it is not here."""
         from workers.inference import devices
         from workers.metrics.vectors import encoder
 
-        found = assets.encoder(self.places)
+        found = assets.encoder_with(sha256, self.places)
         _check_same(found, sha256, "model")
         asked = (found.sha256, layer)
         if self._encoder is None or self._encoder[0] != asked:
@@ -236,16 +257,6 @@ class Toolbox:
             if each is not None:
                 each.close()
         self._jvm = self._parser = self._model = None
-
-
-def _sound(path: Path) -> "Model":
-    """A learned metric from its file. Raises MetricFailed if it says nothing of captions."""
-    from workers.metrics import postgen
-    from workers.metrics.learned import model, soundness
-
-    found = model.read(path)
-    soundness.check(found, postgen.score)
-    return found
 
 
 def _check_same(found: Found, sha256: str | None, what: str) -> None:

@@ -61,8 +61,9 @@ class Task:
 
     Captions are tokens joined by blanks, as the references are. If `tokenizer` is None, they are
     texts as people wrote them. `tools` are what a family needs according to its row, by the names
-    that `Toolbox.bring` gives them: parse, vectors, encoder, model, …; `own` are the parameters of
-    its work. `others` scores the same captions by another family.
+    that `Toolbox.bring` gives them: parse, vectors, encoder, model, …; `people` and `texts` among
+    them are references and captions as they were written. `own` are the parameters of its work.
+    `others` scores the same captions by another family.
     """
 
     captions: Sequence[str]
@@ -81,6 +82,18 @@ class Task:
         if self.prepared is None:
             raise MetricUnavailable("expected references, found none")
         return self.prepared
+
+    @property
+    def people(self) -> Sequence[Sequence[str]]:
+        """References as people wrote them; where there are none, as tokens joined by blanks."""
+        found: Sequence[Sequence[str]] | None = self.tools.get("people")
+        return self.references.captions if found is None else found
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Captions as they were written; where there are none, as tokens joined by blanks."""
+        found: Sequence[str] | None = self.tools.get("texts")
+        return self.captions if found is None else found
 
     def references_of(self, place: int) -> Sequence[str]:
         return self.references.captions[self.rows[place]]

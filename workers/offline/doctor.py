@@ -16,7 +16,7 @@ from service.contract.formats import bundles, encoder_header
 from service.contract.formats.bundles import Item
 from service.contract.formats.plugins import Plugin
 from service.contract.metrics.families import FAMILIES
-from service.contract.plan.assets import Places, image_encoders, missing
+from service.contract.plan.assets import Places, image_encoders, missing, model
 from service.contract.settings import Settings
 from workers.inference.plugins import installed
 from workers.jobs.toolbox import Toolbox
@@ -250,7 +250,10 @@ def _family(family: str, source: Source, toolbox: Toolbox, *, has_java: bool) ->
         from workers.offline import outputs
 
         row = FAMILIES[family]
-        tokenizer = "ptb" if "model" in row.needs else "none"  # the shipped model's tokenizer
+        learned = row.learned
+        is_own = learned is not None and model(family, toolbox.places) is not None
+        is_composed = learned is not None and learned.is_composed
+        tokenizer = "ptb" if is_own or is_composed else "none"  # that of most models
         asked = outputs.Asked(row.names, tokenizer)
         given = [(image, image) for image in _IMAGES]
         found = outputs.score(given, source, asked, toolbox, lambda _: silent, source.path)

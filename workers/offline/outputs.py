@@ -56,8 +56,7 @@ def score(
 
     Results that are kept for the next time go to `cache` (by default in PRESCORE_HOME).
     """
-    own = assets.here("learned", toolbox.places)
-    registered = {} if own is None else {f"sha256:{own.sha256}": own.path}
+    registered = assets.models(toolbox.places)
     shown, models = meaning.with_models(asked.metrics, registered)
     names = catalogue.expand(shown)
     found = fitted(given, source, subset=asked.subset)
@@ -71,7 +70,8 @@ def score(
             len(source.items),
             _wanted(names, source, asked, toolbox, models),
         )
-        blobs = {_OURS: captions, source.digest: source.path, **registered}
+        paths = {digest: path for (_, digest), path in registered.items()}
+        blobs = {_OURS: captions, source.digest: source.path, **paths}
         keep = (cache or toolbox.places.home / "cache") / "works"
         outcomes = local.run(plan, blobs, toolbox, keep, told, Path(folder))
         return _scored(names, outcomes, source, found)
@@ -110,6 +110,7 @@ def _scored(
     scores: dict[str, ScoreOut] = {}
     missing: dict[str, PrescoreError] = {}
     columns: dict[str, list[float]] = {}
+    warnings = [WarningOut(**warning) for warning in found.warnings]
     for name in names:
         outcome = outcomes[catalogue.work_of(name)]
         if outcome.error is not None or outcome.path is None:
@@ -121,9 +122,10 @@ def _scored(
             own = postgen.read(outcome.path).captions
             if name in own:
                 columns[name] = own[name].tolist()
+            if name in summary.flat:
+                warnings.append(WarningOut(**outputs.flat(name, summary.flat[name])))
     rows = [
         (source.items[place].image, caption, {name: own[at] for name, own in columns.items()})
         for at, (place, caption) in enumerate(found.pairs)
     ]
-    warnings = [WarningOut(**warning) for warning in found.warnings]
     return Scored(scores, missing, warnings, rows)

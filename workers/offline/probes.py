@@ -13,7 +13,7 @@ from service.contract.api.probes import ProbeRow
 from service.contract.api.scores import MetricHealth
 from service.contract.errors import RequestRefused
 from service.contract.plan import asked as meaning
-from service.contract.plan import planning
+from service.contract.plan import assets, planning
 from service.contract.results import Health, ProbeTable
 from workers.jobs.toolbox import Toolbox
 from workers.offline import local
@@ -54,18 +54,22 @@ def probe(
     """
     with tempfile.TemporaryDirectory(prefix="prescore-") as name:
         folder = Path(name)
-        blobs = {source.digest: source.path}
+        registered = assets.models(toolbox.places)
+        metrics, models = meaning.with_models(asked.metrics, registered)
+        paths = {digest: path for (_, digest), path in registered.items()}
+        blobs = {source.digest: source.path, **paths}
         if given is not None:
             blobs[_CAPTIONS] = _write(folder / _CAPTIONS, given, source)
         wanted, reasons = meaning.probing(
             asked.probes,
-            asked.metrics,
+            metrics,
             toolbox.places,
             tokenizer=asked.tokenizer,
             options=asked.options,
             splits=source.splits,
             split=source.split,
             captions=None if given is None else _CAPTIONS,
+            models=models,
         )
         plan = planning.plan_probes(source.digest, source.split, wanted)
         keep = toolbox.places.home / "cache" / "works"

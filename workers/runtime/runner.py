@@ -144,6 +144,8 @@ class Runner:
                 return
             digest = watch.until_done(lambda: self._workplace.store(result))
             kept = leases.finish(self._records, lease, digest, answer["summary"])
+            if kept:
+                self._workplace.store_again(digest, result)
             log.info("end", kind=lease.kind, key=lease.key, attempt=lease.attempt, recorded=kept)
 
     def still_ours(self, lease: Lease, progress: Progress) -> bool:

@@ -40,6 +40,11 @@ class Workplace:
     def store(self, result: Path) -> str:
         return self._blobs.put_file(result)
 
+    def store_again(self, digest: str, result: Path) -> None:
+        """Store a result that was collected as garbage before the record named it."""
+        if not self._blobs.has(digest):
+            self._blobs.put_file(result)
+
     def sweep(self) -> None:
         """Delete the folders of this machine's dead workers; call it before the first attempt."""
         mine = f"{socket.gethostname()}-"

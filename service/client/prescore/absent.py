@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import typer
 
 COMMANDS: Sequence[str] = (
-    *("api", "assets", "check", "convert", "demo", "doctor", "export", "janitor", "judge", "lab"),
-    *("migrate", "probe", "score", "serve", "verify", "worker"),
+    *("api", "assets", "backup", "check", "convert", "demo", "doctor", "export", "janitor"),
+    *("judge", "lab", "migrate", "probe", "restore", "score", "serve", "verify", "worker"),
 )
 OF_GROUPS: Mapping[str, Sequence[str]] = {"learned": ("train",)}
 _INSTALL = "pip install -c deploy/constraints.txt ./service/client '.[service,workers]'"

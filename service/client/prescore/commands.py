@@ -8,6 +8,7 @@ import typer
 from prescore import absent
 from prescore.cli.datasets import datasets
 from prescore.cli.gating import gate
+from prescore.cli.life.changing import audit, delete, label
 from prescore.cli.reading.captions import captions
 from prescore.cli.reading.comparing import compare
 from prescore.cli.reading.listing import list_
@@ -23,7 +24,7 @@ from prescore.root_command import RootCommand
 
 COMMANDS = (
     *(submit, status, watch, cancel, scores, captions, tokens, gate, compare, leaderboard),
-    *(correlations, health, probes),
+    *(correlations, health, probes, label, delete, audit),
 )
 GROUPS = {"learned": learned}  # to which another distribution adds commands
 GROUP = "prescore.commands"

@@ -14,7 +14,7 @@ from prescore import exit_codes, plain_text
 PANELS = {
     "Runs": (
         *("submit", "watch", "gate", "list", "compare", "leaderboard"),
-        *("status", "scores", "captions", "tokens", "cancel"),
+        *("status", "scores", "captions", "tokens", "cancel", "label", "delete"),
     ),
     "Datasets, and what metrics are worth on them": (
         *("datasets", "health", "probes", "correlations", "learned"),
@@ -22,7 +22,10 @@ PANELS = {
     "On this machine, with no service": (
         *("check", "convert", "export", "score", "verify", "judge", "probe", "lab", "assets"),
     ),
-    "The service": ("doctor", "demo", "serve", "api", "worker", "janitor", "migrate"),
+    "The service": (
+        *("doctor", "demo", "serve", "api", "worker", "janitor", "migrate", "backup", "restore"),
+        "audit",
+    ),
 }
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 _PLACES = list(_PANEL_OF)

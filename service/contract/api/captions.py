@@ -1,12 +1,13 @@
 """Captions as they are sent and as they are answered, and references word by word."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticKnownError
 
 from service.contract import limits
 from service.contract.api.answers import Page
-from service.contract.api.strict import Caption, Strict, whole
+from service.contract.api.strict import Caption, Many, Strict, whole
 
 
 def _either(schema: dict[str, Any]) -> None:
@@ -47,6 +48,19 @@ class CaptionIn(Strict):
         if type(name) in (int, str):
             return {**given, "image": str(name)}
         raise ValueError(f"expected a text or a whole number as image_id, found {name!r:.40}")
+
+
+def _counted(given: Any) -> Any:
+    """Counts before pydantic does, which judges items as it counts: a second for many."""
+    if isinstance(given, list) and len(given) > limits.CAPTIONS:
+        told = {"field_type": "List", "max_length": limits.CAPTIONS, "actual_length": len(given)}
+        raise PydanticKnownError("too_long", told)
+    return given
+
+
+CaptionsIn = Annotated[
+    Many[CaptionIn], Field(min_length=1, max_length=limits.CAPTIONS), BeforeValidator(_counted)
+]
 
 
 class CaptionOut(BaseModel):

@@ -171,3 +171,32 @@ class ColumnsOut(BaseModel):
 
 class DatasetPage(Page[DatasetOut]):
     pass
+
+
+class UploadProblem(BaseModel):
+    """Why an upload was refused."""
+
+    status: int = Field(description="The HTTP status with which it was refused.")
+    code: str = Field(examples=["invalid_checkpoint"])
+    detail: str
+
+
+class UploadOut(BaseModel):
+    """A file that arrives in several requests."""
+
+    id: str
+    kind: Literal["checkpoint", "columns", "dataset"]
+    digest: Digest | None = Field(description="Of the whole file, as it was told at the beginning.")
+    name: str | None = Field(description="Of the dataset of which it becomes a version.")
+    length: int | None = Field(description="Bytes in all; null until they are told.")
+    offset: int = Field(description="Bytes that are kept here for certain: send those after them.")
+    complete: bool = Field(description="All bytes are there.")
+    active: bool = Field(description="A request sends bytes of it just now.")
+    location: str | None = Field(description="What it became; null until that is stored.")
+    problem: UploadProblem | None = Field(description="Why it was refused; null unless it was.")
+    created_at: Timestamp
+    expires_at: Timestamp = Field(description="When it is deleted if no more bytes come.")
+
+
+class UploadPage(Page[UploadOut]):
+    """A team's unfinished uploads, the latest first; there are never more than one page holds."""

@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from service.contract import limits
 from service.contract.api.answers import RunProblem
-from service.contract.api.captions import CaptionIn
+from service.contract.api.captions import CaptionsIn
 from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
-from service.contract.api.strict import Caption, Many, Strict, Whole, absent
+from service.contract.api.strict import Caption, Many, Strict, Whole, absent, unless
 from service.contract.api.texts import (
     DatasetReference,
     FeatureName,
@@ -19,6 +19,7 @@ from service.contract.api.texts import (
     TokenizerName,
 )
 from service.contract.metrics import families, tokenizers
+from service.contract.metrics.objectives import OBJECTIVES, USUAL
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -38,10 +39,8 @@ class CaptionerIn(Strict):
         max_length=40,
         description="An evaluation on the same split, whose captions are used.",
     )
-    captions: Many[CaptionIn] | None = Field(
+    captions: CaptionsIn | None = Field(
         default=None,
-        min_length=1,
-        max_length=limits.CAPTIONS,
         description="The captions themselves, one for each image.",
     )
     trained_on: DatasetReference | None = Field(
@@ -68,47 +67,133 @@ class RatedIn(Strict):
     )
 
 
+class PreferredIn(Strict):
+    """Two captions of an image, of which people prefer one."""
+
+    image: str | None = Field(
+        default=None, max_length=limits.IMAGE, description="The name of the image."
+    )
+    references: Many[Caption] = Field(min_length=1, max_length=limits.REFERENCES)
+    a: Caption
+    b: Caption
+    preferred: Literal["a", "b"]
+
+
+class JudgementsIn(Strict):
+    """Judgements of captions: of 40 images at least, a quarter of which tests the metric."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"properties": {name: {"minItems": 1}}, "required": [name]}
+                for name in ("rated", "pairs")
+            ]
+        }
+    )
+
+    rated: Many[RatedIn] = Field(
+        default=[],
+        max_length=limits.CAPTIONS,
+        description="Of two captions of one image, that with the higher mean rating is preferred.",
+    )
+    pairs: Many[PreferredIn] = Field(default=[], max_length=limits.CAPTIONS)
+
+    @model_validator(mode="after")
+    def _any(self) -> Self:
+        if not self.rated and not self.pairs:
+            raise ValueError("expected judgements in `rated` or in `pairs`, found none")
+        return self
+
+
+def _of_objectives() -> dict[str, Any]:
+    """The JSON schema of what each objective takes, and what it needs."""
+    fields = {field for row in OBJECTIVES.values() for field in row.takes}
+    return {
+        "oneOf": [
+            {
+                "properties": {
+                    "objective": {"const": name},
+                    **{field: {"type": "null"} for field in sorted(fields - set(row.takes))},
+                    **{field: {"not": {"type": "null"}} for field in row.needs},
+                },
+                "required": [*(() if name == USUAL else ("objective",)), *row.needs],
+            }
+            for name, row in OBJECTIVES.items()
+        ]
+    }
+
+
 class LearnedIn(Strict):
-    """Train a metric on people's captions of a split, and on captioners' captions."""
+    """Train a learned metric. `people` learns who wrote a caption, from people's captions of a
+    split and captioners' captions; `contrast` puts people's captions above wrong ones that are made
+    of them; `judged` puts what people prefer above what they do not.
+    """
+
+    model_config = ConfigDict(json_schema_extra=lambda schema: schema.update(_of_objectives()))
 
     dataset: DatasetReference
-    captioners: Many[CaptionerIn] = Field(
+    further: Many[DatasetReference] = Field(
+        default=[],
+        max_length=limits.DATASETS,
+        exclude_if=unless([]),
+        description="Splits whose references count too: in document frequencies and, for "
+        "`contrast` and `judged`, in all that is learned.",
+    )
+    objective: Literal["people", "contrast", "judged"] = Field(
+        default="people",
+        exclude_if=unless("people"),
+        description="`people` makes a model of nneval, `contrast` and `judged` make one of accord.",
+    )
+    captioners: Many[CaptionerIn] | None = Field(
+        default=None,
         min_length=3,
         max_length=limits.CAPTIONERS,
-        description="At least three of them must have a caption of every image.",
+        exclude_if=unless(None),
+        description="For `people`, which needs them. At least three must have a caption of every "
+        "image of `dataset`.",
+    )
+    judgements: JudgementsIn | None = Field(
+        default=None, exclude_if=unless(None), description="For `judged`, which needs them."
     )
     stopping: Many[RatedIn] | None = Field(
         default=None,
         min_length=1,
         max_length=limits.CAPTIONS,
-        description="One half of the rated images decides when the training stops, the other half "
-        "tests the metric. null: parts of the split do both, by how well people and captioners "
-        "are told apart.",
+        description="For `people`. One half of the rated images decides when the training stops, "
+        "the other half tests the metric. null: parts of the split do both, by how well people and "
+        "captioners are told apart.",
     )
     leave_out_rated: bool = Field(
-        default=False, description="Leave rated photos out of the training; else they are refused."
+        default=False,
+        description="For `people`. Leave rated photos out of the training; else they are refused.",
     )
     features: Many[FeatureName] = Field(
-        default=families.usual_features(), min_length=1, max_length=limits.FEATURES
+        default=families.usual_features(),
+        min_length=1,
+        max_length=limits.FEATURES,
+        description="For `people`: the metrics that its model is made of.",
     )
     learner: Literal["network", "logistic", "boosting"] = Field(
         default="network",
-        description="The paper's network, a network without hidden layer, or boosted trees.",
+        description="For `people`. The paper's network, a network without hidden layer, or boosted "
+        "trees.",
     )
     learning_rate: Finite | None = Field(
-        default=None, ge=0, description="null: 0.001 (0.25 in the paper); for boosting 0.1."
+        default=None,
+        ge=0,
+        description="For `people`. null: 0.001 (0.25 in the paper); for boosting 0.1.",
     )
     beta: Finite | None = Field(
         default=None,
         ge=0,
         description="The weight of the L2 penalty; null: 0.01 for networks, 1 for the leaves of "
-        "trees.",
+        "trees, 0.1 for the weights of accord.",
     )
     epochs: Whole = Field(
         default=500,
         ge=1,
         le=10_000,
-        description="The largest number of epochs; for boosting, of trees.",
+        description="For `people`. The largest number of epochs; for boosting, of trees.",
     )
     seed: Whole = Field(default=0, ge=0, lt=2**32, description="The seed of all random numbers.")
     tokenizer: TokenizerName = Field(
@@ -119,7 +204,8 @@ class LearnedIn(Strict):
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
-        _check_once("captioners", [each.name for each in self.captioners])
+        _check_once("captioners", [each.name for each in self.captioners or ()])
+        _check_once("splits", [self.dataset, *self.further])
         _check_once("features", self.features)
         return self
 
@@ -162,6 +248,59 @@ class ModelOut(BaseModel):
     )
 
 
+class AgreementOut(BaseModel):
+    """A metric's agreement with people on the test data; null: no such judgements."""
+
+    kendall_c: float | None = Field(description="Kendall's tau c with ratings.")
+    kendall_c_interval: tuple[float, float] | None = Field(description="95 %.")
+    right: float | None = Field(
+        description="The share of pairs whose preferred caption has the higher score; ties half."
+    )
+    right_interval: tuple[float, float] | None = Field(description="95 %.")
+
+
+class TestedOut(BaseModel):
+    """Agreement with people on photos that were not learned from."""
+
+    photos: int
+    rated: int = Field(description="Rated captions.")
+    pairs: int
+    metrics: dict[str, AgreementOut] = Field(
+        description="`this model`, the shipped `accord`, and `cider_d`."
+    )
+
+
+class JudgedOut(BaseModel):
+    """The judgements that were learned from."""
+
+    photos: int
+    pairs: int = Field(description="A preferred caption above another, rated ones among them.")
+
+
+class TaughtOut(BaseModel):
+    """The data that a model of accord was learned from."""
+
+    images: int = Field(description="Whose captions gave the words.")
+    contrasts: dict[str, int] = Field(description="By kind, how many were learned from.")
+    judged: JudgedOut | None
+    inputs: dict[str, str] = Field(description="Digests of the files.")
+
+
+class AccordOut(BaseModel):
+    """The description of a trained model of accord."""
+
+    objective: str = Field(description="`contrast` or `judged`.")
+    weights: dict[str, float] = Field(description="Of each feature; none is negative.")
+    tokenizer: str
+    stems: str = Field(description="How words are compared: `english` stems, or as `written`.")
+    training: TaughtOut
+    right: dict[str, float] = Field(
+        description="By kind, the share of the contrasts learned from that the model puts right."
+    )
+    agreement: TestedOut | None = Field(description="null for `contrast`.")
+    recipe: dict[str, Any]
+
+
 class LearnedOut(RunOut):
     """The training of a metric, which evaluations can then use."""
 
@@ -172,7 +311,7 @@ class LearnedOut(RunOut):
         description="The metric's name in requests; null until it is trained.",
         examples=["nneval@0123456789ab"],
     )
-    model: ModelOut | None
+    model: ModelOut | AccordOut | None
     warnings: list[WarningOut]
     error: RunProblem | None
     created_at: Timestamp

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from service.contract import limits
 from service.contract.api.answers import RunProblem
-from service.contract.api.captions import CaptionIn
+from service.contract.api.captions import CaptionsIn
 from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
 from service.contract.api.scores import MetricHealth
 from service.contract.api.strict import Many, Pair, Strict, Whole, Word, absent
@@ -65,10 +65,8 @@ class ProbesIn(Strict):
         max_length=40,
         description="An evaluation whose captions are compared with people's.",
     )
-    captions: Many[CaptionIn] | None = Field(
+    captions: CaptionsIn | None = Field(
         default=None,
-        min_length=1,
-        max_length=limits.CAPTIONS,
         description="Captions to compare with people's, one for each image.",
     )
     options: ProbeOptions = ProbeOptions()

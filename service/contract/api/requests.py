@@ -11,7 +11,7 @@ from pydantic import (
 )
 
 from service.contract import limits
-from service.contract.api.captions import CaptionIn
+from service.contract.api.captions import CaptionsIn
 from service.contract.api.strict import Many, Strict, Whole, unless
 from service.contract.api.texts import (
     Baseline,
@@ -119,10 +119,8 @@ class EvaluationIn(Strict):
     )
 
     checkpoint: Digest | None = None
-    captions: Many[CaptionIn] | None = Field(
+    captions: CaptionsIn | None = Field(
         default=None,
-        min_length=1,
-        max_length=limits.CAPTIONS,
         description="One for each image of the split, in any order.",
     )
     columns: Digest | None = Field(

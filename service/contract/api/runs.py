@@ -56,6 +56,7 @@ class RunOut(BaseModel):
 
     id: str
     status: RunStatus
+    note: str | None = Field(description="What somebody has noted about it.")
 
 
 class WorkEvent(BaseModel):

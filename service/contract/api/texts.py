@@ -73,8 +73,8 @@ DatasetReference = Annotated[
         "flickr8k@v1/test",
     ),
 ]
-_no_nul = _like(_NO_NUL, "a text without NUL")
-Label = Annotated[str, StringConstraints(max_length=500), _no_nul]
+NoNul = _like(_NO_NUL, "a text without NUL")
+Label = Annotated[str, StringConstraints(max_length=500), NoNul]
 PlainName = Annotated[
     str,
     _like(plain_text.NAME, "a name without control characters and the like"),
@@ -173,7 +173,8 @@ def _score() -> dict[str, Any]:
 def _probed() -> dict[str, Any]:
     probed = {name: row for name, row in families.FAMILIES.items() if row.is_probed}
     groups = (name for name, row in probed.items() if row.is_group)
-    return {"enum": [*groups, *(name for row in probed.values() for name in row.names)]}
+    names = (name for row in probed.values() for name in row.names)
+    return {"anyOf": [{"enum": [*groups, *names]}, _OF_MODEL]}
 
 
 def _several() -> dict[str, Any]:

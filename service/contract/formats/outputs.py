@@ -22,7 +22,9 @@ _QUOTES_AND_DASHES = "\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026\u2013\u2014"
 _MARKS = str.maketrans(dict.fromkeys(string.punctuation + _QUOTES_AND_DASHES, " "))
 _COPIED = 0.5  # of all captions; people seldom write the same caption twice
 _SAME = 0.02  # different captions for each image; weak captioners have ten times as many
-_VARIED, _FEW = 0.5, 20  # references have half as many different texts, with at least 20 images
+_VARIED, FEW = 0.5, 20  # references have half as many different texts, with at least 20 images
+
+SPREAD = 1e-4  # of scores of single captions: those within it are the same to any reader
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def _overall_warnings(
         if alone:
             only.add(people[0])
     copied = copies / len(captions)
-    if len(captions) < _FEW:
+    if len(captions) < FEW:
         return
     if copied > _COPIED:
         detail = f"{copied:.0%} of the captions are references of their own image, word for word"
@@ -212,8 +214,17 @@ def few_distinct(captions: int, distinct: int) -> dict[str, Any] | None:
     return _warning("few_distinct_captions", detail)
 
 
+def flat(metric: str, captions: int) -> dict[str, Any]:
+    """A warning where a metric says the same of all captions."""
+    detail = (
+        f"all {captions:,} captions have the same {metric}, to within {SPREAD:g}: it cannot tell "
+        "these captions apart, and neither its interval nor a comparison by it says anything"
+    )
+    return _warning("no_spread", detail)
+
+
 def _are_few(captions: int, distinct: int) -> bool:
-    return captions >= _FEW and distinct <= max(1, _SAME * captions)
+    return captions >= FEW and distinct <= max(1, _SAME * captions)
 
 
 def _control(caption: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import Literal
 from service.contract import near
 from service.contract.errors import UnknownMetric
 from service.contract.metrics.families import FAMILIES, INFINITY, Family, Metric, kind_of
+from service.contract.metrics.families import learned as learned_families
 from service.contract.metrics.views import View
 
 Stage = Literal["pregen", "postgen"]
@@ -38,8 +39,9 @@ ALIASES: Mapping[str, str] = {"perplexity": "geomean_join_pplx_none"}
 GROUPS: Mapping[str, tuple[str, ...]] = View(  # families that one name requests
     lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}, FAMILIES
 )
-LEARNED = "nneval"
-MODEL = "nneval@(?:sha256:)?([0-9a-f]{12,64})"  # the metric of a certain model
+LEARNED = tuple(learned_families())  # families whose models may be named
+_DIGITS = "(?:sha256:)?([0-9a-f]{12,64})"
+MODEL = f"(?:{'|'.join(LEARNED)})@{_DIGITS}"  # the metric of a certain model
 SUMMED = ("sum", "mean", "geomean")  # aggregates that are sums over images: comparisons need one
 HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
 
@@ -58,7 +60,8 @@ def metric(name: str) -> MetricSpec:
     """The row of a metric or an alias; UnknownMetric suggests the nearest names."""
     digits = model_of(name)
     if digits is not None:
-        return replace(POSTGEN[LEARNED], name=learned(digits))
+        family = kind_of(name)
+        return replace(POSTGEN[family], name=learned(family, digits))
     try:
         return METRICS[ALIASES.get(name, name)]
     except KeyError:
@@ -79,21 +82,22 @@ def model_of(name: str) -> str | None:
     """The first digits of a model's SHA-256, which follow the `@` in a learned metric's name; None
     for other names.
     """
-    if not name.startswith(f"{LEARNED}@"):
+    family, at, digits = name.partition("@")
+    if not at or family not in LEARNED:
         return None
-    found = re.fullmatch(MODEL, name)
+    found = re.fullmatch(_DIGITS, digits)
     if found is None:
         raise UnknownMetric(
-            f"expected {LEARNED}@ and the first 12 or more hex digits of a model's SHA-256, found "
+            f"expected {family}@ and the first 12 or more hex digits of a model's SHA-256, found "
             f"{name!r:.100}",
             name=name,
         )
     return found[1]
 
 
-def learned(digest: str) -> str:
-    """The name of a model's metric, from the SHA-256 of the model's file."""
-    return f"{LEARNED}@{digest.removeprefix('sha256:')[:12]}"
+def learned(family: str, digest: str) -> str:
+    """The name of a model's metric, from its family and the SHA-256 of the model's file."""
+    return f"{family}@{digest.removeprefix('sha256:')[:12]}"
 
 
 def names_of(name: str) -> list[str]:

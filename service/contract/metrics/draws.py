@@ -24,11 +24,16 @@ def pack(draws: Sequence[float]) -> bytes:
     mean = math.fsum(draws) / DRAWS
     left = [each - mean for each in draws]
     step = max(map(abs, left)) / _MOST
-    return _FORM.pack(_KIND, step, *(round(each / step) if step else 0 for each in left))
+    return _FORM.pack(_KIND, step, *(_in_steps(each, step) for each in left))
+
+
+def _in_steps(number: float, step: float) -> int:
+    """At most 127, where the smallest numbers have no digits for a quotient, too."""
+    return max(-_MOST, min(_MOST, round(number / step))) if step else 0
 
 
 class Draws(NamedTuple):
-    """Draws, less their mean: `steps`, each times `step`. `square`: the sum of their squares.
+    """Draws, less their mean: `steps`, each times `step`. `square`: the sum of the steps' squares.
 
     They stay whole numbers, since a board reads thousands: a sum of products is 2 microseconds,
     and a product for each number 10.
@@ -49,18 +54,21 @@ def unpack(packed: bytes) -> Draws | None:
         return None
     _, step = _HEAD.unpack_from(packed)
     steps = _STEPS.unpack_from(packed, _HEAD.size)
-    return Draws(step, steps, (step * math.dist(steps, _NOUGHT)) ** 2)
+    return Draws(step, steps, math.dist(steps, _NOUGHT) ** 2)
 
 
 def standard_error(one: Draws, other: Draws) -> float:
-    """Of the difference of two scores."""
-    a, b = one.step, other.step
-    if a == 0 or b == 0:
-        return math.sqrt((one.square + other.square) / (DRAWS - 1))
-    apart = math.dist(one.steps, other.steps) ** 2  # |x|^2 + |y|^2 - 2 xy, of the steps
-    squares = one.square / a**2 + other.square / b**2
-    left = one.square + other.square - a * b * (squares - apart)
-    return math.sqrt(max(left, 0.0) / (DRAWS - 1))
+    """Of the difference of two scores. The squares are those of steps: of scores that are products
+    of many probabilities, as of very large ones, they would be no numbers.
+    """
+    larger = max(one.step, other.step)
+    if larger == 0:
+        return 0.0
+    a, b = one.step / larger, other.step / larger
+    apart = math.dist(one.steps, other.steps) ** 2  # |x|^2 + |y|^2 - 2 xy
+    left = a * a * one.square + b * b * other.square
+    left -= a * b * (one.square + other.square - apart)
+    return larger * math.sqrt(max(left, 0.0) / (DRAWS - 1))
 
 
 def differ(values: tuple[float, float], draws: tuple[Draws, Draws]) -> bool:

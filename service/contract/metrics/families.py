@@ -20,7 +20,8 @@ INFINITY = float("inf")
 #   embedded    the vectors of the references' tokens in that model
 #   sentences   the vectors of the references' sentences in that model
 #   objects     a list of objects with their names, which users bring
-#   model       a trained metric, with all that its features need
+#   model       a trained metric: the shipped one, a registered one, or one that a name tells by its
+#               digits (`nneval@…`); with all that its features need
 #   training    the captions of the training split, where the dataset has one
 Need = Literal[
     "references",
@@ -48,6 +49,20 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class Learned:
+    """A metric with a model. `asset`: under which a model is registered; `shipped`: the first
+    digits of the SHA-256 of the shipped one, where these are part of works' keys and the version is
+    not;
+    `is_composed`: models are made of other metrics' scores, their features.
+    """
+
+    title: str
+    asset: str
+    shipped: str | None = None
+    is_composed: bool = False
+
+
+@dataclass(frozen=True)
 class Family:
     """`version` counts changes of the code that change results; it is part of every key.
 
@@ -59,7 +74,8 @@ class Family:
     version: int
     needs: tuple[Need, ...] = ("references",)
     made_of: tuple[str, ...] = ()
-    reads: Literal["tokens", "texts"] = "tokens"  # captions as tokens, or as written
+    reads: Literal["tokens", "texts", "both"] = "tokens"  # captions as tokens, or as written
+    encoder: str | None = None  # the asset that its encoder has to be; None: any encoder will do
     queue: Literal["metrics", "parsing"] = "metrics"  # parsing: works that may take long
     seconds: int = 900  # the longest that one attempt may take
     caption: float = 1e-4  # seconds that one takes, roughly
@@ -74,6 +90,7 @@ class Family:
     is_searched: bool = False  # the sentence with the highest score can be searched exactly
     advice: str = ""  # what `prescore doctor` says beside it
     aside: str | None = None  # why "all metrics" are without it
+    learned: Learned | None = None
     estimated: int | None = None  # its place in the order of families estimated during decoding
 
     @property
@@ -217,8 +234,8 @@ FAMILIES: dict[str, Family] = {
         version=1,
         caption=1e-3,
         needs=("references", "vectors"),
-        advice="recommended: of the metrics without a language model it agrees best with people "
-        "(Kendall's tau c on Flickr8k-Expert .486; wmd .433, CIDEr-D .438)",
+        advice="recommended: for languages other than English, with word vectors of the language "
+        "(Kendall's tau c on Flickr8k-Expert, in English, .486; wmd .433, CIDEr-D .438)",
     ),
     "chair": Family(
         (
@@ -287,6 +304,7 @@ FAMILIES: dict[str, Family] = {
         caption=1e-3,
         needs=("references", "model"),
         seconds=1800,
+        learned=Learned("NNEval", "learned", shipped="0d07c27d6364", is_composed=True),
         aside="it says who wrote a caption, and agrees with people less than CIDEr-D, which is one "
         "of its parts; ask for it by name",
     ),
@@ -301,7 +319,31 @@ FAMILIES: dict[str, Family] = {
             ),
         ),
         version=1,  # also changes with the shipped model
+        needs=("references", "model"),
+        learned=Learned("accord", "accord"),
         caption=6e-4,
+        advice="recommended: for English; of the metrics without a language model it agrees best "
+        "with people (Kendall's tau c on Flickr8k-Expert .510; CIDEr-D .438)",
+    ),
+    "accord_large": Family(
+        (
+            Metric(
+                "accord_large",
+                "The mean over captions of how far a caption agrees with its references: a "
+                "weighted sum of what `accord` finds and of five comparisons of words and "
+                "sentences by all-MiniLM-L6-v2, squashed into [0, 1]. The weights were learned as "
+                "those of `accord`; no score falls if a feature rises.",
+            ),
+        ),
+        version=1,  # also changes with the shipped weights
+        caption=6e-3,
+        needs=("references", "encoder", "embedded"),
+        reads="both",
+        encoder="minilm",
+        queue="parsing",
+        advice="recommended: it agrees with people better than BERTScore by the same model "
+        "(Kendall's tau c on Flickr8k-Expert .560; .547)",
+        seconds=3600,
     ),
     "variety": Family(
         (
@@ -354,6 +396,11 @@ def needs(work: str) -> tuple[Need, ...]:
     row = FAMILIES.get(kind_of(work))
     own = () if row is None else row.needs
     return tuple(dict.fromkeys([*own, *(need for part in parts_of(work) for need in needs(part))]))
+
+
+def learned() -> dict[str, Learned]:
+    """The families of learned metrics, whose models are named in requests: `nneval@…`."""
+    return {name: row.learned for name, row in FAMILIES.items() if row.learned is not None}
 
 
 def usual() -> list[str]:

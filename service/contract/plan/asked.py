@@ -3,24 +3,27 @@
 Used by the service and by the commands that score without one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from service.contract.errors import UnknownMetric
 from service.contract.metrics import catalogue, families
+from service.contract.metrics.families import FAMILIES, kind_of
 from service.contract.plan import assets, planning
 from service.contract.plan.assets import Places
 from service.contract.plan.planning import Probing
 from service.contract.plan.postgen import Wanted
 from service.contract.plan.works import Blob
 
+Named = tuple[str, str]  # a model of a learned metric: its family, and its digest (`sha256:…`)
+
 
 def with_models(
-    names: Iterable[str], known: Iterable[str], field: str = ""
+    names: Iterable[str], known: Collection[Named], field: str = ""
 ) -> tuple[list[str], dict[str, str]]:
     """The metrics by their shown names, and their models' digests by these names.
 
-    `known`: the digests of all models (`sha256:…`). UnknownMetric where none or several begin with
+    `known`: all models that there are. UnknownMetric where none or several of a family begin with
     the digits in a name; its pointer is into `field` of the request.
     """
     models: dict[str, str] = {}
@@ -29,21 +32,22 @@ def with_models(
         digits = catalogue.model_of(name)
         if digits is not None:
             digest = _model(digits, known, name, f"{field}/{place}")
-            name = catalogue.learned(digest)  # noqa: PLW2901  the full name of the same metric
+            name = catalogue.learned(kind_of(name), digest)  # noqa: PLW2901  the same metric's
             models[name] = digest
         shown.append(name)
     return shown, models
 
 
-def _model(digits: str, known: Iterable[str], name: str, pointer: str) -> str:
+def _model(digits: str, known: Collection[Named], name: str, pointer: str) -> str:
     every = sorted(known)
-    found = [digest for digest in every if digest.startswith(f"sha256:{digits}")]
+    ours = [digest for family, digest in every if family == kind_of(name)]
+    found = [digest for digest in ours if digest.startswith(f"sha256:{digits}")]
     if len(found) == 1:
         return found[0]
     if found:
         detail = f"{name:.100} may be any of {', '.join(found)}: give more digits"
     else:
-        there = ", ".join(map(catalogue.learned, every)) or "none"
+        there = ", ".join(catalogue.learned(*each) for each in every) or "none"
         detail = f"there is no model of {name:.100} here; of learned metrics there are: {there}"
     raise UnknownMetric(detail, pointer=pointer)
 
@@ -59,10 +63,12 @@ def wanted(
     split: str,
     models: Mapping[str, str] | None = None,
 ) -> Wanted:
-    """The works to plan with this machine's assets; `bertscore`: parameters of such families."""
+    """The works to plan with this machine's assets; `bertscore`: parameters of families that match
+    words by any encoder. What was learned by one has its own way.
+    """
     own = _parameters(works, places)
     for work in own:
-        if "embedded" in families.needs(work):
+        if "embedded" in families.needs(work) and FAMILIES[kind_of(work)].encoder is None:
             own[work] |= bertscore
     training = planning.training_split(splits, split)
     return Wanted(works, tokenizer, idf=idf, own=own, training=training, models=models or {})
@@ -78,8 +84,10 @@ def probing(
     splits: Iterable[str],
     split: str,
     captions: str | None,
+    models: Mapping[str, str] | None = None,
 ) -> tuple[Probing, dict[str, str]]:
-    """The probes to plan, and the metrics that cannot be computed here, with reasons.
+    """The probes to plan, and the metrics that cannot be computed here, with reasons. `models`:
+    digests of the models that these names tell.
 
     These metrics are left out, unless no metric can be computed: then their works fail with the
     reasons.
@@ -95,6 +103,7 @@ def probing(
         own=_parameters(catalogue.works_of(computable), places),
         training=planning.training_split(splits, split),
         captions=None if captions is None else Blob(captions),
+        models=models or {},
     )
     return asked, reasons
 

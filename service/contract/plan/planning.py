@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.contract.errors import InvalidRequest
-from service.contract.metrics.catalogue import LEARNED, model_of, work_of
-from service.contract.metrics.families import FAMILIES
+from service.contract.metrics.catalogue import work_of
+from service.contract.metrics.families import FAMILIES, kind_of
 from service.contract.plan import prices
 from service.contract.plan.postgen import Postgen, Wanted
 from service.contract.plan.prices import Sizes
@@ -166,7 +166,8 @@ def with_forecast(plan: Plan, history: str) -> Plan:
 @dataclass(frozen=True)
 class Probing:
     """A request for probes. `options`: of single probes, by name; `own`: parameters of metrics by
-    family; `captions`: of a system, which some probes compare with people's.
+    family; `captions`: of a system, which some probes compare with people's; `models`: digests of
+    the models of learned metrics, by the names that tell them.
     """
 
     probes: Sequence[str]
@@ -176,18 +177,13 @@ class Probing:
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     training: str | None = None
     captions: Blob | Work | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
     """A work for each probe, and one that derives the metrics' health from all of them."""
     for place, name in enumerate(asked.metrics):
-        if model_of(name) is not None:
-            raise InvalidRequest(
-                f"{name} cannot be probed, since it names a model; use {LEARNED}: the registered "
-                "or else the shipped model",
-                [(f"/metrics/{place}", f"expected {LEARNED}")],
-            )
-        row = FAMILIES.get(work_of(name))
+        row = FAMILIES.get(kind_of(work_of(name)))
         if row is not None and not row.is_probed:
             raise InvalidRequest(
                 f"{name} cannot be probed: it does not compare captions with references alone",
@@ -195,6 +191,11 @@ def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
             )
     named = {probe: _probe(probe, Blob(dataset), split, asked) for probe in asked.probes}
     return Plan({**named, HEALTH: Work("health", named, {})})
+
+
+def input_of_model(name: str) -> str:
+    """The name of the input by which a probe has the model of a learned metric."""
+    return f"model {name}"
 
 
 def comparison(a: Blob | Work, b: Blob | Work, pregen: Sequence[str] = ()) -> Work:
@@ -206,6 +207,7 @@ def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Work:
     inputs: dict[str, Blob | Work] = {"dataset": dataset}
     if asked.captions is not None and probe in _OF_SYSTEMS:
         inputs["captions"] = asked.captions
+    inputs |= {input_of_model(name): Blob(digest) for name, digest in asked.models.items()}
     parameters = {
         "probe": probe,
         "split": split,
@@ -233,9 +235,12 @@ def plan_learned(
     captioners: Sequence[Captioner],
     ratings: Blob | None,
     recipe: Mapping[str, Any],
+    further: Sequence[tuple[str, str]] = (),
 ) -> Plan:
-    """One work, whose result is a model; `ratings` decide when the training stops."""
-    inputs: dict[str, Blob | Work] = {"dataset": Blob(dataset)}
+    """One work, whose result is a model; `ratings` decide when the training stops. The references
+    of `further` splits (object, split) count in document frequencies.
+    """
+    inputs, splits = _datasets(dataset, split, further)
     for place, captioner in enumerate(captioners):
         inputs[f"captions {place}"] = captioner.captions
         if captioner.trained_on is not None:
@@ -246,8 +251,32 @@ def plan_learned(
         {"name": each.name, "trained_on": each.trained_on and each.trained_on[1]}
         for each in captioners
     ]
-    parameters = {"split": split, "captioners": shown, **recipe}
+    parameters = {**splits, "captioners": shown, **recipe}
     return Plan({"model": Work("learned", inputs, parameters)})
+
+
+def plan_accord(
+    dataset: str,
+    split: str,
+    judgements: Blob | None,
+    recipe: Mapping[str, Any],
+    further: Sequence[tuple[str, str]] = (),
+) -> Plan:
+    """One work, whose result is a model of accord: from captions alone, or from judgements."""
+    inputs, splits = _datasets(dataset, split, further)
+    if judgements is not None:
+        inputs["judgements"] = judgements
+    return Plan({"model": Work("learned_accord", inputs, {**splits, **recipe})})
+
+
+def _datasets(
+    dataset: str, split: str, further: Sequence[tuple[str, str]]
+) -> tuple[dict[str, Blob | Work], dict[str, Any]]:
+    """The inputs and parameters by which a training has its datasets."""
+    inputs: dict[str, Blob | Work] = {"dataset": Blob(dataset)}
+    inputs |= {f"dataset {place}": Blob(each) for place, (each, _) in enumerate(further)}
+    more = {"further": [name for _, name in further]} if further else {}
+    return inputs, {"split": split, **more}
 
 
 def training_split(splits: Iterable[str], scored: str) -> str | None:

@@ -58,7 +58,7 @@ class Postgen:
         inputs: dict[str, Blob | Work] = {} if row.made_of else {"captions": self.captions}
         for need in row.needs:
             for name, work in self._prepared(need, family).items():
-                inputs[name] = named.setdefault(name, work)
+                inputs[name] = _named(name, work, family, named)
         inputs |= {part: named[part] for part in row.made_of}
         if family in self.wanted.models:
             inputs["model"] = Blob(self.wanted.models[family])
@@ -107,3 +107,11 @@ class Postgen:
         asked = {"split": self.split, **{name: own.get(name) for name in ("encoder", "layer")}}
         sizes = self.images, 1, EMBEDDED_IMAGES
         return sharded(kind, {"dataset": self.dataset}, asked, *sizes)
+
+
+def _named(name: str, work: Work, family: str, named: dict[str, Work]) -> Work:
+    """The work of that name, if it is the same; else this one, under a name with its family's: the
+    references of two encoders are two works.
+    """
+    found = named.setdefault(name, work)
+    return found if found.key == work.key else named.setdefault(f"{name}:{family}", work)

@@ -10,11 +10,11 @@ from service.works.waiting import room
 
 
 class SubmissionRoute(JsonRoute):
-    """A route that begins a run, if it has a body."""
+    """A route that begins a run, if it takes a body that is posted."""
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
-        if self.body_field is None:
+        if self.body_field is None or "POST" not in (self.methods or ()):
             return handle
 
         async def admitted(request: Request) -> Response:

@@ -3,17 +3,26 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from service.contract.errors import NotFound
+from service.contract.errors import NotFound, Unavailable
 from service.http.dependencies import Running, address_of
-from service.http.entrance.uploads import Early, check_again, check_digest, judged, receive
+from service.http.entrance.uploads import (
+    Ask,
+    Early,
+    check_again,
+    check_digest,
+    judged,
+    judged_early,
+    receive,
+)
 from service.stored.judges import Facts
-from service.works.blobs import Blobs, Upload
+from service.works.blobs import Arrived, Blobs
 from service.works.parts import Parts
 from service.works.records import Records
 
@@ -23,7 +32,12 @@ class Stored(Protocol):
 
     def exists(self, records: Records, blobs: Blobs, digest: str) -> bool: ...
     def add(
-        self, records: Records, digest: str, size: int, description: dict[str, Any]
+        self,
+        records: Records,
+        digest: str,
+        size: int,
+        description: dict[str, Any],
+        blobs: Blobs | None = None,
     ) -> None: ...
     def get(self, records: Records, digest: str) -> BaseModel: ...
 
@@ -47,22 +61,43 @@ class ByDigest:
 
     async def put(self, service: Running, digest: str, request: Request) -> Response:
         """200 where it was stored already, 201 where it is new."""
-        records, blobs = service.records, service.blobs
+        records, blobs, address = service.records, service.blobs, address_of(request)
         known = await asyncio.to_thread(self.stored.exists, records, blobs, digest)
         if known:
             await check_again(request, digest)
         else:
             async with receive(request, blobs, self.early) as (upload, told):
                 check_digest(upload.digest, digest)
-                facts = await self._facts(request, upload, told)
-                await asyncio.to_thread(upload.commit)
-            await asyncio.to_thread(self.stored.add, records, digest, upload.size, facts)
-        if self.prepare is not None:
-            await asyncio.to_thread(self.prepare, service, digest, address_of(request))
-        answer = await asyncio.to_thread(self.stored.get, records, digest)
-        return JSONResponse(answer.model_dump(), 200 if known else 201)
+                await self._store(service, digest, upload, told, partial(judged, request))
+        return JSONResponse(await self._described(service, digest, address), 200 if known else 201)
 
-    async def _facts(self, request: Request, upload: Upload, told: Facts) -> Facts:
-        if self.whole is None:
-            return told
-        return await judged(request, self.whole, path=str(upload.path))
+    async def keep(
+        self, service: Running, digest: str, upload: Arrived, ask: Ask, address: str
+    ) -> tuple[dict[str, Any], bool]:
+        """Judge and store what has arrived in another way; returns what it is, and whether it is
+        new.
+        """
+        check_digest(upload.digest, digest)
+        records, blobs = service.records, service.blobs
+        known = await asyncio.to_thread(self.stored.exists, records, blobs, digest)
+        if not known:
+            told = await judged_early(upload, self.early, upload.size)
+            await self._store(service, digest, upload, told, ask)
+        return await self._described(service, digest, address), not known
+
+    async def _store(
+        self, service: Running, digest: str, upload: Arrived, told: Facts, ask: Ask
+    ) -> None:
+        facts = told if self.whole is None else await ask(self.whole, path=str(upload.path))
+        await asyncio.to_thread(upload.commit)
+        known = service.records, digest, upload.size, facts, service.blobs
+        await asyncio.to_thread(self.stored.add, *known)
+
+    async def _described(self, service: Running, digest: str, address: str) -> dict[str, Any]:
+        try:
+            if self.prepare is not None:
+                await asyncio.to_thread(self.prepare, service, digest, address)
+            answer = await asyncio.to_thread(self.stored.get, service.records, digest)
+        except NotFound:
+            raise Unavailable(f"{digest} was deleted while it was sent; send it again") from None
+        return answer.model_dump()

@@ -4,11 +4,11 @@ judged as soon as what can be judged is there.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from threading import Event
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
@@ -17,7 +17,7 @@ from service.contract import limits
 from service.contract.errors import DigestMismatch, InvalidRequest, TooLarge
 from service.stored import judges
 from service.stored.judges import Facts
-from service.works.blobs import Blobs, Upload
+from service.works.blobs import Arrived, Blobs, Upload
 
 _BUFFER = 1 << 22  # bytes per write; each write runs in a thread, to keep the event loop free
 _BEGINNING = 8  # bytes that tell how many are needed
@@ -52,6 +52,12 @@ class Early:
     needed: Callable[[bytes], int]
 
 
+class Ask(Protocol):
+    """Asks judges about a whole file."""
+
+    def __call__(self, question: str, /, **asked: object) -> Awaitable[Facts]: ...
+
+
 @asynccontextmanager
 async def receive(
     request: Request, blobs: Blobs, early: Early
@@ -71,7 +77,7 @@ async def receive(
                 if upload.size + len(buffer) >= early.needed(beginning):
                     await _emptied(buffer, upload.write)
                     await asyncio.to_thread(upload.flush)
-                    facts = await _judged(upload, early, length)
+                    facts = await judged_early(upload, early, length)
                     if facts == judges.NOT_YET:
                         length = None  # judged again when all of it is there
             if len(buffer) >= _BUFFER:
@@ -79,7 +85,7 @@ async def receive(
         await _emptied(buffer, upload.write)
         await asyncio.to_thread(upload.flush)
         if facts is None or length is None:
-            facts = await _judged(upload, early, upload.size)
+            facts = await judged_early(upload, early, upload.size)
         yield upload, facts
 
 
@@ -101,7 +107,8 @@ def check_digest(found: str, digest: str) -> None:
         raise DigestMismatch(f"the body's SHA-256 is {found}, not {digest}")
 
 
-async def _judged(upload: Upload, early: Early, length: int | None) -> Facts:
+async def judged_early(upload: Arrived, early: Early, length: int | None) -> Facts:
+    """What judges say of the beginning of a file of that length, or of a whole one."""
     asked = judges.of_this_process().ask(
         early.question, lambda: False, path=str(upload.path), bytes=length
     )

@@ -23,7 +23,7 @@ from service.stored import checkpoints
 
 router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"])
 _LINKED = openapi.links("digest", "get_checkpoint", "has_checkpoint")
-_FILES = ByDigest(
+FILES = ByDigest(
     "checkpoint",
     checkpoints,
     Early("checkpoint", models.needed),
@@ -40,7 +40,7 @@ _FILES = ByDigest(
 )
 def head(digest: Digest, service: Service) -> Response:
     """Use this before an upload, so that no checkpoint is sent twice."""
-    return _FILES.head(service, digest)
+    return FILES.head(service, digest)
 
 
 @router.put(
@@ -76,7 +76,7 @@ async def put(digest: Digest, request: Request, service: Service) -> Response:
     them. What is not in Prescore's own form is converted or verified by a work: `state` tells when
     it is ready, and evaluations wait for it.
     """
-    return await _FILES.put(service, digest, request)
+    return await FILES.put(service, digest, request)
 
 
 @router.get(

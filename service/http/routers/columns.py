@@ -23,7 +23,7 @@ from service.stored import columns
 
 router = APIRouter(prefix="/v1/columns", tags=["columns"])
 _LINKED = openapi.links("digest", "get_columns", "has_columns")
-_FILES = ByDigest("columns", columns, Early("columns header", header.needed), whole="columns")
+FILES = ByDigest("columns", columns, Early("columns header", header.needed), whole="columns")
 
 
 @router.head(
@@ -35,7 +35,7 @@ _FILES = ByDigest("columns", columns, Early("columns header", header.needed), wh
 )
 def head(digest: Digest, service: Service) -> Response:
     """Use this before an upload, so that no file is sent twice."""
-    return _FILES.head(service, digest)
+    return FILES.head(service, digest)
 
 
 @router.put(
@@ -63,7 +63,7 @@ async def put(digest: Digest, request: Request, service: Service) -> Response:
     already: `HEAD` says so before anything is sent. The header is checked as soon as it has come,
     all values at the end; errors name image, reference and token.
     """
-    return await _FILES.put(service, digest, request)
+    return await FILES.put(service, digest, request)
 
 
 @router.get(

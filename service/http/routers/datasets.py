@@ -1,8 +1,6 @@
 """/v1/datasets: add, list and read immutable versions of datasets."""
 
-import asyncio
-from contextlib import suppress
-from pathlib import Path
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -23,20 +21,17 @@ from service.contract.errors import (
     TooLarge,
     Unavailable,
 )
-from service.contract.formats.bundles import plain_tar, stored
-from service.contract.formats.bundles.content import Content
+from service.contract.formats.bundles import stored
 from service.http import openapi
-from service.http.dependencies import Running, Service
-from service.http.entrance.uploads import Early, judged, receive
+from service.http.dependencies import Service
+from service.http.entrance import bundles
+from service.http.entrance.uploads import judged, receive
 from service.http.routers.parameters import Cursor, Digits
 from service.runs import search
-from service.stored import datasets, versions
-from service.stored.versions import Arrived
+from service.stored import datasets
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 _LINKED = openapi.links("name", "get_dataset")
-_TAR = Early("beginning", lambda _: plain_tar.BLOCK)
-_OF_FILES = (".tar", ".gz", ".tgz", ".zip", ".json", ".jsonl")
 LINES = "application/x-ndjson"
 Reference = Annotated[
     str, InPath(description="`name` or `name@version`.", examples=["flickr8k@v1"])
@@ -66,46 +61,10 @@ async def put(name: DatasetName, request: Request, service: Service) -> Response
     """Every line of `captions.jsonl` is checked at once; errors name line and field. A version is
     the content of its captions, features and images: in another tar they are the same version.
     """
-    _check_name(name)
-    blobs = service.blobs
-    async with receive(request, blobs, _TAR) as (upload, _):
-        with blobs.derived.new() as images, blobs.derived.new() as captions:
-            path = str(upload.path)
-            facts = await judged(request, "dataset", path=path, images=str(images))
-            content = await _content(request, path, captions)
-            arrived = Arrived(upload, facts, content, captions, images)
-            await _tell_earlier(request, service, name, arrived)
-            records = service.records
-            answer, new = await asyncio.to_thread(versions.store, records, blobs, name, arrived)
+    bundles.check_name(name)
+    async with receive(request, service.blobs, bundles.TAR) as (upload, _):
+        answer, new = await bundles.keep(service, name, upload, partial(judged, request))
     return JSONResponse(answer.model_dump(), 201 if new else 200)
-
-
-def _check_name(name: str) -> None:
-    """Raise for a file's name: curl adds it to an address that ends with a slash."""
-    if name.lower().endswith(_OF_FILES):
-        raise InvalidRequest(
-            f"{name} is the name of a file, and a dataset is called as flickr8k is: curl adds the "
-            "file's name to an address that ends with /",
-            [("/path/name", f"expected a name without {', '.join(_OF_FILES)} at its end")],
-        )
-
-
-async def _tell_earlier(request: Request, service: Running, name: str, arrived: Arrived) -> None:
-    """Note the content of earlier versions that may be this one, or have its captions."""
-    records, blobs = service.records, service.blobs
-    splits = arrived.facts["splits"]
-    for digest in await asyncio.to_thread(versions.untold, records, name, splits):
-        with suppress(BlobMissing, BlobDamaged, InvalidBundle):  # it can be no other version
-            content = arrived.content
-            if digest != arrived.upload.digest:
-                path = await asyncio.to_thread(blobs.path, digest)
-                content = await _content(request, str(path))
-            await asyncio.to_thread(versions.tell, records, digest, content)
-
-
-async def _content(request: Request, path: str, captions: Path | None = None) -> Content:
-    copy = None if captions is None else str(captions)
-    return Content(**await judged(request, "content", path=path, captions=copy))
 
 
 @router.get(

@@ -132,7 +132,7 @@ async def events(id: Identity, service: Service, last_event_id: LastEventId = No
     """
     version, over = await asyncio.to_thread(base.state, service.records, id, evaluations.KIND)
     after = min(event_number(last_event_id), version)
-    if over and after == version:
+    if over and not await asyncio.to_thread(base.events, service.records, id, after):
         return Response(status_code=204)
     return StreamingResponse(
         _stream(service, id, after),

@@ -2,7 +2,13 @@
 
 from fastapi import APIRouter, Response
 
-from service.contract.errors import BlobDamaged, BlobMissing, NotFound, StoreUnavailable
+from service.contract.errors import (
+    BlobDamaged,
+    BlobMissing,
+    Conflict,
+    NotFound,
+    StoreUnavailable,
+)
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.routers.parameters import TrainingIdentity
@@ -22,7 +28,7 @@ _FILE = "application/octet-stream"
             "description": "A safetensors file, which `prescore assets add learned` accepts.",
             "content": {_FILE: {"schema": {"type": "string", "format": "binary"}}},
         },
-        **openapi.refusals(NotFound, BlobMissing, BlobDamaged, StoreUnavailable),
+        **openapi.refusals(NotFound, Conflict, BlobMissing, BlobDamaged, StoreUnavailable),
     },
 )
 def fetch(id: TrainingIdentity, service: Service) -> Response:

@@ -28,8 +28,8 @@ def every(service: Service) -> MetricPage:
     """
     reasons = {name: assets.missing(name, service.places) for name in POSTGEN}
     items = [_out(spec, reasons.get(spec.name)) for spec in METRICS.values()]
-    for digest, origin in training.known(service).items():
-        spec = catalogue.metric(catalogue.learned(digest))
+    for name, origin in training.known(service).items():
+        spec = catalogue.metric(catalogue.learned(*name))
         definition = f"{spec.definition} This one was {origin}."
         items.append(_out(replace(spec, definition=definition), None))
     return MetricPage(items=items, next=None)

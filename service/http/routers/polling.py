@@ -145,8 +145,13 @@ def canceled(service: Running, kind: AnyKind, identity: str) -> Response:
     return _made(found, version, 202, {"Location": f"{kind.place}/{identity}"})
 
 
+def changed(service: Running, kind: AnyKind, identity: str) -> Response:
+    found, version = kind.look(service, identity)
+    return _made(found, version, 200, {})
+
+
 def _made(answer: RunOut, version: int, status: int, headers: dict[str, str]) -> Response:
-    """The answer with a run that was submitted or canceled."""
+    """The answer with a run that was submitted, changed or canceled."""
     return Response(
         answer.model_dump_json(),
         status,

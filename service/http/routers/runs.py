@@ -114,9 +114,9 @@ def _listing(offered: Offered) -> Answering:
     ) -> Response:
         wanted = search.wanted_labels(request.query_params.multi_items())
         asked = Asked(dataset, status, wanted, limit, cursor)
-        identities, following = search.page(service, offered.kind, asked)
+        shown, following = search.page(service, offered.kind, asked)
         items = service.listed_answers.get(
-            identities, lambda these: search.answers(service, offered.kind, these)
+            shown, lambda these: search.answers(service, offered.kind, these)
         )
         text = b'{"items":[%b],"next":%b}' % (b",".join(items), json.dumps(following).encode())
         return Response(text, media_type="application/json")

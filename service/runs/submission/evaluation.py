@@ -42,7 +42,7 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
         pinned, encoder = features.choose(parts, request, pinned, model.description)
     searches.check(request.decoding)
     request = gating.completed(parts, request)
-    names, models = _with_models(parts, request.postgen)
+    names, models = training.models(parts, request.postgen, "/postgen")
     request = request.model_copy(update={"postgen": names})
     sizes = _sizes(pinned, model, parts.speed)
     plan, warnings = _plan(parts, request, pinned, models, sizes, model, encoder)
@@ -64,6 +64,8 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
         request.deadline,
         checkpoint=request.checkpoint,
         labels=request.labels,
+        columns=request.columns,
+        others={each.evaluation for each in past.values() if each.evaluation is not None},
         sizes=sizes,
     )
 
@@ -146,15 +148,6 @@ def _check_parts(plan: Plan, sizes: Sizes) -> None:
                 f"{place} out",
                 [(f"/{place}", "expected less work")],
             )
-
-
-def _with_models(parts: Parts, postgen: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The metrics by their shown names, and the models' digests by these names."""
-    if not any(map(catalogue.model_of, postgen)):
-        return list(postgen), {}
-    names, models = asked.with_models(postgen, training.known(parts), "/postgen")
-    training.store_own(parts, list(models.values()))
-    return names, models
 
 
 def _plan(

@@ -119,7 +119,10 @@ def _of_columns(
     """
     assert request.columns is not None
     asked = request.columns, request.units
-    signature = signatures.pregen(columns.signed(connection, [asked])[asked])
+    how = columns.signed(connection, [asked])
+    if asked not in how:  # they were deleted just now
+        return {}
+    signature = signatures.pregen(how[asked])
     query = (
         sa.select(runs.c.id, runs.c.request)
         .join(score_rows, score_rows.c.run_id == runs.c.id)

@@ -3,7 +3,7 @@
 They are in a folder (`files`), or in an S3-compatible store with a cache folder (`remote`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -12,8 +12,21 @@ from urllib.parse import unquote, urlsplit
 from service.contract.errors import InvalidSetting
 from service.works.blobs.derived import Derived
 from service.works.blobs.files import FileBlobs, Upload, place
+from service.works.blobs.resumed import Hashed, Resumed
 
-__all__ = ["Blobs", "Derived", "FileBlobs", "Upload", "open_blobs", "place"]
+__all__ = ["Arrived", "Blobs", "Derived", "FileBlobs", "Upload", "open_blobs", "place"]
+
+
+class Arrived(Protocol):
+    """What both an `Upload` and a `Resumed` are when all bytes are there."""
+
+    path: Path
+    size: int
+
+    @property
+    def digest(self) -> str: ...
+
+    def commit(self) -> str: ...
 
 
 class Blobs(Protocol):
@@ -21,6 +34,18 @@ class Blobs(Protocol):
 
     def upload(self) -> AbstractContextManager[Upload]:
         """An upload, which is deleted at the end of the block unless it was committed."""
+        ...
+
+    def resumed(self, name: str, hashed: Hashed | None = None) -> Resumed:
+        """An upload of that name, which stays when it is closed; `Held` while another has it."""
+        ...
+
+    def unended(self, name: str) -> Path:
+        """The file of such an upload."""
+        ...
+
+    def all_unended(self, before: float) -> Iterable[str]:
+        """The names of such uploads to which nothing was written since that time."""
         ...
 
     def put(self, data: bytes) -> str: ...
@@ -32,6 +57,12 @@ class Blobs(Protocol):
         ...
 
     def has(self, digest: str) -> bool: ...
+
+    def stream(self, digest: str) -> tuple[int, Iterator[bytes]]:
+        """An object's size and its content, which is not checked, without a copy on this machine;
+        raises BlobMissing.
+        """
+        ...
 
     def old(self, before: float) -> Iterable[str]:
         """Digests of objects that were last put before that time."""
@@ -48,9 +79,12 @@ class Blobs(Protocol):
         ...
 
 
-def open_blobs(url: str | None, home: Path, *, hurried: bool = False) -> Blobs:
+def open_blobs(
+    url: str | None, home: Path, *, hurried: bool = False, copying: bool = True
+) -> Blobs:
     """Open `file:///folder` or `s3://bucket/prefix`; None: the folder `blobs` in `home`. `hurried`:
-    for who cannot wait long for a store that does not answer.
+    for who cannot wait long for a store that does not answer. Not `copying`: what is put into a
+    store is not kept on this machine too.
     """
     if url is None:
         return FileBlobs(home / "blobs")
@@ -60,7 +94,7 @@ def open_blobs(url: str | None, home: Path, *, hurried: bool = False) -> Blobs:
     if parts.scheme == "s3" and parts.netloc:
         from service.works.blobs.remote import RemoteBlobs  # noqa: PLC0415  only where S3 is used
 
-        return RemoteBlobs(url, home / "copies", hurried=hurried)
+        return RemoteBlobs(url, home / "copies", hurried=hurried, copying=copying)
     raise InvalidSetting(
         "PRESCORE_BLOB_URL: expected file:///folder or s3://bucket/prefix, "
         f"found {parts.scheme or 'no scheme'}:…"

@@ -9,13 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from service.contract.errors import BlobDamaged, BlobMissing
 from service.contract.formats.digests import DIGEST, digest_of
 from service.works.blobs.derived import Derived
+from service.works.blobs.resumed import Hashed, Resumed
 
 _CHUNK = 1 << 20
 _LOCKED = ".locked"  # ends the names of files that their writer has locked, as long as it lives
+_RESUMED = ".resumed"  # ends the names of files that may stay while nobody writes
 _UNLOCKED_SECONDS = 5.0  # more than from opening such a file to locking it
 
 
@@ -91,6 +94,16 @@ class FileBlobs(Store):
     def upload(self) -> AbstractContextManager[Upload]:
         return closing(Upload(self.unfinished(), self.adopt))
 
+    def resumed(self, name: str, hashed: Hashed | None = None) -> Resumed:
+        return Resumed(self.unended(name), self.adopt, hashed)
+
+    def unended(self, name: str) -> Path:
+        return self._uploads / f"{name}{_RESUMED}"
+
+    def all_unended(self, before: float) -> Iterator[str]:
+        files = self._uploads.glob(f"*{_RESUMED}")
+        return (file.stem for file in files if _modified(file) < before)
+
     def has(self, digest: str) -> bool:
         return self._target(digest).is_file()
 
@@ -102,6 +115,13 @@ class FileBlobs(Store):
             target.unlink(missing_ok=True)  # so that it is computed or uploaded again
             raise BlobDamaged(digest, f"object {digest} was damaged on disk and has been removed")
         return target
+
+    def stream(self, digest: str) -> tuple[int, Iterator[bytes]]:
+        try:
+            stream = self._target(digest).open("rb")
+        except FileNotFoundError:
+            raise BlobMissing(digest, f"no object {digest} is stored") from None
+        return os.fstat(stream.fileno()).st_size, _chunks(stream)
 
     def digests(self) -> Iterator[str]:
         for file in self._objects.glob("*/*"):
@@ -126,7 +146,7 @@ class FileBlobs(Store):
 
     def sweep_uploads(self, older_than: float) -> int:
         """Delete what is older, and what a dead process has left."""
-        files = list(self._uploads.iterdir())
+        files = [file for file in self._uploads.iterdir() if file.suffix != _RESUMED]
         old = [file for file in files if _modified(file) < older_than or _is_left(file)]
         for file in old:
             file.unlink(missing_ok=True)
@@ -159,6 +179,12 @@ def place(digest: str) -> str:
         )
     name = digest.removeprefix("sha256:")
     return f"{name[:2]}/{name[2:]}"
+
+
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    with stream:
+        while chunk := stream.read(_CHUNK):
+            yield chunk
 
 
 def _is_left(path: Path) -> bool:

@@ -19,8 +19,10 @@ from obstore.store import S3Store
 
 from service.contract.errors import BlobDamaged, BlobMissing, BlobUnreadable, StoreUnavailable
 from service.works.blobs.files import FileBlobs, Store, Upload, place
+from service.works.blobs.resumed import Hashed, Resumed
 
 if TYPE_CHECKING:
+    from obstore import GetResult
     from obstore.store import ClientConfig, RetryConfig
 
 _CHUNK = 1 << 23
@@ -41,11 +43,19 @@ _CONNECTIONS = (
 
 class RemoteBlobs(Store):
     def __init__(
-        self, url: str, copies: Path, copies_bytes: int = _COPIES_BYTES, *, hurried: bool = False
+        self,
+        url: str,
+        copies: Path,
+        copies_bytes: int = _COPIES_BYTES,
+        *,
+        hurried: bool = False,
+        copying: bool = True,
     ) -> None:
-        """`hurried`: ask whether the store answers within a second before each longer exchange."""
+        """`hurried`: ask whether the store answers within a second before each longer exchange.
+        `copying`: what is put is kept in `copies` too.
+        """
         self._store = self._asked = S3Store.from_url(url, retry_config=_PATIENCE)
-        self._hurried = hurried
+        self._hurried, self._copying = hurried, copying
         if hurried:
             options = cast("ClientConfig", {**_connections(), **_HURRIED})
             self._asked = S3Store.from_url(url, retry_config=_ONCE, client_options=options)
@@ -57,13 +67,24 @@ class RemoteBlobs(Store):
     def upload(self) -> AbstractContextManager[Upload]:
         return closing(Upload(self._copies.unfinished(), self._publish))
 
+    def resumed(self, name: str, hashed: Hashed | None = None) -> Resumed:
+        """Received on this machine, and put into the store at the end."""
+        return Resumed(self._copies.unended(name), self._publish, hashed)
+
+    def unended(self, name: str) -> Path:
+        return self._copies.unended(name)
+
+    def all_unended(self, before: float) -> Iterator[str]:
+        return self._copies.all_unended(before)
+
     def _publish(self, path: Path, digest: str) -> None:
         """Write to the store first, since copies may be deleted."""
         if self._hurried:
             self.has(digest)
         with _translated():
             obstore.put(self._store, _name(digest), path)
-        self._copies.adopt(path, digest)
+        if self._copying:
+            self._copies.adopt(path, digest)
 
     def has(self, digest: str) -> bool:
         try:
@@ -93,13 +114,22 @@ class RemoteBlobs(Store):
             upload.commit()
         return self._copies.path(digest, check=False)
 
+    def stream(self, digest: str) -> tuple[int, Iterator[bytes]]:
+        try:
+            with _translated():
+                found = obstore.get(self._store, _name(digest))
+        except FileNotFoundError:
+            raise _missing(digest) from None
+        return found.meta["size"], _chunks(found)
+
     def _fetch(self, digest: str, write: Callable[[bytes], None]) -> None:
         try:
             with _translated():
-                for chunk in obstore.get(self._store, _name(digest)).stream(min_chunk_size=_CHUNK):
-                    write(bytes(chunk))
+                found = obstore.get(self._store, _name(digest))
         except FileNotFoundError:
             raise _missing(digest) from None
+        for chunk in _chunks(found):
+            write(chunk)
 
     def old(self, before: float) -> Iterator[str]:
         with _translated():
@@ -140,6 +170,12 @@ class RemoteBlobs(Store):
 
 def _name(digest: str) -> str:
     return f"objects/{place(digest)}"
+
+
+def _chunks(found: "GetResult") -> Iterator[bytes]:
+    with _translated():
+        for chunk in found.stream(min_chunk_size=_CHUNK):
+            yield bytes(chunk)
 
 
 def _connections() -> dict[str, str]:

@@ -68,6 +68,42 @@ def enter_shown(
         connection.execute(more.values(listed=boards.c.listed + 1))
 
 
+def leave(connection: Connection, identity: str) -> None:
+    """Take the scores of an evaluation from their boards. Where one was first of equal scores, the
+    next one is; a board without scores is deleted.
+    """
+    own = score_rows.c.run_id == identity
+    checkpoint = sa.select(runs.c.checkpoint).where(runs.c.id == identity).scalar_subquery()
+    query = sa.select(score_rows, checkpoint.label("checkpoint")).where(own)
+    gone = connection.execute(query).all()
+    connection.execute(score_rows.delete().where(own))
+    for row in gone:
+        if row.first:
+            _mark_next(connection, row)
+    listed = [row.board_id for row in gone if row.listed]
+    fewer = boards.update().where(boards.c.id.in_(listed))
+    connection.execute(fewer.values(listed=boards.c.listed - 1))
+    scored = sa.exists().where(score_rows.c.board_id == boards.c.id)
+    left = boards.c.id.in_({row.board_id for row in gone}), ~scored
+    connection.execute(boards.delete().where(*left))
+
+
+def _mark_next(connection: Connection, gone: Any) -> None:
+    """Of the equal scores of its checkpoint that remain, that of the first submission is first."""
+    alike = (
+        sa.select(score_rows, runs.c.checkpoint)
+        .join(runs, runs.c.id == score_rows.c.run_id)
+        .where(score_rows.c.same == gone.same, score_rows.c.listed)
+        .order_by(score_rows.c.created_at, score_rows.c.run_id)
+    )
+    facts = _facts(dict(gone._mapping), gone.checkpoint)  # noqa: SLF001
+    for row in connection.execute(alike):
+        if _facts(dict(row._mapping), row.checkpoint) == facts:  # noqa: SLF001
+            key = score_rows.c.run_id == row.run_id, score_rows.c.metric == row.metric
+            connection.execute(score_rows.update().where(*key).values(first=True))
+            return
+
+
 def _boards(
     connection: Connection, run: Any, wanted: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], int]:

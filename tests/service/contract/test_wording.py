@@ -98,6 +98,7 @@ def test_one_is_no_plural(number, told):
 
 def test_messages_of_one_have_no_plural(tmp_path):
     assert forecasts.too_few(1, 1).startswith("1 finished evaluation of other checkpoints")
+    assert outputs.flat("wmd", 1200)["detail"].startswith("all 1,200 captions have the same wmd, ")
     assert outputs.few_distinct(25, 1)["detail"].startswith("1 different caption for 25 images: ")
     missing = outputs.arrange([], {"a": 0}, [["b"]], "mine/test", subset=False).problems
     assert missing[0][1].startswith("1 of 1 image has no caption, the first is 'a'")

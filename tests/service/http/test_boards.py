@@ -9,8 +9,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 from fleet import until_ended
-from prescore import commands
 
 SAID = {"good": "w2 w3 w4 w5", "same": "w2 w3 w4 w5", "poor": "w9"}
 
@@ -94,14 +94,14 @@ def test_what_cannot_be_ranked_is_refused(service, query, status):
 
 def test_the_command_prints_the_board(service, evaluations, tmp_path):
     command = ["leaderboard", "tiny/test", "--label", "season=autumn", "--url", service.url]
-    told = CliRunner().invoke(commands.build(), command, catch_exceptions=False)
+    told = CliRunner().invoke(commanding.prescore(), command, catch_exceptions=False)
     *heading, first, second = told.stdout.splitlines()
     assert heading[0].split() == ["on", "tiny@v1/test"]
     assert evaluations["good"] in first
     assert evaluations["poor"] in second
     sheet = tmp_path / "history.csv"
     more = ["--history", "--json", "--csv", str(sheet)]
-    told = CliRunner().invoke(commands.build(), [*command, *more], catch_exceptions=False)
+    told = CliRunner().invoke(commanding.prescore(), [*command, *more], catch_exceptions=False)
     found = [each["evaluation"] for each in json.loads(told.stdout)]
     assert found == [evaluations[name] for name in ("poor", "same", "good")]
     assert [row["evaluation"] for row in csv.DictReader(sheet.read_text().splitlines())] == found

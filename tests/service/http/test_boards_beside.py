@@ -6,8 +6,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 from fleet import checkpoint, until_ended, upload
-from prescore import AsyncClient, Client, commands
+from prescore import AsyncClient, Client
 
 QUICK = {"beam": 1, "min_words": 1, "max_words": 5}
 
@@ -132,6 +133,6 @@ def test_the_client_asks_once(service, found, monkeypatch):
     both = found["both"]
     assert rows[both["id"]].scores["rouge_l"].value == both["scores"]["rouge_l"]["value"]
     command = ["leaderboard", "tiny/test", "--metric", "bleu_1,rouge_l", "--json"]
-    shown = json.loads(CliRunner().invoke(commands.build(), command).stdout)
+    shown = json.loads(CliRunner().invoke(commanding.prescore(), command).stdout)
     told = {row["evaluation"]: row["scores"] for row in shown}
     assert told[both["id"]] == {"rouge_l": both["scores"]["rouge_l"]["value"]}

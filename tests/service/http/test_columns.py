@@ -11,6 +11,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import commanding
 import prescore
 from columns_files import (
     IMAGES,
@@ -25,7 +26,6 @@ from columns_files import (
 )
 from contract_files import line, tar, tar_entry
 from fleet import bundle, checkpoint, digest, upload
-from prescore import commands
 from service.contract.formats import bundles
 from service.stored import garbage
 from workers.inference import checkpoints, features, vocabulary
@@ -403,7 +403,7 @@ def test_stored_columns_are_no_garbage(service, client):
 def command(service):
     def run(*arguments, code=0):
         given = [*map(str, arguments), "--url", service.url, "--patience", "0"]
-        told = CliRunner().invoke(commands.build(), given)
+        told = CliRunner().invoke(commanding.prescore(), given)
         assert told.exit_code == code, told.output
         return told
 

@@ -12,8 +12,9 @@ import tarfile
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 from fleet import bundle_of, checkpoint, until_ended, upload
-from prescore import Client, commands
+from prescore import Client
 
 IMAGES = [str(900 + number) for number in range(40)]
 SAID = [{"image": image, "caption": f"w2 w3 w{at % 7}"} for at, image in enumerate(IMAGES)]
@@ -48,7 +49,7 @@ def runs(service):
 def prescore(service, runs):
     def run(*arguments, code=0):
         command = [*map(str, arguments), "--url", service.url, "--patience", "0"]
-        told = CliRunner().invoke(commands.build(), command)
+        told = CliRunner().invoke(commanding.prescore(), command)
         assert told.exit_code == code, told.output
         return told
 

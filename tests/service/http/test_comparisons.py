@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 import prescore
 from builders import captions_with_references
 from documents import fenced, read
 from fleet import bundle, bundle_of, checkpoint, until, until_ended, upload
-from prescore import commands
 from prescore.models.comparisons import Compared
 from service.contract.api.comparisons import ComparedOut
 from workers.analysis.uncertainty import comparison, intervals
@@ -277,7 +277,7 @@ def test_a_cancel_cancels(service, two):
 
 def _command(service, *arguments):
     asked = ["compare", *arguments, "--url", service.url]
-    return CliRunner().invoke(commands.build(), asked, catch_exceptions=False)
+    return CliRunner().invoke(commanding.prescore(), asked, catch_exceptions=False)
 
 
 @pytest.mark.long

@@ -15,9 +15,9 @@ import safetensors
 import typer
 from typer.testing import CliRunner
 
+import commanding
 from builders import sentence
 from fleet import bundle_of, until, until_ended
-from prescore import commands
 from service.contract.plan import planning
 from service.contract.plan.assets import Places
 from service.contract.plan.planning import Captioner
@@ -220,7 +220,7 @@ def test_the_clients_commands_train_show_and_fetch(service, client, second, tmp_
         ["list", "tiny", "--json"],
     ):
         command = ["learned", *arguments, "--url", service.url]
-        done = CliRunner().invoke(commands.build(), command)
+        done = CliRunner().invoke(commanding.prescore(), command)
         assert done.exit_code == 0, done.output
         found = json.loads(done.stdout)
         if arguments[0] == "compute":
@@ -324,7 +324,7 @@ def test_photos_that_are_known_already_are_refused(client, change, complaint):
     assert complaint in found["error"]["detail"]
     assert found["works"][0]["attempts"] == 1
     assert (found["metric"], found["model"]) == (None, None)
-    assert client.get(f"/v1/learned/{found['id']}/model").status_code == 404
+    assert client.get(f"/v1/learned/{found['id']}/model").status_code == 409
 
 
 def test_a_model_that_says_nothing_of_captions_fails_with_the_figures(client):
@@ -465,8 +465,16 @@ def test_a_model_gates_by_any_of_its_names(client, second):
     assert shown in refused.json()["detail"]
 
 
-def test_a_model_is_no_probe(client, second):
+def test_a_model_is_probed_by_its_name(client, second):
     request = {"dataset": "tiny/test", "metrics": [second["metric"]], "tokenizer": "none"}
-    answer = client.post("/v1/probes", json=request)
-    assert answer.status_code == 422
-    assert "cannot be probed" in answer.json()["detail"]
+    answer = client.post("/v1/probes", json={**request, "probes": ["human"]})
+    assert answer.status_code == 202, answer.text
+    url = f"/v1/probes/{answer.json()['id']}"
+    found = client.get(url, headers={"Prefer": "wait=60"}).json()
+    assert found["status"] == "succeeded", found["error"]
+    (row,) = found["probes"]["human"]
+    digits = second["metric"].partition("@")[2]
+    assert f"|model:{digits}|" in row["signatures"][second["metric"]]
+    wrong = client.post("/v1/probes", json={**request, "metrics": [f"accord@{digits}"]})
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "unknown_metric")
+    assert wrong.json()["errors"][0]["pointer"] == "/metrics/0"

@@ -7,8 +7,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import commanding
 from fleet import bundle, checkpoint, until_ended
-from prescore import commands
 
 WRONG = "cidr_d"
 NAMING = {"metrics", "metric", "pregen", "postgen", "features", "sort", "gate", "trust"}
@@ -25,7 +25,7 @@ def _commands(group, *names):
 
 OF_METRICS = {
     (" ".join(names), each.name)
-    for names, command in _commands(typer.main.get_command(commands.build()))
+    for names, command in _commands(typer.main.get_command(commanding.prescore()))
     for each in command.params
     if each.name in NAMING and not each.is_flag
 }
@@ -81,7 +81,7 @@ def prescore(service, run, tmp_path, monkeypatch):
     (tmp_path / "tiny.tar").write_bytes(bundle(40))
     (tmp_path / "model.safetensors").write_bytes(checkpoint(0))
     (tmp_path / JUDGED).write_text(RATED + "\n" + RATED + "\n")
-    app = commands.build()
+    app = commanding.prescore()
 
     def invoke(*arguments):
         given = [one.replace("EV", run) for one in arguments]

@@ -12,12 +12,13 @@ from pydantic import ValidationError
 
 from interface import DOCUMENT, PUBLISHED, operations
 from service.contract import errors
-from service.contract.api.learned import CaptionerIn
+from service.contract.api.learned import CaptionerIn, LearnedIn
 from service.contract.api.probes import ProbesIn
 from service.contract.api.requests import EvaluationIn
 from service.contract.metrics import catalogue, families
 from service.http import app, problems
 from service.http.preferences import idempotency_key
+from service.runs import training
 
 OPERATIONS = [pytest.param(*found, id=found[2]["operationId"]) for found in operations()]
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
@@ -74,7 +75,8 @@ def test_every_refusal_that_a_route_gives_is_documented_somewhere():
         for response in operation["responses"].values()
         for code in re.findall("`([a-z_]+)`", response["description"])
     }
-    of_no_route = {"refused", "invalid_setting", "overloaded", "asset_refused"}
+    of_no_route = {"refused", "invalid_setting", "invalid_backup", "overloaded", "asset_refused"}
+    of_no_route.add("url_failed")  # of what the service asks for by itself
     assert {kind.code for kind in _all(errors.RequestRefused)} - told <= of_no_route
 
 
@@ -87,7 +89,7 @@ def test_every_answer_names_its_request(method, path, operation):
 @pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
 def test_every_body_that_is_sent_or_answered_has_a_schema(method, path, operation):
     bodies = [operation["requestBody"]] if "requestBody" in operation else []
-    is_submitted = operation["operationId"].startswith("submit_")
+    is_submitted = operation["operationId"].startswith(("submit_", "make_"))
     assert bool(bodies) == (method in ("PUT", "PATCH") or is_submitted)
     for body in (*bodies, *operation["responses"].values()):
         for content in body.get("content", {}).values():
@@ -109,6 +111,7 @@ def test_problems_are_those_of_rfc_9457():
 def test_what_is_answered_is_there_and_what_is_asked_knows_no_more():
     asked = {"EvaluationIn", "CaptionIn", "Decoding", "BertScore", "ProbesIn", "ProbeOptions"}
     asked |= {"TokensIn", "LearnedIn", "CaptionerIn", "RatedIn", "ComparisonIn", "StudyIn"}
+    asked |= {"JudgementsIn", "PreferredIn", "WebhookIn", "RunChange", "EvaluationChange"}
     for name, schema in SCHEMAS.items():
         if name in asked:
             assert schema["additionalProperties"] is False
@@ -191,6 +194,45 @@ def test_the_schema_and_the_service_agree_on_where_captions_come_from(source, is
     _check_agreed(ProbesIn, _request(**source), is_right=is_right or not any(source.values()))
 
 
+CAPTIONER = {"name": "a", "evaluation": "ev_1"}
+OF_PEOPLE = {"captioners": [{**CAPTIONER, "name": name} for name in "abc"]}
+PAIR = {"references": ["a"], "a": "b", "b": "c", "preferred": "a"}
+JUDGED = {"objective": "judged", "judgements": {"pairs": [PAIR]}}
+TRAININGS = [
+    (OF_PEOPLE, True),
+    ({**OF_PEOPLE, "objective": "people", "judgements": None, "epochs": 3}, True),
+    ({}, False),
+    ({"captioners": None}, False),
+    ({"objective": "contrast"}, True),
+    ({"objective": "contrast", "captioners": None}, True),
+    ({"objective": "contrast", **OF_PEOPLE}, False),
+    ({"objective": "contrast", "epochs": 3}, False),
+    (JUDGED, True),
+    ({"objective": "judged"}, False),
+    ({**JUDGED, "learner": "network"}, False),
+    ({"objective": "judged", "judgements": {"rated": []}}, False),
+    ({**OF_PEOPLE, "judgements": {"pairs": [PAIR]}}, False),
+    ({"objective": "taste"}, False),
+]
+
+
+@pytest.mark.parametrize(("given", "is_right"), TRAININGS)
+def test_the_schema_of_a_training_takes_what_the_rules_take(given, is_right):
+    """What the model lets pass, the rules refuse with its place."""
+    request = {"dataset": "tiny/test", **given}
+    schema = {
+        "$ref": "#/components/schemas/LearnedIn",
+        "components": DOCUMENT["components"],
+    }
+    assert Draft202012Validator(schema).is_valid(request) is is_right
+    with (
+        contextlib.nullcontext()
+        if is_right
+        else pytest.raises((ValidationError, errors.InvalidRequest))
+    ):
+        training._check_objective(LearnedIn.model_validate(request))
+
+
 def _check_agreed(model, request, *, is_right):
     schema = {
         "$ref": f"#/components/schemas/{model.__name__}",
@@ -214,7 +256,9 @@ def test_the_names_of_metrics_in_the_schema_are_the_catalogues():
 
 
 def test_the_metrics_that_can_be_probed_are_in_the_schema():
-    names = SCHEMAS["ProbesIn"]["properties"]["metrics"]["items"]["enum"]
+    plain, of_models = SCHEMAS["ProbesIn"]["properties"]["metrics"]["items"]["anyOf"]
+    names = plain["enum"]
+    assert all(re.search(of_models["pattern"], f"{n}@{'0' * 12}") for n in catalogue.LEARNED)
     found = catalogue.works_of(catalogue.expand(names))
     probed = {name for name, row in families.FAMILIES.items() if row.is_probed}
     assert (set(found), len(found)) == (probed, len(probed))

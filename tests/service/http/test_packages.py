@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 import public_captioners as public
 from fleet import bundle_of, digest, upload
-from prescore import commands
 from torch_captioners import FEATURES, WORDS, made, map_of, packed, saved, with_encoder
 from workers.sandbox import confinement
 
@@ -260,14 +260,15 @@ def test_without_a_sandbox_nothing_is_opened_and_the_next_upload_tries_again(cli
     assert put(client, content).json()["state"] == "ready"
 
 
+@pytest.mark.slow
 def test_a_folder_is_submitted_and_checked_by_the_commands(service, tmp_path):
     for name, data in {**state_dict(), "notes.rst": b"not sent"}.items():
         (tmp_path / name).write_bytes(data)
-    told = CliRunner().invoke(commands.build(), ["check", str(tmp_path)])
+    told = CliRunner().invoke(commanding.prescore(), ["check", str(tmp_path)])
     assert told.exit_code == 0, told.output
     assert "format:            pytorch" in told.stdout
     asked = ["submit", str(tmp_path), "--dataset", "seven/test", "--postgen", "none", "--json"]
-    done = CliRunner().invoke(commands.build(), [*asked, "--wait", "--url", service.url])
+    done = CliRunner().invoke(commanding.prescore(), [*asked, "--wait", "--url", service.url])
     assert done.exit_code == 0, done.output
     assert "left out of the package: notes.rst" in done.output
     with service.client() as client:

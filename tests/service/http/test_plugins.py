@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 import plugin_packages as packages
 from fleet import bundle, bundle_of, digest
-from prescore import commands
 from service.works.kept import plugins
 from workers.inference.plugins import installed
 from workers.runtime.worker import tell_plugins
@@ -296,10 +296,10 @@ def test_a_file_is_checked_and_submitted_by_the_commands(service, started, tmp_p
     started("1.0")
     path = tmp_path / "model.safetensors"
     path.write_bytes(packages.checkpoint(note="by commands")[0])
-    told = CliRunner().invoke(commands.build(), ["check", str(path)])
+    told = CliRunner().invoke(commanding.prescore(), ["check", str(path)])
     assert told.exit_code == 0, told.output
     assert "show-and-tell (acme-captioners 1.0)" in told.stdout
     asked = ["submit", str(path), "--dataset", "seen/test", "--postgen", "none", "--json", "--wait"]
-    done = CliRunner().invoke(commands.build(), [*asked, "--url", service.url])
+    done = CliRunner().invoke(commanding.prescore(), [*asked, "--url", service.url])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["status"] == "succeeded"

@@ -338,15 +338,6 @@ def test_a_method_that_a_path_does_not_take_is_told_with_those_it_takes(client):
     assert answer.json()["detail"] == "'/v1/evaluations' takes GET, POST, found 'PATCH'"
 
 
-@pytest.mark.parametrize("kind", ["evaluations", "probes", "comparisons", "datasets"])
-def test_who_would_delete_a_run_is_told_how_it_is_stopped(client, kind):
-    answer = client.delete(f"/v1/{kind}/ev_1")
-    assert answer.status_code == 405
-    said = answer.json()["detail"]
-    stops = f"found 'DELETE': POST '/v1/{kind}/ev_1/cancel' stops it"
-    assert said.endswith("found 'DELETE'" if kind == "datasets" else stops)
-
-
 @pytest.mark.parametrize(
     ("method", "path", "said"),
     [

@@ -406,7 +406,7 @@ PROBLEMS = [
     ("GET", "/v1/datasets/tiny@v99", None, {}, 404),
     ("GET", f"/v1/checkpoints/sha256:{'0' * 64}", None, {}, 404),
     ("GET", "/v1/checkpoints/md5:1", None, {}, 422),
-    ("DELETE", "/v1/datasets/tiny", None, {}, 405),
+    ("DELETE", "/v1/metrics", None, {}, 405),
     ("POST", "/v1/evaluations", b"{", {}, 400),
     ("POST", "/v1/evaluations", b"\xff\xfe", {}, 400),
     ("POST", "/v1/evaluations", b"", {}, 400),

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
+import commanding
 from fleet import bundle, checkpoint, until, until_ended, upload
-from prescore import commands
 
 PLACE = "/v1/datasets/tiny/correlations"
 
@@ -47,7 +47,7 @@ def _studied(client, **asked):
 def _told(service, sheet):
     """What the command computes and writes; equal studies are not computed twice."""
     asked = ["correlations", "tiny/test", "--compute", "--limit", "2", "--csv", str(sheet)]
-    told = CliRunner().invoke(commands.build(), [*asked, "--url", service.url])
+    told = CliRunner().invoke(commanding.prescore(), [*asked, "--url", service.url])
     assert told.exit_code == 0, told.output
     assert told.stdout.splitlines()[0].split()[:3] == ["tiny@v1/test", "4", "models"]
     assert told.stderr.rstrip().endswith("succeeded")

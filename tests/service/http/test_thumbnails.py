@@ -10,9 +10,10 @@ import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
+import commanding
 import image_encoders
 from contract_files import line, tar, tar_entry
-from prescore import Client, Refused, commands
+from prescore import Client, Refused
 from service.contract.plan import planning
 from service.stored import garbage, thumbnails
 from service.works.tables import attempts, datasets, thumbnail_rows, work_rows
@@ -362,7 +363,7 @@ def test_pictures_are_added_and_shown_by_one_command_and_hidden_by_another(
     monkeypatch.setenv("PRESCORE_URL", service.url)
     _added(client, "commanded", {}, more=["a.jpg"], shown=False)
     (tmp_path / "a.jpg").write_bytes(image_encoders.photo(81))
-    app = commands.build()
+    app = commanding.prescore()
 
     def run(*words):
         return CliRunner().invoke(app, ["datasets", "images", *map(str, words)])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 import huggingface_folders as folders
 import seen_pictures
 from contract_files import tar, tar_entry
 from fleet import digest
-from prescore import commands
 from workers.inference import checkpoints, columns, scoring
 from workers.metrics import pregen
 from workers.sandbox import confinement
@@ -94,6 +94,7 @@ def test_it_is_verified_and_scored_by_words_and_by_pieces(client, saved, bundle)
             assert words == [*seen_pictures.sentences(IMAGES)[0][0].split(), "<end>"]
 
 
+@pytest.mark.slow
 def test_its_captions_are_those_of_its_own_search_unless_asked(client, saved):
     content = _packed(saved.folder)
     rows = list(seen_pictures.pictures(IMAGES))
@@ -145,10 +146,10 @@ def test_a_folder_whose_weights_are_not_numbers_is_invalid(client, saved, tmp_pa
 
 @pytest.mark.slow
 def test_a_folder_is_checked_and_submitted_by_the_commands(service, saved):
-    told = CliRunner().invoke(commands.build(), ["check", str(saved.folder)])
+    told = CliRunner().invoke(commanding.prescore(), ["check", str(saved.folder)])
     assert told.exit_code == 0, told.output
     assert "format:            huggingface" in told.stdout
     asked = ["submit", str(saved.folder), "--dataset", "seen/test", "--postgen", "none", "--json"]
-    done = CliRunner().invoke(commands.build(), [*asked, "--wait", "--url", service.url])
+    done = CliRunner().invoke(commanding.prescore(), [*asked, "--wait", "--url", service.url])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["status"] == "succeeded"

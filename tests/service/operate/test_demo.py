@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
+import commanding
 from fleet import free_port
-from prescore.commands import build
 from service.operate import demo
 
 
@@ -30,7 +30,7 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path):
         other.listen()
         port = str(other.getsockname()[1])
         result = CliRunner().invoke(
-            build(), ["demo", "--port", port, "--home", str(tmp_path / "h")]
+            commanding.prescore(), ["demo", "--port", port, "--home", str(tmp_path / "h")]
         )
     assert result.exit_code == 2
     assert f"--port {port}: port {port} cannot be used" in result.stderr

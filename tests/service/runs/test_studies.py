@@ -329,6 +329,7 @@ PIECES = {"tokenizer": "karpathy", "pieces": "bpe"}
 def test_brought_columns_are_studied_with_the_captions_beside_them(parts):
     for name in ("a", "b", "c"):
         _finish(parts.records, name, brought=(OWN, "words"))
+        parts.blobs.put(f"captions {name}".encode())
     _ask(parts, idf="stratum")
     found = _needs(parts.records)
     assert set(found) == {"ev_a", "ev_b", "ev_c"}

@@ -33,7 +33,7 @@ def put(records, blobs, tmp_path):
             upload.flush()
             with captions.open("wb") as copy:
                 content = content_of(upload.path, copy)
-            arrived = versions.Arrived(upload, FACTS, content, captions, images)
+            arrived = versions.Bundle(upload, FACTS, content, captions, images)
             return versions.store(records, blobs, "d", arrived)
 
     return put

@@ -13,8 +13,8 @@ import typer
 from typer.testing import CliRunner
 
 import columns_files
+import commanding
 from builders import ENCODER, model, tensors
-from prescore import commands
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from workers.cli.check import check
@@ -202,7 +202,7 @@ def test_ctrl_c_ends_a_training_and_keeps_what_is_written(bundle, tmp_path):
 
 @pytest.mark.parametrize("command", [(), ("check",), ("convert",), ("judge",), ("lab", "train")])
 def test_help_teaches(command):
-    result = CliRunner().invoke(commands.build(), [*command, "--help"])
+    result = CliRunner().invoke(commanding.prescore(), [*command, "--help"])
     assert result.exit_code == 0
     assert "Usage" in result.stdout
 

@@ -9,13 +9,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from prescore import commands
+import commanding
 
 READ = {  # parameters that are paths of what a command reads
     *("bundle", "captions", "captions_file", "checkpoint", "dataset", "file", "files", "folder"),
     *("key_file", "home", "machine"),
     "socket",  # which a converter makes, and says where it cannot
-    *("images", "logp", "map_file", "model", "preprocessing"),
+    *("images", "judgements", "logp", "map_file", "model", "preprocessing"),
     *("outputs", "path", "ratings", "source", "tokens", "train", "val", "test", "vocabulary"),
 }
 
@@ -40,7 +40,7 @@ def _is_path(hint):
     return hint is Path or Path in typing.get_args(hint)
 
 
-PRESCORE = commands.build()
+PRESCORE = commanding.prescore()
 
 
 def _written():

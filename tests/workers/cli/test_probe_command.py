@@ -14,6 +14,7 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.plan.assets import Places
 from workers.cli.probe import probe
+from workers.metrics.accord import model as accord
 from workers.metrics.learned import model
 from workers.offline import assets
 
@@ -105,6 +106,25 @@ def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):
     assert found["health"]["nneval"]["human_of_range"] == people["scores"]["nneval"]
 
 
+def test_models_that_their_names_tell_are_probed_side_by_side(folder, monkeypatch, tmp_path):
+    """Each by its own model, which no other metric's takes the place of."""
+    model.write(tmp_path / "one", learned_models.by_chance(PEOPLE))
+    accord.write(tmp_path / "other", learned_models.of_accord())
+    names = [
+        f"{name}@{assets.add('learned', tmp_path / file, Places(tmp_path))[asset].sha256[:12]}"
+        for name, file, asset in (("nneval", "one", "learned"), ("accord", "other", "accord"))
+    ]
+    asked = (f"{folder}/test", "--probes", "human", "--metrics", ",".join(names), "--json")
+    done = _run(tmp_path, monkeypatch, *asked, "--tokenizer", "none")
+    assert done.exit_code == 0, done.output
+    (people,) = json.loads(done.stdout)["probes"]["human"]
+    for name in names:
+        kind, digits = name.split("@")
+        assert people["signatures"][name].startswith(f"{kind}|")
+        assert f"|model:{digits}|" in people["signatures"][name]
+    assert people["scores"][names[0]] != people["scores"][names[1]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -121,7 +141,7 @@ def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):
         (
             ("--probes", "human", "--metrics", "nneval@0123456789ab"),
             2,
-            "since it names a model; use nneval",
+            "there is no model of nneval@0123456789ab here; of learned metrics there are: none",
         ),
         (("--probes", "human", "--captions", "nowhere.json"), 2, "cannot be read"),
     ],

@@ -90,9 +90,9 @@ def test_it_says_what_a_service_says(service, home, folder, monkeypatch):
         home, folder, "--dataset", "tiny@v1/test", *asked, PRESCORE_URL=service.url
     )
     assert as_people_do.returncode == 0, as_people_do.stderr
-    told = [line.partition(":")[0] for line in as_people_do.stderr.splitlines()]
-    assert sorted(told) == sorted({*told})  # where there is no terminal: each work once, its time
-    assert re.search(r"^bleu: \d+\.\d s$", as_people_do.stderr, re.MULTILINE)
+    ended = re.findall(r"^(\w+): \d+\.\d s$", as_people_do.stderr, re.MULTILINE)
+    assert "bleu" in ended  # where there is no terminal each work tells its time, once
+    assert sorted(ended) == sorted({*ended})
     fetched = json.loads(as_people_do.stdout)
     assert fetched == json.loads((folder / "own.json").read_text())
     assert fetched["dataset"]["name"] == "tiny@v1"
@@ -216,6 +216,31 @@ def test_what_is_odd_is_said_and_a_part_is_scored_on_the_wholes_scale(home, fold
     assert json.loads(own.stdout)["scores"]["cider_d"]["value"] == 0
 
 
+@pytest.mark.processes
+def test_that_a_metric_says_the_same_of_all_captions_is_told_here_and_by_a_service(
+    service, home, folder, monkeypatch
+):
+    """No caption has a word of a reference; the second ones have, one of them."""
+    nonsense = [{**each, "caption": f"zz{place}"} for place, each in enumerate(GIVEN)]
+    one = folder / "nonsense"
+    one.mkdir()
+    asked = ("--dataset", "../tiny.tar", "--metrics", "rouge_l", "--tokenizer", "none", "--subset")
+
+    def told(captions):
+        (one / "out puts.json").write_text(json.dumps(captions))
+        return _invoke(home, one, monkeypatch, *asked).stderr
+
+    assert "warning: no_spread: all 60 captions have the same rouge_l" in told(nonsense)
+    assert "no_spread" in told(nonsense[:20])
+    assert "no_spread" not in told(nonsense[:19])
+    assert "no_spread" not in told([GIVEN[0], *nonsense[1:]])
+    request = {"captions": nonsense, "dataset": "tiny/test", "postgen": ["rouge_l"]}
+    with service.client() as client:
+        answer = client.post("/v1/evaluations", json={**request, "tokenizer": "none"})
+        warnings = until_ended(client, answer.json()["id"], 60)["warnings"]
+    assert "no_spread" in [warning["code"] for warning in warnings]
+
+
 @pytest.mark.long
 def test_all_are_those_whose_files_are_here(home, folder, monkeypatch):
     asked = ("--dataset", "tiny.tar", "--tokenizer", "none", "--metrics", "all")
@@ -250,5 +275,6 @@ def test_shards_of_a_work_are_told_once(home, tmp_path, monkeypatch):
     done = _invoke(home, tmp_path, monkeypatch, *asked)
     assert done.exit_code == 3
     told = [line.partition(":")[0] for line in done.stderr.splitlines()]
+    told = [name for name in told if name != "warning"]
     assert "reference_tuples" in told
     assert sorted(told) == sorted({*told})

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import http.server
 import json
+import re
 import threading
 import zipfile
 
@@ -14,6 +15,7 @@ import encoders
 import listed_objects
 from service.contract.errors import AssetRefused, InvalidSetting, MetricFailed, MetricUnavailable
 from service.contract.plan import assets as registry
+from service.contract.plan import measured
 from service.contract.plan.assets import Asset, Places
 from workers.cli.assets import assets as command
 from workers.metrics.vectors import word_vectors
@@ -187,6 +189,50 @@ def test_a_model_stays_where_it_lies_and_must_stay_as_it_is(places, tmp_path):
     with pytest.raises(MetricUnavailable, match="does not exist"):
         registry.locate("encoder", places)
     assert registry.parameters("bertscore", places) == {"encoder": None, "layer": None}
+
+
+@pytest.fixture
+def pinned(places, tmp_path, monkeypatch):
+    """A pinned encoder in place of MiniLM, and its folder."""
+    folder = encoders.make(tmp_path / "pinned", seed=3)
+    found = measured.measure(folder)
+    minilm = Asset(
+        "minilm", "a small model", "encoder", "MIT", ("small",), found.bytes, found.sha256, pypi="m"
+    )
+    monkeypatch.setitem(registry.ASSETS, "minilm", minilm)
+    return folder, minilm
+
+
+def test_a_metric_that_was_learned_by_an_encoder_has_that_one_beside_the_users_own(
+    places, pinned, tmp_path
+):
+    folder, minilm = pinned
+    wanted = {"encoder": minilm.sha256, "layer": None}
+    none = "a small model .* is not here; `prescore assets add minilm` brings it"
+    assert re.match(none, registry.missing("accord_large", places))
+    own = assets.add("encoder", encoders.make(tmp_path / "model"), places, layer=2)["encoder"]
+    reason = registry.missing("accord_large", places)
+    assert (
+        f"of SHA-256 {minilm.sha256[:12]}…, found another one, model of SHA-256 {own.sha256[:12]}…"
+        in reason
+    )
+    assert reason.endswith("; it may stand beside yours")
+    assert registry.missing("bertscore", places) is None
+    with pytest.raises(MetricUnavailable, match="found another one, model of SHA-256"):
+        registry.encoder_with(minilm.sha256, places)
+    folder.rename(places.own / "small")
+    assert registry.missing("accord_large", places) is None
+    assert registry.parameters("accord_large", places) == wanted
+    assert registry.parameters("bertscore", places) == {"encoder": own.sha256, "layer": 2}
+    assert registry.encoder_with(minilm.sha256, places).path == places.own / "small"
+    assert registry.encoder_with(own.sha256, places) == own
+
+
+def test_that_encoder_may_be_registered_as_the_users_own(places, pinned):
+    folder, minilm = pinned
+    own = assets.add("encoder", folder, places)["encoder"]
+    assert registry.missing("accord_large", places) is None
+    assert registry.encoder_with(minilm.sha256, places) == own
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import numpy as np
 
 from service.contract.errors import MetricFailed, UnknownMetric
 from service.contract.metrics import catalogue
-from service.contract.metrics.families import FAMILIES
+from service.contract.metrics.families import FAMILIES, kind_of
 from workers.files.judgements import Judgements
 from workers.metrics import postgen, references
 from workers.metrics.family import Counted, Floats, Idf, Scores, Task
@@ -87,12 +87,7 @@ def metrics(names: Iterable[str]) -> list[str]:
         each for name in names for each in (scored if name == "all" else [name])
     )
     for name in found:
-        if catalogue.model_of(name) is not None:
-            raise UnknownMetric(
-                f"{name} names a model; judged is {catalogue.LEARNED}, by the registered model or "
-                "else the shipped one: `prescore assets add learned PATH` registers it"
-            )
-        if name not in scored:
+        if kind_of(name) not in scored:
             raise UnknownMetric(
                 f"{name} does not compare a caption with references; expected one of "
                 f"{', '.join(scored)}, or all"
@@ -120,12 +115,12 @@ def score(
     failed: dict[str, MetricFailed] = {}
     families = catalogue.works_of(names)
     for family in families:
-        if (expect := postgen.FAMILIES[family].expect) is not None:
+        if (expect := postgen.FAMILIES[kind_of(family)].expect) is not None:
             with suppress(MetricFailed):  # it is reported when the family is measured
                 expect(jvm)
     for family in families:
         progress = told(family)
-        parts = FAMILIES[family].made_of
+        parts = FAMILIES[kind_of(family)].made_of
         try:
             if parts and found.keys() >= set(parts):
                 found[family] = bench.joined(family, {part: found[part] for part in parts})
@@ -150,9 +145,12 @@ class _Bench:
     jvm: Jvm
     frequencies: Sequence[Sequence[str]] | None
 
-    def measured(self, family: str, needs: Mapping[str, Any], progress: Progress) -> Scores:
-        task = self._texts if FAMILIES[family].reads == "texts" else self._tokens
-        tools = {**task.tools, **needs}
+    def measured(self, work: str, needs: Mapping[str, Any], progress: Progress) -> Scores:
+        family = kind_of(work)
+        reads = FAMILIES[family].reads
+        task = self._texts if reads == "texts" else self._tokens
+        written = self._written if reads == "both" else {}
+        tools = {**task.tools, **written, **needs}
         return postgen.score(family, replace(task, tools=tools, progress=progress))
 
     def joined(self, family: str, parts: Mapping[str, Scores]) -> Scores:
@@ -204,5 +202,8 @@ class _Bench:
 
     @property
     def _texts(self) -> Task:
-        people = {"people": self.given.reference_sets}
-        return Task(self.given.texts, self.given.rows, None, self.jvm, tools=people)
+        return Task(self.given.texts, self.given.rows, None, self.jvm, tools=self._written)
+
+    @property
+    def _written(self) -> Mapping[str, Any]:
+        return {"people": self.given.reference_sets, "texts": self.given.texts}

@@ -1,13 +1,13 @@
 """Corpus scores of one caption for each image, by any post-gen metrics."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from service.contract.errors import UnknownMetric
 from service.contract.metrics import catalogue
-from service.contract.metrics.families import FAMILIES
+from service.contract.metrics.families import FAMILIES, kind_of
 from workers.analysis.probing.table import Scored
 from workers.metrics import postgen
 from workers.metrics.java.jvm import Jvm
@@ -16,18 +16,23 @@ from workers.metrics.references import References
 Scorer = Callable[[Sequence[str], References], Scored]  # one caption for each image, as tokens
 
 
-def scorer(metrics: Iterable[str], jvm: Jvm, **tools: Any) -> Scorer:
+def scorer(
+    metrics: Iterable[str],
+    jvm: Jvm,
+    tools: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Scorer:
     """Make a scorer for metrics by name (`bleu`: all four), of any family that compares captions
-    with references. `tools` are what these need besides captions: `parse`, `vectors`, `encoder`
-    (for which tokens are joined by blanks), `model`; metrics whose tools are missing raise
-    MetricUnavailable. The scorer remembers: probes share captions (people's first reference is in
-    five of them), and no metric scores the same captions twice.
+    with references. `tools` are what these need besides captions, by the names of their works:
+    `parse`, `vectors`, `encoder` (for which tokens are joined by blanks), `model`; metrics whose
+    tools are missing raise MetricUnavailable. The scorer remembers: probes share captions (people's
+    first reference is in five of them), and no metric scores the same captions twice.
     """
     names = catalogue.expand(metrics)
-    families = catalogue.works_of(names)
-    for family in families:
-        if family not in FAMILIES or not FAMILIES[family].is_probed:
-            raise UnknownMetric(f"{family} does not compare captions with references")
+    works = catalogue.works_of(names)
+    for work in works:
+        row = FAMILIES.get(kind_of(work))
+        if row is None or not row.is_probed:
+            raise UnknownMetric(f"{work} does not compare captions with references")
     known: dict[tuple[References, tuple[str, ...]], Scored] = {}
 
     def score(captions: Sequence[str], references: References) -> Scored:
@@ -40,8 +45,9 @@ def scorer(metrics: Iterable[str], jvm: Jvm, **tools: Any) -> Scorer:
         rows = np.arange(len(captions))
         values: dict[str, float] = {}
         signatures: dict[str, str] = {}
-        for family in families:
-            found = postgen.score_tokens(family, captions, references, rows, jvm, **tools)
+        for work in works:
+            own = (tools or {}).get(work, {})
+            found = postgen.score_tokens(kind_of(work), captions, references, rows, jvm, **own)
             values |= found.corpus
             signatures |= found.signatures
         return Scored(

@@ -1,11 +1,13 @@
 """From the pictures of a bundle to features: the next pictures are decoded meanwhile."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from workers.inference import pictures
@@ -13,6 +15,8 @@ from workers.inference.encoders.mobilenet_v2 import MobileNetV2
 from workers.inference.features import Computed
 from workers.inference.pictures import Pixels, Undecoded
 from workers.progress import Progress, silent
+
+Encode = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
 
 _AHEAD = 128  # pictures that are decoded while as many are encoded: what one child decodes
 
@@ -32,28 +36,41 @@ def encode(
     rows = np.full((len(images), encoder.header.size), np.nan, np.float32)
     undecoded: dict[str, str] = {}
     at = 0
-    for found in _ahead(pictures.read(bundle, images, fit=encoder.fit, sandbox=sandbox)):
-        right = np.zeros((len(found), height, width, 3), np.uint8)
-        for place, one in enumerate(found):
-            if isinstance(one, Undecoded):
-                undecoded[images[at + place]] = one.reason
-            elif one.shape != right.shape[1:]:
-                undecoded[images[at + place]] = f"it was decoded to {list(one.shape)}"
-            else:
-                right[place] = one
-        rows[at : at + len(found)] = _encoded(encoder, right)
-        at += len(found)
-        progress(at, len(images))
+    with _in_batches(encoder) as encoded:
+        for found in _ahead(pictures.read(bundle, images, fit=encoder.fit, sandbox=sandbox)):
+            right = np.zeros((len(found), height, width, 3), np.uint8)
+            for place, one in enumerate(found):
+                if isinstance(one, Undecoded):
+                    undecoded[images[at + place]] = one.reason
+                elif one.shape != right.shape[1:]:
+                    undecoded[images[at + place]] = f"it was decoded to {list(one.shape)}"
+                else:
+                    right[place] = one
+            rows[at : at + len(found)] = encoded(right)
+            at += len(found)
+            progress(at, len(images))
     for place, image in enumerate(images):
         if image in undecoded:
             rows[place] = np.nan
     return Computed(tuple(images), rows, encoder.header.identity(sha256), undecoded)
 
 
-def _encoded(encoder: MobileNetV2, right: NDArray[np.uint8]) -> NDArray[np.float32]:
-    size = encoder.batch
-    parts = [encoder.features(right[at : at + size]) for at in range(0, len(right), size)]
-    return np.concatenate(parts)
+@contextmanager
+def _in_batches(encoder: MobileNetV2) -> Iterator[Encode]:
+    """The encoder for any number of pictures. On a CPU each thread has batches of its own: threads
+    that share one wait for each other at every layer, and most where pictures are decoded beside.
+    """
+    size, threads = encoder.batch, torch.get_num_threads()
+    many = threads if encoder.on_cpu else 1
+
+    def parts(right: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
+        return (right[at : at + size] for at in range(0, len(right), size))
+
+    with ThreadPoolExecutor(many, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        try:
+            yield lambda right: np.concatenate([*pool.map(encoder.features, parts(right))])
+        finally:
+            torch.set_num_threads(threads)
 
 
 def _ahead(found: Iterator[Pixels | Undecoded]) -> Iterator[list[Pixels | Undecoded]]:

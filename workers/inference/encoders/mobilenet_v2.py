@@ -38,7 +38,11 @@ class MobileNetV2:
         """How many pictures go through the network at once. One on a CPU, where that is as fast:
         so an image's features depend on no other image.
         """
-        return 1 if self._mean.device.type == "cpu" else _BATCH
+        return 1 if self.on_cpu else _BATCH
+
+    @property
+    def on_cpu(self) -> bool:
+        return self._mean.device.type == "cpu"
 
     @property
     def fit(self) -> Fit:

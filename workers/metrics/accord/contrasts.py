@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from workers.metrics.accord.words import stem
+from workers.metrics.accord.words import ENGLISH, STEMS
 
 _TRIES = 30  # to draw a word that no reference holds; most draws do
 _NEAREST = 30  # images among which a near one is drawn
@@ -29,6 +29,8 @@ _RELATIONS = (
 _DETERMINERS = frozenset(["a", "an", "the", "two", "three", "some", "his", "her", "their", "its"])
 _CLOSED = frozenset((_RELATIONS + " and or of at to by is are as while that which who . ,").split())
 EXCHANGED = ("noun", "number", "colour", "verb", "relation")
+ANY_WORD = "word"  # the kind of words in languages whose lists are not here
+_SMALL = 30  # words that are the most common ones: in any language they have little meaning
 
 
 @dataclass(frozen=True)
@@ -45,25 +47,28 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The kind of each common word, and by kind the words with how often they occur."""
+    """The kind of each common word, and by kind the words with how often they occur. `stem` tells
+    forms of one word.
+    """
 
     kinds: Mapping[str, str]
     words: Mapping[str, tuple[Sequence[str], Sequence[int]]]
+    stem: Callable[[str], str]
 
     @classmethod
-    def of(cls, captions: Sequence[str]) -> "Lexicon":
-        kinds = _kinds(captions)
+    def of(cls, captions: Sequence[str], stems: str = ENGLISH) -> "Lexicon":
+        kinds = _kinds(captions) if stems == ENGLISH else _any_words(captions)
         counts = Counter(word for said in captions for word in said.split() if word in kinds)
         words: dict[str, tuple[list[str], list[int]]] = defaultdict(lambda: ([], []))
         for word, count in sorted(counts.items()):
             words[kinds[word]][0].append(word)
             words[kinds[word]][1].append(count)
-        return cls(kinds, dict(words))
+        return cls(kinds, dict(words), STEMS[stems])
 
     def other(self, word: str, held: frozenset[str], rng: random.Random) -> str | None:
         """Another word of the same kind whose stem is not among those held."""
         drawn = rng.choices(*self.words[self.kinds[word]], k=_TRIES)
-        return next((each for each in drawn if stem(each) not in held), None)
+        return next((each for each in drawn if self.stem(each) not in held), None)
 
 
 def _kinds(captions: Sequence[str]) -> dict[str, str]:
@@ -82,6 +87,13 @@ def _kinds(captions: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _any_words(captions: Sequence[str]) -> dict[str, str]:
+    """Common words but the most common ones, all of one kind."""
+    counts = Counter(word for said in captions for word in said.split() if word.isalpha())
+    common = [word for word, count in counts.most_common()[_SMALL:] if count >= _COMMON]
+    return dict.fromkeys(common, ANY_WORD)
+
+
 @dataclass(frozen=True, eq=False)
 class Corpus:
     """Images' captions as tokens, and for each image the nearest others, the nearest first."""
@@ -91,12 +103,15 @@ class Corpus:
     nearest: np.ndarray
 
     @classmethod
-    def of(cls, images: Sequence[Sequence[str]]) -> "Corpus":
+    def of(cls, images: Sequence[Sequence[str]], stems: str = ENGLISH) -> "Corpus":
         flat = [said for image in images for said in image]
-        return cls(images, Lexicon.of(flat), _nearest(images))
+        return cls(images, Lexicon.of(flat, stems), _nearest(images, STEMS[stems]))
+
+    def stem(self, word: str) -> str:
+        return self.lexicon.stem(word)
 
 
-def _nearest(images: Sequence[Sequence[str]]) -> np.ndarray:
+def _nearest(images: Sequence[Sequence[str]], stem: Callable[[str], str]) -> np.ndarray:
     """By the cosine of the tf-idf vectors of all captions of an image together."""
     numbers: dict[str, int] = {}
     rows, columns = [], []
@@ -138,7 +153,7 @@ def make(corpus: Corpus, seed: int) -> Iterator[Contrast]:
         if not others or not image[at].split():
             continue
         given = _Given(image[at], place, corpus, rng)
-        for kind, make_wrong in KINDS.items():
+        for kind, make_wrong in (KINDS | OF_ANY_LANGUAGE).items():
             for wrong in make_wrong(given):
                 if wrong != given.right:
                     yield Contrast(kind, given.right, wrong, others)
@@ -169,16 +184,18 @@ def _exchanged(kind: str, given: _Given) -> Iterator[str]:
     fitting = [at for at, word in enumerate(words) if corpus.lexicon.kinds.get(word) == kind]
     if fitting:
         at = given.rng.choice(fitting)
-        held = frozenset(stem(w) for said in corpus.images[given.place] for w in said.split())
+        held = frozenset(
+            corpus.stem(w) for said in corpus.images[given.place] for w in said.split()
+        )
         other = corpus.lexicon.other(words[at], held, given.rng)
         if other is not None:
             yield " ".join([*words[:at], other, *words[at + 1 :]])
 
 
 def _swapped(given: _Given) -> Iterator[str]:
-    """Two nouns change places."""
+    """Two nouns change places; where nouns are not told from other words, two of these do."""
     words, kinds = given.right.split(), given.corpus.lexicon.kinds
-    nouns = [at for at, word in enumerate(words) if kinds.get(word) == "noun"]
+    nouns = [at for at, word in enumerate(words) if kinds.get(word) in ("noun", ANY_WORD)]
     if len({words[at] for at in nouns}) > 1:
         one, two = sorted(given.rng.sample(nouns, 2))
         words[one], words[two] = words[two], words[one]
@@ -206,7 +223,7 @@ def _shuffled(given: _Given) -> Iterator[str]:
     yield " ".join(given.rng.sample(words, len(words)))
 
 
-KINDS: Mapping[str, Callable[[_Given], Iterator[str]]] = {
+KINDS: dict[str, Callable[[_Given], Iterator[str]]] = {
     "near": _near,
     "further": _further,
     **{kind: partial(_exchanged, kind) for kind in EXCHANGED},
@@ -214,4 +231,7 @@ KINDS: Mapping[str, Callable[[_Given], Iterator[str]]] = {
     "truncated": _truncated,
     "repeated": _repeated,
     "shuffled": _shuffled,
+}
+OF_ANY_LANGUAGE: dict[str, Callable[[_Given], Iterator[str]]] = {
+    ANY_WORD: partial(_exchanged, ANY_WORD)
 }

@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.sparse.linalg import svds
 
 from workers.metrics import frequencies, ngrams, references
-from workers.metrics.accord.words import stem
+from workers.metrics.accord.words import ENGLISH, STEMS
 from workers.metrics.family import Floats
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.tokens import Tokenizer
@@ -31,15 +31,19 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """`words` are stems; `images[i]` counts the images whose captions hold word i, of `frequencies.
-    images`. `vectors` (words, dimensions) have length 1. `frequencies` are those of n-grams of
-    words as they are written.
+    """`words` are stems, made as `stems` says; `images[i]` counts the images whose captions hold
+    word i, of `frequencies.images`. `vectors` (words, dimensions) have length 1. `frequencies` are
+    those of n-grams of words as they are written.
     """
 
     words: Sequence[str]
     images: NDArray[np.uint32]
     vectors: NDArray[np.float16]
     frequencies: Frequencies
+    stems: str = ENGLISH
+
+    def stem(self, word: str) -> str:
+        return STEMS[self.stems](word)
 
     @cached_property
     def places(self) -> Mapping[str, int]:
@@ -87,17 +91,19 @@ def pairs_of(tokens: str) -> list[Pair]:
     return list(pairwise(tokens.split()))
 
 
-def learn(images: Images, tokenizer: Tokenizer) -> Language:
+def learn(images: Images, tokenizer: Tokenizer, stems: str = ENGLISH) -> Language:
+    stem = STEMS[stems]
     counts: Counter[str] = Counter()
-    stems = [[[stem(word) for word in said.split()] for said in image] for image in images]
-    for image in stems:
+    said_of = [[[stem(word) for word in said.split()] for said in image] for image in images]
+    for image in said_of:
         counts.update({word for said in image for word in said})
     words = sorted(word for word, count in counts.items() if count >= _LEAST)
     return Language(
         words=words,
         images=np.array([counts[word] for word in words], np.uint32),
-        vectors=_vectors(stems, words),
+        vectors=_vectors(said_of, words),
         frequencies=frequencies.collect(references.from_tokens(images, tokenizer)),
+        stems=stems,
     )
 
 
@@ -148,8 +154,8 @@ def _together(
     rows = np.repeat(np.arange(len(held)), [len(each) for each in held])
     shape = len(held), len(places)
     there = sparse.csr_matrix((np.ones(len(columns)), (rows, columns)), shape)
-    both = (there.T @ there).tolil()
-    both.setdiag(0)
-    found = both.tocsr()
+    found = (there.T @ there).tocsr()
+    found.sort_indices()
+    found.setdiag(0)  # which is there: every word is in an image with itself
     found.eliminate_zeros()
     return found

@@ -3,7 +3,8 @@
 words (bytes) u8: stems joined by blanks; images (words) u32: how many images' captions hold each;
 vectors (words, dimensions) f16; frequencies/keys (n) i64, sorted, and frequencies/counts (n) u32:
 n-grams by hash (`workers/metrics/frequencies.py`); weights (features) f64; middle () f64
-metadata: prescore_accord "1"; features: JSON; tokenizer; images: how many were counted; about: JSON
+metadata: prescore_accord "1"; features: JSON; tokenizer; images: how many were counted; about:
+JSON; stems: how words are made stems, left out for English
 """
 
 import json
@@ -14,21 +15,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
-from service.contract.errors import MetricFailed
-from service.contract.formats.digests import digest_of
-from workers.files import tensor_files
+from service.contract.metrics import catalogue
+from workers.metrics import model_files
+from workers.metrics.accord import features
 from workers.metrics.accord.features import NAMES
 from workers.metrics.accord.language import Language
-from workers.metrics.family import Floats
+from workers.metrics.accord.words import ENGLISH, STEMS
+from workers.metrics.family import Floats, Task
 from workers.metrics.frequencies import Frequencies
+from workers.metrics.model_files import Tensors
 
-Tensors = dict[str, NDArray[Any]]
-
-_FORMAT = "1"
+FAMILY = "accord"
+MARK = "prescore_accord"
+WHAT = "a model of accord"
 SHIPPED = Path(__file__).with_name("coco.safetensors")
+_TYPES: Mapping[str, str] = {
+    "words": "uint8",
+    "images": "uint32",
+    "vectors": "float16",
+    "weights": "float64",
+    "middle": "float64",
+    **model_files.TYPES,
+}
+_TRAINING = ("images", "contrasts", "judged", "inputs")  # of `about`: what it was learned from
+_LONGEST = 1.01  # of a vector, whose length is 1 before it is rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +54,48 @@ class Model:
     about: Mapping[str, Any] = field(default_factory=dict)
     digest: str = ""
 
-    def __call__(self, features: Floats) -> Floats:
-        """Scores in [0, 1]: 0 if all features are 0, 1 if all are 1. No score falls if a feature
-        rises.
-        """
-        sums = (features * self.weights).sum(axis=-1)
-        low, high = _squashed(-self.middle), _squashed(self.weights.sum() - self.middle)
-        scores: Floats = (_squashed(sums - self.middle) - low) / (high - low)
-        return np.clip(scores, 0, 1)
+    @property
+    def name(self) -> str:
+        return catalogue.learned(FAMILY, self.digest)
+
+    @property
+    def tokenizer(self) -> str:
+        return self.language.frequencies.tokenizer
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The other metrics whose tools it needs: none."""
+        return ()
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """A description for people, as JSON."""
+        weights = dict(zip(NAMES, self.weights.tolist(), strict=True))
+        language = {"tokenizer": self.tokenizer, "stems": self.language.stems}
+        training = {name: self.about[name] for name in _TRAINING if name in self.about}
+        others = {name: self.about[name] for name in self.about if name not in _TRAINING}
+        return {"weights": weights, **language, "training": training, **others}
+
+    def __call__(self, values: Floats) -> Floats:
+        return scores(values, self.weights, self.middle)
+
+    def says(self, task: Task) -> Floats:
+        """The scores of a task's captions."""
+        return self(features.measure(task, self.language))
+
+    def tried(self, task: Task, table: Mapping[str, Any]) -> Floats:  # noqa: ARG002  of all models
+        """The scores of made-up captions."""
+        return self.says(task)
+
+
+def scores(values: Floats, weights: Floats, middle: float) -> Floats:
+    """Scores in [0, 1]: 0 if all features are 0, 1 if all are 1. No score falls if a feature
+    rises.
+    """
+    sums = (values * weights).sum(axis=-1)
+    low, high = _squashed(-middle), _squashed(weights.sum() - middle)
+    found: Floats = (_squashed(sums - middle) - low) / (high - low)
+    return np.clip(found, 0, 1)
 
 
 def _squashed(values: Any) -> Any:
@@ -69,51 +114,54 @@ def write(path: Path, model: Model) -> None:
         "words": np.frombuffer(" ".join(language.words).encode(), np.uint8),
         "images": language.images,
         "vectors": language.vectors,
-        "frequencies/keys": language.frequencies.keys,
-        "frequencies/counts": language.frequencies.counts.astype(np.uint32),
         "weights": model.weights,
         "middle": np.array(model.middle),
     }
-    metadata = {
-        "prescore_accord": _FORMAT,
-        "features": json.dumps(NAMES),
-        "tokenizer": language.frequencies.tokenizer,
-        "images": str(language.frequencies.images),
-        "about": json.dumps(model.about, sort_keys=True, ensure_ascii=False),
-    }
-    tensor_files.write(path, tensors, metadata)
+    more = {} if language.stems == ENGLISH else {"stems": language.stems}
+    metadata = {"features": json.dumps(NAMES), **more}
+    model_files.write(path, MARK, tensors, language.frequencies, model.about, **metadata)
 
 
 def read(path: Path) -> Model:
     """Read a file that `write` made. Raises MetricFailed if the file is something else."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("prescore_accord") != _FORMAT:
-                raise MetricFailed(f"expected a model of accord, format {_FORMAT}, in {path.name}")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a file
-        digest = digest_of(path).removeprefix("sha256:")
-        return _restored(metadata, tensors, digest)
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        raise MetricFailed(f"{path.name} is not a model of accord: {error}") from None
+    return model_files.read(path, MARK, WHAT, _restored)
 
 
 def _restored(metadata: Mapping[str, str], tensors: Tensors, digest: str) -> Model:
     if json.loads(metadata["features"]) != list(NAMES):
         raise ValueError(f"expected the features {NAMES}, found {metadata['features']:.300}")
-    if tensors["weights"].shape != (len(NAMES),) or (tensors["weights"] < 0).any():
+    for name, values in tensors.items():
+        model_files.check_type(name, values, _TYPES.get(name))
+    weights, middle = tensors["weights"], tensors["middle"]
+    if weights.shape != (len(NAMES),) or (weights < 0).any():
         raise ValueError(f"expected {len(NAMES)} weights, none of them negative")
-    counted = Frequencies(
-        metadata["tokenizer"],
-        int(metadata["images"]),
-        tensors["frequencies/keys"],
-        tensors["frequencies/counts"].astype(np.int64),
-    )
+    if middle.shape != () or not _squashed(weights.sum() - middle) > _squashed(-middle):
+        raise ValueError(
+            f"expected weights and a middle that tell all features from none, found weights of "
+            f"{weights.sum():.4g} together and {middle}"
+        )
+    counted, about = model_files.taken(metadata, tensors)
+    return Model(_language(metadata, tensors, counted), weights, float(middle), about, digest)
+
+
+def _language(metadata: Mapping[str, str], tensors: Tensors, counted: Frequencies) -> Language:
+    stems = metadata.get("stems", ENGLISH)
+    if stems not in STEMS:
+        raise ValueError(f"expected stems of {', '.join(STEMS)}, found {stems!r:.60}")
     words = tensors["words"].tobytes().decode().split(" ")
-    return Model(
-        language=Language(words, tensors["images"], tensors["vectors"], counted),
-        weights=tensors["weights"],
-        middle=float(tensors["middle"]),
-        about=json.loads(metadata["about"]),
-        digest=digest,
-    )
+    images, vectors = tensors["images"], tensors["vectors"]
+    if len(set(words)) < len(words) or images.shape != (len(words),):
+        raise ValueError(
+            f"expected different words with a count each, found {len(words)}, of them "
+            f"{len(set(words))} different, and counts {images.shape}"
+        )
+    if images.min() < 1 or images.max() > counted.images:
+        raise ValueError(
+            f"expected words in 1 to {counted.images} images, found {images.min()} to "
+            f"{images.max()}"
+        )
+    if vectors.ndim != 2 or len(vectors) != len(words):
+        raise ValueError(f"expected a vector for each of {len(words)} words, found {vectors.shape}")
+    if np.linalg.norm(vectors.astype(np.float64), axis=1).max() > _LONGEST:
+        raise ValueError("expected vectors that are not longer than 1")
+    return Language(words, images, vectors, counted, stems)

@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 
 from workers.metrics.accord.language import Language, Pair, pairs_of
-from workers.metrics.accord.words import stem
 from workers.metrics.family import Floats
 from workers.metrics.ngrams import Ints
 
@@ -29,7 +28,7 @@ class Said:
 
     @cached_property
     def words(self) -> Sequence[str]:
-        return [stem(word) for word in self.tokens.split()]
+        return [self.language.stem(word) for word in self.tokens.split()]
 
     @cached_property
     def counts(self) -> Mapping[str, int]:

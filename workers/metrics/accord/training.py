@@ -5,6 +5,7 @@ no caption is good or bad by itself. Every kind of contrast counts the same. No 
 The problem is convex, and its solution does not depend on where the search begins.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from service.contract.errors import MetricFailed
 from workers.metrics import references
 from workers.metrics.accord import contrasts, features, language
 from workers.metrics.accord.contrasts import Contrast
 from workers.metrics.accord.language import Images, Language
 from workers.metrics.accord.model import Model
+from workers.metrics.accord.words import ENGLISH
 from workers.metrics.family import Floats, Score, Task
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import Tokenizer
 from workers.progress import Progress, silent
+
+_NOTHING = 1e-6  # weights of less together are rounding
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,17 @@ class Recipe:
     seed: int = 0
 
 
-def train(
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A model, the contrasts that it was learned from, and the features of their captions."""
+
+    model: Model
+    contrasts: Sequence[Contrast]
+    right: Floats
+    wrong: Floats
+
+
+def learn(
     images: Images,
     further: Iterable[Contrast],
     jvm: Jvm,
@@ -45,27 +60,47 @@ def train(
     tokenizer: Tokenizer,
     progress: Progress = silent,
     about: Mapping[str, Any] | None = None,
-) -> Model:
+    stems: str = ENGLISH,
+) -> Learned:
     """Learn from images' captions, as tokens. `further` are contrasts that others made of them;
-    `score` scores captions by any family.
+    `score` scores captions by any family; `stems` is one of `words.STEMS`.
     """
-    known = language.learn(images, tokenizer)
-    found = chosen(images, further, recipe)
+    known = language.learn(images, tokenizer, stems)
+    found = chosen(images, further, recipe, stems)
     right, wrong = measured(found, known, jvm, score=score, tokenizer=tokenizer, progress=progress)
     kinds = np.array([each.kind for each in found])
-    weights = fit(right - wrong, kinds, recipe.beta)
-    shares = _shares(kinds)
-    middle = float(shares @ ((right + wrong) @ weights)) / 2
-    counted = {kind: int((kinds == kind).sum()) for kind in dict.fromkeys(kinds.tolist())}
-    described = {"images": len(images), "contrasts": counted, "recipe": vars(recipe)}
-    return Model(known, weights, middle, {**described, **(about or {})})
+    weights, middle = fitted(right, wrong, kinds, recipe.beta)
+    described = {"images": len(images), "contrasts": counted(found), "recipe": vars(recipe)}
+    model = Model(known, weights, middle, {**described, **(about or {})})
+    return Learned(model, found, right, wrong)
+
+
+def fitted(right: Floats, wrong: Floats, kinds: NDArray[Any], beta: float) -> tuple[Floats, float]:
+    """The weights of features, and the sum of the features at which right and wrong captions are as
+    likely. Raises MetricFailed if no feature tells them apart.
+    """
+    weights = fit(right - wrong, kinds, beta)
+    if weights.sum() < _NOTHING:
+        raise MetricFailed(
+            "no feature is higher of right captions than of wrong ones: expected captions that "
+            "agree with their references more than those that they are preferred to"
+        )
+    return weights, float(_shares(kinds) @ ((right + wrong) @ weights)) / 2
+
+
+def counted(given: Sequence[Contrast]) -> dict[str, int]:
+    """How many contrasts there are of each kind."""
+    return dict(Counter(each.kind for each in given))
 
 
 def chosen(
-    images: Images, further: Iterable[Contrast], recipe: Recipe = Recipe()
+    images: Images,
+    further: Iterable[Contrast],
+    recipe: Recipe = Recipe(),
+    stems: str = ENGLISH,
 ) -> list[Contrast]:
     """The contrasts that are learned from."""
-    made = contrasts.make(contrasts.Corpus.of(images), recipe.seed)
+    made = contrasts.make(contrasts.Corpus.of(images, stems), recipe.seed)
     return contrasts.draw([*made, *further], recipe.most, recipe.seed)
 
 
@@ -89,7 +124,7 @@ def measured(
     return found[: len(given)], found[len(given) :]
 
 
-def fit(differences: Floats, kinds: NDArray[np.str_], beta: float) -> Floats:
+def fit(differences: Floats, kinds: NDArray[Any], beta: float) -> Floats:
     """The weights of features, from the differences of right and wrong captions."""
     spread = differences.std(axis=0)
     scale = np.where(spread > 0, spread, 1)
@@ -113,7 +148,7 @@ def fit(differences: Floats, kinds: NDArray[np.str_], beta: float) -> Floats:
     return weights
 
 
-def _shares(kinds: NDArray[np.str_]) -> Floats:
+def _shares(kinds: NDArray[Any]) -> Floats:
     """What each contrast counts for: all kinds the same, 1 together."""
     _, places, counts = np.unique(kinds, return_inverse=True, return_counts=True)
     shares: Floats = 1 / counts[places] / len(counts)

@@ -8,7 +8,7 @@ have no weight but may be matched, and an empty side has F1 0 (where the package
 Sentences are taken as they are, because models know people's own captions, not tokens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -21,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.files import tensor_files
 from workers.metrics.family import Floats, Measured, Statistics, Task
+from workers.metrics.ngrams import Ints
 from workers.metrics.references import counted
 from workers.metrics.vectors.encoder import Embedded, Encoder
 from workers.metrics.vectors.reference_sets import collect, distinct, join_offsets, join_places
@@ -78,24 +79,72 @@ def measure(
     Statistics: precision and recall (each the best of all references, without baseline), and
     `cut`, which is 1 if a caption was too long for the model and only its beginning was scored.
     """
-    if references.model != encoder.name:
-        raise MetricFailed("expected references embedded by the same layer of the same model")
+    check_same(references, encoder)
     texts, places = distinct(captions)
     embedded = encoder.embed(texts, progress=progress)
-    weights = _weights(references, encoder, idf=idf)
-    mine, theirs = _Side.of(embedded, weights), _Side.of(references.embedded, weights)
-    found = np.empty((len(captions), 3))
-    for index, row in enumerate(rows):
-        if index % _BLOCK == 0:
-            progress(len(texts), len(texts))
-        people = references.sentences[references.images[row] : references.images[row + 1]]
-        found[index] = _best(mine, places[index], theirs, people.tolist())
+    each = besides(embedded, places, rows, references, encoder, idf=idf, progress=progress)
+    found = np.array([_best(beside) for beside in each])
     scores = found[:, 2] if baseline is None else (found[:, 2] - baseline) / (1 - baseline)
     cut = embedded.cut[places].astype(np.float64)
     return Measured(
         {"bertscore": scores},
         {"bertscore": scores, "precision": found[:, 0], "recall": found[:, 1], "cut": cut},
     )
+
+
+def check_same(references: Prepared, encoder: Encoder) -> None:
+    if references.model != encoder.name:
+        raise MetricFailed("expected references embedded by the same layer of the same model")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A caption's tokens (rows) beside those of its references, with their cosines. The weights of
+    a sentence have the sum 1, or 0; references begin at `starts`.
+    """
+
+    alike: NDArray[np.float32]
+    own: Floats
+    theirs: Floats
+    starts: Ints
+
+    @property
+    def precisions(self) -> Floats:
+        best: Floats = self.own @ np.maximum.reduceat(self.alike, self.starts, axis=1)
+        return best
+
+    @property
+    def recalls(self) -> Floats:
+        best: Floats = np.add.reduceat(self.theirs * self.alike.max(axis=0), self.starts)
+        return best
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Whether the caption and a reference have tokens with a weight."""
+        filled: NDArray[np.bool_] = np.add.reduceat(self.theirs, self.starts) * self.own.sum() > 0
+        return filled
+
+
+def besides(
+    captions: Embedded,
+    places: Ints,
+    rows: Sequence[int],
+    references: Prepared,
+    encoder: Encoder,
+    *,
+    idf: bool = False,
+    progress: Progress = silent,
+) -> Iterator[Beside | None]:
+    """The i-th is of the sentence places[i] of `captions`, which answers the image rows[i]; None if
+    a side has no tokens.
+    """
+    weights = _weights(references, encoder, idf=idf)
+    mine, theirs = _Side.of(captions, weights), _Side.of(references.embedded, weights)
+    for index, row in enumerate(rows):
+        if index % _BLOCK == 0:
+            progress(len(captions.cut), len(captions.cut))
+        people = references.sentences[references.images[row] : references.images[row + 1]]
+        yield _beside(mine, places[index], theirs, people.tolist())
 
 
 def corpus(statistics: Statistics) -> dict[str, float]:
@@ -116,16 +165,13 @@ def recipe(references: Prepared, *, idf: bool = False, baseline: float | None = 
 
 
 def completed(task: Task) -> Task:
-    """The task with the references embedded, if no work has done so before: as `people` wrote
-    them, or, if the task has a tokenizer, as tokens joined by blanks.
-    """
+    """The task with the references embedded, if no work has done so before."""
     encoder: Encoder | None = task.tools.get("encoder")
     if encoder is None:
         raise MetricUnavailable("BERTScore needs a model, and was given none")
     if "embedded" in task.tools:
         return task
-    people = task.references.captions if task.tokenizer else task.tools["people"]
-    embedded = prepare(people, encoder, progress=task.progress)
+    embedded = prepare(task.people, encoder, progress=task.progress)
     return replace(task, tools={**task.tools, "embedded": embedded})
 
 
@@ -217,21 +263,29 @@ class _Side:
         return slice(self.bounds[sentence], self.bounds[sentence + 1])
 
 
-def _best(captions: _Side, caption: int, references: _Side, people: Sequence[int]) -> list[float]:
-    """The highest precision, recall and F1 over the references."""
+def _beside(
+    captions: _Side, caption: int, references: _Side, people: Sequence[int]
+) -> Beside | None:
     mine = captions[caption]
     parts = [part for part in map(references.__getitem__, people) if part.start < part.stop]
     if mine.start == mine.stop or not parts:
-        return [0.0, 0.0, 0.0]
-    starts = np.array([0, *accumulate(part.stop - part.start for part in parts)])[:-1]
-    weights = np.concatenate([references.weights[part] for part in parts])
+        return None
     theirs = np.concatenate([references.vectors[part] for part in parts])
-    alike = captions.vectors[mine] @ theirs.T
-    precision = captions.weights[mine] @ np.maximum.reduceat(alike, starts, axis=1)
-    recall = np.add.reduceat(weights * alike.max(axis=0), starts)
+    return Beside(
+        alike=captions.vectors[mine] @ theirs.T,
+        own=captions.weights[mine],
+        theirs=np.concatenate([references.weights[part] for part in parts]),
+        starts=np.array([0, *accumulate(part.stop - part.start for part in parts)])[:-1],
+    )
+
+
+def _best(beside: Beside | None) -> list[float]:
+    """The highest precision, recall and F1 over the references."""
+    if beside is None:
+        return [0.0, 0.0, 0.0]
+    precision, recall, filled = beside.precisions, beside.recalls, beside.filled
     both = precision + recall
     f1 = np.divide(2 * precision * recall, both, out=np.zeros_like(both), where=both != 0)
-    filled = np.add.reduceat(weights, starts) * captions.weights[mine].sum() > 0
     return [float(np.where(filled, x, 0.0).max()) for x in (precision, recall, f1)]
 
 

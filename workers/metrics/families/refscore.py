@@ -21,14 +21,11 @@ _BLOCK = 500  # captions between two reports of progress
 
 
 def completed(task: Task) -> Task:
-    """The task with the vectors of the references, if no work has computed them before: as `people`
-    wrote them, or, if the task has a tokenizer, of tokens joined by blanks.
-    """
+    """The task with the vectors of the references, if no work has computed them before."""
     encoder = _encoder(task)
     if "sentences" in task.tools:
         return task
-    people = task.references.captions if task.tokenizer else task.tools["people"]
-    prepared = sentences.prepare(people, encoder, progress=task.progress)
+    prepared = sentences.prepare(task.people, encoder, progress=task.progress)
     return replace(task, tools={**task.tools, "sentences": prepared})
 
 

@@ -9,34 +9,35 @@ the frequencies count; about: JSON, for people: recipe, training, results
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
-from service.contract.errors import MetricFailed, UnknownMetric
-from service.contract.formats.digests import digest_of
-from service.contract.metrics import catalogue
-from workers.files import tensor_files
+from service.contract.errors import MetricFailed, MetricUnavailable
+from service.contract.metrics import catalogue, families
+from workers.metrics import model_files
+from workers.metrics.family import TOOLS, Floats, Task
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.learned import features, learners
 from workers.metrics.learned.epochs import Classifier, Tensors
-from workers.metrics.learned.features import Scaling
-from workers.metrics.tokens import SIGNATURES, Tokenizer
+from workers.metrics.learned.features import Measured, Scaling, Tools
+from workers.metrics.tokens import Tokenizer
 
-_FORMAT = "1"
+FAMILY = "nneval"
+MARK = "prescore_learned"
+WHAT = "a model of NNEval"
 _SHIPPED = Path(__file__).with_name("nneval.safetensors")
 _TYPES = {  # of a tensor, or of all tensors in a part
     "layers": "float64",
     "scaling": "float64",
     "trees": "float64",
     "trees/features": "int64",
-    "frequencies/keys": "int64",
-    "frequencies/counts": "uint32",
+    **model_files.TYPES,
 }
 
 
@@ -57,7 +58,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        return catalogue.learned(self.digest)
+        return catalogue.learned(FAMILY, self.digest)
 
     @property
     def card(self) -> dict[str, Any]:
@@ -65,7 +66,35 @@ class Model:
         features = dict(zip(self.features, self.recipes, strict=True))
         return {"features": features, "tokenizer": self.tokenizer, **self.about}
 
+    def says(self, task: Task) -> Floats:
+        """The scores of a task's captions. Raises MetricFailed if features are not computed as in
+        the training, MetricUnavailable if something is missing.
+        """
+        _check_needs(self, task)
+        found = self._measured(self.features, task, task.tools)
+        for expected, recipe in zip(self.recipes, found.recipes, strict=True):
+            if recipe != expected:
+                raise MetricFailed(
+                    f"{self.name} was trained with {expected}, here there is {recipe}: another "
+                    "score altogether; train it anew, or bring what it was trained with"
+                )
+        return self.classifier(self.scaling(found.values))
 
+    def tried(self, task: Task, table: Mapping[str, Any]) -> Floats:
+        """The scores of made-up captions; the features in `table` are not computed."""
+        known = {name: np.ravel(table[name]) for name in self.features if name in table}
+        computed = [name for name in self.features if name not in known]
+        if computed:
+            found = self._measured(computed, task, {})
+            known |= dict(zip(computed, found.values.T, strict=True))
+        return self.classifier(self.scaling(np.stack([known[n] for n in self.features], axis=1)))
+
+    def _measured(self, names: Sequence[str], task: Task, needs: Mapping[str, Any]) -> Measured:
+        tools = Tools(task.others, task.jvm, self.frequencies, needs, task.progress)
+        return features.measure(names, task.captions, task.references, task.rows, tools)
+
+
+@cache
 def shipped() -> Model:
     """The model in this package; `CARD.md` beside it says what it was trained on."""
     return read(_SHIPPED)
@@ -75,76 +104,38 @@ def write(path: Path, model: Model) -> None:
     tensors = model.classifier.tensors() | {
         "scaling/low": model.scaling.low,
         "scaling/high": model.scaling.high,
-        "frequencies/keys": model.frequencies.keys,
-        "frequencies/counts": model.frequencies.counts.astype(np.uint32),
     }
-    metadata = {
-        "prescore_learned": _FORMAT,
-        "features": json.dumps(list(zip(model.features, model.recipes, strict=True))),
-        "tokenizer": model.tokenizer,
-        "images": str(model.frequencies.images),
-        "about": json.dumps(model.about, sort_keys=True, ensure_ascii=False),
-    }
-    tensor_files.write(path, tensors, metadata)
+    named = json.dumps(list(zip(model.features, model.recipes, strict=True)))
+    model_files.write(path, MARK, tensors, model.frequencies, model.about, features=named)
 
 
 def read(path: Path) -> Model:
     """Read a file that `write` made. Raises MetricFailed if the file is something else."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            found = metadata.get("prescore_learned")
-            if found != _FORMAT:
-                raise MetricFailed(
-                    f"expected a learned metric of format {_FORMAT} in {path.name}, "
-                    f"found {'none' if found is None else repr(found)[:60]}"
-                )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a file
-        digest = digest_of(path).removeprefix("sha256:")
-        return _restored(metadata, tensors, digest)
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError, UnknownMetric) as error:
-        raise MetricFailed(f"{path.name} is not a file of a learned metric: {error}") from None
+    return model_files.read(path, MARK, WHAT, _restored)
 
 
-def _restored(metadata: Mapping[str, Any], tensors: Tensors, digest: str) -> Model:
+def _restored(metadata: Mapping[str, str], tensors: Tensors, digest: str) -> Model:
     named = json.loads(metadata["features"])
     names, recipes = (tuple(str(row[place]) for row in named) for place in (0, 1))
     features.check(names)
-    tokenizer, images = metadata["tokenizer"], int(metadata["images"])
-    if tokenizer not in SIGNATURES:
-        raise ValueError(
-            f"expected a tokenizer of {', '.join(SIGNATURES)}, found {tokenizer!r:.60}"
-        )
     for name, values in tensors.items():
-        _check_type(name, values, _TYPES.get(name, _TYPES.get(name.split("/")[0])))
+        model_files.check_type(name, values, _TYPES.get(name, _TYPES.get(name.split("/")[0])))
+    counted, about = model_files.taken(metadata, tensors)
     classifier = learners.restored(tensors, len(names))
-    low, high, keys, counts = (
-        tensors.pop(name)
-        for name in ("scaling/low", "scaling/high", "frequencies/keys", "frequencies/counts")
-    )
+    low, high = (tensors.pop(name) for name in ("scaling/low", "scaling/high"))
     if tensors:
         raise ValueError(f"found {min(tensors)!r:.60}, which no learned metric has")
     _check_scaling(low, high, len(names))
-    _check_frequencies(keys, counts, images)
     return Model(
         features=names,
         recipes=recipes,
-        tokenizer=tokenizer,
+        tokenizer=counted.tokenizer,
         scaling=Scaling(low, high),
         classifier=classifier,
-        frequencies=Frequencies(tokenizer, images, keys, counts.astype(np.int64)),
-        about=json.loads(metadata["about"]),
+        frequencies=counted,
+        about=about,
         digest=digest,
     )
-
-
-def _check_type(name: str, values: NDArray[Any], expected: str | None) -> None:
-    if expected is None:
-        raise ValueError(f"found {name!r:.60}, which no learned metric has")
-    if values.dtype.name != expected:
-        raise ValueError(f"expected {name} of {expected}, found {values.dtype.name}")
-    if not np.isfinite(values).all():
-        raise ValueError(f"expected finite numbers in {name}")
 
 
 def _check_scaling(low: NDArray[Any], high: NDArray[Any], count: int) -> None:
@@ -157,12 +148,9 @@ def _check_scaling(low: NDArray[Any], high: NDArray[Any], count: int) -> None:
         raise ValueError(f"expected no lowest value above the highest, found {low} and {high}")
 
 
-def _check_frequencies(keys: NDArray[Any], counts: NDArray[Any], images: int) -> None:
-    if keys.ndim != 1 or keys.shape != counts.shape or (keys[1:] <= keys[:-1]).any():
-        raise ValueError(
-            f"expected a count for each of the sorted keys, found {keys.shape} and {counts.shape}"
-        )
-    if counts.max(initial=0) > images or counts.min(initial=2) < 2:
-        raise ValueError(
-            f"expected counts from 2 to {images} images, found {counts.min()} to {counts.max()}"
-        )
+def _check_needs(model: Model, task: Task) -> None:
+    known = families.features()
+    for feature in model.features:
+        tools = (TOOLS[need] for need in families.needs(known[feature]) if need in TOOLS)
+        if any(task.tools.get(tool) is None for tool in tools):
+            raise MetricUnavailable(f"{model.name} needs what {feature} does, and was given none")

@@ -8,19 +8,14 @@ whoever reads a model can ask.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
 from service.contract.errors import MetricFailed
 from workers.metrics import references
-from workers.metrics.family import Floats, Score
+from workers.metrics.family import Floats, Score, Task
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned import features
-from workers.metrics.learned.features import Tools
-
-if TYPE_CHECKING:
-    from workers.metrics.learned.model import Model
 
 SPREAD = 0.05  # from the first kind to the third, at least; a model that had collapsed had -2e-8
 _EQUAL = 1e-9  # trees may say the same of two kinds, but nothing may turn them round
@@ -140,20 +135,28 @@ class Judged:
     wrong: tuple[str, ...]
 
 
-def judge(model: "Model", score: Score) -> Judged:
+class Tried(Protocol):
+    @property
+    def tokenizer(self) -> str: ...
+
+    def tried(self, task: Task, table: Mapping[str, Any]) -> Floats:
+        """The scores of the captions, of a model that may look up its features in `table`."""
+
+
+def judge(model: Tried, score: Score) -> Judged:
     """What a model says of the captions; `score` scores captions by any family."""
-    values = model.classifier(model.scaling(_values(model, score)))
+    values = _scores(model, score)
     means = values.reshape(len(KINDS), -1).mean(axis=1)
     return Judged(dict(zip(KINDS, means.tolist(), strict=True)), tuple(_wrong(values, means)))
 
 
-def check(model: "Model", score: Score) -> None:
+def check(model: Tried, score: Score) -> None:
     """Raises MetricFailed, with the figures, for a model that says nothing of captions."""
     found = judge(model, score)
     if found.wrong:
         raise MetricFailed(
             f"this learned metric says nothing of captions: {'; '.join(found.wrong)}. Train it "
-            "anew: with a smaller --beta, more epochs, other captioners or other features"
+            "anew: with a smaller --beta, more epochs, or from other captions"
         )
 
 
@@ -176,16 +179,10 @@ def _wrong(values: Floats, means: Floats) -> list[str]:
     return wrong
 
 
-def _values(model: "Model", score: Score) -> Floats:
-    """The features of the captions (captions, features)."""
-    count = len(_IMAGES)
-    rows = np.tile(np.arange(count), len(KINDS))
-    known = {name: np.ravel(_TABLE[name]) for name in model.features if name in _TABLE}
-    computed = [name for name in model.features if name not in known]
-    if computed:
-        prepared = references.from_tokens(people(), model.tokenizer)
-        with Jvm() as unused:
-            tools = Tools(score, unused, model.frequencies)
-            found = features.measure(computed, captions(), prepared, rows, tools)
-        known |= dict(zip(computed, found.values.T, strict=True))
-    return np.stack([known[name] for name in model.features], axis=1)
+def _scores(model: Tried, score: Score) -> Floats:
+    """What the model says of the captions, kind by kind, image by image."""
+    prepared = references.from_tokens(people(), model.tokenizer)
+    rows = np.tile(np.arange(len(_IMAGES)), len(KINDS))
+    with Jvm() as unused:
+        task = Task(captions(), rows, prepared, unused, tokenizer=model.tokenizer, others=score)
+        return model.tried(task, _TABLE)

@@ -29,7 +29,7 @@ from prescore.errors import (
     Refused,
 )
 from prescore.files import reading
-from prescore.http import uploads
+from prescore.http import resumed, uploads
 from prescore.models import Answer, Evaluation, Run
 
 
@@ -155,12 +155,30 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 @contextmanager
 def upload_shown(name: str) -> Iterator[uploads.Progress]:
     """Show the progress of an upload, and at the end that the service has taken it; nothing appears
-    if no byte has to be sent.
+    if no byte has to be sent. Who stops a large one is told how it goes on.
     """
-    if not sys.stderr.isatty():
-        with _upload_lines(name) as progress:
-            yield progress
-        return
+    begun = 0, 0
+    shown = _upload_bar if sys.stderr.isatty() else _upload_lines
+
+    def report(done: int, total: int) -> None:
+        nonlocal begun
+        begun = done, total
+        tell(done, total)
+
+    try:
+        with shown(name) as tell:
+            yield report
+    except KeyboardInterrupt:
+        if begun[1] > resumed.LARGE_BYTES:
+            say(
+                f"stopped; the service keeps what it has of {name} for a day: the same command "
+                "goes on from there"
+            )
+        raise
+
+
+@contextmanager
+def _upload_bar(name: str) -> Iterator[uploads.Progress]:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
     console = Console(stderr=True)
     with Progress(*columns, TransferSpeedColumn(), console=console, transient=True) as bar:
@@ -170,16 +188,20 @@ def upload_shown(name: str) -> Iterator[uploads.Progress]:
 
 @contextmanager
 def _upload_lines(name: str) -> Iterator[uploads.Progress]:
-    begun = False
+    began_at: int | None = None
 
     def tell(done: int, total: int) -> None:
-        nonlocal begun
-        if done == 0:
+        nonlocal began_at
+        if began_at is None and done > 0 and done < total:
+            said = f", {filesize.decimal(done)} of them are there already"
+            say(f"uploading {name}: {filesize.decimal(total)}{said}")
+            began_at = done
+        elif done == 0:
             say(f"uploading {name}: {filesize.decimal(total)}")
-            begun = True
+            began_at = 0
 
     yield tell
-    if begun:
+    if began_at is not None:
         say(f"uploaded {name}")
 
 

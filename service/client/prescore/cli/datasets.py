@@ -1,4 +1,4 @@
-"""prescore datasets add, images, list"""
+"""prescore datasets add, images, list, delete"""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,9 @@ import typer
 
 from prescore.cli import console, options, text
 
-datasets = typer.Typer(help="Add datasets to the service, list those it has.", no_args_is_help=True)
+datasets = typer.Typer(
+    help="Add datasets to the service, list and delete those it has.", no_args_is_help=True
+)
 
 
 @datasets.command()
@@ -101,3 +103,21 @@ def list_(
         console.show_json(*found, many=True)
     else:
         console.show(text.aligned(text.dataset_rows(found)))
+
+
+@datasets.command()
+@options.spread
+def delete(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A version, NAME@VERSION, or all of NAME.")
+    ],
+    *,
+    connection: options.Connection,
+) -> None:
+    """Delete a version of a dataset, or all of a name, on which there are no runs.
+
+    prescore datasets delete flickr8k@v2
+    """
+    with console.connected(connection) as client:
+        client.delete_dataset(name)
+    console.say(f"deleted {name}")

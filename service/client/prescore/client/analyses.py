@@ -172,24 +172,27 @@ class Analyses:
     def probes(self, *, dataset: str | None = None, status: str | None = None) -> Listing[Probes]:
         return self._listed(Probes, "probes", dataset, status)
 
-    # The learned metric
+    # Learned metrics
 
     def train_learned(
         self,
         dataset: str,
-        captioners: Sequence[Mapping[str, Any]],
+        captioners: Sequence[Mapping[str, Any]] | None = None,
         *,
         timeout: float | None = None,
         on_change: Callable[[Learned], None] | None = None,
         **asked: Unpack[TrainingAsked],
     ) -> Learned:
-        """Train the learned metric; returns the training when it has ended.
+        """Train a learned metric; returns the training when it has ended.
 
             client.train_learned("flickr8k/train", [{"name": "a", "evaluation": "ev_1"}, …])
+            client.train_learned("ours/train", objective="contrast")
+            client.train_learned("ours/train", objective="judged", judgements=[…])
 
         Each captioner has a `name` and an `evaluation` (an id) or `captions`; at least three.
-        Also: `features`, `learner`, `epochs`, `seed`, `stopping` and others of the request.
-        Raises `TimedOut` after `timeout` seconds.
+        Judgements are as `prescore judge` reads them from lines. Also: `further` (splits),
+        `features`, `learner`, `epochs`, `seed`, `stopping` and others of the request. Raises
+        `TimedOut` after `timeout` seconds.
         """
         steps = analyses.trained(self._address, dataset, captioners, asked, timeout, on_change)
         return self._run(steps)

@@ -150,12 +150,12 @@ class AsyncAnalyses:
     ) -> AsyncListing[Probes]:
         return self._listed(Probes, "probes", dataset, status)
 
-    # The learned metric
+    # Learned metrics
 
     async def train_learned(
         self,
         dataset: str,
-        captioners: Sequence[Mapping[str, Any]],
+        captioners: Sequence[Mapping[str, Any]] | None = None,
         *,
         timeout: float | None = None,
         on_change: Callable[[Learned], None] | None = None,

@@ -13,8 +13,18 @@ from prescore.http import events, paging, polling, uploads
 from prescore.http.async_transport import AsyncTransport
 from prescore.http.polling import OnChange
 from prescore.http.uploads import Progress
-from prescore.models import Caption, Checkpoint, Columns, Dataset, Evaluation, Event, Metric, Tokens
-from prescore.routes import analyses, asking, evaluations, stored
+from prescore.models import (
+    Caption,
+    Change,
+    Checkpoint,
+    Columns,
+    Dataset,
+    Evaluation,
+    Event,
+    Metric,
+    Tokens,
+)
+from prescore.routes import analyses, asking, evaluations, life, stored
 from prescore.routes.evaluations import Submission
 
 
@@ -140,6 +150,29 @@ class AsyncClient(AsyncAnalyses):
 
     async def cancel(self, id: str) -> Evaluation:
         return await self._run(asking.canceled(self._address, Evaluation, id))
+
+    async def change(
+        self, id: str, *, labels: Mapping[str, str | None] | None = None, note: str | None = None
+    ) -> Evaluation:
+        return await self._run(life.changed(self._address, id, labels, note))
+
+    async def delete_evaluation(self, id: str) -> None:
+        await self._run(life.deleted(self._address, evaluations.place(id)))
+
+    async def delete_checkpoint(self, digest: str) -> None:
+        await self._run(life.deleted(self._address, stored.checkpoint(digest)))
+
+    async def delete_columns(self, digest: str) -> None:
+        await self._run(life.deleted(self._address, stored.columns(digest)))
+
+    async def delete_dataset(self, name: str) -> None:
+        await self._run(life.deleted(self._address, stored.dataset(name)))
+
+    def audit(
+        self, *, action: str | None = None, of: str | None = None, page_size: int | None = None
+    ) -> AsyncListing[Change]:
+        steps = life.audit(self._address, action, of, page_size)
+        return AsyncListing(self._transport, "changes", steps)
 
     async def wait(
         self,

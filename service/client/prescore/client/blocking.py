@@ -13,8 +13,18 @@ from prescore.http import events, paging, polling, uploads
 from prescore.http.polling import OnChange
 from prescore.http.transport import Transport
 from prescore.http.uploads import Progress
-from prescore.models import Caption, Checkpoint, Columns, Dataset, Evaluation, Event, Metric, Tokens
-from prescore.routes import analyses, asking, evaluations, stored
+from prescore.models import (
+    Caption,
+    Change,
+    Checkpoint,
+    Columns,
+    Dataset,
+    Evaluation,
+    Event,
+    Metric,
+    Tokens,
+)
+from prescore.routes import analyses, asking, evaluations, life, stored
 from prescore.routes.evaluations import Submission
 
 
@@ -176,6 +186,37 @@ class Client(Analyses):
     def cancel(self, id: str) -> Evaluation:
         """Stop an evaluation; one that has ended stays as it is."""
         return self._run(asking.canceled(self._address, Evaluation, id))
+
+    def change(
+        self, id: str, *, labels: Mapping[str, str | None] | None = None, note: str | None = None
+    ) -> Evaluation:
+        """Set labels of an evaluation, also of one that has ended: None as a value removes one, the
+        others stay. `note`: what people should know about it; an empty one is removed.
+        """
+        return self._run(life.changed(self._address, id, labels, note))
+
+    def delete_evaluation(self, id: str) -> None:
+        """Delete an evaluation that has ended and that nothing unfinished needs."""
+        self._run(life.deleted(self._address, evaluations.place(id)))
+
+    def delete_checkpoint(self, digest: str) -> None:
+        """Delete a checkpoint; the scores of evaluations that have ended stay."""
+        self._run(life.deleted(self._address, stored.checkpoint(digest)))
+
+    def delete_columns(self, digest: str) -> None:
+        """Delete columns; the scores of evaluations that have ended stay."""
+        self._run(life.deleted(self._address, stored.columns(digest)))
+
+    def delete_dataset(self, name: str) -> None:
+        """Delete `name@version`, or all versions of `name`, on which there are no runs."""
+        self._run(life.deleted(self._address, stored.dataset(name)))
+
+    def audit(
+        self, *, action: str | None = None, of: str | None = None, page_size: int | None = None
+    ) -> Listing[Change]:
+        """Who changed what, the latest first; `of`: a run, an upload or `name@version`."""
+        steps = life.audit(self._address, action, of, page_size)
+        return Listing(self._transport, "changes", steps)
 
     def wait(
         self,

@@ -89,7 +89,7 @@ def _items(path: Path, text: str) -> Iterable[Mapping[str, Any]]:
         return tables.read(text)
     if not is_json and suffix != ".json":
         raise InvalidArgument(_no_captions(text))
-    read_ = _json(text, "the file")
+    read_ = json_of(text, "the file")
     if isinstance(read_, dict):
         return _dictionary(read_)
     if not isinstance(read_, list):
@@ -116,7 +116,7 @@ def _lines(text: str) -> Iterator[Mapping[str, Any]]:
     # Not splitlines: a caption may contain U+2028.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield _item(f"line {number}", _json(line, f"line {number}"))
+            yield _item(f"line {number}", json_of(line, f"line {number}"))
 
 
 def _dictionary(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -153,7 +153,7 @@ def _only(image: str, said: Any) -> Any:
     return said
 
 
-def _json(text: str, place: str) -> Any:
+def json_of(text: str, place: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_object)
     except InvalidArgument as error:

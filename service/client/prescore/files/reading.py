@@ -18,10 +18,12 @@ _MARK = "prescore_columns"  # metadata that columns have, and nothing else
 
 @dataclass(frozen=True)
 class Body:
-    """A request's body: its size, and its bytes, made again for every attempt."""
+    """A request's body: its size, and its bytes, made again for every attempt; from an offset on
+    where one is given.
+    """
 
     size: int
-    chunks: Callable[[], Iterator[bytes]]
+    chunks: Callable[..., Iterator[bytes]]
 
 
 def digest_of(path: Path) -> str:
@@ -39,13 +41,16 @@ def digest_of_body(body: Body) -> str:
 def file_body(path: Path) -> Body:
     with readable(path):
         size = path.stat().st_size
-    return Body(size, lambda: read_exactly(path, size))
+    return Body(size, lambda start=0: read_exactly(path, size, start))
 
 
-def read_exactly(path: Path, size: int) -> Iterator[bytes]:
-    """The file's bytes in chunks; raises if they are not `size`, which Content-Length promised."""
+def read_exactly(path: Path, size: int, start: int = 0) -> Iterator[bytes]:
+    """The file's bytes from `start` on, in chunks; raises if they are not `size` in all, which
+    Content-Length promised.
+    """
     with readable(path), path.open("rb") as stream:
-        left = size
+        stream.seek(start)
+        left = size - start
         while left and (chunk := stream.read(min(CHUNK_BYTES, left))):
             left -= len(chunk)
             yield chunk

@@ -32,15 +32,25 @@ def body(files: Mapping[str, Path]) -> Body:
     """The files under these names."""
     members = [_member(files[name], name) for name in sorted(files)]
     size = sum(member.bytes_in_all for member in members) + len(END)
-    return Body(size, lambda: _chunks(members))
+    return Body(size, lambda start=0: _chunks(members, start))
 
 
-def _chunks(members: Sequence[_Member]) -> Iterator[bytes]:
+def _chunks(members: Sequence[_Member], start: int) -> Iterator[bytes]:
+    """The tar's bytes from `start` on."""
     for member in members:
-        yield member.header
-        yield from read_exactly(member.path, member.size)
-        yield bytes(member.padding)
-    yield END
+        yield from filter(None, _of_member(member, start))
+        start = max(0, start - member.bytes_in_all)
+    yield END[start:]
+
+
+def _of_member(member: _Member, start: int) -> Iterator[bytes]:
+    """Files that are before `start` are not read."""
+    if start >= member.bytes_in_all:
+        return
+    before = max(0, start - len(member.header))
+    yield member.header[start:]
+    yield from read_exactly(member.path, member.size, min(before, member.size))
+    yield bytes(member.padding)[max(0, before - member.size) :]
 
 
 def _member(path: Path, name: str) -> _Member:

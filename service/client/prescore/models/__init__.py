@@ -60,6 +60,7 @@ from prescore.models.runs import (
 )
 from prescore.models.stored import (
     Cached,
+    Change,
     Checkpoint,
     Columns,
     Dataset,
@@ -86,6 +87,7 @@ __all__ = [
     "Brief",
     "Cached",
     "Caption",
+    "Change",
     "Checkpoint",
     "CocoResults",
     "Columns",

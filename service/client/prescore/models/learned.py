@@ -1,4 +1,4 @@
-"""Trainings of the learned metric."""
+"""Trainings of learned metrics."""
 
 from typing import Any, ClassVar
 
@@ -8,10 +8,37 @@ from prescore.models.base import Answer
 from prescore.models.runs import Oddity, Run
 
 
-class ModelCard(Answer):
-    """A trained metric; `kendall_c` on the data that stopped the training, and on test data."""
+class Agreement(Answer):
+    """Of one metric, with people on photos that were not learned from; None: no such judgements."""
 
+    kendall_c: float | None = None
+    kendall_c_interval: tuple[float, float] | None = None
+    right: float | None = None  # the share of pairs
+    right_interval: tuple[float, float] | None = None
+
+
+class Tested(Answer):
+    """Agreement with people of `this model`, of the shipped `accord` and of `cider_d`."""
+
+    photos: int = 0
+    rated: int = 0
+    pairs: int = 0
+    metrics: dict[str, Agreement] = Field(default_factory=dict)
+
+
+class ModelCard(Answer):
+    """A trained metric. Of nneval: `features`, `stopped_by`, epochs, and `kendall_c` on the data
+    that stopped the training, and on test data. Of accord: `weights` of features, the share of the
+    contrasts learned from that it puts `right`, and its `agreement` with people. `training`: the
+    data.
+    """
+
+    objective: str = "people"
     features: dict[str, str] = Field(default_factory=dict)
+    weights: dict[str, float] = Field(default_factory=dict)
+    stems: str = ""
+    right: dict[str, float] = Field(default_factory=dict)
+    agreement: Tested | None = None
     tokenizer: str = ""
     learner: str = ""
     recipe: dict[str, Any] = Field(default_factory=dict)

@@ -60,6 +60,7 @@ class Run(Linked):
     id: Id
     status: str
     dataset: Pinned
+    note: str | None = None  # what somebody has noted about it
     works: tuple[Work, ...] = ()
     error: Problem | None = None
     created_at: datetime | None = None

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from prescore.models.base import Answer, Digest, Linked, Problem
+from prescore.models.base import Answer, Brief, Digest, Linked, Problem
 
 SPLITS_SHOWN = 4  # in a short form
 
@@ -121,3 +121,36 @@ class Dataset(Linked):
     def facts(self) -> tuple[object, ...]:
         shown = [f"{name}={split.images}" for name, split in self.splits.items()]
         return str(self), *shown[:SPLITS_SHOWN]
+
+
+class Upload(Answer):
+    """A file that arrives in several requests."""
+
+    id: str
+    kind: str
+    name: str | None = None
+    length: int | None = None
+    offset: int = 0
+    complete: bool = False
+    active: bool = False  # a request sends bytes of it just now
+    location: str | None = None  # what it became
+    problem: Problem | None = None  # why it was refused
+
+
+class UploadPage(Answer):
+    items: list[Upload] = Field(max_length=1000)
+
+
+class Change(Brief):
+    """One change in the list of who changed what."""
+
+    at: datetime | None = None
+    team: str = ""
+    key: str | None = None
+    address: str = ""
+    action: str
+    object: str
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+    def facts(self) -> tuple[Any, ...]:
+        return self.action, self.object, self.key or self.address

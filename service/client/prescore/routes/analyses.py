@@ -30,8 +30,15 @@ class ProbesAsked(TypedDict, total=False):
 
 
 class TrainingAsked(TypedDict, total=False):
-    """How a learned metric is trained; what is left out is as the service does by default."""
+    """How a learned metric is trained; what is left out is as the service does by default.
 
+    `objective`: people, contrast or judged; `further`: splits whose references count too;
+    `judgements`: rated captions and pairs, as `prescore judge` reads them from lines.
+    """
+
+    objective: str | None
+    further: Sequence[str] | None
+    judgements: Sequence[Mapping[str, Any]] | None
     stopping: Sequence[Mapping[str, Any]] | None
     leave_out_rated: bool | None
     features: Sequence[str] | None
@@ -79,17 +86,42 @@ def probed(
 def trained(
     address: Address,
     dataset: str,
-    captioners: Sequence[Mapping[str, Any]],
+    captioners: Sequence[Mapping[str, Any]] | None,
     asked: TrainingAsked,
     timeout: float | None,
     on_change: Callable[[Learned], None] | None,
 ) -> Steps[Learned]:
     check_known("argument", asked, TrainingAsked.__annotations__)
-    given = [{**each, "captions": asking.listed(each.get("captions"))} for each in captioners]
-    told = [{name: v for name, v in each.items() if v is not None} for each in given]
-    fields = {"dataset": dataset, "captioners": told, **asked}
-    fields["features"] = asking.names("features", asked.get("features"))
+    fields: dict[str, Any] = {"dataset": dataset, "captioners": _captioners(captioners), **asked}
+    told = asked.get("judgements")
+    fields["judgements"] = None if told is None else judgements(told)
+    for name in ("features", "further"):
+        fields[name] = asking.names(name, fields.get(name))
     return asking.computed(address, Learned, fields, timeout, on_change)
+
+
+def _captioners(given: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
+    if given is None:
+        return None
+    listed = [{**each, "captions": asking.listed(each.get("captions"))} for each in given]
+    return [{name: v for name, v in each.items() if v is not None} for each in listed]
+
+
+_RATED = ("image", "candidate", "references", "ratings")
+_PAIR = ("image", "references", "a", "b", "preferred")
+
+
+def judgements(given: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Lines of judgements as a request has them: rated captions, and pairs; other fields of lines
+    are for people.
+    """
+    found: dict[str, list[dict[str, Any]]] = {"rated": [], "pairs": []}
+    for line in given:
+        if "rating" in line:
+            line = {**line, "ratings": [line["rating"]]}  # noqa: PLW2901  the same line
+        kind, names = ("pairs", _PAIR) if "preferred" in line else ("rated", _RATED)
+        found[kind].append({name: line[name] for name in names if name in line})
+    return found
 
 
 def listed(

@@ -9,7 +9,7 @@ from pathlib import Path
 from prescore.errors import Refused
 from prescore.files import bundles, tars
 from prescore.files.reading import Body, digest_of_body
-from prescore.http import answers, bounds, downloads, retries, uploads
+from prescore.http import answers, bounds, downloads, resumed, retries, uploads
 from prescore.http.addresses import Address
 from prescore.http.steps import Do, Request, Send, Steps, segment
 from prescore.http.uploads import Progress
@@ -84,8 +84,13 @@ def _added(
     known = yield from _version(address, name, wanted)
     if known is not None:
         return known
-    request = uploads.put(dataset(name), wanted.body, "application/x-tar", progress)
-    response = yield from retries.sent(address, request)
+    body = wanted.body
+    request = uploads.put(dataset(name), body, "application/x-tar", progress)
+    if body.size > resumed.LARGE_BYTES:
+        file = resumed.Wanted("dataset", (yield from wanted.digest()), name)
+        response = yield from resumed.stored(address, file, body, progress, request)
+    else:
+        response = yield from retries.sent(address, request)
     return answers.parsed(address.url, Dataset, response)
 
 
@@ -132,5 +137,8 @@ class _Bundle:
         if version.content is not None and files is not None:
             self._content = self._content or (yield Do(lambda: bundles.content(files)))
             return version.content == self._content
+        return version.digest == (yield from self.digest())
+
+    def digest(self) -> Steps[str]:
         self._digest = self._digest or (yield Do(lambda: digest_of_body(self.body)))
-        return version.digest == self._digest
+        return self._digest

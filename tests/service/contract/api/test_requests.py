@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.contract import api, limits
 from service.contract.api.captions import CaptionIn
+from service.contract.api.probes import ProbesIn
 from service.contract.api.requests import Decoding, EvaluationIn
 from service.contract.api.strict import Strict
 from service.contract.results import EvaluationKept
@@ -120,3 +121,14 @@ def test_a_caption_names_its_image_as_cocos_results_do(name):
 def test_a_caption_names_one_image_once(named):
     with pytest.raises(ValidationError):
         CaptionIn.model_validate({**named, "caption": "a dog"})
+
+
+@pytest.mark.parametrize("model", [EvaluationIn, ProbesIn])
+def test_captions_are_counted_before_one_is_judged(model):
+    """To judge as many as may be takes a second, and the first of these is none."""
+    asked = {"dataset": "tiny/test", "captions": [None] * (limits.CAPTIONS + 1)}
+    with pytest.raises(ValidationError) as refused:
+        model.model_validate(asked)
+    found = [(each["loc"], each["type"], each["ctx"]) for each in refused.value.errors()]
+    counted = {"field_type": "List", "max_length": 150_000, "actual_length": 150_001}
+    assert (("captions",), "too_long", counted) in found

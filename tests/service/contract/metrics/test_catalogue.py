@@ -102,17 +102,23 @@ def test_an_unknown_metric_is_refused_with_the_nearest_names(name, words):
     assert ("did you mean" in found.detail) == ("did you mean" in " ".join(words))
 
 
-def test_a_learned_metric_may_name_its_model():
-    plain = catalogue.metric("nneval")
+@pytest.mark.parametrize("family", ["nneval", "accord"])
+def test_a_learned_metric_may_name_its_model(family):
+    plain = catalogue.metric(family)
     for digits in ("0123456789ab", "f" * 64, f"sha256:{'f' * 64}"):
-        name = f"nneval@{digits}"
-        shown = catalogue.learned(digits)
+        name = f"{family}@{digits}"
+        shown = catalogue.learned(family, digits)
         assert catalogue.metric(name) == dataclasses.replace(plain, name=shown)
         assert catalogue.model_of(name) == digits.removeprefix("sha256:")
-        assert families.kind_of(catalogue.work_of(name)) == "nneval"
+        assert families.kind_of(catalogue.work_of(name)) == family
         assert catalogue.work_of(name) == shown
-    assert catalogue.model_of("nneval") is None
-    assert catalogue.learned(f"sha256:{'0123456789abcdef' * 4}") == "nneval@0123456789ab"
+    assert catalogue.model_of(family) is None
+    assert catalogue.learned(family, f"sha256:{'0123456789abcdef' * 4}") == f"{family}@0123456789ab"
+
+
+def test_other_metrics_name_no_model():
+    assert catalogue.model_of("bleu_4@0123456789ab") is None
+    refused(lambda: catalogue.metric("bleu_4@0123456789ab"), UnknownMetric, "no metric is called")
 
 
 @pytest.mark.parametrize("digits", ["", "0123456789a", "0123456789AB", "x" * 12, "0" * 65])

@@ -28,6 +28,7 @@ OWN = {
     "bertscore": {"encoder": "e", "layer": 3, "idf": True, "baseline": 0.5},
     "chair": {"objects": "o"},
     "refscore": {"encoder": "e", "layer": 3},
+    "accord_large": {"encoder": "e", "layer": 3},
     "nneval": {"model": "m", "vectors": "v"},
     MODEL: {"vectors": "v"},
 }

@@ -273,6 +273,21 @@ def test_references_are_embedded_once_whatever_is_asked_of_their_embeddings():
     assert len(plain["embedded_references"].parts) == 5
 
 
+def test_families_of_one_encoder_share_embedded_references_and_those_of_two_do_not():
+    own = {name: {"encoder": "a", "layer": None} for name in ("bertscore", "accord_large")}
+    plan = _parsed(900, "bertscore", "accord_large", own=own)
+    assert list(plan) == ["references", "embedded_references", "bertscore", "accord_large"]
+    embedded = plan["embedded_references"]
+    assert plan["accord_large"].inputs["embedded_references"] is embedded
+    apart = _parsed(900, "bertscore", "accord_large", own={**own, "bertscore": {"encoder": "b"}})
+    other = apart["embedded_references:accord_large"]
+    assert other.key == embedded.key
+    assert apart["accord_large"].inputs["embedded_references"] is other
+    assert apart["accord_large"].key == plan["accord_large"].key
+    assert apart["bertscore"].inputs["embedded_references"] is apart["embedded_references"]
+    assert apart["embedded_references"].parameters["encoder"] == "b"
+
+
 def test_references_are_embedded_as_sentences_beside_those_embedded_by_tokens():
     own = {name: {"encoder": "a", "layer": 2} for name in ("bertscore", "refscore")}
     plan = _parsed(900, "refscore", "bertscore", own=own)

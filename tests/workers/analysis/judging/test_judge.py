@@ -15,6 +15,7 @@ import learned_models
 from service.contract.formats import bundles
 from service.contract.plan.assets import Places
 from workers.cli.judge import judge
+from workers.metrics.accord import model as accord
 from workers.metrics.learned import model
 from workers.offline import assets
 
@@ -275,6 +276,19 @@ def test_the_learned_metric_is_the_teams_own_or_the_shipped_one(file, places, tm
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert f"|model:{digest[:12]}|" in found["signatures"]["nneval"]
     assert found["rated"]["nneval"]["n"] == found["pairs"]["nneval"]["all"]["n"] == 40
+
+
+def test_a_model_of_accord_is_judged_by_its_name_and_without(file, places, tmp_path):
+    path = tmp_path / "own.safetensors"
+    accord.write(path, learned_models.of_accord())
+    digest = assets.add("learned", path, places)["accord"].sha256
+    name = f"accord@{digest[:12]}"
+    found = _found(file, "--metrics", f"accord,accord@{digest},cider_d", "--against", name)
+    assert found["rated"][name] == found["rated"]["accord"] != found["rated"]["cider_d"]
+    assert found["signatures"][name] == found["signatures"]["accord"]
+    assert found["comparisons"]["rated"]["kendall_c"]["against"] == name
+    other = _judge(file, "--metrics", f"accord@{'0' * 12}")
+    assert f"of learned metrics there are: {name}" in other.stderr
 
 
 def test_tasks_are_made_from_a_dataset_and_judged(tmp_path):

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from workers.analysis.judging import scoring
 from workers.analysis.judging.verdict import verdict
 from workers.files.judgements import Judgements, Pair, Rated
 from workers.metrics import postgen, references
+from workers.metrics.accord import large
 from workers.metrics.families import bertscore
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import tokenize
@@ -181,6 +183,27 @@ def test_refscore_takes_captions_as_they_are(java, tmp_path):
     assert scored.signatures["refscore"].startswith("refscore|refs:2-4|tok:model|model:")
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("frequencies", [None, [DOGS]])
+def test_accord_large_takes_tokens_and_captions_as_they_are(
+    java, tmp_path, monkeypatch, frequencies
+):
+    model = encoder.read(encoders.make(tmp_path))
+    monkeypatch.setattr(large, "shipped", partial(replace, large.shipped(), encoder=model.name))
+    bring = _for("accord_large", encoder=model)
+    given, scored = _scored(java, ["accord_large"], bring=bring, frequencies=frequencies)
+    people = [references for _, references in LINES]
+    prepared = references.prepare(people, "none", java)
+    texts = [text for text, _ in LINES]
+    tools = {"encoder": model, "texts": texts, "people": people}
+    tokens = tokenize(texts, "none", java)
+    rows = np.arange(len(LINES))
+    expected = postgen.score_tokens("accord_large", tokens, prepared, rows, java, **tools)
+    found = scored.values["accord_large"][given.rated]
+    np.testing.assert_allclose(found, expected.captions["accord_large"], atol=1e-6)
+    assert scored.signatures["accord_large"].startswith("accord_large|refs:2-4|tok:none|model:")
+
+
 CORPUS = [CATS, DOGS, ("a cat", "a park"), ("the bird in the tree", "a dog"), ("on a mat",)]
 
 
@@ -238,8 +261,7 @@ def test_names_are_expanded_and_what_needs_a_model_is_refused():
         scoring.metrics(["perplexity"])
     with pytest.raises(UnknownMetric, match="caption_length does not compare"):
         scoring.metrics(["variety"])
-    with pytest.raises(UnknownMetric, match="0123456789ab names a model; judged is nneval"):
-        scoring.metrics(["nneval@0123456789ab"])
+    assert scoring.metrics(["accord@0123456789ab"]) == ["accord@0123456789ab"]
     with pytest.raises(UnknownMetric, match="did you mean cider_d"):
         scoring.metrics(["ciderd"])
 

@@ -224,7 +224,7 @@ def test_the_learned_metric_is_probed_by_its_own_document_frequencies():
     """Features by pycocoevalcap: images of the model's corpus beside those that are scored."""
     elsewhere = [["a man"], ["the dog", "a woman"]]
     model = learned_models.by_chance([*REST, *elsewhere])
-    score = scoring.scorer(["bleu_4", "nneval"], Jvm(), model=model)
+    score = scoring.scorer(["bleu_4", "nneval"], Jvm(), {"nneval": {"model": model}})
     options = Options(swaps=[("man", "woman")])
     rows = probes.run("swap", Material("none", PEOPLE), score, options)
     swapped = ["a woman rides a red bike", *FIRST[1:]]
@@ -241,7 +241,7 @@ def test_the_learned_metric_is_probed_by_its_own_document_frequencies():
 
 def test_a_learned_metric_of_other_tokens_says_so():
     model = learned_models.by_chance(PEOPLE)
-    score = scoring.scorer(["nneval"], Jvm(), model=model)
+    score = scoring.scorer(["nneval"], Jvm(), {"nneval": {"model": model}})
     with pytest.raises(MetricUnavailable, match="'none', found references of 'regex'; ask for"):
         probes.run("human", Material("regex", PEOPLE), score)
     with pytest.raises(MetricUnavailable, match="needs a model"):

@@ -1,6 +1,7 @@
 """MobileNetV2 against transformers' own, and against published features of real photos."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -91,8 +92,11 @@ def _bundle(path, photos, names):
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("two_threads")
 def test_a_picture_that_cannot_be_decoded_has_no_features_and_moves_no_others(tmp_path):
-    """An image's features depend on its picture alone, whatever stands beside it."""
+    """An image's features depend on its picture alone, whatever stands beside it, and not on the
+    number of threads, which is afterwards what it was.
+    """
     pytest.importorskip("PIL", reason="pictures are decoded by Pillow")
     encoder = mobilenet_v2.read(image_encoders.write(tmp_path / "e.safetensors"))
     images = [f"{place}.jpg" for place in range(5)]
@@ -102,6 +106,8 @@ def test_a_picture_that_cannot_be_decoded_has_no_features_and_moves_no_others(tm
         whole = image_encoders.photo(place)
         (folder / image).write_bytes(whole[: len(whole) // 2] if place == 2 else whole)
     found = encoding.encode(encoder, "0", tmp_path / "b", images)
+    with ThreadPoolExecutor(1) as later:  # a thread that starts takes what was set last, anywhere
+        assert later.submit(torch.get_num_threads).result() == torch.get_num_threads() == 2
     assert list(found.undecoded) == ["2.jpg"]
     assert np.isnan(found.rows[2]).all()
     for place in (0, 1, 3, 4):

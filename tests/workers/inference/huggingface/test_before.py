@@ -55,8 +55,11 @@ def _written(one, picture, text):
     return {name: torch.from_numpy(np.array(each)) for name, each in written.items()}
 
 
+_KINDS = [pytest.param("paligemma", marks=pytest.mark.slow), "llava-llama", "llava-qwen2"]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("kind", more.PROMPTS)
+@pytest.mark.parametrize("kind", _KINDS)
 def test_a_captions_columns_are_the_loss_of_what_the_librarys_processor_writes(kind, saved):
     one = saved(kind, trained=False)
     model, inputs = _opened(one)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import said_images
 from service.contract.errors import MetricFailed
 from workers.files import tensor_files
 from workers.metrics import postgen
@@ -15,33 +16,11 @@ from workers.metrics.java.jvm import Jvm
 
 JVM = Jvm()  # never asked
 FEW = training.Recipe(most=30)
-THINGS = ["dog", "cat", "boat", "ship", "man", "girl", "kite", "horse"]
-PLACES = ["beach", "street", "field", "room"]
-COLOURS = ["red", "blue", "green", "white"]
-
-
-def _images(count=120):
-    """Three captions of a thing of a colour that does something somewhere."""
-    rng = np.random.default_rng(0)
-    found = []
-    for _ in range(count):
-        one, other = rng.choice(THINGS, 2, replace=False)
-        where = rng.choice(["on", "behind", "above", "under", "near"])
-        place, colour = rng.choice(PLACES), rng.choice(COLOURS)
-        verb, number = rng.choice(["riding", "watching", "holding"]), rng.choice(["two", "three"])
-        found.append(
-            (
-                f"a {colour} {one} {verb} a {other} {where} the {place}",
-                f"the {one} is {verb} the {other} {where} a {place}",
-                f"{number} people with a {colour} {one} and a {other} {where} the {place}",
-            )
-        )
-    return found
 
 
 @pytest.fixture(scope="module")
 def made():
-    images = _images()
+    images = said_images.images()
     return images, list(contrasts.make(contrasts.Corpus.of(images), seed=0))
 
 
@@ -116,7 +95,7 @@ def test_weights_make_the_loss_least_and_none_is_negative():
 
 def test_a_metric_is_learned_written_and_read(made, tmp_path):
     images, _ = made
-    learned = training.train(images, [], JVM, FEW, score=postgen.score, tokenizer="none")
+    learned = training.learn(images, [], JVM, FEW, score=postgen.score, tokenizer="none").model
     assert (learned.weights >= 0).all()
     path = tmp_path / "model.safetensors"
     model.write(path, learned)
@@ -147,8 +126,8 @@ def test_a_model_with_a_negative_weight_or_one_too_many_is_refused(tmp_path, nam
 @pytest.mark.parametrize(
     ("metadata", "what"),
     [
-        ({}, "expected a model of accord, format 1"),
-        ({"prescore_accord": "2"}, "expected a model of accord, format 1"),
+        ({}, "expected a model of accord of format 1"),
+        ({"prescore_accord": "2"}, "expected a model of accord of format 1"),
         ({"prescore_accord": "1"}, "is not a model of accord"),
         ({"prescore_accord": "1", "features": "[]"}, "expected the features"),
     ],

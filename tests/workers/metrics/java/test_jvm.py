@@ -71,17 +71,24 @@ def test_java_starts_with_the_first_call_and_stays_warm(java):
     assert _is_gone(first)
 
 
-def test_its_process_is_a_group_of_its_own_and_knows_no_secrets(java, monkeypatch):
-    monkeypatch.setenv("PRESCORE_KEY", "secret")
-    java.call("ptb", TEXTS)
-    assert os.getpgid(java.pid) == java.pid
+@pytest.fixture(scope="module")
+def keyed():
+    """A Java that was started beside a key, for tests that only look at it."""
+    with Jvm() as java, pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PRESCORE_KEY", "secret")
+        java.call("ptb", TEXTS)
+        yield java
+
+
+def test_its_process_is_a_group_of_its_own_and_knows_no_secrets(keyed):
+    assert os.getpgid(keyed.pid) == keyed.pid
     names = {
         entry.split("=")[0]
-        for entry in Path(f"/proc/{java.pid}/environ").read_text().split("\0")
+        for entry in Path(f"/proc/{keyed.pid}/environ").read_text().split("\0")
         if entry
     }
     assert names <= {"LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR"}
-    assert "-Xmx" not in Path(f"/proc/{java.pid}/cmdline").read_text()
+    assert "-Xmx" not in Path(f"/proc/{keyed.pid}/cmdline").read_text()
 
 
 TRIES = """
@@ -114,11 +121,10 @@ def test_java_is_confined_before_it_starts(tmp_path):
     assert result.stdout == "[13, 13, 1, 1, 1]\n", result.stderr
 
 
-def test_java_is_in_the_sandbox(java):
+def test_java_is_in_the_sandbox(keyed):
     if lacking := confinement.missing():
         pytest.skip(lacking)
-    java.call("ptb", TEXTS)
-    status = Path(f"/proc/{java.pid}/status").read_text()
+    status = Path(f"/proc/{keyed.pid}/status").read_text()
     assert "\nSeccomp:\t2\n" in status
     assert "\nCapEff:\t0000000000000000\n" in status
 
@@ -177,6 +183,7 @@ def test_the_last_output_of_a_java_that_cannot_start_is_reported():
         java.call("ptb", TEXTS)
 
 
+@pytest.mark.slow
 def test_a_java_without_memory_is_given_up_and_the_next_call_starts_another():
     with Jvm(heap="24m") as java:
         with pytest.raises(MetricFailed, match=r"meteor: .*OutOfMemoryError"):

@@ -1,9 +1,7 @@
-"""`prescore learned train` as a user calls it: real files; one real process."""
+"""`prescore learned train` as a user calls it: real files, in this process."""
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 import learned_models
 from prescore import exit_codes
 from service.contract.errors import MetricFailed
@@ -53,12 +52,10 @@ def _refused(arguments, code=exit_codes.REFUSED):
     return result.stderr.replace("\n", " ")
 
 
-@pytest.mark.processes
 def test_a_model_is_trained_written_and_described(files, tmp_path):
-    ratings = ["--ratings", tmp_path / "rated.jsonl"]
-    command = [sys.executable, "-m", "workers", "learned", "train", *files, *map(str, ratings)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert result.returncode == 0, result.stderr
+    command = ["learned", "train", *files, "--ratings", str(tmp_path / "rated.jsonl")]
+    result = CliRunner().invoke(commanding.prescore(), command)
+    assert result.exit_code == 0, result.output
     written = model.read(tmp_path / "model.safetensors")
     assert written.name in result.stdout
     assert written.features == ("bleu_1", "cider_d")
@@ -131,9 +128,9 @@ def test_a_model_that_says_nothing_is_not_registered_nor_loaded(tmp_path):
     model.write(tmp_path / "good", good)
     digest = assets.add("learned", tmp_path / "good", places)["learned"].sha256
     toolbox = Toolbox("cpu", places)
-    assert toolbox.learned(digest).digest == toolbox.trained("", tmp_path / "good").digest
+    assert toolbox.learned("nneval", digest).digest == digest
     with pytest.raises(MetricFailed, match=r"expected a spread of at least 0\.05"):
-        toolbox.trained("another", tmp_path / "flat")
+        toolbox.named("nneval", "another", tmp_path / "flat", {})
 
 
 def test_a_rated_photo_under_another_name_is_refused_or_left_out(files, tmp_path):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from service.contract.metrics import families
-from service.contract.plan import assets
 from workers.metrics import postgen, references
 from workers.metrics.learned import model, soundness
 from workers.metrics.tokens import tokenize
@@ -34,7 +33,7 @@ def test_its_card_is_about_this_very_file(shipped):
 
 
 def test_its_works_have_keys_of_their_own(shipped):
-    assert shipped.digest.startswith(assets.SHIPPED_MODEL)
+    assert shipped.digest.startswith(families.learned()["nneval"].shipped)
 
 
 def test_it_spreads_its_scores_and_puts_captions_in_order(shipped):
@@ -53,6 +52,19 @@ def test_no_feature_that_is_alone_at_its_highest_or_lowest_leaves_the_range(ship
     scores = shipped.classifier(corners)
     assert scores.min() >= 0
     assert scores.max() <= 1
+
+
+def test_its_score_rises_where_all_features_do_and_its_card_says_that_one_alone_may_lower_it(
+    shipped,
+):
+    count, grid = len(shipped.features), np.linspace(-1, 1, 21)
+    assert (np.diff(shipped.classifier(np.tile(grid[:, None], count))) > 0).all()
+    last = shipped.features.index("bleu_4")
+    rising = np.random.default_rng(0).uniform(-1, 1, (400, 1, count)).repeat(len(grid), axis=1)
+    rising[:, :, last] = grid
+    scores = shipped.classifier(rising.reshape(-1, count)).reshape(400, -1)
+    falls = (np.maximum.accumulate(scores, axis=1) - scores).max()
+    assert f"BLEU-4 alone may lower it, by up to {falls:.1f}" in CARD
 
 
 def test_it_knows_a_good_caption_from_a_poor_one(shipped, jvm):

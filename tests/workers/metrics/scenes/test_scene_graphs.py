@@ -53,6 +53,7 @@ def _tuples(rng, count):
     return [rng.choice(made)() for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_spices_own_java(synonyms):
     rng = random.Random(0)
     pairs = [(_tuples(rng, rng.randrange(9)), _tuples(rng, rng.randrange(40))) for _ in range(400)]

@@ -131,6 +131,7 @@ def test_two_workers_may_remember_at_once(tmp_path):
     assert len(found) == 60
 
 
+@pytest.mark.slow  # a killed Java by itself: tests/workers/metrics/java/test_jvm.py
 def test_a_killed_java_is_an_error_and_what_was_parsed_before_is_kept(
     spice_jars, store, monkeypatch
 ):

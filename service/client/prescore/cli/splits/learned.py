@@ -11,10 +11,12 @@ from prescore.cli import asking, console, options, targets, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
 from prescore.files import captions
+from prescore.files import judgements as lines
 from prescore.models import Learned, ModelCard, Tokenizer
+from prescore.routes import analyses
 
 learned = typer.Typer(
-    help="Train the learned metric (NNEval) on captions of people and of captioners.",
+    help="Train learned metrics (NNEval, accord) on captions and on people's judgements.",
     no_args_is_help=True,
 )
 
@@ -76,57 +78,128 @@ def show(
 def compute(
     split: options.WholeSplit,
     *,
+    objective: Annotated[
+        str | None,
+        typer.Option(help="people, contrast or judged; see below. Default: people."),
+    ] = None,
+    further: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME/SPLIT", help="A split whose references count too."),
+    ] = None,
     outputs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             metavar="NAME=FILE|EV",
-            help="A captioner's captions, or the run that has them; give three or more.",
+            help="A captioner's captions, or the run that has them; three or more. For people.",
         ),
-    ],
+    ] = None,
+    judgements: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.jsonl", help="As `prescore judge` reads them. For judged."),
+    ] = None,
+    trained_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=DATASET/SPLIT",
+            help="The split that a captioner was trained on. For people.",
+        ),
+    ] = None,
+    ratings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RATED.jsonl",
+            help="People's ratings: one half ends the training, the other tests. For people.",
+        ),
+    ] = None,
+    leave_out_rated: Annotated[
+        bool, typer.Option("--leave-out-rated", help="Do not train on rated photos. For people.")
+    ] = False,
     features: Annotated[
         list[str] | None,
-        typer.Option(help="Metrics that it is made of, separated by commas or given one by one."),
+        typer.Option(
+            help="Metrics that it is made of, separated by commas or given one by one. For people."
+        ),
     ] = None,
     tokenizer: Annotated[
         Tokenizer | None, typer.Option(help="How captions and references are split into words.")
     ] = None,
     learner: Annotated[
-        str | None, typer.Option(help="network, logistic or boosting. Default: network.")
+        str | None,
+        typer.Option(help="network, logistic or boosting. Default: network. For people."),
     ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(min=0.0, help="Of the learner. For people.")
+    ] = None,
+    beta: Annotated[float | None, typer.Option(min=0.0, help="The L2 penalty.")] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="At most so many. Default: 500.")
+        int | None, typer.Option(min=1, help="At most so many. Default: 500. For people.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of all random numbers.")] = None,
     timeout: options.Timeout = None,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Let the service train the learned metric on a split, and wait.
+    """Let the service train a learned metric on a split, and wait.
 
-    `prescore learned train` does the same here, without a service.
+    people: a model of nneval, who wrote a caption. contrast: a model of accord, from
+    references alone. judged: one of accord, from people's judgements. `prescore learned
+    train` does the same here, without a service.
 
         prescore learned compute coco/train --epochs 100
             --outputs a=ev_2f9c --outputs b=ev_81d0 --outputs c=results.json
+        prescore learned compute ours/train --objective contrast
+        prescore learned compute ours/train --objective judged
+            --judgements judged.jsonl
 
-    Then name the metric in requests, as in `prescore submit --postgen nneval@...`.
+    Then name the metric in requests, as in `prescore submit --postgen accord@...`.
 
     Exit 0: trained. 2: usage, or refused. 3: it failed or has not ended in time.
     4: no answer from the service. 130: Ctrl-C.
     """
     asked: dict[str, Any] = {
+        "objective": objective,
+        "further": further,
+        "judgements": None if judgements is None else lines.read(judgements),
+        "stopping": None if ratings is None else _rated(ratings),
+        "leave_out_rated": leave_out_rated or None,
         "features": console.names(features),
         "tokenizer": tokenizer,
         "learner": learner,
+        "learning_rate": learning_rate,
+        "beta": beta,
         "epochs": epochs,
         "seed": seed,
     }
     given: Any = {name: value for name, value in asked.items() if value is not None}
     with console.connected(connection, Meant(split, asked["features"] or ())) as client:
-        captioners = [_captioner(each) for each in outputs]
+        captioners = _captioners(outputs, trained_on)
         split = asking.whole(client, split)
         train = partial(client.train_learned, split, captioners, timeout=timeout, **given)
         found = computed(train)
     _end(found, as_json=as_json)
+
+
+def _captioners(
+    outputs: list[str] | None, trained_on: list[str] | None
+) -> list[dict[str, Any]] | None:
+    if outputs is None:
+        if trained_on:
+            raise typer.BadParameter("--trained-on: expected --outputs of that name, found none")
+        return None
+    found = {each["name"]: each for each in map(_captioner, outputs)}
+    for given in trained_on or ():
+        name, equals, known = given.partition("=")
+        if not equals or name not in found:
+            raise typer.BadParameter(
+                f"--trained-on: expected NAME=DATASET/SPLIT, with a name of --outputs, found "
+                f"{given!r:.100}"
+            )
+        found[name]["trained_on"] = known
+    return list(found.values())
+
+
+def _rated(path: Path) -> list[dict[str, Any]]:
+    return analyses.judgements(lines.read(path))["rated"]
 
 
 def _captioner(given: str) -> dict[str, Any]:
@@ -160,6 +233,10 @@ def _lines(found: Learned) -> list[str]:
 
 
 def _card(model: ModelCard) -> list[str]:
+    return _of_accord(model) if model.weights else _of_people(model)
+
+
+def _of_people(model: ModelCard) -> list[str]:
     facts = [
         ("learner", model.learner),
         ("epochs", f"{model.epochs}, the best is {model.best_epoch}"),
@@ -172,3 +249,34 @@ def _card(model: ModelCard) -> list[str]:
     ]
     heading = ("Kendall's tau c", "when stopping", "on test data")
     return [*text.aligned(facts), *text.aligned([heading, *agreement])]
+
+
+def _of_accord(model: ModelCard) -> list[str]:
+    judged, contrasts = model.training.get("judged"), model.training.get("contrasts", {})
+    facts = [("objective", model.objective), ("images", f"{model.training.get('images', 0):,}")]
+    if judged is not None:
+        facts.append(("preferences", f"{judged['pairs']:,}"))
+    lines_ = text.aligned(facts)
+    if model.right:
+        rows = [
+            (kind, f"{contrasts.get(kind, 0):,}", f"{share:.3f}")
+            for kind, share in model.right.items()
+        ]
+        lines_ += text.aligned([("of those learned from", "contrasts", "right"), *rows])
+    if model.agreement is not None:
+        rows = [
+            (
+                name,
+                _figure(row.kendall_c, row.kendall_c_interval),
+                _figure(row.right, row.right_interval),
+            )
+            for name, row in model.agreement.metrics.items()
+        ]
+        lines_ += text.aligned([("on test photos", "tau c with ratings", "pairs right"), *rows])
+    return lines_
+
+
+def _figure(value: float | None, interval: tuple[float, float] | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")

@@ -1,0 +1,205 @@
+"""Large uploads, which go on after a cut: the IETF's Resumable Uploads for HTTP.
+
+The service says which bytes it keeps for certain, and gets those after them. An upload that an
+earlier process has begun is found by the file's digest, from another machine too.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import httpx
+
+from prescore.errors import InvalidArgument, PrescoreClientError, Refused
+from prescore.files.reading import Body
+from prescore.http import answers, retries
+from prescore.http.addresses import Address
+from prescore.http.steps import Request, Send, Sleep, Steps, segment
+from prescore.models.stored import Upload, UploadPage
+
+LARGE_BYTES = 64 << 20  # smaller files are sent again from the start: that costs seconds
+ATTEMPTS = 200  # of one upload, however far each has come
+STORE_SECONDS = 120.0  # the service checks and stores the file before it answers
+_LOOKS = 8  # at an upload that another process may be sending, or may have left a moment ago
+_LOOK_SECONDS = 2.0
+_STORING_LOOKS = 700
+_PLACE = "/v1/uploads"
+_OF_UPLOAD = re.compile(r"/v1/uploads/([A-Za-z0-9_-]{1,100})")
+_OF_RESULT = re.compile(r"/v1/(checkpoints|columns|datasets)/[A-Za-z0-9._@:-]{1,200}")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a file becomes: `checkpoint`, `columns`, or a version of the dataset `name`."""
+
+    kind: str
+    digest: str
+    name: str | None = None
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        name = {} if self.name is None else {"name": self.name}
+        return {"kind": self.kind, "digest": self.digest, **name}
+
+
+def stored(
+    address: Address, wanted: Wanted, body: Body, progress: Progress | None, whole: Request
+) -> Steps[httpx.Response]:
+    """The answer that describes what the file became. `whole`: sends it to a service of a version
+    that cannot resume.
+    """
+    try:
+        place = yield from _found(address, wanted, body)
+        place = place or (yield from _begun(address, wanted, body))
+    except Refused as error:
+        if error.status in (404, 405):
+            return (yield from retries.sent(address, whole))
+        raise
+    way = _Way(address)
+    while True:
+        try:
+            return (yield from _rest(address, place, body, progress, way))
+        except PrescoreClientError as error:
+            if not (retries.passes(error) or _may_be_resumed(error)):
+                raise
+            wait = way.after(error)
+            is_gone = isinstance(error, Refused) and error.status == 404
+        yield wait
+        if is_gone:
+            place = yield from _begun(address, wanted, body)
+
+
+def _may_be_resumed(error: PrescoreClientError) -> bool:
+    """409: bytes are missing, or another took over; 404: it was deleted."""
+    return isinstance(error, Refused) and error.status in (404, 408, 409)
+
+
+class _Way:
+    """How far an upload has come. Patience begins anew whenever it has come further."""
+
+    def __init__(self, address: Address) -> None:
+        self._patience = address.patience
+        self._backoff = retries.Backoff(self._patience)
+        self._left = ATTEMPTS
+        self._offset = -1
+
+    def at(self, offset: int) -> None:
+        if offset > self._offset:
+            self._backoff = retries.Backoff(self._patience)
+        self._offset = offset
+
+    def after(self, error: PrescoreClientError) -> Sleep:
+        self._left -= 1
+        if self._left <= 0:
+            raise error
+        return self._backoff.after(error)
+
+
+def _found(address: Address, wanted: Wanted, body: Body) -> Steps[str | None]:
+    """The place of an unfinished upload of these bytes that nobody sends just now."""
+    seen: dict[str, int] = {}
+    for _ in range(_LOOKS):
+        page = yield from _listed(address, wanted.digest)
+        same = [each for each in page.items if _is_same(each, wanted, body)]
+        idle = next((each for each in same if not each.active), None)
+        if idle is not None:
+            return f"{_PLACE}/{segment(idle.id)}"
+        # A process that has just ended may look as if it were still sending.
+        if all(each.offset > seen.get(each.id, each.offset) for each in same):
+            return None
+        seen = {each.id: each.offset for each in same}
+        yield Sleep(_LOOK_SECONDS)
+    return None
+
+
+def _is_same(upload: Upload, wanted: Wanted, body: Body) -> bool:
+    is_alike = (upload.kind, upload.name) == (wanted.kind, wanted.name)
+    return is_alike and upload.length == body.size and not upload.complete
+
+
+def _listed(address: Address, digest: str) -> Steps[UploadPage]:
+    request = Request("GET", _PLACE, params={"digest": digest})
+    answer = yield from retries.sent(address, request)
+    return answers.parsed(address.url, UploadPage, answer)
+
+
+def _begun(address: Address, wanted: Wanted, body: Body) -> Steps[str]:
+    headers = {"Upload-Complete": "?0", "Upload-Length": str(body.size)}
+    request = Request("POST", _PLACE, params=wanted.query, headers=headers)
+    answer = yield from retries.sent(address, request)
+    found = _OF_UPLOAD.search(answer.headers.get("Location", ""))
+    if found is None:
+        raise answers.not_prescore(address.url, "expected the Location of an upload")
+    return f"{_PLACE}/{found[1]}"
+
+
+def _rest(
+    address: Address, place: str, body: Body, progress: Progress | None, way: _Way
+) -> Steps[httpx.Response]:
+    """Send what the service does not have yet."""
+    try:
+        state: httpx.Response = yield Send(Request("HEAD", place))
+    except Refused as error:
+        if error.status == 410:
+            yield from _ended(address, place)
+        raise
+    if state.headers.get("Upload-Complete") == "?1":
+        return (yield from _ended(address, place))
+    offset = _offset(address, state, body)
+    way.at(offset)
+    headers = {
+        "Content-Type": "application/partial-upload",
+        "Content-Length": str(body.size - offset),
+        "Upload-Offset": str(offset),
+        "Upload-Complete": "?1",
+    }
+    rest = Request(
+        "PATCH",
+        place,
+        headers=headers,
+        body=lambda: counted(body, progress, offset),
+        hold=STORE_SECONDS,
+    )
+    answer: httpx.Response = yield Send(rest)
+    return answer
+
+
+def _offset(address: Address, state: httpx.Response, body: Body) -> int:
+    text = state.headers.get("Upload-Offset", "")
+    if not re.fullmatch("[0-9]{1,15}", text) or int(text) > body.size:
+        raise answers.not_prescore(address.url, f"expected an Upload-Offset, found {text!r:.60}")
+    return int(text)
+
+
+def _ended(address: Address, place: str) -> Steps[httpx.Response]:
+    """The answer about what an upload became, once that is stored; raises why it was refused."""
+    for _ in range(_STORING_LOOKS):
+        answer = yield from retries.sent(address, Request("GET", place))
+        state = answers.parsed(address.url, Upload, answer)
+        if state.problem is not None:
+            raise Refused(state.problem)
+        if state.location is not None:
+            break
+        yield Sleep(1.0)
+    if state.location is None or not _OF_RESULT.fullmatch(state.location):
+        raise answers.not_prescore(address.url, "expected to hear what the upload became")
+    return (yield from retries.sent(address, Request("GET", state.location)))
+
+
+def counted(body: Body, progress: Progress | None, offset: int = 0) -> Iterator[bytes]:
+    """The bytes of a body from an offset on; `progress` hears of each chunk that was sent."""
+    report = progress or _silent
+    sent = offset
+    report(sent, body.size)
+    for chunk in body.chunks(offset):
+        yield chunk
+        sent += len(chunk)
+        report(sent, body.size)
+    if sent != body.size:
+        raise InvalidArgument("the file changed while it was sent")
+
+
+def _silent(done: int, total: int) -> None:
+    pass

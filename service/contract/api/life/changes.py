@@ -1,0 +1,51 @@
+"""What can be changed of a run afterwards."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, WithJsonSchema
+
+from service.contract import limits, plain_text
+from service.contract.api.strict import Strict
+from service.contract.api.texts import Label, LabelName, NoNul
+
+_NOTE = {"type": "string", "maxLength": limits.NOTE, "pattern": r"^[^\x00]*$"}
+
+Note = Annotated[str, StringConstraints(max_length=limits.NOTE), NoNul, WithJsonSchema(_NOTE)]
+
+
+class RunChange(Strict):
+    """What is to be another; what is left out stays as it is."""
+
+    note: Note | None = Field(
+        default=None, description="What people should know about this run; null removes it."
+    )
+
+
+class EvaluationChange(RunChange):
+    """What is to be another; what is left out stays as it is."""
+
+    labels: Annotated[
+        dict[LabelName, Label | None],
+        WithJsonSchema(
+            {
+                "type": "object",
+                "propertyNames": {
+                    "minLength": 1,
+                    "maxLength": 100,
+                    "pattern": plain_text.NAME,
+                },
+                "additionalProperties": {
+                    "anyOf": [
+                        {"type": "string", "maxLength": 500, "pattern": r"^[^\x00]*$"},
+                        {"type": "null"},
+                    ]
+                },
+                "maxProperties": 2 * limits.LABELS,
+            }
+        ),
+    ] = Field(
+        default={},
+        max_length=2 * limits.LABELS,
+        description="Labels to be set, each by its name; null removes one. The others stay.",
+        examples=[{"branch": "main", "draft": None}],
+    )

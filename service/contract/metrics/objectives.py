@@ -1,0 +1,58 @@
+"""One row for everything that a learned metric can be trained for: what becomes of it, and which
+options of a training it takes. Requests, commands and works follow from it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+PEOPLE, CONTRAST, JUDGED = "people", "contrast", "judged"
+USUAL = PEOPLE
+
+
+@dataclass(frozen=True)
+class Objective:
+    """`family`: the metric whose model is trained; `work`: the kind of work that trains it;
+    `takes`: the fields of a request that not every objective has; `needs`: those that it cannot do
+    without.
+    """
+
+    what: str
+    family: str
+    work: str
+    takes: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+OBJECTIVES: Mapping[str, Objective] = {
+    PEOPLE: Objective(
+        "who wrote a caption, a person or a captioner",
+        family="nneval",
+        work="learned",
+        takes=(
+            *("captioners", "trained_on", "stopping", "leave_out_rated", "frequencies"),
+            *("features", "learner", "learning_rate", "epochs"),
+        ),
+        needs=("captioners",),
+    ),
+    CONTRAST: Objective(
+        "people's captions above wrong ones made of them; it needs references alone",
+        family="accord",
+        work="learned_accord",
+    ),
+    JUDGED: Objective(
+        "captions that people prefer above those that they do not",
+        family="accord",
+        work="learned_accord",
+        takes=("judgements",),
+        needs=("judgements",),
+    ),
+}
+TRAINERS: Mapping[str, str] = {row.work: row.family for row in OBJECTIVES.values()}
+
+
+def takers(objective: str, field: str) -> list[str]:
+    """The objectives that a field of a request belongs to, where this one does not take it; empty
+    where it does, and for fields of all objectives.
+    """
+    found = [name for name, row in OBJECTIVES.items() if field in row.takes]
+    return [] if objective in found else found

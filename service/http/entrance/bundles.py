@@ -1,0 +1,60 @@
+"""Datasets that have arrived: judged, and stored as a version."""
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from service.contract.api.data import DatasetOut
+from service.contract.errors import BlobDamaged, BlobMissing, InvalidBundle, InvalidRequest
+from service.contract.formats.bundles import plain_tar
+from service.contract.formats.bundles.content import Content
+from service.http.dependencies import Running
+from service.http.entrance.uploads import Ask, Early
+from service.stored import versions
+from service.stored.versions import Bundle
+from service.works.blobs import Arrived
+
+TAR = Early("beginning", lambda _: plain_tar.BLOCK)
+_OF_FILES = (".tar", ".gz", ".tgz", ".zip", ".json", ".jsonl")
+
+
+def check_name(name: str) -> None:
+    """Raise for a file's name: curl adds it to an address that ends with a slash."""
+    if name.lower().endswith(_OF_FILES):
+        raise InvalidRequest(
+            f"{name} is the name of a file, and a dataset is called as flickr8k is: curl adds the "
+            "file's name to an address that ends with /",
+            [("/path/name", f"expected a name without {', '.join(_OF_FILES)} at its end")],
+        )
+
+
+async def keep(service: Running, name: str, upload: Arrived, ask: Ask) -> tuple[DatasetOut, bool]:
+    """Judge the whole bundle and store it; returns the version, and whether it is new."""
+    records, blobs = service.records, service.blobs
+    with blobs.derived.new() as images, blobs.derived.new() as captions:
+        path = str(upload.path)
+        facts = await ask("dataset", path=path, images=str(images))
+        content = await _content(ask, path, captions)
+        bundle = Bundle(upload, facts, content, captions, images)
+        await _tell_earlier(service, name, bundle, ask)
+        storing = partial(versions.store, records, blobs, name, bundle, service.asker)
+        return await asyncio.to_thread(storing)
+
+
+async def _tell_earlier(service: Running, name: str, bundle: Bundle, ask: Ask) -> None:
+    """Note the content of earlier versions that may be this one, or have its captions."""
+    records, blobs = service.records, service.blobs
+    splits = bundle.facts["splits"]
+    for digest in await asyncio.to_thread(versions.untold, records, name, splits):
+        with suppress(BlobMissing, BlobDamaged, InvalidBundle):  # it can be no other version
+            content = bundle.content
+            if digest != bundle.upload.digest:
+                path = await asyncio.to_thread(blobs.path, digest)
+                content = await _content(ask, str(path))
+            await asyncio.to_thread(versions.tell, records, digest, content)
+
+
+async def _content(ask: Ask, path: str, captions: Path | None = None) -> Content:
+    copy = None if captions is None else str(captions)
+    return Content(**await ask("content", path=path, captions=copy))

@@ -1,0 +1,123 @@
+"""Uploads of which all bytes are there: judged and stored by what PUT judges and stores with.
+
+It is done in a task of its own, which goes on when the client leaves: with tus, nobody would ask
+for it again. Where the service ends meanwhile, the next request for the upload begins it anew.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from service.contract.errors import (
+    BlobUnreadable,
+    DiskFull,
+    Overloaded,
+    RequestRefused,
+    Unavailable,
+)
+from service.http import problems
+from service.http.dependencies import Running
+from service.http.entrance import bundles
+from service.http.entrance.by_digest import ByDigest
+from service.http.entrance.uploads import Early, check_digest
+from service.http.routers import checkpoints, columns
+from service.stored import judges
+from service.stored.judges import Facts
+from service.stored.unfinished import rows
+from service.stored.unfinished.rows import Purpose, Unfinished
+from service.stored.unfinished.turns import Turn
+from service.works.blobs.resumed import Resumed
+
+_BY_DIGEST: Mapping[str, tuple[str, ByDigest]] = {
+    "checkpoint": ("/v1/checkpoints", checkpoints.FILES),
+    "columns": ("/v1/columns", columns.FILES),
+}
+_PASSING = (Unavailable, DiskFull, Overloaded)  # of RequestRefused, what a later attempt may do
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a complete upload became: the answer that PUT gives, and its place."""
+
+    answer: dict[str, Any]
+    is_new: bool
+    location: str
+
+
+def early_of(purpose: Purpose) -> Early:
+    if purpose.kind == "dataset":
+        return bundles.TAR
+    return _BY_DIGEST[purpose.kind][1].early
+
+
+def is_final(error: Exception) -> bool:
+    """Whether the same bytes would be refused again."""
+    return isinstance(error, RequestRefused) and not isinstance(error, _PASSING)
+
+
+async def ended(service: Running, upload: Unfinished, address: str) -> Outcome:
+    """What a complete upload became; raises why it was refused."""
+
+    async def finish(nobody: Event) -> Outcome:
+        return await _finished(service, upload, address, nobody)
+
+    found: Outcome = await service.endings.ended(upload.id, finish)
+    return found
+
+
+async def refuse(
+    service: Running, upload: Unfinished, file: Resumed, error: RequestRefused
+) -> None:
+    """Note why, and free the bytes."""
+    status = problems.status_of(type(error))
+    await asyncio.to_thread(rows.refused, service.records, upload.id, status, error)
+    file.delete()
+
+
+async def _finished(service: Running, upload: Unfinished, address: str, nobody: Event) -> Outcome:
+    await asyncio.to_thread(_put_back, service, upload)
+    async with service.turns.taken(service, upload) as turn:
+        try:
+            async with service.turns.writing:
+                await asyncio.to_thread(turn.file.hash)
+            found = await _kept(service, turn, address, nobody)
+        except RequestRefused as error:
+            if is_final(error):
+                await refuse(service, upload, turn.file, error)
+            raise
+        await asyncio.to_thread(rows.became, service.records, upload.id, found.location)
+        turn.file.delete()  # if the object was there already
+        service.turns.forget_hash(upload.id)
+        return found
+
+
+async def _kept(service: Running, turn: Turn, address: str, nobody: Event) -> Outcome:
+    async def ask(question: str, /, **asked: object) -> Facts:
+        answer = judges.of_this_process().ask(question, nobody.is_set, **asked)
+        return await asyncio.wrap_future(answer)
+
+    purpose, file = turn.upload.purpose, turn.file
+    if purpose.kind == "dataset":
+        assert purpose.name is not None
+        if purpose.digest is not None:
+            check_digest(file.digest, purpose.digest)
+        answer, is_new = await bundles.keep(service, purpose.name, file, ask)
+        place = f"/v1/datasets/{answer.name}@{answer.version}"
+        return Outcome(answer.model_dump(), is_new, place)
+    assert purpose.digest is not None
+    folder, files = _BY_DIGEST[purpose.kind]
+    found, is_new = await files.keep(service, purpose.digest, file, ask, address)
+    return Outcome(found, is_new, f"{folder}/{purpose.digest}")
+
+
+def _put_back(service: Running, upload: Unfinished) -> None:
+    """After a crash between storing the object and saying so, the file has the object's name."""
+    path, digest = service.blobs.unended(upload.id), upload.purpose.digest
+    if digest is None or path.exists() or not service.blobs.has(digest):
+        return
+    with suppress(BlobUnreadable, OSError):
+        os.link(service.blobs.path(digest), path)

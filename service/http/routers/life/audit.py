@@ -1,0 +1,63 @@
+"""/v1/audit: who changed what, and when."""
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from sqlalchemy.engine import Row
+
+from service.contract.api.life.audit import Action, AuditEntry, AuditPage
+from service.contract.api.texts import rfc3339
+from service.contract.errors import InvalidCursor, InvalidRequest
+from service.http import openapi
+from service.http.dependencies import Service
+from service.http.routers.parameters import Cursor, Digits
+from service.runs import search
+from service.works.kept import audit
+from service.works.kept.audit import Asked
+
+router = APIRouter(prefix="/v1/audit", tags=["audit"])
+_LIST = "audit"
+_OBJECT = r"^[^\x00]*$"
+
+
+@router.get(
+    "",
+    operation_id="list_audit",
+    summary="See who changed what",
+    responses=openapi.refusals(InvalidCursor, InvalidRequest),
+)
+def every(
+    service: Service,
+    action: Annotated[Action | None, Query(description="Only these changes.")] = None,
+    object: Annotated[
+        str | None,
+        Query(
+            description="Only changes of this run, upload, `name@version` of a dataset, or key.",
+            max_length=300,
+            pattern=_OBJECT,
+        ),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=200), Digits] = 50,
+    cursor: Cursor = None,
+) -> AuditPage:
+    """What was published, changed, deleted and canceled for others, and by whom; the latest first.
+    Changes are kept for `PRESCORE_AUDIT_DAYS`.
+    """
+    before = None if cursor is None else search.read_cursor(_LIST, cursor, int)[0]
+    asked = Asked(action, object, limit, before)
+    found, last = audit.page(service.records, asked)
+    following = None if last is None else search.write_cursor(_LIST, last)
+    return AuditPage(items=[_entry(row) for row in found], next=following)
+
+
+def _entry(row: Row[Any]) -> AuditEntry:
+    return AuditEntry(
+        at=rfc3339(row.at),
+        team=row.team,
+        key=row.key,
+        address=row.address,
+        action=row.action,
+        object=row.object,
+        detail=json.loads(row.detail),
+    )

@@ -1,0 +1,1 @@
+"""Routes of what the service sends by itself."""

@@ -1,0 +1,136 @@
+"""/v1/webhooks: where a team is told of its runs."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+
+from service.contract.api.outgoing.webhooks import (
+    WEBHOOK_ID,
+    WebhookIn,
+    WebhookOut,
+    WebhookPage,
+    WebhookSecretOut,
+)
+from service.contract.errors import (
+    Conflict,
+    InvalidRequest,
+    MalformedJson,
+    NotFound,
+    TooLarge,
+    UnsupportedMedia,
+    UrlRefused,
+)
+from service.http import openapi
+from service.http.dependencies import Running, Service
+from service.http.entrance.json_bodies import JsonRoute
+from service.runs.outgoing import announcing
+from service.works.outgoing import webhooks
+
+router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], route_class=JsonRoute)
+_LINKED = openapi.links("id", "get_webhook", "test_webhook", "rotate_webhook", "delete_webhook")
+_PLACE = "/v1/webhooks/{}"
+Identity = Annotated[
+    str,
+    Path(description="The `id` of the webhook.", json_schema_extra={"pattern": WEBHOOK_ID}),
+]
+
+
+@router.post(
+    "",
+    status_code=201,
+    operation_id="make_webhook",
+    summary="Let a URL be told of runs",
+    response_description="The webhook, with the secret that is told this once.",
+    responses={
+        201: {**openapi.headers("Location"), **_LINKED},
+        **openapi.refusals(
+            Conflict, InvalidRequest, UrlRefused, MalformedJson, UnsupportedMedia, TooLarge
+        ),
+    },
+)
+def make(
+    asked: WebhookIn, service: Service, request: Request, response: Response
+) -> WebhookSecretOut:
+    """Runs of your team that end from now on are told there, at least once each. What does not
+    arrive is sent again for three days.
+    """
+    _check(service, asked.url)
+    made = webhooks.make(service.records, asked, _place(request), service.asker)
+    response.headers["Location"] = _PLACE.format(made.id)
+    return made
+
+
+def _place(request: Request) -> str:
+    """The URL under which who asks knows this service; its name was judged to be ours."""
+    return str(request.base_url).rstrip("/")[:300]
+
+
+def _check(service: Running, url: str) -> None:
+    try:
+        service.outgoing.check(url)
+    except UrlRefused as error:
+        raise UrlRefused(error.detail, pointer="/url") from None
+
+
+@router.get(
+    "",
+    operation_id="list_webhooks",
+    summary="List the webhooks",
+    responses=openapi.refusals(),
+)
+def every(service: Service) -> WebhookPage:
+    """All of your team, the latest first."""
+    return WebhookPage(items=webhooks.every(service.records), next=None)
+
+
+@router.get(
+    "/{id}",
+    operation_id="get_webhook",
+    summary="See how a webhook does",
+    responses=openapi.refusals(NotFound),
+)
+def get(id: Identity, service: Service) -> WebhookOut:
+    """Whether it is active, what waits, and what went wrong the last times."""
+    return webhooks.get(service.records, id)
+
+
+@router.post(
+    "/{id}/test",
+    status_code=202,
+    operation_id="test_webhook",
+    summary="Send a test to a webhook",
+    responses={202: openapi.headers("Location"), **openapi.refusals(NotFound, UnsupportedMedia)},
+)
+def test(id: Identity, service: Service, response: Response) -> WebhookOut:
+    """The event `webhook.test`, sent once within seconds: then `delivered_at` or `errors` of the
+    webhook tell what came of it. One that is disabled becomes active again if it arrives.
+    """
+    announcing.test(service.records, id)
+    response.headers["Location"] = _PLACE.format(id)
+    return webhooks.get(service.records, id)
+
+
+@router.post(
+    "/{id}/rotate",
+    operation_id="rotate_webhook",
+    summary="Give a webhook another secret",
+    response_description="The webhook, with the secret that is told this once.",
+    responses=openapi.refusals(NotFound, Conflict, UnsupportedMedia),
+)
+def rotate(id: Identity, service: Service) -> WebhookSecretOut:
+    """For a day deliveries are signed by both, so that receivers can change theirs."""
+    return webhooks.rotate(service.records, id, service.asker)
+
+
+@router.delete(
+    "/{id}",
+    status_code=204,
+    operation_id="delete_webhook",
+    summary="Delete a webhook",
+    response_class=Response,
+    responses=openapi.refusals(NotFound),
+)
+def delete(id: Identity, service: Service) -> Response:
+    """What was to be delivered to it is not sent any more."""
+    webhooks.delete(service.records, id, service.asker)
+    return Response(status_code=204)

@@ -1,0 +1,78 @@
+"""Deletion of runs that have ended, unless something that has not ended needs them."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from service.contract.errors import Conflict
+from service.runs.base import AnyKind
+from service.runs.life.changes import Expects, row_expected
+from service.works.kept import audit, removal, summaries
+from service.works.parts import Parts
+from service.works.tables import run_names, run_works, runs, work_rows
+
+_NAMED = 3  # ids in an error
+_UNFINISHED = ("waiting", "ready", "running")
+
+
+def delete(parts: Parts, kind: AnyKind, identity: str, expects: Expects) -> None:
+    """Delete a run; Conflict where it has not ended, or where an unfinished run needs it."""
+    with parts.records.transaction() as connection:
+        row = row_expected(connection, kind, identity, expects)
+        if row.finished_at is None:
+            raise Conflict(
+                f"{identity} is {row.status}: POST {kind.place}/{identity}/cancel stops it, and "
+                "what has ended can be deleted"
+            )
+        needing = dict.fromkeys(
+            [*unfinished_naming(connection, identity), *_reading(connection, row)]
+        )
+        check_free(identity, [*needing])
+        removal.remove(connection, identity)
+        told = {"dataset": f"{row.dataset_name}@v{row.dataset_version}/{row.split}"}
+        audit.note(connection, parts.asker, "run.deleted", identity, kind=kind.name, **told)
+
+
+def check_free(
+    what: str, needing: Sequence[str], why: str = "unfinished", many: int | None = None
+) -> None:
+    """Conflict, with the first of the runs that need something, where there are any. `many`: how
+    many there are, if `needing` has some of them.
+    """
+    if needing:
+        shown, count = ", ".join(needing[:_NAMED]), many or len(needing)
+        more = f" and {count - _NAMED:,} more" if count > _NAMED else ""
+        told = f"{count:,} {why} {'run' if count == 1 else 'runs'}"
+        raise Conflict(f"{what} is needed by {told}: {shown}{more}")
+
+
+def unfinished_naming(connection: Connection, name: str) -> list[str]:
+    """The unfinished runs that name this run or upload: as a baseline, as a side of a comparison,
+    as what they are of.
+    """
+    query = sa.select(runs.c.id).join(run_names, run_names.c.run_id == runs.c.id)
+    unfinished = run_names.c.name == name, runs.c.finished_at.is_(None)
+    return list(connection.execute(query.where(*unfinished)).scalars())
+
+
+def unfinished_reading(connection: Connection, objects: Iterable[str]) -> list[str]:
+    """The unfinished runs with works that are still to read one of these objects."""
+    wanted = set(objects)
+    query = sa.select(work_rows.c.key, work_rows.c.inputs)
+    unfinished = connection.execute(query.where(work_rows.c.status.in_(_UNFINISHED)))
+    keys = [row.key for row in unfinished if wanted & set(json.loads(row.inputs).values())]
+    holding = (
+        sa.select(run_works.c.run_id)
+        .join(runs, runs.c.id == run_works.c.run_id)
+        .where(run_works.c.work_key.in_(keys), runs.c.finished_at.is_(None))
+        .distinct()
+    )
+    return list(connection.execute(holding).scalars())
+
+
+def _reading(connection: Connection, row: Row[Any]) -> list[str]:
+    results = [work["result"] for work in summaries.unpack(row.snapshot)]
+    return unfinished_reading(connection, filter(None, results))

@@ -1,0 +1,1 @@
+"""What webhooks are told of runs that have ended."""

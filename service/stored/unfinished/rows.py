@@ -1,0 +1,226 @@
+"""The rows of uploads that go on after a cut. What they say of bytes is never more than is durable.
+
+One request at a time writes to an upload: it takes it, which tells the one before to leave.
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from service.contract import limits
+from service.contract.api.data import UploadOut
+from service.contract.api.texts import rfc3339
+from service.contract.errors import NotFound, RequestRefused, TooLarge, TooManyUploads
+from service.works.records import Records
+from service.works.tables import uploads
+from service.works.teams.owned import own, owner
+
+_LONGEST_SECONDS = 7 * limits.UNFINISHED_SECONDS  # from its beginning, however often bytes come
+_ACTIVE_SECONDS = 15.0  # since bytes were noted, which is every few seconds while they come
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What an upload becomes: a checkpoint or columns with a digest, or a version of a dataset,
+    whose tar may have one.
+    """
+
+    kind: str
+    digest: str | None
+    name: str | None
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """An upload as the record has it."""
+
+    id: str
+    team: str
+    purpose: Purpose
+    told: str | None
+    length: int | None
+    received: int
+    judged: bool
+    complete: bool
+    writer: str | None
+    location: str | None
+    problem: str | None
+    created_at: float
+    touched_at: float
+    expires_at: float
+
+    @property
+    def has_ended(self) -> bool:
+        return self.location is not None or self.problem is not None
+
+    @property
+    def is_refused(self) -> bool:
+        return self.problem is not None
+
+
+def create(records: Records, purpose: Purpose, length: int | None, told: str | None) -> Unfinished:
+    """TooManyUploads where the team has as many as it may have, or as many bytes."""
+    if length is not None and length > limits.UPLOAD_BYTES:
+        raise TooLarge(f"expected at most {limits.UPLOAD_BYTES} bytes, found {length}")
+    now = time.time()
+    values = {
+        "id": f"up_{secrets.token_urlsafe(24)}",
+        "kind": purpose.kind,
+        "digest": purpose.digest,
+        "name": purpose.name,
+        "told": told,
+        "length": length,
+        "received": 0,
+        "judged": False,
+        "complete": False,
+        **_touched(now, now),
+        "created_at": now,
+    }
+    with records.transaction() as connection:
+        _check_room(connection, length or 0)
+        new = uploads.insert().values(team=owner(connection), **values)
+        row = connection.execute(new.returning(uploads)).one()
+    return _read(row)
+
+
+def _check_room(connection: Connection, length: int) -> None:
+    at_most = sa.func.coalesce(uploads.c.length, uploads.c.received)
+    query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(at_most), 0))
+    count, size = connection.execute(query.where(uploads.c.team == owner(connection), *_OPEN)).one()
+    if count >= limits.UNFINISHED or size + length > limits.UNFINISHED_BYTES:
+        raise TooManyUploads(
+            f"{count} uploads of {size} bytes are unfinished, at most {limits.UNFINISHED} of "
+            f"{limits.UNFINISHED_BYTES} bytes may be: finish or delete some (GET /v1/uploads)"
+        )
+
+
+_OPEN = uploads.c.location.is_(None), uploads.c.problem.is_(None)
+
+
+def find(records: Records, identity: str) -> Unfinished:
+    with records.reading() as connection:
+        query = sa.select(uploads).where(uploads.c.id == identity, own(connection, uploads))
+        row = connection.execute(query).first()
+    if row is None or row.expires_at < time.time():
+        raise missing(identity)
+    return _read(row)
+
+
+def missing(identity: str) -> NotFound:
+    return NotFound(
+        f"no upload {identity!r:.100}: it was deleted, or nothing came for a day; begin a new one "
+        "with POST /v1/uploads",
+        name=identity,
+    )
+
+
+def listed(records: Records, digest: str | None) -> Sequence[Unfinished]:
+    """A team's unfinished uploads, the latest first."""
+    query = sa.select(uploads).where(uploads.c.expires_at >= time.time(), *_OPEN)
+    if digest is not None:
+        query = query.where(uploads.c.digest == digest)
+    with records.reading() as connection:
+        query = query.where(own(connection, uploads)).order_by(uploads.c.created_at.desc())
+        rows = connection.execute(query).all()
+    return [_read(row) for row in rows]
+
+
+def take(records: Records, identity: str, writer: str) -> bool:
+    """Say that this writer has it from now on; whether the upload is still there."""
+    return _changed(records, identity, writer=writer)
+
+
+def noted(records: Records, upload: Unfinished, received: int, *, judged: bool) -> bool:
+    """Note what is durable; whether the upload is still there. Who calls has locked the file."""
+    touched = {} if received == upload.received else _touched(time.time(), upload.created_at)
+    return _changed(records, upload.id, received=received, judged=judged, **touched)
+
+
+def left(records: Records, identity: str, writer: str) -> None:
+    """Say that this writer has left, unless another one has taken the upload meanwhile."""
+    same = uploads.c.id == identity, uploads.c.writer == writer
+    with records.transaction() as connection:
+        connection.execute(uploads.update().where(*same).values(writer=None))
+
+
+def measured(records: Records, identity: str, length: int | None) -> None:
+    _changed(records, identity, length=length)
+
+
+def completed(records: Records, identity: str, length: int) -> None:
+    _changed(records, identity, complete=True, length=length)
+
+
+def became(records: Records, identity: str, location: str) -> None:
+    _changed(records, identity, location=location)
+
+
+def refused(records: Records, identity: str, status: int, error: RequestRefused) -> None:
+    problem = {"status": status, "code": error.code, "detail": error.detail}
+    _changed(records, identity, problem=json.dumps(problem))
+
+
+def writers(records: Records, identities: Collection[str]) -> dict[str, str | None]:
+    """Who has these uploads; those that were deleted are not among them."""
+    query = sa.select(uploads.c.id, uploads.c.writer).where(uploads.c.id.in_(list(identities)))
+    with records.reading() as connection:
+        return {row.id: row.writer for row in connection.execute(query)}
+
+
+def delete(records: Records, identity: str) -> None:
+    with records.transaction() as connection:
+        same = uploads.c.id == identity, own(connection, uploads)
+        connection.execute(uploads.delete().where(*same))
+
+
+def forget_expired(records: Records, now: float) -> Sequence[str]:
+    """Delete the rows of uploads that have ended by time; returns their ids."""
+    old = uploads.c.expires_at < now
+    with records.reading() as connection:
+        if connection.execute(sa.select(uploads.c.id).where(old).limit(1)).first() is None:
+            return []
+    with records.transaction() as connection:
+        found = connection.execute(uploads.delete().where(old).returning(uploads.c.id))
+        return list(found.scalars())
+
+
+def out(upload: Unfinished) -> UploadOut:
+    problem = None if upload.problem is None else json.loads(upload.problem)
+    is_active = upload.writer is not None and upload.touched_at > time.time() - _ACTIVE_SECONDS
+    return UploadOut.model_validate(
+        {
+            "id": upload.id,
+            **vars(upload.purpose),
+            "length": upload.length,
+            "offset": upload.received,
+            "complete": upload.complete,
+            "active": is_active and not upload.complete,
+            "location": upload.location,
+            "problem": problem,
+            "created_at": rfc3339(upload.created_at),
+            "expires_at": rfc3339(upload.expires_at),
+        }
+    )
+
+
+def _changed(records: Records, identity: str, **values: Any) -> bool:
+    change = uploads.update().where(uploads.c.id == identity).values(**values)
+    with records.transaction() as connection:
+        return connection.execute(change.returning(uploads.c.id)).first() is not None
+
+
+def _touched(now: float, created_at: float) -> dict[str, float]:
+    latest = created_at + _LONGEST_SECONDS
+    return {"touched_at": now, "expires_at": min(now + limits.UNFINISHED_SECONDS, latest)}
+
+
+def _read(row: Row[Any]) -> Unfinished:
+    values = dict(zip(row._fields, row, strict=True))
+    purpose = Purpose(values.pop("kind"), values.pop("digest"), values.pop("name"))
+    return Unfinished(purpose=purpose, **values)

@@ -1,0 +1,31 @@
+"""Runs that are deleted: their rows go, and their works are looked at later."""
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from service.works.kept import boards, loose
+from service.works.tables import events, idempotency, labels, run_names, run_works, runs, untold
+
+_OTHERS = (events, untold, labels, idempotency, run_names)  # tables with rows of a run
+
+
+def remove(connection: Connection, identity: str) -> None:
+    """Delete a run that has ended from lists, boards, labels and events. Runs whose answers show
+    that it was there get a new version.
+    """
+    _tell(connection, identity)
+    boards.leave(connection, identity)
+    own = sa.select(run_works.c.work_key).where(run_works.c.run_id == identity)
+    keys = connection.execute(own).scalars().all()
+    connection.execute(run_works.delete().where(run_works.c.run_id == identity))
+    loose.loosen(connection, keys)
+    for table in _OTHERS:
+        connection.execute(table.delete().where(table.c.run_id == identity))
+    connection.execute(runs.delete().where(runs.c.id == identity))
+
+
+def _tell(connection: Connection, identity: str) -> None:
+    """Ended comparisons and studies of this run show it no more."""
+    naming = sa.select(run_names.c.run_id).where(run_names.c.name == identity)
+    shown = runs.c.kind.in_(("comparison", "study")), runs.c.id.in_(naming)
+    connection.execute(runs.update().where(*shown).values(version=runs.c.version + 1))

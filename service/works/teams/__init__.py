@@ -1,0 +1,1 @@
+"""Teams: whose rows a connection may see."""

@@ -1,0 +1,19 @@
+"""The `prescore` command for tests that call it in this process, built once: to build it takes
+twice as long as most commands do.
+"""
+
+from functools import cache
+
+import typer
+from typer import testing
+
+from prescore import commands
+
+# Typer's runner builds Click's command at each call. A command keeps nothing of a call.
+testing._get_command = cache(testing._get_command)
+
+
+@cache
+def prescore() -> typer.Typer:
+    """With every command that is installed."""
+    return commands.build()

@@ -1,0 +1,185 @@
+"""What the metric `accord_large` is learned from, and tested on. The weights that are shipped were
+made by
+
+PYTHONPATH=.:tests python -m parity.accord_large ../shared/data MODEL \
+    workers/metrics/accord/minilm.safetensors
+
+MODEL: the folder of all-MiniLM-L6-v2 (`prescore assets add minilm`).
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from parity import accord, learned_sets, systems
+from parity.accord import Agreement
+from parity.learned_sets import Judged
+from workers.metrics import postgen, references
+from workers.metrics.accord import large, model, training
+from workers.metrics.accord.contrasts import Contrast
+from workers.metrics.accord.large import Large
+from workers.metrics.families import accord_large, bertscore
+from workers.metrics.family import Floats, Task
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.tokens import tokenize
+from workers.metrics.vectors import encoder as encoders
+from workers.metrics.vectors.encoder import Encoder
+
+Features = tuple[Floats, Floats]  # of right captions, and of wrong ones
+
+
+@dataclass(frozen=True)
+class Written:
+    """A contrast's captions as they were written. Where nobody wrote the wrong one, both it and the
+    right one are tokens joined by blanks: a full stop would tell them apart.
+    """
+
+    right: str
+    wrong: str
+    references: tuple[str, ...]
+
+
+def learned(data: Path, encoder: Encoder, jvm: Jvm) -> Large:
+    """The shipped weights, learned anew."""
+    chosen, said = learned_from(data, jvm)
+    right, wrong = measured(chosen, said, encoder, jvm)
+    recipe = training.Recipe()
+    kinds = np.array([each.kind for each in chosen])
+    weights, middle = training.fitted(right, wrong, kinds, recipe.beta)
+    about = {
+        "source": accord.SOURCE,
+        "contrasts": training.counted(chosen),
+        "recipe": vars(recipe),
+    }
+    return Large(model.shipped(), encoder.name, accord_large.NAMES, weights, middle, about)
+
+
+def learned_from(data: Path, jvm: Jvm) -> tuple[list[Contrast], dict[str, str]]:
+    """The contrasts that `accord` was learned from, and tokens by text."""
+    images = list(learned_sets.coco(data, "val").values())
+    return accord.learned_from(data, jvm), accord.tokens_of(images, jvm)
+
+
+def written(chosen: Sequence[Contrast], said: Mapping[str, str]) -> list[Written]:
+    texts = {said[text]: text for text in sorted(said, reverse=True)}
+    found = []
+    for each in chosen:
+        there = each.right in texts and each.wrong in texts
+        right, wrong = (
+            texts[caption] if there else caption for caption in (each.right, each.wrong)
+        )
+        found.append(Written(right, wrong, tuple(texts[said_] for said_ in each.references)))
+    return found
+
+
+def measured(
+    chosen: Sequence[Contrast], said: Mapping[str, str], encoder: Encoder, jvm: Jvm
+) -> Features:
+    """The features of the right and of the wrong captions."""
+    as_written = written(chosen, said)
+    found = _features(
+        [each.right for each in chosen] + [each.wrong for each in chosen],
+        [each.right for each in as_written] + [each.wrong for each in as_written],
+        [each.references for each in chosen] * 2,
+        [each.references for each in as_written] * 2,
+        encoder,
+        jvm,
+    )
+    return found[: len(chosen)], found[len(chosen) :]
+
+
+def _features(
+    captions: Sequence[str],
+    texts: Sequence[str],
+    sets: Sequence[tuple[str, ...]],
+    people: Sequence[tuple[str, ...]],
+    encoder: Encoder,
+    jvm: Jvm,
+) -> Floats:
+    """Of captions and their references: both as tokens, and as they were written."""
+    distinct = dict(zip(sets, people, strict=True))
+    places = {tokens: place for place, tokens in enumerate(distinct)}
+    task = Task(
+        captions,
+        np.array([places[each] for each in sets], np.int64),
+        references.from_tokens(list(distinct), "ptb"),
+        jvm,
+        tokenizer="ptb",
+        tools={"encoder": encoder, "texts": texts, "people": list(distinct.values())},
+        others=postgen.score,
+    )
+    return accord_large.measured(bertscore.completed(task), model.shipped())
+
+
+def alone(found: Floats) -> dict[str, Floats]:
+    """Scores from features: of the metric, and of what it is made of. BERTScore's F1 is one, and
+    the scores of `accord` are in the order of its sums.
+    """
+    parts = {"accord": "accord_sum", "bertscore": "meant_f", "sentence_best": "sentence_best"}
+    columns = dict(zip(accord_large.NAMES, found.T, strict=True))
+    return {
+        "accord_large": large.shipped()(found),
+        **{metric: columns[feature] for metric, feature in parts.items()},
+    }
+
+
+def agreement(
+    judged: Judged, encoder: Encoder, jvm: Jvm, draws: int = 1000
+) -> dict[str, Agreement]:
+    """Of the metric, of what it is made of, and of the lexical ones; `ahead` is the metric less the
+    one of the row.
+    """
+    texts = {*judged.captions, *(text for each in judged.reference_sets for text in each)}
+    said = dict(zip(texts, tokenize(list(texts), "ptb", jvm), strict=True))
+    captions = [said[text] for text in judged.captions]
+    sets = [tuple(said[text] for text in each) for each in judged.reference_sets]
+    found = _features(captions, judged.captions, sets, judged.reference_sets, encoder, jvm)
+    scores = {**alone(found), **accord.scored(captions, sets, jvm, accord.LEXICAL)}
+    return accord.ahead("accord_large", scores, judged, draws)
+
+
+def right(
+    chosen: Sequence[Contrast], said: Mapping[str, str], encoder: Encoder, jvm: Jvm
+) -> dict[str, dict[str, np.ndarray]]:
+    """By metric and kind, for each contrast 1 if the right caption scores more, 1/2 if both score
+    the same.
+    """
+    kinds = np.array([each.kind for each in chosen])
+    better, worse = (alone(each) for each in measured(chosen, said, encoder, jvm))
+    solved = {name: accord.solved(better[name], worse[name]) for name in better}
+    return {
+        name: {kind: found[kinds == kind] for kind in dict.fromkeys(kinds.tolist())}
+        for name, found in solved.items()
+    }
+
+
+def people_and_systems(
+    data: Path, dataset: str, images: int, encoder: Encoder, jvm: Jvm
+) -> dict[str, float]:
+    """The corpus scores of people's first captions and of twelve captioners, all against the
+    images' other captions, of so many images.
+    """
+    texts = list(systems.raw(data, dataset))[:images]
+    columns = {"people": [image[0] for image in texts]}
+    for name in systems.NAMES:
+        columns[name] = systems.system(data, dataset, name).captions[:images]
+    people = [image[1:] for image in texts]
+    prepared = references.prepare(people, "ptb", jvm)
+    tools = {"encoder": encoder, "embedded": bertscore.prepare(people, encoder)}
+    found = {}
+    for name, captions in columns.items():
+        tokens = tokenize(captions, "ptb", jvm)
+        scored = postgen.score_tokens(
+            "accord_large", tokens, prepared, np.arange(images), jvm, texts=captions, **tools
+        )
+        found[name] = scored.corpus["accord_large"]
+    return found
+
+
+if __name__ == "__main__":
+    with Jvm() as java:
+        reader = encoders.read(Path(sys.argv[2]))
+        large.write(Path(sys.argv[3]), learned(Path(sys.argv[1]), reader, java))

@@ -1,0 +1,83 @@
+"""The metric `accord_large` on data that it was not learned from, and its weights learned again.
+What is printed stands in ACCORD_LARGE.md.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from parity import accord, accord_large, learned_sets, systems, tables
+from workers.analysis.judging import distractors
+from workers.metrics.accord import large
+from workers.metrics.learned.training_sets import photo_of
+from workers.metrics.vectors import encoder
+
+PAGE = Path(__file__).parent / "ACCORD_LARGE.md"
+EACH = 1200  # contrasts of each kind
+IMAGES = 200  # of a captioner
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def model(minilm):
+    return encoder.read(minilm)
+
+
+def test_the_shipped_weights_are_learned_again(data, model, jvm):
+    """By a numeric library of another make the last digits may differ."""
+    again, shipped = accord_large.learned(data, model, jvm), large.shipped()
+    assert (again.encoder, again.features) == (shipped.encoder, tuple(shipped.features))
+    assert again.about == shipped.about
+    np.testing.assert_allclose(again.weights, shipped.weights, rtol=1e-2, atol=1e-2)
+    assert again.middle == pytest.approx(shipped.middle, rel=1e-2)
+
+
+@pytest.mark.parametrize(("name", "judged"), [("Expert", "expert"), ("CrowdFlower", "crowd")])
+def test_it_agrees_with_people_more_than_what_it_is_made_of(data, model, jvm, capsys, name, judged):
+    found = accord_large.agreement(getattr(learned_sets, judged)(data), model, jvm)
+    rows = []
+    for metric, row in found.items():
+        ahead = "" if metric == "accord_large" else f"{row.ahead[0]:+.3f} … {row.ahead[1]:+.3f}"
+        interval = f"{row.interval[0]:.3f} … {row.interval[1]:.3f}"
+        rows.append((name, metric, f"{row.tau:.4f}", interval, ahead))
+    tables.tell(rows, capsys, PAGE)
+    metrics = set(found) - {"accord_large", "sentence_best"}  # one is a feature alone
+    assert all(found[metric].ahead[0] > 0 for metric in metrics)
+
+
+@pytest.mark.parametrize("name", ["COCO", "Flickr30k"])
+def test_it_solves_more_contrasts_than_what_it_is_made_of(data, model, jvm, capsys, name):
+    people = (
+        learned_sets.coco(data, "test")
+        if name == "COCO"
+        else learned_sets.flickr30k(data, "test_2016")
+    )
+    judged = frozenset(map(photo_of, learned_sets.expert(data).images))
+    texts = list(learned_sets.without(people, judged).values())
+    unseen = accord.held_out(texts, jvm, EACH)
+    solved = accord_large.right(unseen, accord.tokens_of(texts, jvm), model, jvm)
+    shares = {
+        metric: [float(kinds[task].mean()) for task in distractors.CATEGORIES]
+        for metric, kinds in solved.items()
+    }
+    rows = [
+        (name, metric, *(f"{100 * share:.1f}" for share in (*found, np.mean(found), min(found))))
+        for metric, found in shares.items()
+    ]
+    whole = [[float(part.mean()) for part in kinds.values()] for kinds in solved.values()]
+    of_all = zip(solved, whole, strict=True)
+    rows += [(name, metric, f"{100 * np.mean(found):.1f}") for metric, found in of_all]
+    tables.tell(rows, capsys, PAGE)
+    own = shares.pop("accord_large")
+    assert all(np.mean(own) >= np.mean(found) for found in shares.values())
+    assert all(min(own) >= min(found) for found in shares.values())
+
+
+@pytest.mark.parametrize("dataset", systems.DATASETS)
+def test_people_are_above_all_twelve_captioners(data, model, jvm, capsys, dataset):
+    found = accord_large.people_and_systems(data, dataset, IMAGES, model, jvm)
+    people, best = found.pop("people"), max(found, key=found.__getitem__)
+    row = (dataset, f"{people:.4f}", f"{found[best]:.4f} ({best})", f"{min(found.values()):.4f}")
+    tables.tell([row], capsys, PAGE)
+    assert people > found[best]

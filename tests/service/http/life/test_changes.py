@@ -1,0 +1,197 @@
+"""PATCH of runs: labels and notes are others from the next request on, for all who look."""
+
+import itertools
+
+import pytest
+import sqlalchemy as sa
+
+from fleet import until_ended
+from service.works.tables import labels
+
+TEXTS = itertools.count(2)
+
+
+def evaluate(client, text, dataset="tiny/test", **more):
+    request = {
+        "captions": [{"image": str(900 + n), "caption": text} for n in range(40)],
+        "dataset": dataset,
+        "postgen": ["bleu_1"],
+        "tokenizer": "none",
+        **more,
+    }
+    identity = client.post("/v1/evaluations", json=request).json()["id"]
+    ended = until_ended(client, identity, 60)
+    assert ended["status"] == "succeeded", ended["error"]
+    return identity
+
+
+@pytest.fixture
+def place(client):
+    identity = evaluate(client, "w2 w3", labels={"branch": "topic", "run": "7"})
+    return f"/v1/evaluations/{identity}"
+
+
+def _change(client, place, status=200, headers=None, **wanted):
+    answer = client.patch(place, json=wanted, headers=headers)
+    assert answer.status_code == status, answer.text
+    return answer
+
+
+def _listed(client, **wanted):
+    asked = {f"label.{name}": value for name, value in wanted.items()}
+    return client.get("/v1/evaluations", params=asked).json()["items"]
+
+
+def test_labels_are_replaced_one_by_one_and_null_removes_one(client, place):
+    answer = _change(client, place, labels={"branch": "main", "run": None, "by": "ann"})
+    assert answer.json()["labels"] == {"branch": "main", "by": "ann"}
+    assert client.get(place).json() == answer.json()
+    assert client.get(place).headers["ETag"] == answer.headers["ETag"]
+
+
+def test_a_note_is_set_kept_and_removed(client, place):
+    assert client.get(place).json()["note"] is None
+    _change(client, place, note="trained on half of the data")
+    _change(client, place, labels={"by": "bob"})
+    assert client.get(place).json()["note"] == "trained on half of the data"
+    _change(client, place, note=None)
+    assert client.get(place).json()["note"] is None
+
+
+def test_who_polls_gets_the_new_version_and_who_changes_nothing_makes_none(client, place):
+    before = client.get(place).headers["ETag"]
+    seen = {"If-None-Match": before}
+    _change(client, place, labels={"branch": "topic"})
+    assert client.get(place, headers=seen).status_code == 304
+    _change(client, place, labels={"branch": "main"})
+    answer = client.get(place, headers={**seen, "Prefer": "wait=30"})
+    assert answer.status_code == 200
+    assert answer.json()["labels"]["branch"] == "main"
+
+
+def test_lists_follow_at_once_whatever_they_have_shown_before(client, place):
+    identity = place.rsplit("/", 1)[1]
+    mark = f"t{next(TEXTS)}"
+    _change(client, place, labels={"mark": mark})
+    (before,) = _listed(client, mark=mark)
+    _change(client, place, note="seen again", labels={"run": "8"})
+    (after,) = _listed(client, mark=mark)
+    assert (before["note"], before["labels"]["run"]) == (None, "7")
+    assert (after["note"], after["labels"]["run"]) == ("seen again", "8")
+    _change(client, place, labels={"mark": None})
+    assert _listed(client, mark=mark) == []
+    assert any(each["id"] == identity for each in _listed(client, run="8"))
+
+
+def test_boards_and_histories_follow(client, place):
+    mark = f"t{next(TEXTS)}"
+    asked = f"metric=bleu_1&split=test&label.mark={mark}"
+    for path in ("leaderboard", "history"):
+        _change(client, place, labels={"mark": mark})
+        (shown,) = client.get(f"/v1/datasets/tiny/{path}?{asked}").json()["items"]
+        assert f"/v1/evaluations/{shown['evaluation']}" == place
+        assert shown["labels"]["mark"] == mark
+        _change(client, place, labels={"mark": None})
+        assert client.get(f"/v1/datasets/tiny/{path}?{asked}").json()["items"] == []
+
+
+def test_a_baseline_is_found_by_a_label_that_it_got_later(client, place):
+    mark = f"t{next(TEXTS)}"
+    _change(client, place, labels={"line": mark})
+    gated = {"gates": ["bleu_1 >= baseline"], "baseline": f"line={mark}"}
+    found = client.get(f"/v1/evaluations/{evaluate(client, 'w2 w3 w4', **gated)}").json()
+    assert found["gates"][0]["scores"]["bleu_1"]["evaluation"] == place.rsplit("/", 1)[1]
+
+
+def test_an_unfinished_evaluation_is_changed_too_and_ends_as_ever(client, service):
+    with service.held():
+        request = {
+            "captions": [{"image": str(900 + n), "caption": "w5 w6 w7"} for n in range(40)],
+            "dataset": "tiny/test",
+            "postgen": ["bleu_1"],
+        }
+        identity = client.post("/v1/evaluations", json=request).json()["id"]
+        place = f"/v1/evaluations/{identity}"
+        changed = _change(client, place, note="still going", labels={"a": "b"})
+        assert changed.json()["status"] in ("queued", "running")
+    ended = until_ended(client, identity, 60)
+    assert (ended["status"], ended["note"], ended["labels"]) == (
+        *("succeeded", "still going"),
+        {"a": "b"},
+    )
+
+
+def test_the_stream_of_an_ended_evaluation_is_over_after_a_change(client, place):
+    """The version is then greater than the number of the last event."""
+    with client.stream("GET", f"{place}/events") as events:
+        told = [line for line in events.iter_lines() if line.startswith("id: ")]
+    _change(client, place, note="read me")
+    last = {"Last-Event-ID": told[-1].removeprefix("id: ")}
+    assert client.get(f"{place}/events", headers=last).status_code == 204
+
+
+def test_if_match_lets_nobody_change_what_he_has_not_seen(client, place):
+    seen = {"If-Match": client.get(place).headers["ETag"]}
+    _change(client, place, headers=seen, note="mine")
+    refused = _change(client, place, 412, headers=seen, note="yours")
+    assert refused.json()["code"] == "precondition_failed"
+    assert client.get(place).json()["note"] == "mine"
+    _change(client, place, headers={"If-Match": "*"}, note="anyhow")
+
+
+def test_runs_without_labels_take_a_note_alone(client, place):
+    other = evaluate(client, "w2 w9")
+    asked = {"a": place.rsplit("/", 1)[1], "b": other}
+    comparison = client.post("/v1/comparisons", json=asked).json()["id"]
+    at = f"/v1/comparisons/{comparison}"
+    assert _change(client, at, note="shown on Monday").json()["note"] == "shown on Monday"
+    refused = _change(client, at, 422, labels={"a": "b"})
+    assert refused.json()["errors"][0]["pointer"] == "/labels"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pointer"),
+    [
+        ({"labels": {"a\x1b": "b"}}, "/labels/a\x1b"),
+        ({"labels": {"": "b"}}, "/labels/"),
+        ({"labels": {"a": "b" * 501}}, "/labels/a"),
+        ({"labels": {"a": 1}}, "/labels/a"),
+        ({"labels": {f"l{n}": "b" for n in range(49)}}, "/labels"),
+        ({"labels": {f"l{n}": None for n in range(101)}}, "/labels"),
+        ({"note": "n" * 2001}, "/note"),
+        ({"note": "n\0"}, "/note"),
+        ({"verdict": "passed"}, "/verdict"),
+    ],
+)
+def test_what_could_not_be_submitted_cannot_be_set(client, place, wanted, pointer):
+    before = client.get(place).json()
+    answer = _change(client, place, 422, **wanted)
+    assert answer.json()["errors"][0]["pointer"].startswith(pointer)
+    assert client.get(place).json() == before
+
+
+def test_a_run_of_another_kind_or_of_none_is_not_found(client, place):
+    identity = place.rsplit("/", 1)[1]
+    _change(client, f"/v1/comparisons/{identity}", 404, note="x")
+    _change(client, "/v1/evaluations/ev_no", 404, note="x")
+
+
+def test_a_change_is_noted_with_what_was_there_before(client, place):
+    identity = place.rsplit("/", 1)[1]
+    _change(client, place, labels={"branch": "main", "new": "one"}, note="n")
+    (entry,) = client.get("/v1/audit", params={"object": identity}).json()["items"]
+    assert entry["action"] == "run.changed"
+    assert entry["detail"] == {
+        "labels": {"branch": "main", "new": "one"},
+        "before": {"branch": "topic", "new": None},
+        "note": "n",
+    }
+
+
+def test_labels_set_later_are_found_in_the_order_of_submission(client, service, place):
+    """Their rows have the time of the run, and not that of the change."""
+    identity = place.rsplit("/", 1)[1]
+    _change(client, place, labels={"late": "yes"})
+    with service.records.reading() as connection:
+        times = sa.select(labels.c.created_at).where(labels.c.run_id == identity).distinct()
+        assert len(connection.execute(times).all()) == 1

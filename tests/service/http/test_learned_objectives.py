@@ -1,0 +1,208 @@
+"""Models of accord that a service trains: from captions alone, and from judgements. Oracles: what
+the command line makes of the same data, and the file that is fetched, scored here.
+"""
+
+import asyncio
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import prescore as client_library
+import said_images
+from fleet import bundle_of, until_ended
+from prescore import commands
+from service.contract.api.learned import LearnedIn
+from workers.cli.learned import learned
+from workers.metrics import postgen, references
+from workers.metrics.accord import model
+from workers.metrics.java.jvm import Jvm
+
+IMAGES = said_images.images(110)
+PEOPLE = {f"{at}.jpg": said for at, said in enumerate(IMAGES[:80])}
+MORE = {f"{at}_more.jpg": said for at, said in enumerate(IMAGES[80:], 80)}
+RATED = [
+    {"image": image, "candidate": caption, "references": list(said[1:]), "ratings": ratings}
+    for at, (image, said) in enumerate(PEOPLE.items())
+    for caption, ratings in ((said[0], [4, 3]), (IMAGES[at - 7][0], [1, 2]))
+]
+PAIRS = [
+    {"references": list(said[1:]), "a": IMAGES[at - 9][0], "b": said[0], "preferred": "b"}
+    for at, said in enumerate(IMAGES[:80])
+]
+SAID = [{"image": image, "caption": said[0]} for image, said in PEOPLE.items()]
+ASKED = {"dataset": "ours/test", "tokenizer": "none"}
+JUDGED = {**ASKED, "objective": "judged", "judgements": {"rated": RATED, "pairs": PAIRS}}
+
+
+@pytest.fixture(scope="module")
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        with service.client() as client:
+            for name, people in (("ours", PEOPLE), ("more", MORE)):
+                data = bundle_of({image: list(said) for image, said in people.items()})
+                assert client.put(f"/v1/datasets/{name}", content=data).status_code == 201
+        yield service
+
+
+@pytest.fixture(scope="module")
+def client(service):
+    with service.client() as client:
+        yield client
+
+
+def _trained(client, **asked):
+    answer = client.post("/v1/learned", json={**ASKED, **asked}, headers={"Prefer": "wait=60"})
+    assert answer.status_code == 201, answer.text
+    found = client.get(answer.headers["Location"], headers={"Prefer": "wait=60"}).json()
+    assert found["status"] == "succeeded", found["error"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def judged(client):
+    return _trained(client, **JUDGED)
+
+
+def test_the_command_line_learns_the_same_from_judgements(client, judged, tmp_path):
+    (tmp_path / "j.jsonl").write_text("\n".join(map(json.dumps, [*RATED, *PAIRS])))
+    data = bundle_of({image: list(said) for image, said in PEOPLE.items()})
+    (tmp_path / "ours.tar").write_bytes(data)
+    asked = ["train", "--objective", "judged", "--judgements", str(tmp_path / "j.jsonl")]
+    asked += ["--dataset", f"{tmp_path}/ours.tar/test", "--tokenizer", "none", "--json"]
+    done = CliRunner().invoke(learned, [*asked, "--out", str(tmp_path / "m.safetensors")])
+    assert done.exit_code == 0, done.output
+    ours, theirs = json.loads(done.stdout), judged["model"]
+    for name in ("weights", "agreement", "recipe", "stems", "objective", "right"):
+        assert ours[name] == theirs[name], name
+    assert judged["metric"].startswith("accord@")
+    assert set(theirs["agreement"]["metrics"]) == {"this model", "accord", "cider_d"}
+    assert set(theirs["training"]["inputs"]) == {"dataset", "judgements"}
+    for name in ("images", "judged", "contrasts"):
+        assert ours["training"][name] == theirs["training"][name]
+
+
+def test_its_score_is_what_the_file_says(client, judged, tmp_path):
+    content = client.get(f"/v1/learned/{judged['id']}/model").content
+    (tmp_path / "m").write_bytes(content)
+    own = model.read(tmp_path / "m")
+    assert own.name == judged["metric"] == f"accord@{hashlib.sha256(content).hexdigest()[:12]}"
+    request = {**ASKED, "captions": SAID, "postgen": ["accord", f"accord@{own.digest}"]}
+    request["gates"] = [f"{own.name} > 0.1"]
+    answer = client.post("/v1/evaluations", json=request)
+    found = until_ended(client, answer.json()["id"], 60)
+    assert found["verdict"] == "passed"
+    with Jvm() as jvm:
+        prepared = references.prepare(list(PEOPLE.values()), "none", jvm)
+        captions = [each["caption"] for each in SAID]
+        direct = postgen.score_tokens(
+            "accord", captions, prepared, np.arange(80), jvm, model=own, name=own.name
+        )
+    score = found["scores"][own.name]
+    assert score["value"] == direct.corpus[own.name] != found["scores"]["accord"]["value"]
+    assert score["signature"] == direct.signatures[own.name]
+    listed = {one["name"]: one for one in client.get("/v1/metrics").json()["items"]}
+    assert f"trained on ours@v1/test by {judged['id']}" in listed[own.name]["definition"]
+
+
+def test_contrast_learns_from_all_its_datasets(client):
+    found = _trained(client, objective="contrast", further=["more/test"])
+    card = found["model"]
+    training = card["training"]
+    assert (card["objective"], training["images"]) == ("contrast", 110)
+    assert (training["judged"], card["agreement"]) == (None, None)
+    assert {"dataset", "dataset 0"} == set(training["inputs"])
+    assert card["right"].keys() == training["contrasts"].keys()
+
+
+CAPTIONERS = [{"name": name, "captions": SAID} for name in "abc"]
+
+
+@pytest.mark.parametrize(
+    ("change", "pointers"),
+    [
+        ({}, ["/captioners"]),
+        ({"objective": "judged"}, ["/judgements"]),
+        ({"objective": "judged", "judgements": {}}, ["/judgements"]),
+        ({"objective": "contrast", "captioners": CAPTIONERS}, ["/captioners"]),
+        ({"objective": "contrast", "epochs": 5, "learner": "network"}, ["/epochs", "/learner"]),
+        ({**JUDGED, "leave_out_rated": True}, ["/leave_out_rated"]),
+        ({"captioners": CAPTIONERS, "judgements": {"rated": RATED}}, ["/judgements"]),
+        ({"objective": "taste"}, ["/objective"]),
+        ({"objective": "contrast", "further": ["more/test"] * 2}, [""]),
+        ({"objective": "contrast", "further": ["more/test"] * 21}, ["/further"]),
+    ],
+)
+def test_fields_of_another_objective_are_refused_with_their_places(client, change, pointers):
+    answer = client.post("/v1/learned", json={**ASKED, **change})
+    assert answer.status_code == 422, answer.text
+    found = answer.json()
+    assert [error["pointer"] for error in found["errors"]] == pointers
+    if pointers == ["/captioners"] and change:
+        assert "expected it for the objective people alone, found contrast" in found["detail"]
+
+
+def test_what_fails_in_the_training_says_why(client):
+    few = {**JUDGED, "judgements": {"rated": RATED[:20]}}
+    answer = client.post("/v1/learned", json=few, headers={"Prefer": "wait=60"})
+    found = client.get(answer.headers["Location"], headers={"Prefer": "wait=60"}).json()
+    assert found["status"] == "failed"
+    assert "at least 40 photos, found 10" in found["error"]["detail"]
+    assert (found["metric"], found["model"]) == (None, None)
+
+
+def test_a_request_of_before_has_the_digest_that_it_had():
+    """By which a repeated request is known: one dataset, people, and no field since then."""
+    captioner = {"evaluation": "ev_1", "captions": None, "trained_on": None}
+    request = {
+        "dataset": "ours/test",
+        "captioners": [{"name": name, **captioner} for name in "abc"],
+        "stopping": None,
+        "leave_out_rated": False,
+        "features": ["bleu_1"],
+        "learner": "network",
+        "learning_rate": None,
+        "beta": None,
+        "epochs": 500,
+        "seed": 0,
+        "tokenizer": "none",
+        "deadline": 3600,
+    }
+    assert LearnedIn.model_validate(request).model_dump_json() == json.dumps(
+        request, separators=(",", ":")
+    )
+
+
+def test_the_client_trains_and_waits(service, judged):
+    with client_library.Client(service.url) as ours:
+        again = ours.train_learned(
+            "ours/test", objective="judged", judgements=[*RATED, *PAIRS], tokenizer="none"
+        )
+    assert again.metric == judged["metric"]
+    assert again.model.weights == judged["model"]["weights"]
+    assert again.model.agreement.metrics["accord"].kendall_c is not None
+
+    async def asynchronously():
+        async with client_library.AsyncClient(service.url) as ours:
+            return await ours.train_learned(
+                "ours/test", objective="contrast", further=["more/test"], tokenizer="none"
+            )
+
+    found = asyncio.run(asynchronously())
+    assert (found.model.objective, found.model.training["images"]) == ("contrast", 110)
+
+
+def test_the_clients_command_takes_the_objectives(service, judged, tmp_path):
+    (tmp_path / "j.jsonl").write_text("\n".join(map(json.dumps, [*RATED, *PAIRS])))
+    command = ["learned", "compute", "ours/test", "--url", service.url, "--tokenizer", "none"]
+    asked = ["--objective", "judged", "--judgements", str(tmp_path / "j.jsonl")]
+    done = CliRunner().invoke(commands.build(), [*command, *asked])
+    assert done.exit_code == 0, done.output
+    assert judged["metric"] in done.stdout
+    tau = judged["model"]["agreement"]["metrics"]["this model"]["kendall_c"]
+    assert f"{tau:.3f} [" in done.stdout
+    refused = CliRunner().invoke(commands.build(), [*command, *asked, "--epochs", "3"])
+    assert refused.exit_code == 2
+    assert "epochs: expected it for the objective people alone, found judged" in refused.output

@@ -1,0 +1,462 @@
+"""/v1/uploads as the IETF's draft (Resumable Uploads for HTTP) has it: what each request is
+answered in each state of an upload (T13).
+"""
+
+import itertools
+import json
+import time
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from fleet import bundle, checkpoint, digest, until
+from service.contract import limits
+from service.stored.unfinished import expiry, rows
+from service.works.tables import uploads
+
+SEEDS = itertools.count(7000)
+PART = "application/partial-upload"
+
+
+@pytest.fixture
+def data():
+    """A checkpoint that the service does not have."""
+    return checkpoint(seed=next(SEEDS))
+
+
+class Upload:
+    def __init__(self, client, url):
+        self.client, self.url = client, url
+
+    def append(self, content, offset, *, last=False, kind=PART, **headers):
+        told = {"Content-Type": kind, "Upload-Offset": str(offset)}
+        told["Upload-Complete"] = "?1" if last else "?0"
+        return self.client.patch(self.url, content=content, headers={**told, **headers})
+
+    @property
+    def offset(self):
+        return int(self.client.head(self.url).headers["Upload-Offset"])
+
+    @property
+    def state(self):
+        return self.client.get(self.url).json()
+
+
+@pytest.fixture
+def begin(client):
+    begun = []
+
+    def begin(data, query=None, *, length=True):
+        headers = {"Upload-Complete": "?0"}
+        if length:
+            headers["Upload-Length"] = str(len(data))
+        query = query or f"kind=checkpoint&digest={digest(data)}"
+        answer = client.post(f"/v1/uploads?{query}", headers=headers)
+        assert (answer.status_code, answer.headers["Upload-Complete"]) == (201, "?0"), answer.text
+        assert f"max-size={limits.UPLOAD_BYTES}, max-age=" in answer.headers["Upload-Limit"]
+        begun.append(answer.headers["Location"])
+        return Upload(client, begun[-1])
+
+    yield begin
+    for url in begun:
+        client.delete(url)
+
+
+def _code(answer):
+    return answer.status_code, answer.json()["code"]
+
+
+def test_parts_become_what_put_stores(service, client, begin, data):
+    upload = begin(data)
+    assert upload.offset == 0
+    cut = len(data) // 2
+    answer = upload.append(data[:cut], 0)
+    assert (answer.status_code, answer.headers["Upload-Complete"]) == (204, "?0")
+    assert upload.offset == cut
+    answer = upload.append(data[cut:], cut, last=True)
+    assert (answer.status_code, answer.headers["Upload-Complete"]) == (201, "?1")
+    place = f"/v1/checkpoints/{digest(data)}"
+    assert answer.headers["Location"] == place
+    assert answer.json() == client.get(place).json()
+    assert [file.read_bytes() for file in service.blob_files(digest(data))] == [data]
+    assert not service.leftovers()
+    state = client.head(upload.url).headers
+    said = [state[name] for name in ("Upload-Complete", "Upload-Offset", "Content-Location")]
+    assert said == ["?1", str(len(data)), place]
+
+
+def test_one_request_may_hold_all_bytes(client, data):
+    place = f"/v1/uploads?kind=checkpoint&digest={digest(data)}"
+    answers = [
+        client.post(place, content=data, headers={"Upload-Complete": "?1"}) for _ in range(2)
+    ]
+    assert [answer.status_code for answer in answers] == [201, 200]
+    assert {answer.headers["Upload-Complete"] for answer in answers} == {"?1"}
+
+
+def test_a_dataset_whose_length_nobody_told(client, begin):
+    tar = bundle(5, seed=next(SEEDS))
+    upload = begin(tar, "kind=dataset&name=parts", length=False)
+    assert upload.append(iter([tar[:700], tar[700:9000]]), 0).status_code == 204
+    assert upload.state["length"] is None
+    answer = upload.append(iter([tar[9000:]]), 9000, last=True)
+    assert (answer.status_code, answer.json()["digest"]) == (201, digest(tar))
+    assert answer.headers["Location"] == upload.state["location"] == "/v1/datasets/parts@v1"
+
+
+def test_an_offset_that_is_not_the_uploads_is_told_the_right_one(begin, data):
+    upload = begin(data)
+    upload.append(data[:1000], 0)
+    for offset in (0, 999, 1001, 10**14):
+        answer = upload.append(data[offset:], offset)
+        assert _code(answer) == (409, "upload_offset")
+        assert answer.headers["Upload-Offset"] == "1000"
+    assert upload.offset == 1000
+
+
+def test_nothing_is_appended_to_what_is_complete(begin, data):
+    upload = begin(data)
+    assert upload.append(data, 0, last=True).status_code == 201
+    for content, last in ((b"more", False), (b"more", True), (b"", True)):
+        answer = upload.append(content, len(data), last=last)
+        assert _code(answer) == (409, "upload_complete")
+
+
+WRONG = [
+    ("Upload-Offset", None),
+    ("Upload-Offset", "-1"),
+    ("Upload-Offset", "1e3"),
+    ("Upload-Offset", "\u0661".encode()),
+    ("Upload-Complete", None),
+    ("Upload-Complete", "true"),
+    ("Upload-Complete", "1"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_a_field_that_is_no_value_of_its_kind_counts_as_absent(client, begin, data, name, value):
+    upload = begin(data)
+    headers = {"Content-Type": PART, "Upload-Offset": "0", "Upload-Complete": "?0", name: value}
+    given = {name: value for name, value in headers.items() if value is not None}
+    answer = client.patch(upload.url, content=data, headers=given)
+    assert _code(answer) == (422, "invalid_request")
+    assert name in answer.json()["detail"]
+    assert upload.offset == 0
+
+
+def test_another_type_of_body_is_refused(begin, data):
+    upload = begin(data)
+    for kind in ("application/octet-stream", "application/offset+octet-stream", "text/plain"):
+        assert _code(upload.append(data, 0, kind=kind)) == (415, "unsupported_media_type")
+    assert upload.offset == 0
+
+
+CREATIONS = [
+    ("", 422),
+    ("kind=checkpoint", 422),
+    ("kind=model&digest={digest}", 422),
+    ("kind=checkpoint&digest=sha256:0", 422),
+    ("kind=checkpoint&digest={digest}&name=a", 422),
+    ("kind=dataset", 422),
+    ("kind=dataset&name=../etc", 422),
+    ("kind=dataset&name=a.tar", 422),
+    ("kind=dataset&name=a&digest=b", 422),
+    ("kind=dataset&name=a&colour=b", 422),
+]
+
+
+@pytest.mark.parametrize(("query", "status"), CREATIONS)
+def test_what_an_upload_is_for_is_judged_before_a_byte(client, data, query, status):
+    place = f"/v1/uploads?{query.format(digest=digest(data))}"
+    answer = client.post(place, headers={"Upload-Complete": "?0"})
+    assert answer.status_code == status, answer.text
+
+
+def test_a_creation_that_says_no_protocol_is_told_of_both(client, data):
+    answer = client.post(f"/v1/uploads?kind=checkpoint&digest={digest(data)}")
+    assert _code(answer) == (422, "invalid_request")
+    assert "Tus-Resumable" in answer.json()["detail"]
+
+
+def test_lengths_that_differ_are_refused(begin, data):
+    upload = begin(data)
+    assert upload.append(data[:500], 0, **{"Upload-Length": "1"}).status_code == 422
+    assert upload.append(data[:500], 0, last=True).status_code == 422  # it says what is whole
+    assert upload.offset == 0
+    assert upload.append(data + b"x", 0).status_code == 413
+    assert upload.append(data, 0, last=True).status_code == 201
+
+
+def test_bytes_beyond_the_length_end_an_upload(service, begin, data):
+    """The draft: such an upload is invalid from then on. There is no Content-Length to tell it."""
+    upload = begin(data)
+    answer = upload.append(iter([data, b"x"]), 0)
+    assert _code(answer) == (413, "too_large")
+    assert "max-size" in answer.headers["Upload-Limit"]
+    assert _code(upload.append(b"", 0)) == (410, "upload_refused")
+    assert not service.leftovers()
+
+
+def test_what_is_too_large_is_refused_when_it_is_announced(client, data):
+    place = f"/v1/uploads?kind=checkpoint&digest={digest(data)}"
+    headers = {"Upload-Complete": "?0", "Upload-Length": str(limits.UPLOAD_BYTES + 1)}
+    answer = client.post(place, headers=headers)
+    assert _code(answer) == (413, "too_large")
+    assert "max-size" in answer.headers["Upload-Limit"]
+
+
+def test_an_invalid_file_is_refused_at_its_beginning(service, client, begin):
+    data = b"\x10" + bytes(7) + b"not a header of it" + bytes(5000)
+    upload = begin(data + bytes(10**6))
+    answer = upload.append(data, 0)
+    assert _code(answer) == (422, "invalid_checkpoint")
+    assert client.head(upload.url).status_code == 410
+    state = upload.state
+    assert (state["problem"]["code"], state["complete"]) == ("invalid_checkpoint", False)
+    assert not service.leftovers()
+
+
+def test_parts_that_are_too_small_to_be_judged_are_judged_together(begin):
+    data = b"\x10" + bytes(7) + b"not a header of it"
+    upload = begin(data)
+    answers = [upload.append(data[at : at + 1], at) for at in range(24)]
+    assert {answer.status_code for answer in answers[:23]} == {204}
+    assert _code(answers[-1]) == (422, "invalid_checkpoint")
+
+
+def test_another_digest_is_refused_as_a_whole_upload(service, client, begin, data):
+    upload = begin(data, f"kind=checkpoint&digest={digest(b'other')}")
+    answer = upload.append(data, 0, last=True)
+    assert _code(answer) == (422, "digest_mismatch")
+    assert answer.headers["Upload-Complete"] == "?1"  # its answer is about what was sent
+    assert client.head(f"/v1/checkpoints/{digest(data)}").status_code == 404
+    assert not service.leftovers()
+
+
+def test_a_bundle_with_a_wrong_line_is_refused_as_put_refuses_it(client, begin):
+    tar = bundle(3, seed=next(SEEDS)).replace(b'"references"', b'"reverences"')
+    said = client.put("/v1/datasets/wrong", content=tar).json()
+    answer = begin(tar, "kind=dataset&name=wrong").append(tar, 0, last=True)
+    assert {**answer.json(), "request_id": ""} == {**said, "request_id": ""}
+
+
+def test_an_upload_that_is_deleted_is_gone_with_its_bytes(service, client, begin, data):
+    upload = begin(data)
+    upload.append(data[:1000], 0)
+    assert len(service.leftovers()) == 1
+    assert client.delete(upload.url).status_code == 204
+    assert not service.leftovers()
+    for method in ("HEAD", "GET", "DELETE"):
+        assert client.request(method, upload.url).status_code == 404
+    assert _code(upload.append(data[1000:], 1000)) == (404, "not_found")
+
+
+def test_deleting_an_upload_leaves_what_it_became(client, begin, data):
+    upload = begin(data)
+    upload.append(data, 0, last=True)
+    assert client.delete(upload.url).status_code == 204
+    assert client.head(f"/v1/checkpoints/{digest(data)}").status_code == 200
+
+
+def _stuck(service, upload, data, offset=0):
+    """A request whose body has stopped to come; returns its connection."""
+    import socket
+
+    connection = socket.create_connection(("127.0.0.1", service.port))
+    head = (
+        f"PATCH {upload.url} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {PART}\r\n"
+        f"Upload-Offset: {offset}\r\nUpload-Complete: ?0\r\nContent-Length: 4000\r\n\r\n"
+    )
+    connection.sendall(head.encode() + data)
+    return connection
+
+
+@pytest.mark.parametrize("then", ["HEAD", "PATCH", "DELETE"])
+def test_a_connection_that_is_stuck_locks_nothing(service, client, begin, data, then):
+    """The draft: whoever comes later takes over; what had come stays, and the other is told."""
+    upload = begin(data)
+    with _stuck(service, upload, data[:3000]) as connection:
+        until(lambda: service._running.turns.is_held(upload.url.split("/")[-1]), 5, "a writer")
+        began = time.monotonic()
+        if then == "DELETE":
+            assert client.delete(upload.url).status_code == 204
+        elif then == "HEAD":
+            assert upload.offset == 3000
+        else:
+            found = upload.append(b"", 1)
+            assert found.headers["Upload-Offset"] == "3000"
+        assert time.monotonic() - began < 5
+        assert connection.recv(1000).split()[1] in (b"409", b"404")
+
+
+def test_a_cut_connection_leaves_what_had_come(service, begin, data):
+    upload = begin(data)
+    path = service._running.blobs.unended(upload.url.split("/")[-1])
+    with _stuck(service, upload, data[:3000]):  # its header is judged, and so on the disk
+        until(lambda: path.exists() and path.stat().st_size == 3000, 5, "bytes")
+    until(lambda: upload.state["offset"] == 3000, 5, "the end of the request")
+    assert upload.append(data[3000:], 3000, last=True).status_code == 201
+
+
+def test_the_unfinished_uploads_of_a_file_are_found_by_its_digest(client, begin, data):
+    upload = begin(data)
+    upload.append(data[:10], 0)
+    found = client.get("/v1/uploads", params={"digest": digest(data)}).json()["items"]
+    assert [(each["id"], each["offset"], each["active"]) for each in found] == [
+        (upload.url.split("/")[-1], 10, False)
+    ]
+    upload.append(data[10:], 10, last=True)
+    assert client.get("/v1/uploads", params={"digest": digest(data)}).json()["items"] == []
+
+
+def test_as_many_as_may_be_are_unfinished(client, begin, data, monkeypatch):
+    open_ones = len(client.get("/v1/uploads").json()["items"])
+    monkeypatch.setattr(limits, "UNFINISHED", open_ones + 1)
+    upload = begin(data)
+    place = f"/v1/uploads?kind=checkpoint&digest={digest(data)}"
+    answer = client.post(place, headers={"Upload-Complete": "?0"})
+    assert _code(answer) == (503, "too_many_uploads")
+    client.delete(upload.url)
+    monkeypatch.setattr(limits, "UNFINISHED_BYTES", 10)
+    headers = {"Upload-Complete": "?0", "Upload-Length": "11"}
+    assert client.post(place, headers=headers).status_code == 503
+
+
+def test_an_upload_to_which_nothing_comes_for_a_day_is_deleted(service, client, begin, data):
+    upload, other = begin(data), begin(data)
+    for each in (upload, other):
+        each.append(data[:10], 0)
+    identity = upload.url.split("/")[-1]
+    with service.records.transaction() as connection:
+        same = uploads.c.id == identity
+        assert connection.execute(sa.select(uploads.c.expires_at).where(same)).scalar_one() == (
+            pytest.approx(time.time() + limits.UNFINISHED_SECONDS, abs=60)
+        )
+        connection.execute(uploads.update().where(same).values(expires_at=time.time() - 1))
+    assert client.head(upload.url).status_code == 404
+    assert expiry.sweep(service.records, service._running.blobs) == 1
+    assert [identity in file.name for file in service.leftovers()].count(True) == 0
+    assert other.offset == 10
+    client.delete(other.url)
+
+
+def test_a_file_without_a_row_is_swept_after_an_hour(service, monkeypatch):
+    path = service._running.blobs.unended("up_nobody")
+    path.write_bytes(b"left")
+    assert expiry.sweep(service.records, service._running.blobs) == 0
+    monkeypatch.setattr(expiry, "_ORPHAN_SECONDS", -1)
+    assert expiry.sweep(service.records, service._running.blobs) == 1
+    assert not path.exists()
+
+
+def test_bytes_that_are_on_no_disk_any_more_are_not_told_to_be_there(service, client, begin, data):
+    """The draft: a service that has lost a part must not go on with the upload."""
+    upload = begin(data)
+    upload.append(data[:1000], 0)
+    path = service._running.blobs.unended(upload.url.split("/")[-1])
+    path.write_bytes(data[:500])
+    assert _code(upload.append(data[1000:], 1000)) == (404, "not_found")
+    assert client.get(upload.url).status_code == 404
+
+
+def test_what_stands_behind_the_noted_bytes_is_not_believed(service, begin, data):
+    """As after a crash: it was written, and never promised to be kept."""
+    upload = begin(data)
+    upload.append(data[:1000], 0)
+    path = service._running.blobs.unended(upload.url.split("/")[-1])
+    with path.open("ab") as stream:
+        stream.write(b"what a crash has left" * 1000)
+    assert upload.offset == 1000
+    assert upload.append(data[1000:], 1000, last=True).status_code == 201
+    assert [file.read_bytes() for file in service.blob_files(digest(data))] == [data]
+
+
+def test_storing_goes_on_after_a_crash_between_the_bytes_and_their_row(service, client, data):
+    """All bytes were there, the object was stored, and the service ended."""
+    blobs, records = service._running.blobs, service.records
+    blobs.put(data)
+    upload = rows.create(records, rows.Purpose("checkpoint", digest(data), None), len(data), None)
+    rows.noted(records, upload, len(data), judged=True)
+    rows.completed(records, upload.id, len(data))
+    found = client.get(f"/v1/uploads/{upload.id}").json()
+    assert found["location"] == f"/v1/checkpoints/{digest(data)}"
+    assert client.get(found["location"]).json()["bytes"] == len(data)
+    assert not service.leftovers()
+
+
+def test_other_teams_uploads_look_absent(service, client, data):
+    records = service.records.of("others")
+    upload = rows.create(records, rows.Purpose("checkpoint", digest(data), None), 10, None)
+    place = f"/v1/uploads/{upload.id}"
+    nobodys = client.get("/v1/uploads/up_nobody").json()["detail"]
+    assert client.get(place).json()["detail"] == nobodys.replace("up_nobody", upload.id)
+    assert client.head(place).status_code == client.delete(place).status_code == 404
+    assert upload.id not in client.get("/v1/uploads").text
+
+
+def test_a_form_of_another_site_begins_nothing(service, data):
+    place = f"{service.url}/v1/uploads?kind=checkpoint&digest={digest(data)}"
+    kind = {"Content-Type": "text/plain"}
+    assert httpx.post(place, content=b"x", headers=kind).status_code == 422
+    foreign = {"Origin": "http://elsewhere.example", "Upload-Complete": "?0"}
+    assert httpx.post(place, headers=foreign).status_code == 403
+
+
+def test_options_tell_what_is_spoken(service):
+    for place in ("/v1/uploads", "/v1/uploads/up_nobody"):
+        answer = httpx.options(service.url + place)
+        assert answer.status_code == 204
+        assert PART in answer.headers["Accept-Patch"]
+        assert f"max-size={limits.UPLOAD_BYTES}" in answer.headers["Upload-Limit"]
+
+
+def test_a_full_disk_is_told_and_the_upload_goes_on(service, begin, data, monkeypatch):
+    """T15, the rule alone: `tests/trials/test_resumed_uploads.py` fills a disk."""
+    import errno
+
+    from service.works.blobs import resumed
+
+    upload = begin(data)
+    upload.append(data[:1000], 0)
+    write, room = resumed.os.pwrite, 500
+
+    def full(file, content, offset):
+        if offset >= 1000 + room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, content[:room], offset)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(resumed.os, "pwrite", full)
+        assert _code(upload.append(data[1000:], 1000, last=True)) == (507, "disk_full")
+    assert upload.offset == 1500
+    answer = upload.append(data[1500:], 1500, last=True)
+    assert answer.status_code == 201, json.dumps(answer.json())
+
+
+def test_what_is_told_was_synchronised_before(service, begin, data, monkeypatch):
+    """T12: at each synchronisation it is noted how much the file holds; no offset is beyond."""
+    from service.works.blobs import resumed
+
+    durable, told = [0], []
+    sync = resumed.os.fsync
+
+    def synced(file):
+        size = resumed.os.fstat(file).st_size
+        sync(file)
+        durable.append(size)
+
+    noted = rows.noted
+
+    def checked(records, upload, received, *, judged):
+        told.append((received, max(durable)))
+        return noted(records, upload, received, judged=judged)
+
+    monkeypatch.setattr(resumed.os, "fsync", synced)
+    monkeypatch.setattr(rows, "noted", checked)
+    upload = begin(data)
+    for at in range(0, len(data), 1000):
+        upload.append(data[at : at + 1000], at)
+    assert upload.offset == len(data)
+    assert len(told) == len(range(0, len(data), 1000))
+    assert all(received <= safe for received, safe in told)

@@ -1,0 +1,260 @@
+"""Webhooks over HTTP: made, told of runs that end, and nothing secret in any answer."""
+
+import json
+import runpy
+import textwrap
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from certificates import Authority
+from fleet import bundle
+from service.operate.sending import Sender
+from service.works.outgoing.client import Client
+from service.works.outgoing.places import Named
+from tls_servers import PORT, read_request, serving
+
+ROOT = Path(__file__).resolve().parents[3]
+IS_OURS = runpy.run_path(str(ROOT / "deploy/guide/receive_webhook.py"))["is_ours"]
+URL = f"https://hooks.example:{PORT}/some/long/secret/place"
+CAPTIONS = [{"image": f"{n}.jpg", "caption": "a word"} for n in range(3)]
+RUN = {"captions": CAPTIONS, "dataset": "tiny/test", "postgen": ["bleu_1"], "subset": True}
+
+
+class Receiver:
+    """Answers with `status`, and keeps what it is told."""
+
+    def __init__(self):
+        self.status = 204
+        self.received = []
+
+    def talk(self, near):
+        head, body = read_request(near)
+        pairs = (line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+        self.received.append(({name.lower(): text for name, text in pairs}, body))
+        near.sendall(f"HTTP/1.1 {self.status} X\r\nContent-Length: 0\r\n\r\n".encode())
+
+    @property
+    def messages(self):
+        return [json.loads(body) for _, body in self.received]
+
+
+@pytest.fixture(scope="module")
+def told(serve_here, tmp_path_factory):
+    """A service and the sender beside it; what they may ask is a receiver on this machine."""
+    receiver = Receiver()
+    authority = Authority(tmp_path_factory.mktemp("authority"))
+    with serving(receiver.talk, authority.issue("hooks.example").server()) as server:
+        named = Named.read(f"hooks.example:{PORT}")
+        outgoing = Client(named, lambda host, port: [server.address], authority.client())
+        home = tmp_path_factory.mktemp("a home")
+        with serve_here(home, outgoing=outgoing) as service, service.client() as client:
+            assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
+            yield service, client, receiver, Sender(service.parts, outgoing)
+
+
+@contextmanager
+def _webhook(client, **asked):
+    made = client.post("/v1/webhooks", json={"url": URL, **asked})
+    assert made.status_code == 201, made.text
+    assert made.headers["location"] == f"/v1/webhooks/{made.json()['id']}"
+    yield made.json()
+    assert client.delete(f"/v1/webhooks/{made.json()['id']}").status_code == 204
+    assert client.get(f"/v1/webhooks/{made.json()['id']}").status_code == 404
+
+
+def _ended(client, **asked):
+    wait = {"Prefer": "wait=20"}
+    answer = client.post("/v1/evaluations", json={**RUN, **asked}, headers=wait)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def _send(sender):
+    sender.round()
+    sender.join()
+
+
+def test_a_run_that_ends_is_told_signed_and_with_what_is_worth_knowing(told):
+    service, client, receiver, sender = told
+    with _webhook(client) as made:
+        receiver.received.clear()
+        found = _ended(client, labels={"branch": "<!channel>"})
+        _send(sender)
+        ((headers, body),) = receiver.received
+        assert IS_OURS(headers, body, made["secret"])
+        assert not IS_OURS(headers, body + b" ", made["secret"])
+        message = json.loads(body)
+        assert message["type"] == "run.succeeded"
+        assert message["timestamp"] == found["finished_at"]
+        assert message["data"]["scores"] == {"bleu_1": found["scores"]["bleu_1"]["value"]}
+        assert message["data"]["labels"] == {"branch": "<!channel>"}
+        assert message["data"]["url"] == f"{service.url}/v1/evaluations/{found['id']}"
+        assert client.get(message["data"]["url"]).json()["id"] == found["id"]
+        after = client.get(f"/v1/webhooks/{made['id']}").json()
+        assert (after["waiting"], after["errors"]) == (0, [])
+        assert after["delivered_at"] is not None
+        _send(sender)
+        assert len(receiver.received) == 1
+
+
+def test_a_verdict_is_told_to_those_who_ask_for_it(told):
+    _, client, receiver, sender = told
+    with _webhook(client, events=["verdict.failed"]), _webhook(client, events=["verdict.passed"]):
+        receiver.received.clear()
+        _ended(client, gates=["bleu_1 > 0.99"])
+        _send(sender)
+        (message,) = receiver.messages
+        assert message["type"] == "verdict.failed"
+        assert message["data"]["gates"] == [{"gate": "bleu_1 > 0.99", "verdict": "failed"}]
+
+
+def test_slack_gets_a_line_that_calls_nobody(told):
+    service, client, receiver, sender = told
+    with _webhook(client, format="slack") as made:
+        assert made["secret"] is None
+        receiver.received.clear()
+        found = _ended(client, labels={"branch": "<!channel>"})
+        _send(sender)
+        ((headers, body),) = receiver.received
+        assert "webhook-signature" not in headers
+        line = json.loads(body)["text"]
+        assert "branch &lt;?channel&gt;" in line
+        assert line.endswith(f"<{service.url}/v1/evaluations/{found['id']}|open>")
+
+
+def test_every_kind_of_run_is_told(told):
+    _, client, receiver, sender = told
+    first, second = _ended(client), _ended(client, labels={"n": "2"})
+    with _webhook(client):
+        receiver.received.clear()
+        asked = {"a": first["id"], "b": second["id"], "metrics": ["bleu_1"]}
+        made = client.post("/v1/comparisons", json=asked, headers={"Prefer": "wait=20"})
+        assert made.status_code == 201, made.text
+        _send(sender)
+        (message,) = receiver.messages
+        assert (message["data"]["id"], message["data"]["kind"]) == (made.json()["id"], "comparison")
+
+
+def test_runs_of_before_are_not_told(told):
+    _, client, receiver, sender = told
+    with _webhook(client):
+        pass
+    _ended(client)
+    with _webhook(client):
+        receiver.received.clear()
+        _send(sender)
+        assert receiver.received == []
+
+
+def test_what_fails_is_told_in_the_webhook_and_sent_again_with_the_same_id(told):
+    _, client, receiver, sender = told
+    with _webhook(client) as made:
+        receiver.received.clear()
+        receiver.status = 500
+        _ended(client)
+        _send(sender)
+        receiver.status = 204
+        after = client.get(f"/v1/webhooks/{made['id']}").json()
+        assert after["waiting"] == 1
+        assert [each["detail"] for each in after["errors"]] == [
+            "expected the status 2xx, found 500"
+        ]
+        (headers, _) = receiver.received[0]
+        assert after["errors"][0]["message"] == headers["webhook-id"]
+        assert "secret" not in json.dumps(after)
+
+
+def test_a_test_is_sent_where_it_is_asked_for(told):
+    _, client, receiver, sender = told
+    with _webhook(client, events=["run.failed"]) as made:
+        receiver.received.clear()
+        assert client.post(f"/v1/webhooks/{made['id']}/test").json()["waiting"] == 1
+        _send(sender)
+        (message,) = receiver.messages
+        assert message["type"] == "webhook.test"
+        assert message["data"] == {"webhook": made["id"]}
+
+
+def test_deliveries_are_signed_by_the_old_secret_too(told):
+    _, client, receiver, sender = told
+    with _webhook(client) as made:
+        new = client.post(f"/v1/webhooks/{made['id']}/rotate").json()["secret"]
+        receiver.received.clear()
+        client.post(f"/v1/webhooks/{made['id']}/test")
+        _send(sender)
+        ((headers, body),) = receiver.received
+        assert new != made["secret"]
+        assert IS_OURS(headers, body, made["secret"])
+        assert IS_OURS(headers, body, new)
+        assert not IS_OURS(headers, body, "whsec_AAAA")
+
+
+def test_secrets_and_urls_are_in_no_other_answer_and_in_no_log(told):
+    service, client, receiver, sender = told
+    with _webhook(client) as made:
+        receiver.status = 404
+        client.post(f"/v1/webhooks/{made['id']}/test")
+        _send(sender)
+        receiver.status = 204
+        answers = [client.get("/v1/webhooks").text, client.get(f"/v1/webhooks/{made['id']}").text]
+        log = service.log.read_text()
+        assert made["id"] in log
+        for text in (*answers, log):
+            assert made["secret"] not in text
+            assert "some/long/secret" not in text
+        assert [each["id"] for each in json.loads(answers[0])["items"]] == [made["id"]]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://hooks.example/",
+        "https://127.0.0.1/",
+        "https://localhost/",
+        "https://me@hooks.example/",
+        "https://hooks.example:25/",
+        "not a url",
+        f"https://hooks.example/{'a' * 2000}",
+    ],
+)
+def test_a_url_that_may_not_be_asked_is_refused_with_its_place(told, url):
+    _, client, _, _ = told
+    answer = client.post("/v1/webhooks", json={"url": url})
+    assert answer.status_code == 422
+    assert [each["pointer"] for each in answer.json()["errors"]] == ["/url"]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"events": []}, {"events": ["run.begun"]}, {"format": "xml"}, {"secret": "mine"}]
+)
+def test_a_wrong_field_is_refused(told, asked):
+    _, client, _, _ = told
+    answer = client.post("/v1/webhooks", json={"url": URL, **asked})
+    assert answer.status_code == 422
+
+
+def test_who_makes_changes_and_deletes_webhooks_is_noted_without_secrets(told):
+    _, client, _, _ = told
+    with _webhook(client) as made:
+        client.post(f"/v1/webhooks/{made['id']}/rotate")
+    noted = client.get("/v1/audit", params={"object": made["id"]})
+    actions = [entry["action"] for entry in noted.json()["items"]]
+    assert actions == ["webhook.deleted", "webhook.rotated", "webhook.created"]
+    assert "some/long/secret" not in noted.text
+    assert made["secret"] not in noted.text
+
+
+@pytest.mark.parametrize("action", ["test", "rotate"])
+def test_an_unknown_webhook_is_absent(told, action):
+    _, client, _, _ = told
+    assert client.post(f"/v1/webhooks/wh_nobodys/{action}").status_code == 404
+    assert client.delete("/v1/webhooks/wh_nobodys").status_code == 404
+
+
+def test_the_guide_shows_the_receivers_check_as_it_is():
+    code = (ROOT / "deploy/guide/receive_webhook.py").read_text(encoding="utf-8")
+    _, function = code.split("\n\n\n", 1)
+    page = (ROOT / "deploy/guide/webhooks.md").read_text(encoding="utf-8")
+    assert textwrap.indent(function, "    ") in page

@@ -1,0 +1,298 @@
+"""Uploads that go on (T12, T15): cut at random places, the API killed meanwhile, clients of
+others, a disk that is full.
+"""
+
+import contextlib
+import itertools
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import numpy as np
+import pytest
+
+import prescore
+from builders import model, tensors
+from cut_network import Network
+from fleet import ROOT, Served, digest, until
+from prescore.http import resumed, retries
+from workers.inference import checkpoints
+
+SEEDS = itertools.count(5000)
+GUIDE = ROOT / "deploy" / "guide" / "uploads.md"
+PATIENCE = 120.0  # seconds without a byte: an API that was killed is back after two
+
+
+class CuttingNetwork(Network):
+    """Cuts so many connections, each after a number of bytes between two bounds."""
+
+    def __init__(self, port: int, count: int, least: int, most: int, seed: int) -> None:
+        self._left = count
+        self._random = random.Random(seed)
+        self._bounds = least, most
+        super().__init__(port)
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # the listener was closed
+            while True:
+                near, _ = self._listener.accept()
+                self._lead(near)
+
+    def _lead(self, near: socket.socket) -> None:
+        try:
+            far = socket.create_connection(self._to)
+        except OSError:  # the service is being started
+            near.close()
+            return
+        self._start(self._both, near, far)
+
+    def _both(self, near: socket.socket, far: socket.socket) -> None:
+        """Both ends are closed when they have ended: there are thousands of connections."""
+        with near, far:
+            answering = threading.Thread(target=self._answer, args=(far, near))
+            answering.start()
+            self._ask(near, far)
+            answering.join()
+
+    def _ask(self, near: socket.socket, far: socket.socket) -> None:
+        rest = self._random.randint(*self._bounds) if self._left > 0 else None
+        with contextlib.suppress(OSError):
+            while data := near.recv(65536):
+                if rest is not None and len(data) > rest:
+                    far.sendall(data[:rest])
+                    self._left -= 1
+                    break
+                far.sendall(data)
+                rest = None if rest is None else rest - len(data)
+        self._end(near, far)
+
+
+def _file(folder, megabytes, seed):
+    """A checkpoint of that size; equal but for its last bytes, which the seed decides."""
+    whole = folder / f"whole-{megabytes}"
+    if not whole.exists():
+        words = max(2, 1_000_000 * megabytes // (4 * 3 * 512))
+        large = tensors("merge", "gru", size=512, words=words)
+        checkpoints.write(whole, model("merge", "gru", large))
+    path = folder / f"{seed}.safetensors"
+    shutil.copyfile(whole, path)
+    with path.open("r+b") as stream:
+        stream.seek(-4, 2)
+        stream.write(np.float32(seed).tobytes())
+    return path
+
+
+def _is_stored(fleet: Served, path) -> bool:
+    content = path.read_bytes()
+    place = f"{fleet.url}/v1/checkpoints/{digest(content)}"
+    found = httpx.get(place, timeout=60).json()
+    return found["bytes"] == len(content)
+
+
+def _kill_api(fleet):
+    """As if it had crashed: nothing is written down. Its supervisor starts another."""
+    api = fleet.find("api")
+    api.kill()
+    until(lambda: fleet.running("api") and fleet.running("api")[0].pid != api.pid, 30, "an API")
+
+    def answers():
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"{fleet.url}/livez", timeout=5).is_success
+
+    until(answers, 30, "an API that answers")
+
+
+def _begin(fleet, content):
+    query = {"kind": "checkpoint", "digest": digest(content)}
+    headers = {"Upload-Complete": "?0", "Upload-Length": str(len(content))}
+    answer = httpx.post(f"{fleet.url}/v1/uploads", params=query, headers=headers)
+    return fleet.url + answer.headers["Location"]
+
+
+def _send_some(fleet, url, content, offset, count):
+    """Announce the rest, send `count` bytes of it, and cut the connection."""
+    head = (
+        f"PATCH {url.removeprefix(fleet.url)} HTTP/1.1\r\nHost: localhost\r\n"
+        "Content-Type: application/partial-upload\r\nUpload-Complete: ?1\r\n"
+        f"Upload-Offset: {offset}\r\nContent-Length: {len(content) - offset}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", fleet.port)) as connection:
+        connection.sendall(head.encode() + content[offset : offset + count])
+
+
+def test_an_upload_is_cut_at_thirty_random_places_and_its_api_is_killed(fleet, tmp_path):
+    """T12: the offset never goes back, also across a crash: what was told is kept."""
+    content = _file(tmp_path, 12, next(SEEDS)).read_bytes()
+    url = _begin(fleet, content)
+    chance, told, offsets = random.Random(12), 0, set()
+    for cut in range(30):
+        _send_some(fleet, url, content, told, chance.randint(0, len(content) // 30))
+        if cut in (10, 20):
+            _kill_api(fleet)
+        offset = int(httpx.head(url, timeout=30).headers["Upload-Offset"])
+        assert told <= offset < len(content)
+        told = offset
+        offsets.add(offset)
+    assert len(offsets) > 5  # it has come further most of the time
+    headers = {"Content-Type": "application/partial-upload", "Upload-Complete": "?1"}
+    headers["Upload-Offset"] = str(told)
+    answer = httpx.patch(url, content=content[told:], headers=headers, timeout=60)
+    assert (answer.status_code, answer.json()["digest"]) == (201, digest(content))
+    assert [file.read_bytes() for file in fleet.blob_files(digest(content))] == [content]
+
+
+def _by_client(fleet, port, path):
+    with prescore.Client(f"http://127.0.0.1:{port}", patience=PATIENCE) as client:
+        client.upload_checkpoint(path)
+
+
+def _by_tuspy(fleet, port, path):
+    from tusclient.client import TusClient
+
+    told = {"kind": "checkpoint", "digest": digest(path.read_bytes())}
+    client = TusClient(f"http://127.0.0.1:{fleet.port}/v1/uploads")
+    size = max(1 << 20, path.stat().st_size // 20)
+    with path.open("rb") as stream:
+        first = client.uploader(file_stream=stream, metadata=told)
+        url = until(lambda: _created(first), PATIENCE, "an upload")
+        url = url.replace(str(fleet.port), str(port))
+        sent = TusClient(url).uploader(
+            file_stream=stream, chunk_size=size, retries=60, retry_delay=1
+        )
+        sent.set_url(url)
+        sent.upload()
+
+
+def _created(uploader):
+    from tusclient.exceptions import TusCommunicationError
+
+    with contextlib.suppress(TusCommunicationError):  # the API was killed just now
+        return uploader.create_url()
+
+
+def _by_curl(fleet, port, path):
+    """The loop of the guide, as it stands there."""
+    page = GUIDE.read_text(encoding="utf-8").partition("## With curl")[2].partition("\n## ")[0]
+    lines = [line[4:] for line in page.splitlines() if line.startswith("    ")]
+    loop = re.sub(r"^FILE=.*$", 'FILE="$1"', "\n".join(lines), flags=re.MULTILINE)
+    assert 'FILE="$1"' in loop
+    environment = {**os.environ, "URL": f"http://127.0.0.1:{port}"}
+    command = ["sh", "-c", loop, "sh", str(path)]
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=900)
+
+
+def _ways():
+    ways = [_by_client]
+    with contextlib.suppress(ImportError):
+        import tusclient  # noqa: F401
+
+        ways.append(_by_tuspy)
+    if shutil.which("curl"):
+        ways.append(_by_curl)
+    return ways
+
+
+@pytest.mark.parametrize(
+    ("count", "megabytes", "kills"),
+    [(3, 4, 1), pytest.param(50, 200, 3, marks=pytest.mark.slow)],
+)
+def test_many_uploads_at_once_are_cut_and_the_api_is_killed(
+    fleet, tmp_path, monkeypatch, count, megabytes, kills
+):
+    """T12: every byte right; memory of the API flat. Clients: ours, tuspy, curl."""
+    monkeypatch.setattr(resumed, "LARGE_BYTES", 1 << 20)
+    monkeypatch.setattr(retries, "FIRST_SECONDS", 0.1)
+    ways = _ways()
+    if len(ways) < 3:
+        print(f"only {[way.__name__ for way in ways]}: the others are not installed")
+    files = [_file(tmp_path, megabytes, next(SEEDS)) for _ in range(count)]
+    size = files[0].stat().st_size
+    memory = []
+
+    def weigh():
+        for api in fleet.running("api"):
+            with contextlib.suppress(Exception):
+                memory.append(api.memory_info().rss)
+
+    ended = threading.Event()
+    with (
+        CuttingNetwork(fleet.port, 2 * count, size // 20, size // 2, seed=7) as network,
+        ThreadPoolExecutor(count + 1) as pool,
+    ):
+        port = int(network.url.rpartition(":")[2])
+        weighing = pool.submit(_each, weigh, ended)
+        try:
+            sent = [
+                pool.submit(way, fleet, port, path)
+                for way, path in zip(itertools.cycle(ways), files, strict=False)
+            ]
+            for killed in range(1, kills + 1):
+                part = killed / (kills + 2)
+                until(lambda at=part: _arrived(fleet, files, sent) > at, 900, "bytes")
+                _kill_api(fleet)
+            for each in sent:
+                each.result()
+        finally:
+            ended.set()
+            weighing.result()
+    assert all(_is_stored(fleet, path) for path in files)
+    assert not list(fleet.home.glob("*/uploads/*"))
+    most = max(memory)
+    print(f"T12 {count} x {size >> 20} MB, {kills} kills: API {most >> 20} MB at most")
+    assert most < 300_000_000
+
+
+def _each(work, ended):
+    while not ended.wait(0.2):
+        work()
+
+
+def _arrived(fleet, files, sent) -> float:
+    """The part of all bytes that is there; raises what a client has raised."""
+    for each in sent:
+        if each.done():
+            each.result()
+    sizes = {path.stat().st_size for path in files}
+    there = 0
+    for file in fleet.home.glob("*/*/**/*"):
+        with contextlib.suppress(FileNotFoundError):
+            size = file.stat().st_size
+            if file.suffix == ".resumed" or size in sizes:
+                there += size
+    return there / sum(path.stat().st_size for path in files)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 4 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    made = subprocess.run(mounted, check=False, capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"no file system of its own: {made.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_an_upload_goes_on_when_the_disk_has_room_again(serve_here, tmp_path, small_disk):
+    """T15: 507 with what is there kept, and no restart."""
+    content = _file(tmp_path, 8, next(SEEDS)).read_bytes()
+    with serve_here(tmp_path / "home", blob_url=f"file://{small_disk}") as service:
+        url = _begin(service, content)
+        headers = {"Content-Type": "application/partial-upload", "Upload-Complete": "?1"}
+        full = httpx.patch(url, content=content, headers={**headers, "Upload-Offset": "0"})
+        assert (full.status_code, full.json()["code"]) == (507, "disk_full")
+        offset = int(httpx.head(url).headers["Upload-Offset"])
+        assert 1_000_000 < offset <= 4 << 20
+        enlarged = ["mount", "-o", "remount,size=40m", str(small_disk)]
+        subprocess.run(enlarged, check=True)
+        headers["Upload-Offset"] = str(offset)
+        answer = httpx.patch(url, content=content[offset:], headers=headers, timeout=60)
+        assert (answer.status_code, answer.json()["digest"]) == (201, digest(content))

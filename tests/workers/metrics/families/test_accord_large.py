@@ -1,0 +1,265 @@
+"""The metric `accord_large`. Oracles: BERTScore's definition (tests/oracles), and cosines of
+sentences in loops. With the real encoder, what every learned metric has to do.
+"""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import encoders
+import ending
+import monotone
+from builders import captions_with_references
+from oracles import bertscore as oracle
+from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
+from service.contract.formats import bundles
+from service.contract.formats.bundles import Item
+from service.contract.plan import assets, measured
+from service.contract.plan.assets import Places
+from workers.jobs.toolbox import Toolbox
+from workers.metrics import postgen, references
+from workers.metrics.accord import features, large, model
+from workers.metrics.families import accord_large, bertscore
+from workers.metrics.families.accord_large import NAMES
+from workers.metrics.family import Task
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.vectors import encoder
+from workers.offline import outputs, sources
+from workers.progress import silent
+
+JVM = Jvm()  # never asked
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return encoders.make(tmp_path_factory.mktemp("model"), uneven=True)
+
+
+@pytest.fixture(scope="module")
+def small(folder):
+    return encoder.read(folder)
+
+
+@pytest.fixture
+def fitting(small, monkeypatch):
+    """The shipped weights, as if they were learned by the small encoder."""
+    found = replace(large.shipped(), encoder=small.name)
+    monkeypatch.setattr(large, "shipped", lambda: found)
+    return found
+
+
+def _task(reader, captions, people, **options):
+    """Captions, each with its own references."""
+    prepared = references.prepare(people, "none", JVM)
+    tools = {"encoder": reader, **options.pop("tools", {})}
+    given = {"tokenizer": "none", "others": postgen.score} | options
+    return Task(captions, np.arange(len(captions)), prepared, JVM, tools=tools, **given)
+
+
+def _scores(*task, **options):
+    return postgen.score("accord_large", _task(*task, **options)).captions["accord_large"]
+
+
+def _measured(*task, **options):
+    given = bertscore.completed(_task(*task, **options))
+    return accord_large.measured(given, model.shipped())
+
+
+def _sentence(reference, text):
+    """The mean of vectors that were made one long; the model's own tokens count."""
+    tokens = reference.tokens(text)
+    mean = sum(vector / np.sqrt(vector @ vector) for _, vector in tokens) / len(tokens)
+    says = any(not reference.is_special(token) for token, _ in tokens)
+    return mean / np.sqrt(mean @ mean) if says else 0 * mean
+
+
+def _precision(reference, caption, image):
+    """The mean over a caption's words of the highest cosine to a word of any reference."""
+
+    def words(text):
+        return [
+            v / np.sqrt(v @ v) for n, v in reference.tokens(text) if not reference.is_special(n)
+        ]
+
+    theirs = [vector for text in image for vector in words(text)]
+    best = [max(float(vector @ other) for other in theirs) for vector in words(caption) if theirs]
+    return np.mean(best) if best else 0.0
+
+
+def test_features_are_the_sum_of_accord_and_follow_from_bertscores_definition(folder, small):
+    captions, people = captions_with_references(encoders.WORDS, 12, 3)
+    captions[3:6] = ["A  DOG runs!\n", "", " unheard "]
+    people[7], people[8] = ["", "the dog"], [" "]
+    task = _task(small, captions, people)
+    shipped = model.shipped()
+    found = accord_large.measured(bertscore.completed(task), shipped)
+    own = features.measure(task, shipped.language) @ shipped.weights / sum(shipped.weights)
+    np.testing.assert_allclose(found[:, 0], own, rtol=1e-12)
+    reference = oracle.Model(folder, encoders.LAYERS)
+    for got, caption, image in zip(found[:, 1:], captions, people, strict=True):
+        ours = _sentence(reference, caption)
+        cosines = [float(ours @ _sentence(reference, text)) for text in image]
+        each = [oracle.score(reference, caption, [text]) for text in image]
+        recall, f1 = np.mean([recall for _, recall, _ in each]), max(f1 for *_, f1 in each)
+        precision = _precision(reference, caption, image)
+        expected = [precision, recall, f1, max(cosines), np.mean(cosines)]
+        np.testing.assert_allclose(got, np.clip(expected, 0, 1), rtol=0, atol=2e-6)
+    assert not found[4].any()
+
+
+def test_the_encoder_reads_what_was_written_and_the_rest_tokens(small, fitting):
+    captions, people = ["a dog runs"], [["the dog runs"]]
+    written = {"texts": ["A big dog runs!"], "people": [["The dog, running"]]}
+    plain = _task(small, captions, people)
+    both = replace(plain, tools={**plain.tools, **written})
+    texts = _task(small, written["texts"], written["people"])
+    found, of_tokens, of_texts = (
+        accord_large.measured(bertscore.completed(task), model.shipped())
+        for task in (both, plain, texts)
+    )
+    np.testing.assert_array_equal(found[:, 0], of_tokens[:, 0])
+    np.testing.assert_array_equal(found[:, 1:], of_texts[:, 1:])
+    assert (found[:, 1:] != of_tokens[:, 1:]).any()
+    how = f"refs:1|tok:none|model:{fitting.digest[:12]}|encoder:{small.name[:12]}"
+    signed = [postgen.score("accord_large", each).signatures for each in (both, plain)]
+    assert signed == [
+        {"accord_large": f"accord_large|{how}|texts:{read}|v:1"} for read in ("written", "tokens")
+    ]
+
+
+def test_no_score_falls_where_a_feature_rises_and_all_are_in_0_to_1():
+    shipped = large.shipped()
+    assert list(shipped.features) == list(NAMES)
+    assert shipped.weights.min() >= 0
+    monotone.check(shipped, len(NAMES))
+
+
+HOSTILE = ["", " ", "...", "🐕", "\0", "ä ö ü", "a" * 3000, "a man " * 500, "3\u00a01/2 cups"]
+
+
+def test_features_of_whatever_captions_and_references_are_in_0_to_1(small):
+    captions = [caption for caption in HOSTILE for _ in HOSTILE] + HOSTILE
+    people = [[other] for _ in HOSTILE for other in HOSTILE] + [HOSTILE] * len(HOSTILE)
+    found = _measured(small, captions, people)
+    assert np.isfinite(found).all()
+    assert found.min() >= 0
+    assert found.max() <= 1
+
+
+def test_references_that_a_work_has_embedded_are_not_embedded_again(small, fitting):
+    people = [["the dog runs"], ["a cat sits"]]
+    embedded = bertscore.prepare(people, small)
+    task = _task(small, ["a dog", "a cat"], people, tools={"embedded": embedded})
+    assert accord_large.completed(task) is task
+
+
+def test_its_works_read_what_was_written_and_share_embedded_references_with_bertscore(
+    tmp_path, folder, small, fitting, monkeypatch
+):
+    sha256 = measured.measure(folder).sha256
+    pinned = replace(assets.ASSETS["minilm"], sha256=sha256)
+    monkeypatch.setitem(assets.ASSETS, "minilm", pinned)
+    places = Places(tmp_path)
+    shutil.copytree(folder, places.own / pinned.names[0])
+    captions = ["A  big DOG runs!", "the cat"]
+    people = [("The dog runs on grass.", "a Dog"), ("A cat sits",)]
+    images = ["1.jpg", "2.jpg"]
+    items = (Item(image, "test", each) for image, each in zip(images, people, strict=True))
+    bundles.write_folder(tmp_path / "data", items)
+    embedded = []
+    prepare = bertscore.prepare
+    monkeypatch.setattr(
+        bertscore, "prepare", lambda *given, **how: embedded.append(1) or prepare(*given, **how)
+    )
+    found = outputs.score(
+        list(zip(images, captions, strict=True)),
+        sources.find(str(tmp_path / "data"), places),
+        outputs.Asked(["bertscore", "accord_large"], "none"),
+        Toolbox("cpu", places),
+        lambda _: silent,
+    )
+    assert embedded == [1]
+    written = {"texts": captions, "people": people}
+    expected = _scores(small, captions, people, tools=written)
+    got = [own["accord_large"] for *_, own in found.captions]
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+    assert found.scores["accord_large"].signature.endswith("|texts:written|v:1")
+    assert 0 < found.scores["accord_large"].value < 1
+
+
+def test_another_encoder_or_none_is_unavailable(small):
+    expected = large.shipped().encoder
+    told = f"{expected[:12]}…, layer 6.*found another model .*{small.name[:12]}…, layer 3"
+    with pytest.raises(MetricUnavailable, match=told):
+        _scores(small, ["a dog"], [["a dog"]])
+    with pytest.raises(MetricUnavailable, match="needs all-MiniLM-L6-v2, and was given no model"):
+        _scores(None, ["a dog"], [["a dog"]])
+
+
+def test_progress_is_told_and_may_end_it(small, fitting):
+    told = []
+    _scores(small, ["a dog"] * 9, [["a dog"]] * 9, progress=lambda *at: told.append(at))
+    assert (9, 9) in told
+    with pytest.raises(Canceled):
+        _scores(small, ["a dog"], [["a dog"]], progress=ending.ends)
+
+
+PEOPLE = [
+    "A man riding a wave on top of a surfboard.",
+    "A surfer rides a large wave in the ocean.",
+    "A person on a surfboard in the water.",
+    "A man is surfing a big wave.",
+]
+DESCENDING = [
+    "A surfer rides a large wave in the ocean.",
+    "a male surfer catching a breaker in the sea",
+    "a white sailboat floats on the calm ocean",
+    "of purple the on seven a",
+    "",
+]
+
+
+@pytest.mark.long  # a real model; the same of the sum of `accord`: test_accord.py
+def test_with_the_real_model_better_captions_score_more_and_the_scores_are_spread(minilm):
+    found = _scores(encoder.read(minilm), DESCENDING, [PEOPLE] * len(DESCENDING))
+    reference, paraphrase, other, gibberish, empty = found
+    assert 1 >= reference > paraphrase > other > gibberish > empty == 0
+    assert reference - other > 0.5
+    assert paraphrase - other > 0.2
+
+
+def _written(path, **changed):
+    large.write(path, replace(large.shipped(), **changed))
+    return path
+
+
+def test_weights_are_written_and_read(tmp_path):
+    shipped = large.shipped()
+    found = large.read(_written(tmp_path / "again.safetensors"), model.shipped())
+    np.testing.assert_array_equal(found.weights, shipped.weights)
+    assert found.digest == shipped.digest
+    assert (found.encoder, found.about) == (shipped.encoder, shipped.about)
+
+
+def test_weights_beside_another_model_or_negative_ones_are_refused(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    other = replace(model.shipped(), digest="0" * 64)
+    with pytest.raises(MetricFailed, match="beside the model of accord 000000000000…, found those"):
+        large.read(_written(path), other)
+    with pytest.raises(MetricFailed, match=f"expected {len(NAMES)} weights, none of them negative"):
+        large.read(_written(path, weights=-large.shipped().weights), model.shipped())
+    with pytest.raises(MetricFailed, match="expected weights of accord_large, format 1"):
+        large.read(model.SHIPPED, model.shipped())
+
+
+def test_its_card_is_about_this_very_file():
+    card = (Path(large.__file__).parent / "CARD.md").read_text("utf-8")
+    shipped = large.shipped()
+    assert shipped.digest in card
+    assert shipped.small is model.shipped()
+    for name, weight in zip(NAMES, shipped.weights, strict=True):
+        assert f"| {name} | {weight:.2f} |" in card
+    assert large.SHIPPED.stat().st_size < 10_000

@@ -1,0 +1,213 @@
+"""A model of `accord` from people's judgements: what they prefer above what they do not.
+
+Photos are parted: what is tested with was not learned from, neither judgements nor captions.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from service.contract.errors import RequestRefused
+from service.contract.metrics import catalogue
+from service.contract.metrics.objectives import JUDGED
+from workers.analysis.judging import scoring
+from workers.analysis.judging.clusters import clusters
+from workers.analysis.judging.verdict import verdict
+from workers.analysis.learning.asked import Asked, People, Spoken
+from workers.files.judgements import ALL, Judgements, Pair, Rated
+from workers.metrics import references
+from workers.metrics.accord import features, model, training
+from workers.metrics.accord.language import Language
+from workers.metrics.accord.model import Model
+from workers.metrics.family import Floats, Task
+from workers.metrics.learned import soundness
+from workers.metrics.learned.training_sets import parts, photo_of
+from workers.progress import Progress
+
+FEWEST = 40  # photos that people judged, a quarter of which is the test
+_SHARES = (3, 1)  # of photos to learn from and to test with
+_LINES, _EACH = 200, 100  # rated captions of a photo, and pairs of them, at most
+_BESIDE = (model.FAMILY, "cider_d")  # the shipped model, and the metric of words that is usual
+_OWN = catalogue.learned(model.FAMILY, "0" * 64)  # in a verdict, before the model has a file
+THIS = "this model"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Judgements to learn from and to test with, and the photos of the latter."""
+
+    learned: Judgements
+    test: Judgements
+    photos: tuple[frozenset[str], frozenset[str]]
+
+
+def learn(people: People, judgements: Judgements, asked: Asked) -> Model:
+    """Learn from judgements. The language is learned from `people`; if there are none, it is that
+    of the shipped model. Raises RequestRefused if there are too few, MetricFailed if what was
+    learned says nothing of captions, Canceled as metrics do.
+    """
+    parted = split(judgements, asked.recipe.seed)
+    known, images = _language(people, parted, asked)
+    given = scoring.captions(parted.learned)
+    better, worse, photos = preferred(parted.learned, given, asked.recipe.seed)
+    if not len(better):
+        raise RequestRefused("expected captions that people judged differently, found none")
+    measured = _features(given, known, asked)
+    right, wrong = measured[better], measured[worse]
+    weights, middle = training.fitted(right, wrong, photos, asked.recipe.beta)
+    about = {
+        "objective": JUDGED,
+        "images": images,
+        "contrasts": {},
+        "right": {},
+        "recipe": vars(asked.recipe),
+        "inputs": dict(asked.inputs),
+        "judged": {"photos": len(parted.photos[0]), "pairs": len(better)},
+    }
+    found = Model(known, weights, middle, about)
+    soundness.check(found, asked.score)
+    agreement = {"photos": len(parted.photos[1]), **_agreement(found, parted.test, asked)}
+    return Model(known, weights, middle, {**about, "agreement": agreement})
+
+
+def split(judgements: Judgements, seed: int) -> Parts:
+    """Part judgements by photo, whatever its names; lines without a name by their references."""
+    photos = _photos(judgements)
+    distinct = {photo for lines in photos for photo in lines}
+    if len(distinct) < FEWEST:
+        raise RequestRefused(
+            f"expected judgements of at least {FEWEST} photos, found {len(distinct)}: a quarter of "
+            "them is kept for the test"
+        )
+    ours, theirs = parts(distinct, _SHARES, seed, photo=str)
+    return Parts(_of(judgements, photos, ours), _of(judgements, photos, theirs), (ours, theirs))
+
+
+def _photos(judgements: Judgements) -> tuple[list[str], list[str]]:
+    """The photo of each rated line, and of each pair."""
+    given = scoring.captions(judgements)
+    numbers = clusters(judgements, given)
+    every = [*numbers.rated.tolist(), *numbers.pairs.tolist()]
+    names: dict[int, str] = {}
+    for number, line in zip(every, _lines(judgements), strict=True):
+        if line.image is not None:
+            names.setdefault(number, photo_of(line.image))
+    found = [names.get(number, f"references {number}") for number in every]
+    return found[: len(judgements.rated)], found[len(judgements.rated) :]
+
+
+def _lines(judgements: Judgements) -> list[Rated | Pair]:
+    return [*judgements.rated, *judgements.pairs]
+
+
+def _of(
+    judgements: Judgements, photos: tuple[Sequence[str], Sequence[str]], kept: frozenset[str]
+) -> Judgements:
+    rated, pairs = photos
+    return Judgements(
+        [line for line, photo in zip(judgements.rated, rated, strict=True) if photo in kept],
+        [line for line, photo in zip(judgements.pairs, pairs, strict=True) if photo in kept],
+    )
+
+
+def preferred(
+    judgements: Judgements, given: scoring.Captions, seed: int
+) -> tuple[Sequence[int], Sequence[int], np.ndarray]:
+    """The captions (places in `given.texts`) that people put above others of the same photo,
+    these others, and the photo of each pair.
+    """
+    rated, pairs = _photos(judgements)
+    found = [
+        ((a, b) if line.preferred == "a" else (b, a), photo)
+        for line, photo, (a, b) in zip(judgements.pairs, pairs, given.pairs.tolist(), strict=True)
+    ]
+    by_photo: dict[str, list[tuple[float, int]]] = {}
+    for line, photo, place in zip(judgements.rated, rated, given.rated.tolist(), strict=True):
+        by_photo.setdefault(photo, []).append((statistics.fmean(line.ratings), place))
+    rng = np.random.default_rng(seed)
+    for photo, lines in by_photo.items():
+        ordered = [
+            (one, other) if first > second else (other, one)
+            for (first, one), (second, other) in combinations(lines[:_LINES], 2)
+            if first != second and one != other
+        ]
+        drawn = sorted(rng.permutation(len(ordered))[:_EACH].tolist())
+        found += [(ordered[place], photo) for place in drawn]
+    better, worse = [one for (one, _), _ in found], [other for (_, other), _ in found]
+    return better, worse, np.array([photo for _, photo in found])
+
+
+def _language(people: People, parted: Parts, asked: Asked) -> tuple[Language, int]:
+    """The language, and of how many images; no photo of the test is among them, under whatever
+    name, nor with its captions.
+    """
+    if not people:
+        shipped = model.shipped().language
+        counted = replace(shipped.frequencies, tokenizer=asked.tokenizer)
+        return replace(shipped, frequencies=counted), 0
+    known = {text for line in _lines(parted.test) for text in line.references}
+    ours = {
+        image: said
+        for image, said in people.items()
+        if photo_of(image) not in parted.photos[1] and known.isdisjoint(said)
+    }
+    spoken = Spoken.of(ours, asked)
+    return spoken.language(asked.tokenizer), len(spoken.images)
+
+
+def _features(given: scoring.Captions, known: Language, asked: Asked) -> Floats:
+    texts = [*given.texts, *(text for each in given.reference_sets for text in each)]
+    said = asked.tokens(texts)
+    people = [[said[text] for text in each] for each in given.reference_sets]
+    task = Task(
+        [said[text] for text in given.texts],
+        given.rows,
+        references.from_tokens(people, asked.tokenizer),
+        asked.jvm,
+        progress=partial(asked.report, "features"),
+        tokenizer=asked.tokenizer,
+        others=asked.score,
+    )
+    return features.measure(task, known)
+
+
+def _agreement(own: Model, test: Judgements, asked: Asked) -> dict[str, Any]:
+    """With the people of the test, beside other metrics."""
+
+    def told(what: str) -> Progress:
+        return partial(asked.report, f"test: {what}".replace(_OWN, THIS))
+
+    given = scoring.captions(test)
+    tools = {_OWN: {"model": own, "name": _OWN}}
+    scored = scoring.score(
+        given,
+        [_OWN, *_BESIDE],
+        asked.tokenizer,
+        asked.jvm,
+        bring=lambda work, _: tools.get(work, {}),
+        told=told,
+    )
+    if _OWN in scored.missing:
+        raise scored.missing[_OWN]
+    found = verdict(test, given, scored, "flat")
+    rows = {name: _row(found, name) for name in scored.values}
+    return {
+        "rated": len(test.rated),
+        "pairs": len(test.pairs),
+        "metrics": {THIS if name == _OWN else name: row for name, row in rows.items()},
+    }
+
+
+def _row(found: Mapping[str, Any], name: str) -> dict[str, Any]:
+    rated, pairs = found["rated"].get(name), found["pairs"].get(name)
+    return {
+        "kendall_c": rated and rated["kendall_c"],
+        "kendall_c_interval": rated and rated["intervals"]["kendall_c"],
+        "right": pairs and pairs[ALL]["half"],
+        "right_interval": pairs and pairs[ALL]["half_interval"],
+    }

@@ -1,0 +1,117 @@
+"""What the files of all learned metrics have in common: safetensors whose metadata has a mark that
+tells the kind, a tokenizer, how many images document frequencies count, and `about` for people.
+Users bring such files, so everything in them is checked.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from service.contract.errors import MetricFailed, UnknownMetric
+from service.contract.formats.digests import digest_of
+from workers.files import tensor_files
+from workers.metrics.frequencies import Frequencies
+from workers.metrics.tokens import SIGNATURES
+
+T = TypeVar("T")
+Tensors = dict[str, NDArray[Any]]
+Restored = Callable[[Mapping[str, str], Tensors, str], T]  # metadata, tensors, SHA-256 -> a model
+
+FORMAT = "1"
+MOST_BYTES = 1 << 29  # the shipped ones have a few MB
+_KEYS, _COUNTS = "frequencies/keys", "frequencies/counts"
+TYPES: Mapping[str, str] = {_KEYS: "int64", _COUNTS: "uint32"}
+
+
+def write(
+    path: Path,
+    mark: str,
+    tensors: Tensors,
+    counted: Frequencies,
+    about: Mapping[str, Any],
+    **metadata: str,
+) -> None:
+    """Write a model; equal content gives equal bytes."""
+    tensors = {**tensors, _KEYS: counted.keys, _COUNTS: counted.counts.astype(np.uint32)}
+    known = {
+        mark: FORMAT,
+        "tokenizer": counted.tokenizer,
+        "images": str(counted.images),
+        "about": json.dumps(about, sort_keys=True, ensure_ascii=False),
+    }
+    tensor_files.write(path, tensors, known | metadata)
+
+
+def read(path: Path, mark: str, what: str, restored: Restored[T]) -> T:
+    """Read a file with this mark. Raises MetricFailed if it is not `what`, or if `restored` raises
+    ValueError, KeyError, TypeError or UnknownMetric.
+    """
+    try:
+        metadata = _metadata(path)
+        found = metadata.get(mark)
+        if found != FORMAT:
+            raise MetricFailed(
+                f"expected {what} of format {FORMAT} in {path.name}, found "
+                f"{'none' if found is None else repr(found)[:60]}"
+            )
+        with safe_open(path, framework="numpy") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a file
+        return restored(metadata, tensors, digest_of(path).removeprefix("sha256:"))
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, UnknownMetric) as error:
+        raise MetricFailed(f"{path.name} is not {what}: {error}") from None
+
+
+def marks(path: Path) -> frozenset[str]:
+    """The names in a file's metadata, a mark among them if it is of a learned metric."""
+    try:
+        return frozenset(_metadata(path))
+    except (SafetensorError, OSError, ValueError) as error:
+        raise MetricFailed(f"{path.name} is no file of a learned metric: {error}") from None
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise ValueError(f"expected at most {MOST_BYTES} bytes, found {size}")
+    with safe_open(path, framework="numpy") as file:
+        return file.metadata() or {}
+
+
+def check_type(name: str, values: NDArray[Any], expected: str | None) -> None:
+    if expected is None:
+        raise ValueError(f"found {name!r:.60}, which no learned metric has")
+    if values.dtype.name != expected:
+        raise ValueError(f"expected {name} of {expected}, found {values.dtype.name}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"expected finite numbers in {name}")
+
+
+def taken(metadata: Mapping[str, str], tensors: Tensors) -> tuple[Frequencies, dict[str, Any]]:
+    """Take document frequencies out of `tensors`; and `about`."""
+    tokenizer, images = metadata["tokenizer"], int(metadata["images"])
+    if tokenizer not in SIGNATURES:
+        raise ValueError(
+            f"expected a tokenizer of {', '.join(SIGNATURES)}, found {tokenizer!r:.60}"
+        )
+    about = json.loads(metadata["about"])
+    if not isinstance(about, dict):
+        raise TypeError(f"expected an object in about, found {about!r:.60}")
+    keys, counts = tensors.pop(_KEYS), tensors.pop(_COUNTS)
+    _check_frequencies(keys, counts, images)
+    return Frequencies(tokenizer, images, keys, counts.astype(np.int64)), about
+
+
+def _check_frequencies(keys: NDArray[Any], counts: NDArray[Any], images: int) -> None:
+    if keys.ndim != 1 or keys.shape != counts.shape or (keys[1:] <= keys[:-1]).any():
+        raise ValueError(
+            f"expected a count for each of the sorted keys, found {keys.shape} and {counts.shape}"
+        )
+    if counts.max(initial=0) > images or counts.min(initial=2) < 2:
+        raise ValueError(
+            f"expected counts from 2 to {images} images, found {counts.min()} to {counts.max()}"
+        )
