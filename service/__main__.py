@@ -2,7 +2,7 @@
 
 import typer
 
-from service.operate import commands
+from service.operate import commands, keys
 from service.operate.backups.commands import backup, restore
 
 app = typer.Typer(name="python -m service", no_args_is_help=True, pretty_exceptions_enable=False)
@@ -18,4 +18,5 @@ for command in (
     restore,
 ):
     app.command()(command)
+app.add_typer(keys.app, name="keys")
 app()

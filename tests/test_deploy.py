@@ -98,7 +98,7 @@ def test_every_piece_waits_for_what_it_needs(name):
 def test_every_variable_is_a_setting(path):
     settings = {f"PRESCORE_{name.upper()}" for name in Settings.model_fields}
     named = set(re.findall(r"PRESCORE_[A-Z_]+", path.read_text(encoding="utf-8")))
-    assert named <= {*settings, "PRESCORE_OPEN"}
+    assert named <= settings
 
 
 @pytest.mark.parametrize("name", SERVICES)

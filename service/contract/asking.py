@@ -35,8 +35,13 @@ class Asker:
 
     @property
     def caller(self) -> str:
-        """To whom turns and idempotency keys belong: a key of a team, or else an address."""
+        """To whom turns belong: a key of a team, or else an address."""
         return self.address if self.key is None else f"{self.team}/{self.key}"
+
+    @property
+    def claimant(self) -> str:
+        """To whom idempotency keys belong: a key of a team, or else anyone."""
+        return "anyone" if self.key is None else self.caller
 
 
 EVERYBODY = Asker()

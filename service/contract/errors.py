@@ -41,6 +41,8 @@
     │   ├── InvalidSetting           an environment variable or a flag
     │   ├── InvalidBackup            a file to restore that is none, cut off, damaged, or later
     │   ├── UnknownHost              a request to a name that may be anybody's
+    │   ├── Unauthorized             no key, or none that is valid
+    │   ├── Forbidden                a key without the scope that is needed
     │   ├── ForeignOrigin            a change that a page of another site asks for
     │   ├── SlowRequest              a request that does not arrive in time
     │   └── LongHeader               a request whose header is too long
@@ -276,6 +278,14 @@ class InvalidBackup(RequestRefused):
 
 class UnknownHost(RequestRefused):
     code = "unknown_host"
+
+
+class Unauthorized(RequestRefused):
+    code = "unauthorized"
+
+
+class Forbidden(RequestRefused):
+    code = "forbidden"
 
 
 class ForeignOrigin(RequestRefused):

@@ -16,6 +16,7 @@ _FROM = "PRESCORE_SETTINGS"  # tells a child process to read its settings from s
 _CREDENTIALS = "AWS_"
 _WORK_SHARE = 0.75
 MOST_RUNS = 2000
+PROTECTED = frozenset({"branch=main"})
 _CONTAINER_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -25,6 +26,13 @@ _CONTAINER_LIMITS = (
 def _device(value: str) -> str:
     if not re.fullmatch(r"auto|cpu|cuda:[0-9]+", value):
         raise ValueError(f"expected auto, cpu or cuda:N, found {value!r}")
+    return value
+
+
+def _labels(value: str) -> str:
+    for label in filter(None, map(str.strip, value.split(","))):
+        if not re.fullmatch(r"[^=]+=.+", label):
+            raise ValueError(f"expected NAME=VALUE with commas between them, found {label!r:.100}")
     return value
 
 
@@ -122,6 +130,12 @@ class Settings(BaseModel):
         description="The socket of a `prescore worker converter`, which opens these files and "
         "pictures in the workers' place; else the workers do it.",
     )
+    protected_labels: Annotated[str, AfterValidator(_labels)] = Field(
+        default="branch=main",
+        max_length=10_000,
+        description="Labels NAME=VALUE, with commas between them, that only keys with the scope "
+        "`publish` give, change or remove, and that keep a run from being deleted by its age.",
+    )
     keep_runs_days: int | None = Field(
         default=None,
         ge=1,
@@ -158,6 +172,10 @@ class Settings(BaseModel):
     @property
     def named_hosts(self) -> list[str]:
         return [name.strip() for name in self.hosts.split(",") if name.strip()]
+
+    @property
+    def protected(self) -> frozenset[str]:
+        return frozenset(filter(None, map(str.strip, self.protected_labels.split(","))))
 
     @property
     def record_file(self) -> Path | None:

@@ -14,6 +14,7 @@ from service.contract.settings import load
 from service.http import openapi, problems
 from service.http.dependencies import Running
 from service.http.entrance.access_log import AccessLog
+from service.http.entrance.keyring import Keyring
 from service.http.entrance.origins import OwnOrigins
 from service.http.final_newline import FinalNewline
 from service.http.queries import only_known
@@ -32,6 +33,7 @@ from service.http.routers import (
     metrics,
     pictures,
 )
+from service.http.routers.access import me
 from service.http.routers.life import audit, deletions
 from service.http.routers.life import runs as changed_runs
 from service.http.routers.outgoing import webhooks
@@ -60,6 +62,7 @@ def create_app(parts: Running, hosts: Collection[str] = (), proxies: str = "") -
     app.state.parts = parts
     problems.install(app)
     app.add_middleware(FinalNewline)
+    app.add_middleware(Keyring, records=parts.records)
     app.add_middleware(OwnOrigins, hosts=hosts)
     app.add_middleware(AccessLog, telemetry=parts.telemetry)
     if proxies:
@@ -116,6 +119,7 @@ def _routes() -> FastAPI:
         correlations,
         metrics,
         limits,
+        me,
         audit,
         webhooks,
         deletions,

@@ -37,7 +37,8 @@ class Running(Parts):
         watcher, telemetry = Watcher(parts.records), Telemetry(parts.records, parts.queue)
         own = watcher, telemetry, most_runs
         given = parts.records, parts.blobs, parts.queue, parts.places
-        return cls(*given, *own, speed=parts.speed, outgoing=outgoing or Client())
+        asks = outgoing or Client()
+        return cls(*given, *own, speed=parts.speed, protected=parts.protected, outgoing=asks)
 
 
 async def _running(request: Request) -> Running:
@@ -50,8 +51,11 @@ async def _running(request: Request) -> Running:
 
 
 def asker_of(request: Request) -> Asker:
-    """Who asks. In a service that is open: the team "local", with every scope."""
-    return Asker(address=address_of(request))
+    """Who asks, as `entrance.keyring` has found; in a service that is open the team "local", with
+    every scope.
+    """
+    found = getattr(request.state, "asker", None)
+    return found if isinstance(found, Asker) else Asker(address=address_of(request))
 
 
 def address_of(request: Request) -> str:
@@ -67,9 +71,14 @@ def address_of(request: Request) -> str:
     return str(ipaddress.ip_network((found, 64), strict=False))
 
 
-async def _address(request: Request) -> str:
-    return address_of(request)
+def caller_of(request: Request) -> str:
+    """Who asks, as turns and places in the queue know them."""
+    return asker_of(request).caller
+
+
+async def _caller(request: Request) -> str:
+    return caller_of(request)
 
 
 Service = Annotated[Running, Depends(_running)]
-Address = Annotated[str, Depends(_address)]
+Caller = Annotated[str, Depends(_caller)]

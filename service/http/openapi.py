@@ -14,15 +14,18 @@ from service.contract.api.answers import Problem
 from service.contract.api.runs import EndEvent, WorkEvent
 from service.contract.api.scores import ScoresEvent
 from service.contract.errors import (
+    Forbidden,
     ForeignOrigin,
     InvalidRequest,
     LongHeader,
     PrescoreError,
     SlowRequest,
+    Unauthorized,
     Unavailable,
     UnknownHost,
 )
 from service.http import problems
+from service.http.entrance.access import NEEDED, OPEN
 from service.http.entrance.origins import SAFE
 
 HEALTH = "health"
@@ -51,6 +54,7 @@ TAGS = [
         "name": "metrics",
         "description": "The metrics, their definitions, and whether they can be computed here.",
     },
+    {"name": "keys", "description": "Who asks, and what they may."},
     {"name": "webhooks", "description": "URLs that are told of a team's runs."},
     {"name": "limits", "description": "How much requests, files and connections may hold."},
     {"name": "audit", "description": "Who changed what, and when."},
@@ -119,7 +123,8 @@ LABELS: Mapping[str, Any] = {  # a parameter for each label, which no type of Fa
 
 _WHY: Mapping[int, str] = {
     400: "The body is not JSON, or the cursor is not from this service.",
-    403: "A page of another site asks for a change.",
+    401: "There is no key, or not a valid one.",
+    403: "The key has not the scope that this needs; or a page of another site asks for a change.",
     404: "Not found, or its data is no longer stored.",
     408: "The request did not arrive in time; see `/v1/limits`.",
     409: "Something stands in its way, which the error names: it may go later.",
@@ -136,6 +141,13 @@ _WHY: Mapping[int, str] = {
     507: "The service's disk is full.",
 }
 
+_KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "bearerFormat": "psk_{id}_{secret}",
+    "description": "A key, made by `prescore keys create`. Where no key was ever made, programs on "
+    "the service's own machine need none.",
+}
 _REFERENCE = "#/components/schemas/{model}"
 Responses = dict[int | str, dict[str, Any]]
 
@@ -198,9 +210,11 @@ def describe(app: FastAPI) -> dict[str, Any]:
         routes=app.routes,
         tags=TAGS,
     )
-    for method, operation in _operations(document):
-        _complete(method, operation)
+    for path, method, operation in _operations(document):
+        _complete(path, method, operation)
     components = document["components"]
+    components["securitySchemes"] = {"key": _KEY}
+    document["security"] = [{"key": []}, {}]
     components["headers"] = {name: _header(name) for name in HEADERS}
     components["schemas"] = _schemas(components["schemas"])
     return document
@@ -219,12 +233,13 @@ def _refusal(status: int, codes: list[str]) -> dict[str, Any]:
     }
 
 
-def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for path in document["paths"].values():
-        yield from path.items()
+def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            yield path, method, operation
 
 
-def _complete(method: str, operation: Mapping[str, Any]) -> None:
+def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     """Add what every route answers; FastAPI's own 422, which is never sent, is removed."""
     responses = operation["responses"]
     if "HTTPValidationError" in str(responses.get("422")):
@@ -233,11 +248,19 @@ def _complete(method: str, operation: Mapping[str, Any]) -> None:
         wrong = InvalidRequest  # whose query has unknown parameters
         responses.setdefault("422", _refusal(problems.status_of(wrong), [wrong.code]))
     always: list[type[PrescoreError]] = [SlowRequest, UnknownHost, LongHeader]
-    if method.upper() not in SAFE:
-        always.append(ForeignOrigin)
+    if path in OPEN:
+        operation["security"] = []
+    else:
+        always.append(Unauthorized)
     for kind in always:
         status = problems.status_of(kind)
         responses[str(status)] = _refusal(status, [kind.code])
+    needed = NEEDED.get(operation["operationId"])
+    if method.upper() not in SAFE or needed is not None:
+        responses["403"] = _refusal(403, [Forbidden.code, ForeignOrigin.code])
+    if needed is not None:
+        told = operation.get("description", "")
+        operation["description"] = f"{told}\n\nScope: `{needed}`.".strip()
     responses["500"] = _refusal(500, [problems.INTERNAL])
     for response in responses.values():
         named = headers("X-Request-ID")["headers"]

@@ -48,6 +48,8 @@ STATUS: Mapping[type[errors.PrescoreError], int] = {
     errors.InvalidCursor: 400,
     errors.UnknownHost: 421,
     errors.ForeignOrigin: 403,
+    errors.Unauthorized: 401,
+    errors.Forbidden: 403,
     errors.SlowRequest: 408,
     errors.LongHeader: 431,
     errors.Overloaded: 503,
@@ -118,9 +120,21 @@ def refused(request: Request, error: Exception) -> Response:
         places = [(error.pointer, error.detail)]
     status = status_of(type(error))
     headers = RETRY_LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    if isinstance(error, errors.Unauthorized):
+        headers = {"WWW-Authenticate": "Bearer"}
     if isinstance(error, errors.QueueFull):
         headers = {"Retry-After": str(error.retry_after)}
     return problem(request, status, error.code, error.detail, places, headers)
+
+
+def of_record(request: Request, error: Exception) -> Response | None:
+    """The answer to an error of the record's, before a request has reached its route."""
+    match error:
+        case sa.exc.OperationalError():
+            return _database_unavailable(request, error)
+        case sa.exc.TimeoutError():
+            return _database_busy(request, error)
+    return None
 
 
 def _database_unavailable(request: Request, error: Exception) -> Response:

@@ -1,7 +1,5 @@
 """The service's commands: the whole service on one machine, or its processes one by one."""
 
-import ipaddress
-import os
 import signal
 import sys
 import threading
@@ -35,7 +33,6 @@ def serve(
         prescore serve --home ./prescore-data
     """
     with _errors():
-        _check_host(host)
         _check_port(host, port)
         chosen = settings.load().at(home)
         _serve(chosen, host, port)
@@ -48,7 +45,6 @@ def api(host: Host = "127.0.0.1", port: Port = USUAL_PORT) -> None:
     from service.http.entrance.connections import BoundedConnection, open_many_files
 
     with _errors():
-        _check_host(host)
         open_many_files()
         uvicorn.run(
             "service.http.app:from_environment",
@@ -156,7 +152,7 @@ def janitor() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: over.set())
         Sender(connected, Client.of(chosen)).start()
-        policy = Policy(chosen.keep_runs_days, chosen.audit_days)
+        policy = Policy(chosen.keep_runs_days, chosen.audit_days, chosen.protected)
         janitor.run(connected, over.wait, policy)
 
 
@@ -187,19 +183,6 @@ def greeting(url: str, port: int) -> str:
     """What is printed when the service is ready."""
     export = "" if port == USUAL_PORT else f"export PRESCORE_URL={url}\n"
     return f"Prescore is ready at {url}\n{export}"
-
-
-def _check_host(host: str) -> None:
-    """Refuse an address that other machines reach, since there are no keys."""
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback and os.environ.get("PRESCORE_OPEN") != "1":
-        raise InvalidSetting(
-            f"--host {host}: not a loopback address, and there are no keys: anybody could use this "
-            "service. Set PRESCORE_OPEN=1 if that is what you want"
-        )
 
 
 def _check_port(host: str, port: int) -> None:

@@ -24,10 +24,11 @@ from service.contract.plan.works import ENDED, Work
 from service.stored.datasets import Pinned
 from service.works import endings, history, intake, verdicts
 from service.works.history import settle
-from service.works.kept import summaries
+from service.works.kept import audit, summaries
 from service.works.parts import Parts
-from service.works.records import Records
+from service.works.records import Records, in_batches
 from service.works.tables import labels, run_names, run_works, runs, work_rows
+from service.works.teams import owned
 
 _Answer = TypeVar("_Answer", bound=RunOut)
 _Kept = TypeVar("_Kept", bound=BaseModel)
@@ -126,9 +127,11 @@ def insert(connection: Connection, records: Records, run: Run, caller: str = LOC
     now = time.time()
     deadline = now + run.deadline
     cached = intake.add_works(records, connection, run.works, deadline, caller)
+    hidden = _of_others(connection, {key for key, is_done in cached.items() if is_done})
     connection.execute(
         runs.insert().values(
             id=run.id,
+            team=owned.owner(connection),
             kind=run.kind,
             request=json.dumps(run.request),
             dataset_name=run.dataset.name,
@@ -152,7 +155,7 @@ def insert(connection: Connection, records: Records, run: Run, caller: str = LOC
                 position=position,
                 name=name,
                 work_key=work.key,
-                cached=cached[work.key],
+                cached=cached[work.key] and work.key not in hidden,
             )
         )
     named = {*run.others, run.checkpoint, run.columns} - {None}
@@ -164,6 +167,20 @@ def insert(connection: Connection, records: Records, run: Run, caller: str = LOC
         connection.execute(labels.insert().values(**own))
     settle(connection, run.id)
     verdicts.end_if_decided(connection, run.id)
+
+
+@owned.for_all_teams
+def _of_others(connection: Connection, keys: Collection[str]) -> set[str]:
+    """Those of these works that other teams have asked for, and this one has not: it is not told
+    that they were computed before.
+    """
+    query = sa.select(run_works.c.work_key, runs.c.team).distinct()
+    query = query.join(runs, runs.c.id == run_works.c.run_id)
+    teams: dict[str, set[str]] = {}
+    for batch in in_batches(keys):
+        for row in connection.execute(query.where(run_works.c.work_key.in_(batch))):
+            teams.setdefault(row.work_key, set()).add(row.team)
+    return {key for key, asking in teams.items() if owned.owner(connection) not in asking}
 
 
 def look(connection: Connection, identity: str, kind: AnyKind) -> Looked:
@@ -209,11 +226,14 @@ def events(records: Records, identity: str, after: int) -> Sequence[summaries.Ev
         return history.events_after(connection, identity, after)
 
 
-def cancel(records: Records, identity: str, kind: AnyKind) -> None:
+def cancel(parts: Parts, identity: str, kind: AnyKind) -> None:
     """Cancel a run and its works, except works that another unfinished run needs."""
-    with records.transaction() as connection:
-        if row_of(connection, identity, kind).finished_at is None:
+    with parts.records.transaction() as connection:
+        row = row_of(connection, identity, kind)
+        if row.finished_at is None:
             endings.cancel(connection, identity)
+            if row.caller != parts.asker.caller:
+                audit.note(connection, parts.asker, "run.canceled", identity, of=row.caller)
 
 
 def on_split(dataset: Pinned, table: sa.Table = runs) -> sa.ColumnElement[bool]:

@@ -26,7 +26,7 @@ from service.contract.errors import Conflict, InvalidRequest, NotFound, Unavaila
 from service.contract.metrics import catalogue
 from service.runs import base, comparisons, evaluations, probes, studies, training
 from service.runs.base import AnyKind, Run
-from service.runs.life import pinning
+from service.runs.life import pinning, protection
 from service.runs.submission import evaluation
 from service.works.parts import Parts
 from service.works.records import Records
@@ -60,27 +60,28 @@ def submit(
     offered: Offered,
     request: BaseModel,
     key: str | None = None,
-    caller: str = "anyone",
-    address: str = LOCAL,
+    caller: str = LOCAL,
 ) -> str:
     """Submit a request; returns the run's id, or that of the first run with the same key.
 
-    `address`: from where it comes, and so in whose turn its works are.
+    `caller`: in whose turn its works are.
     """
+    if offered.labelled:
+        protection.check_given(parts, getattr(request, "labels", {}))
     digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
     if key is not None:
-        found = _replay(parts.records, caller, key, digest)
+        found = _replay(parts.records, parts.asker.claimant, key, digest)
         if found is not None:
             return found
     for _ in range(_TIMES):
         run = _begun(parts, offered, request)
         with suppress(pinning.Gone):  # deleted just now: what begins anew finds it missing
-            claim = None if key is None else (caller, key, digest)
-            return _insert(parts, run, claim, address)
+            claim = None if key is None else (parts.asker.claimant, key, digest)
+            return _insert(parts, run, claim, caller)
     raise Unavailable("what the request names is being deleted again and again; try again")
 
 
-def _insert(parts: Parts, run: Run, claim: tuple[str, str, str] | None, address: str) -> str:
+def _insert(parts: Parts, run: Run, claim: tuple[str, str, str] | None, caller: str) -> str:
     """Insert a run, unless another one has its key; returns that one's id, or its own."""
     with base.starting(parts) as connection:
         if claim is not None:
@@ -88,7 +89,7 @@ def _insert(parts: Parts, run: Run, claim: tuple[str, str, str] | None, address:
             if claimed is not None:
                 return claimed
         pinning.check(connection, parts.blobs, run)
-        base.insert(connection, parts.records, run, address)
+        base.insert(connection, parts.records, run, caller)
     return run.id
 
 

@@ -10,6 +10,7 @@ from service.contract import results
 from service.contract.api.probes import ProbesIn, ProbesOut
 from service.contract.api.scores import MetricHealth
 from service.contract.api.texts import PROBES
+from service.contract.asking import Scope
 from service.contract.plan import asked, planning
 from service.contract.results import Health, ProbeTable
 from service.runs import base, evaluations, training
@@ -20,6 +21,12 @@ from service.works.kept import summaries
 from service.works.parts import Parts
 from service.works.tables import labels, runs
 
+_PRIVATE = {
+    "code": "not_for_health",
+    "image": None,
+    "detail": "these probes do not become the health of the split's metrics: that needs a key with "
+    f"the scope {Scope.PUBLISH}",
+}
 _PROBED, _USUAL = "probed ", "usual"  # a label's name, before the metric's; and its value
 
 
@@ -44,7 +51,9 @@ def begin(parts: Parts, request: ProbesIn) -> Run:
     unavailable = [
         {"code": "unavailable", "image": None, "detail": f"{n}: {r}"} for n, r in reasons.items()
     ]
-    every = [*unavailable, *warnings]
+    marks = _marks(request)
+    private = bool(marks) and not parts.asker.scope.includes(Scope.PUBLISH)
+    every = [*unavailable, *warnings, *([_PRIVATE] if private else [])]
     return Run(
         KIND.new_id(),
         KIND.name,
@@ -53,7 +62,7 @@ def begin(parts: Parts, request: ProbesIn) -> Run:
         plan,
         every,
         request.deadline,
-        labels=_marks(request),
+        labels={} if private else marks,
         others=[] if request.evaluation is None else [request.evaluation],
     )
 

@@ -12,6 +12,7 @@ from service.contract.errors import Unavailable
 from service.works.blobs import Blobs
 from service.works.kept import deleted
 from service.works.records import Records
+from service.works.teams import owned
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ def add(
         records.add_new(
             connection,
             table,
+            team=owned.owner(connection),
             digest=digest,
             bytes=size,
             description=json.dumps(description),

@@ -21,6 +21,7 @@ from service.works.blobs import Arrived, Blobs
 from service.works.kept import audit, deleted
 from service.works.records import Records
 from service.works.tables import datasets
+from service.works.teams import owned
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ def add(
         before = deleted.last_version(connection, name)
         deleted.forget(connection, {digest, captions})
         new = {"version": before + 1, "created_at": time.time(), **values, **told}
+        new["team"] = owned.owner(connection)
         row = connection.execute(datasets.insert().values(**new).returning(datasets)).one()
         version = f"{name}@v{row.version}"
         audit.note(connection, asker, "dataset.published", version, digest=digest)

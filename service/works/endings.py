@@ -12,10 +12,12 @@ from service.contract.errors import TimedOut, WorkerLost
 from service.works import graph, history, leases, presence
 from service.works.records import Records, in_batches
 from service.works.tables import runs, work_rows
+from service.works.teams import owned
 
 _LOST = {"code": WorkerLost.code}
 
 
+@owned.for_all_teams
 def cancel(connection: Connection, identity: str) -> None:
     """Cancel a run and those of its works and shards that no other unfinished run needs."""
     history.update_runs(connection, graph.cancel_works(connection, identity))

@@ -19,6 +19,7 @@ from service.works.kept import boards, summaries
 from service.works.outgoing import announcements
 from service.works.records import in_batches
 from service.works.tables import events, needs, run_works, runs, untold, work_rows
+from service.works.teams import owned
 
 TOLD_AT_ONCE = 20  # runs in one transaction: all others wait for it, and the lease is 12 s
 _OF_PARTS = (
@@ -34,6 +35,7 @@ _OF_PARTS = (
 _EVENTS = sa.select(events.c.version, events.c.kind, events.c.payload).order_by(events.c.version)
 
 
+@owned.for_all_teams
 def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
     """Add versions and events to the unfinished runs of these works; returns the runs' ids.
 
@@ -106,6 +108,7 @@ def _work_event(row: Mapping[str, Any]) -> WorkEvent:
     )
 
 
+@owned.for_all_teams
 def settle(connection: Connection, identity: str) -> None:
     """Derive a run's status from its works; the status at the end never changes again."""
     _settle(connection, identity, work_statuses(connection, identity))

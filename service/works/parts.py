@@ -5,7 +5,7 @@ from typing import Self
 
 from service.contract.asking import EVERYBODY, Asker
 from service.contract.plan.assets import Places
-from service.contract.settings import Settings
+from service.contract.settings import PROTECTED, Settings
 from service.works import database, queueing
 from service.works.blobs import Blobs, open_blobs
 from service.works.queueing import Queue, RedisQueue
@@ -20,6 +20,7 @@ class Parts:
     places: Places  # of assets
     speed: float = field(default=1.0, kw_only=True)  # of the workers' models, as settings say
     asker: Asker = field(default=EVERYBODY, kw_only=True)
+    protected: frozenset[str] = field(default=PROTECTED, kw_only=True)  # labels NAME=VALUE
 
     def asked_by(self, asker: Asker) -> Self:
         """The same parts for a request of this asker: its record shows what the team has."""
@@ -40,4 +41,5 @@ def connect(settings: Settings, *, hurried: bool = False) -> Parts:
         RedisQueue(connection),
         Places.of(settings),
         speed=settings.inference_speed,
+        protected=settings.protected,
     )

@@ -14,6 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
 from service.works.tables import runs
+from service.works.teams import owned
 
 _Value = TypeVar("_Value")
 _AT_ONCE = 10_000  # values in a statement; SQLite takes 32,766 and PostgreSQL 65,535
@@ -28,9 +29,10 @@ class Records:
     def __init__(self, engine: Engine, team: str | None = None) -> None:
         self.engine = engine
         self.team = team
-        self._writer = engine if team is None else engine.execution_options(team=team)
+        self._writer = engine if team is None else owned.bound(engine, team)
         self._reader = self._writer.execution_options(reading=True)
         self._teams: dict[str, Records] = {}
+        self.of_all = self if team is None else Records(engine)  # the engine's
 
     def of(self, team: str) -> "Records":
         """The same record, with connections that are bound to this team."""

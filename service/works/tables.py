@@ -13,6 +13,7 @@ metadata = sa.MetaData(
 checkpoints = sa.Table(
     "checkpoints",
     metadata,
+    sa.Column("team", sa.String(64), primary_key=True, server_default="local"),
     sa.Column("digest", sa.String(71), primary_key=True),
     sa.Column("bytes", sa.BigInteger, nullable=False),
     sa.Column("description", sa.Text, nullable=False),
@@ -23,6 +24,7 @@ checkpoints = sa.Table(
 brought_columns = sa.Table(
     "brought_columns",
     metadata,
+    sa.Column("team", sa.String(64), primary_key=True, server_default="local"),
     sa.Column("digest", sa.String(71), primary_key=True),
     sa.Column("bytes", sa.BigInteger, nullable=False),
     sa.Column("description", sa.Text, nullable=False),
@@ -46,6 +48,7 @@ plugins = sa.Table(
 datasets = sa.Table(
     "datasets",
     metadata,
+    sa.Column("team", sa.String(64), primary_key=True, server_default="local"),
     sa.Column("name", sa.String(200), primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True),
     sa.Column("digest", sa.String(71), nullable=False),
@@ -56,7 +59,7 @@ datasets = sa.Table(
     sa.Column("features", sa.Text),
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("shown", sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.UniqueConstraint("name", "digest"),
+    sa.UniqueConstraint("team", "name", "digest"),
 )
 
 # Files that arrive in several requests. `received`: bytes that are durable; `length`: bytes in all,
@@ -223,6 +226,7 @@ runs = sa.Table(
     "runs",
     metadata,
     sa.Column("id", sa.String(40), primary_key=True),
+    sa.Column("team", sa.String(64), nullable=False, server_default="local"),
     sa.Column("kind", sa.String(20), nullable=False),
     sa.Column("request", sa.Text, nullable=False),
     sa.Column("dataset_name", sa.String(200), nullable=False),
@@ -242,14 +246,14 @@ runs = sa.Table(
     sa.Column("caller", sa.String(100), nullable=False, server_default=""),
     sa.Column("note", sa.Text),
     # Lists, in their order: all of a kind, of a dataset, of a split, with a status.
-    sa.Index("ix_runs_kind", "kind", "created_at", "id"),
-    sa.Index("ix_runs_dataset", "kind", "dataset_name", "created_at", "id"),
-    sa.Index("ix_runs_split", "kind", "dataset_name", "split", "created_at", "id"),
-    sa.Index("ix_runs_status", "kind", "status", "created_at", "id"),
+    sa.Index("ix_runs_kind", "team", "kind", "created_at", "id"),
+    sa.Index("ix_runs_dataset", "team", "kind", "dataset_name", "created_at", "id"),
+    sa.Index("ix_runs_split", "team", "kind", "dataset_name", "split", "created_at", "id"),
+    sa.Index("ix_runs_status", "team", "kind", "status", "created_at", "id"),
     # Those on a split, by when they were submitted and by when they ended.
-    sa.Index("ix_runs_submitted", "kind", "dataset_captions", "split", "created_at"),
-    sa.Index("ix_runs_ended", "kind", "dataset_captions", "split", "finished_at"),
-    sa.Index("ix_runs_checkpoint", "checkpoint", "dataset_digest", "split"),
+    sa.Index("ix_runs_submitted", "team", "kind", "dataset_captions", "split", "created_at"),
+    sa.Index("ix_runs_ended", "team", "kind", "dataset_captions", "split", "finished_at"),
+    sa.Index("ix_runs_checkpoint", "team", "checkpoint", "dataset_digest", "split"),
     sa.Index(None, "finished_at", "deadline"),
     sa.Index("ix_runs_unfinished", "finished_at", "caller"),
 )
@@ -279,13 +283,14 @@ boards = sa.Table(
     "boards",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("team", sa.String(64), nullable=False, server_default="local"),
     sa.Column("dataset_name", sa.String(200), nullable=False),
     sa.Column("dataset_captions", sa.String(71), nullable=False),
     sa.Column("split", sa.String(100), nullable=False),
     sa.Column("metric", sa.String(100), nullable=False),  # its full name, not an alias
     sa.Column("signature", sa.Text, nullable=False),
     sa.Column("listed", sa.Integer, nullable=False),
-    sa.Index("ix_boards_split", "dataset_captions", "split", "metric"),
+    sa.Index("ix_boards_split", "team", "dataset_captions", "split", "metric"),
 )
 
 # The scores that ended evaluations show. `place` orders them, the best first. `listed`: in
@@ -357,6 +362,23 @@ idempotency = sa.Table(
     sa.Column("run_id", sa.String(40)),
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Index(None, "run_id"),
+)
+
+# Who may ask: `hash` is the SHA-256 of the key's text, which is kept nowhere. It ends at
+# `expires_at` or when it is revoked; `follower` is the key that replaces it.
+keys = sa.Table(
+    "keys",
+    metadata,
+    sa.Column("id", sa.String(12), primary_key=True),
+    sa.Column("team", sa.String(64), nullable=False),
+    sa.Column("scope", sa.String(12), nullable=False),
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float),
+    sa.Column("revoked_at", sa.Float),
+    sa.Column("used_at", sa.Float),
+    sa.Column("follower", sa.String(12)),
 )
 
 # Who changed what: `key` is the id of the key that asked, `object` names what was changed.

@@ -28,6 +28,7 @@ from service.contract.results import EvaluationKept, Past, Row
 from service.works import graph, history, scores
 from service.works.kept import summaries
 from service.works.tables import runs
+from service.works.teams import owned
 
 NOT_FINITE = "its value is infinite or undefined"
 
@@ -38,6 +39,7 @@ def update_runs(connection: Connection, keys: Iterable[str]) -> None:
         end_if_decided(connection, identity)
 
 
+@owned.for_all_teams
 def end_if_decided(connection: Connection, identity: str) -> None:
     """End a run with `until: verdict` if every gate is decided and no work has failed."""
     kept = connection.execute(

@@ -6,12 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
-import commanding
 from redis_server import Server
 from service.contract.errors import InvalidSetting
-from service.operate import commands
 from service.works import database, queueing
 
 
@@ -52,14 +49,6 @@ def test_a_database_of_an_unknown_kind_is_refused_without_its_password():
     with pytest.raises(InvalidSetting) as caught:
         database.connect("mysql://user:secret@host/db")
     assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org"])
-def test_a_host_that_others_can_reach_is_refused(monkeypatch, host):
-    monkeypatch.setattr(commands, "_serve", lambda *_: None)
-    result = CliRunner().invoke(commanding.prescore(), ["serve", "--host", host])
-    assert result.exit_code == 2
-    assert "PRESCORE_OPEN=1" in result.stderr
 
 
 def test_a_port_that_is_taken_is_said_to_be(tmp_path):

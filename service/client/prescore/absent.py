@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import typer
 
 COMMANDS: Sequence[str] = (
-    *("api", "assets", "backup", "check", "convert", "demo", "doctor", "export", "janitor"),
+    *("api", "assets", "backup", "check", "convert", "demo", "doctor", "export", "janitor", "keys"),
     *("judge", "lab", "migrate", "probe", "restore", "score", "serve", "verify", "worker"),
 )
 OF_GROUPS: Mapping[str, Sequence[str]] = {"learned": ("train",)}

@@ -23,8 +23,8 @@ PANELS = {
         *("check", "convert", "export", "score", "verify", "judge", "probe", "lab", "assets"),
     ),
     "The service": (
-        *("doctor", "demo", "serve", "api", "worker", "janitor", "migrate", "backup", "restore"),
-        "audit",
+        *("doctor", "demo", "serve", "api", "worker", "janitor", "migrate", "keys"),
+        *("backup", "restore", "audit"),
     ),
 }
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}

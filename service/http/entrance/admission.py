@@ -4,7 +4,7 @@ import asyncio
 
 from fastapi import Request, Response
 
-from service.http.dependencies import address_of
+from service.http.dependencies import caller_of
 from service.http.entrance.json_bodies import Handler, JsonRoute
 from service.works.waiting import room
 
@@ -12,14 +12,14 @@ from service.works.waiting import room
 class SubmissionRoute(JsonRoute):
     """A route that begins a run, if it takes a body that is posted."""
 
-    def get_route_handler(self) -> Handler:
-        handle = super().get_route_handler()
+    def handler(self) -> Handler:
+        handle = super().handler()
         if self.body_field is None or "POST" not in (self.methods or ()):
             return handle
 
         async def admitted(request: Request) -> Response:
             service = request.app.state.parts
-            asked = service.records, service.most_runs, address_of(request)
+            asked = service.records, service.most_runs, caller_of(request)
             await asyncio.to_thread(room.check, *asked)
             return await handle(request)
 

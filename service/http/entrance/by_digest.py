@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from service.contract.errors import NotFound, Unavailable
-from service.http.dependencies import Running, address_of
+from service.http.dependencies import Running, caller_of
 from service.http.entrance.uploads import (
     Ask,
     Early,
@@ -61,7 +61,7 @@ class ByDigest:
 
     async def put(self, service: Running, digest: str, request: Request) -> Response:
         """200 where it was stored already, 201 where it is new."""
-        records, blobs, address = service.records, service.blobs, address_of(request)
+        records, blobs, caller = service.records, service.blobs, caller_of(request)
         known = await asyncio.to_thread(self.stored.exists, records, blobs, digest)
         if known:
             await check_again(request, digest)
@@ -69,10 +69,10 @@ class ByDigest:
             async with receive(request, blobs, self.early) as (upload, told):
                 check_digest(upload.digest, digest)
                 await self._store(service, digest, upload, told, partial(judged, request))
-        return JSONResponse(await self._described(service, digest, address), 200 if known else 201)
+        return JSONResponse(await self._described(service, digest, caller), 200 if known else 201)
 
     async def keep(
-        self, service: Running, digest: str, upload: Arrived, ask: Ask, address: str
+        self, service: Running, digest: str, upload: Arrived, ask: Ask, caller: str
     ) -> tuple[dict[str, Any], bool]:
         """Judge and store what has arrived in another way; returns what it is, and whether it is
         new.
@@ -83,7 +83,7 @@ class ByDigest:
         if not known:
             told = await judged_early(upload, self.early, upload.size)
             await self._store(service, digest, upload, told, ask)
-        return await self._described(service, digest, address), not known
+        return await self._described(service, digest, caller), not known
 
     async def _store(
         self, service: Running, digest: str, upload: Arrived, told: Facts, ask: Ask
@@ -93,10 +93,10 @@ class ByDigest:
         known = service.records, digest, upload.size, facts, service.blobs
         await asyncio.to_thread(self.stored.add, *known)
 
-    async def _described(self, service: Running, digest: str, address: str) -> dict[str, Any]:
+    async def _described(self, service: Running, digest: str, caller: str) -> dict[str, Any]:
         try:
             if self.prepare is not None:
-                await asyncio.to_thread(self.prepare, service, digest, address)
+                await asyncio.to_thread(self.prepare, service, digest, caller)
             answer = await asyncio.to_thread(self.stored.get, service.records, digest)
         except NotFound:
             raise Unavailable(f"{digest} was deleted while it was sent; send it again") from None

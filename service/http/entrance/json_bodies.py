@@ -14,12 +14,12 @@ from typing import IO, Any
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 
 from service.contract import limits
 from service.contract.errors import InvalidRequest, MalformedJson, TooLarge, UnsupportedMedia
 from service.contract.formats import strict_json
 from service.http.entrance import caption_files
+from service.http.entrance.access import ScopedRoute
 from service.http.entrance.uploads import chunks
 
 _IN_MEMORY = 1 << 18  # bytes of a body that is not complete: there may be a thousand
@@ -32,11 +32,11 @@ _ONE = asyncio.Semaphore(1)
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class JsonRoute(APIRoute):
+class JsonRoute(ScopedRoute):
     """A route whose body, if it has one, must be strict JSON and a valid model."""
 
-    def get_route_handler(self) -> Handler:
-        handle = super().get_route_handler()
+    def handler(self) -> Handler:
+        handle = super().handler()
         if self.body_field is None:
             return partial(_without_form, handle)
         field = self.body_field

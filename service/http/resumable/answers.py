@@ -2,21 +2,21 @@
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 
 from service.contract.errors import OffsetMismatch, OtherVersion, PrescoreError, TooLarge
 from service.http import problems
+from service.http.entrance.access import ScopedRoute
 from service.http.entrance.json_bodies import Handler
 from service.http.resumable import fields
 from service.http.resumable.finishing import Outcome
 from service.stored.unfinished.rows import Unfinished
 
 
-class UploadRoute(APIRoute):
+class UploadRoute(ScopedRoute):
     """A route whose refusals too say what the protocols want to be said."""
 
-    def get_route_handler(self) -> Handler:
-        handle = super().get_route_handler()
+    def handler(self) -> Handler:
+        handle = super().handler()
 
         async def told(request: Request) -> Response:
             try:

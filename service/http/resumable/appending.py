@@ -13,7 +13,7 @@ from service.contract.errors import (
     UploadComplete,
     UploadRefused,
 )
-from service.http.dependencies import Running, address_of
+from service.http.dependencies import Running, caller_of
 from service.http.resumable import fields, finishing
 from service.http.resumable.finishing import Outcome
 from service.http.resumable.receiving import Receiving
@@ -66,7 +66,7 @@ async def appended(
     if not is_last:
         return upload, None
     request.state.upload_complete = complete is True
-    return upload, await finishing.ended(service, upload, address_of(request))
+    return upload, await finishing.ended(service, upload, caller_of(request))
 
 
 def length_of(request: Request, known: int | None, offset: int, *, is_last: bool) -> int | None:
@@ -101,7 +101,7 @@ async def noticed(request: Request, service: Running, upload: Unfinished) -> Unf
     """Begin to store what is complete and was not stored when the service ended."""
     if not upload.complete or upload.has_ended:
         return upload
-    ending = finishing.ended(service, upload, address_of(request))
+    ending = finishing.ended(service, upload, caller_of(request))
     with contextlib.suppress(TimeoutError, PrescoreError):
         await asyncio.wait_for(ending, _SOON)
     return await asyncio.to_thread(rows.find, service.records, upload.id)

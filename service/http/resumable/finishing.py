@@ -59,11 +59,11 @@ def is_final(error: Exception) -> bool:
     return isinstance(error, RequestRefused) and not isinstance(error, _PASSING)
 
 
-async def ended(service: Running, upload: Unfinished, address: str) -> Outcome:
+async def ended(service: Running, upload: Unfinished, caller: str) -> Outcome:
     """What a complete upload became; raises why it was refused."""
 
     async def finish(nobody: Event) -> Outcome:
-        return await _finished(service, upload, address, nobody)
+        return await _finished(service, upload, caller, nobody)
 
     found: Outcome = await service.endings.ended(upload.id, finish)
     return found
@@ -78,13 +78,13 @@ async def refuse(
     file.delete()
 
 
-async def _finished(service: Running, upload: Unfinished, address: str, nobody: Event) -> Outcome:
+async def _finished(service: Running, upload: Unfinished, caller: str, nobody: Event) -> Outcome:
     await asyncio.to_thread(_put_back, service, upload)
     async with service.turns.taken(service, upload) as turn:
         try:
             async with service.turns.writing:
                 await asyncio.to_thread(turn.file.hash)
-            found = await _kept(service, turn, address, nobody)
+            found = await _kept(service, turn, caller, nobody)
         except RequestRefused as error:
             if is_final(error):
                 await refuse(service, upload, turn.file, error)
@@ -95,7 +95,7 @@ async def _finished(service: Running, upload: Unfinished, address: str, nobody: 
         return found
 
 
-async def _kept(service: Running, turn: Turn, address: str, nobody: Event) -> Outcome:
+async def _kept(service: Running, turn: Turn, caller: str, nobody: Event) -> Outcome:
     async def ask(question: str, /, **asked: object) -> Facts:
         answer = judges.of_this_process().ask(question, nobody.is_set, **asked)
         return await asyncio.wrap_future(answer)
@@ -110,7 +110,7 @@ async def _kept(service: Running, turn: Turn, address: str, nobody: Event) -> Ou
         return Outcome(answer.model_dump(), is_new, place)
     assert purpose.digest is not None
     folder, files = _BY_DIGEST[purpose.kind]
-    found, is_new = await files.keep(service, purpose.digest, file, ask, address)
+    found, is_new = await files.keep(service, purpose.digest, file, ask, caller)
     return Outcome(found, is_new, f"{folder}/{purpose.digest}")
 
 

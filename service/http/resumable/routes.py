@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from service.contract.api.data import UploadOut, UploadPage
 from service.contract.api.texts import DatasetName, Digest
+from service.contract.asking import Scope
 from service.contract.errors import (
     Conflict,
     InvalidRequest,
@@ -18,7 +19,8 @@ from service.contract.errors import (
     UploadRefused,
 )
 from service.http import openapi
-from service.http.dependencies import Running, Service, address_of
+from service.http.dependencies import Running, Service, caller_of
+from service.http.entrance.access import require
 from service.http.resumable import answers, appending, described, fields, finishing
 from service.stored.unfinished import rows
 from service.stored.unfinished.rows import Unfinished
@@ -66,6 +68,7 @@ async def create(
         purpose = fields.purpose(fields.metadata(request), "/header/Upload-Metadata")
     else:
         purpose = fields.purpose(given, "/query")
+    _check_scope(service, purpose)
     complete = fields.flag(request, "Upload-Complete")
     if not tus and complete is None:
         raise fields.wrong("Upload-Complete", "?0 or ?1, or Tus-Resumable", None)
@@ -176,6 +179,7 @@ async def patch(id: Identity, request: Request, service: Service) -> Response:
     tus = fields.speaks_tus(request)
     fields.check_type(request, fields.TUS_PART if tus else fields.PART)
     upload = await asyncio.to_thread(rows.find, service.records, id)
+    _check_scope(service, upload.purpose)
     offset, complete = _where(request, tus=tus)
     if upload.has_ended or upload.complete:
         return await _again(request, service, upload, offset)
@@ -292,9 +296,15 @@ async def _again(request: Request, service: Running, upload: Unfinished, offset:
     place = upload.location
     if place is None:
         request.state.upload_complete = not tus
-        outcome = await finishing.ended(service, upload, address_of(request))
+        outcome = await finishing.ended(service, upload, caller_of(request))
         if not tus:
             return answers.stored(outcome, upload)
         place = outcome.location
     said = {"Upload-Offset": str(upload.received), "Content-Location": place}
     return Response(None, 204, said)
+
+
+def _check_scope(service: Running, purpose: rows.Purpose) -> None:
+    """Forbidden where what an upload becomes needs more than uploads do."""
+    if purpose.kind == "dataset":
+        require(service.asker, Scope.PUBLISH, "a version of a dataset")

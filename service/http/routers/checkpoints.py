@@ -17,11 +17,12 @@ from service.contract.errors import (
 from service.contract.formats import models
 from service.http import openapi
 from service.http.dependencies import Service
+from service.http.entrance.access import ScopedRoute
 from service.http.entrance.by_digest import ByDigest
 from service.http.entrance.uploads import Early
 from service.stored import checkpoints
 
-router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"])
+router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"], route_class=ScopedRoute)
 _LINKED = openapi.links("digest", "get_checkpoint", "has_checkpoint")
 FILES = ByDigest(
     "checkpoint",

@@ -17,11 +17,12 @@ from service.contract.errors import (
 from service.contract.formats.columns import header
 from service.http import openapi
 from service.http.dependencies import Service
+from service.http.entrance.access import ScopedRoute
 from service.http.entrance.by_digest import ByDigest
 from service.http.entrance.uploads import Early
 from service.stored import columns
 
-router = APIRouter(prefix="/v1/columns", tags=["columns"])
+router = APIRouter(prefix="/v1/columns", tags=["columns"], route_class=ScopedRoute)
 _LINKED = openapi.links("digest", "get_columns", "has_columns")
 FILES = ByDigest("columns", columns, Early("columns header", header.needed), whole="columns")
 

@@ -15,13 +15,14 @@ from service.contract.errors import (
 from service.contract.plan.studies import Idf
 from service.http import csv_answers, openapi
 from service.http.dependencies import Service
+from service.http.entrance.access import ScopedRoute
 from service.http.routers.datasets import Reference
 from service.http.routers.parameters import Digits
 from service.http.routers.polling import RETRY_AFTER
 from service.runs import correlations
 from service.runs.correlations import Asked
 
-router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
+router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"], route_class=ScopedRoute)
 
 
 @router.get(

@@ -25,12 +25,13 @@ from service.contract.formats.bundles import stored
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance import bundles
+from service.http.entrance.access import ScopedRoute
 from service.http.entrance.uploads import judged, receive
 from service.http.routers.parameters import Cursor, Digits
 from service.runs import search
 from service.stored import datasets
 
-router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=ScopedRoute)
 _LINKED = openapi.links("name", "get_dataset")
 LINES = "application/x-ndjson"
 Reference = Annotated[

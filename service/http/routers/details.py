@@ -21,13 +21,15 @@ from service.contract.errors import (
 )
 from service.http import csv_answers, openapi
 from service.http.dependencies import Running, Service
+from service.http.entrance.access import ScopedRoute
 from service.http.image_names import IMAGE, ImageName
 from service.http.preferences import event_number
 from service.http.routers.parameters import Cursor, Digits, Identity, LastEventId
 from service.http.streaming import paced
 from service.runs import base, captions, evaluations
+from service.works.keyring.keys import is_valid
 
-router = APIRouter(prefix="/v1/evaluations/{id}", tags=["evaluations"])
+router = APIRouter(prefix="/v1/evaluations/{id}", tags=["evaluations"], route_class=ScopedRoute)
 _KEEP_ALIVE_SECONDS = 15.0
 _COLUMNS = "application/octet-stream"
 _EVENT = {
@@ -155,5 +157,8 @@ async def _stream(service: Running, identity: str, after: int) -> AsyncIterator[
             after = event.version
             if event.kind == "end":
                 return
-        if await service.watcher.changed(identity, version, _KEEP_ALIVE_SECONDS) is None:
+        changed = await service.watcher.changed(identity, version, _KEEP_ALIVE_SECONDS)
+        if not await asyncio.to_thread(is_valid, service.records.of_all, service.asker):
+            return
+        if changed is None:
             yield ": still here\n\n"

@@ -10,8 +10,9 @@ from service.contract.api.metrics import HealthOut, ReadyOut
 from service.contract.errors import Unavailable
 from service.http import openapi
 from service.http.dependencies import Service
+from service.http.entrance.access import ScopedRoute
 
-router = APIRouter(tags=[openapi.HEALTH])
+router = APIRouter(tags=[openapi.HEALTH], route_class=ScopedRoute)
 
 
 @router.get("/livez", operation_id="livez", summary="Check whether the API runs")

@@ -12,13 +12,14 @@ from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, Unk
 from service.contract.metrics import catalogue
 from service.http import csv_answers, openapi
 from service.http.dependencies import Service
+from service.http.entrance.access import ScopedRoute
 from service.http.routers.datasets import Reference
 from service.http.routers.parameters import Cursor, Digits
 from service.runs import search
 from service.runs.boards import leaderboard
 from service.runs.boards.finding import Asked
 
-router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"])
+router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"], route_class=ScopedRoute)
 _RESPONSES: openapi.Responses = {
     200: {"content": {csv_answers.TYPE: {"schema": {"type": "string"}}}},
     **openapi.refusals(NotFound, InvalidCursor, InvalidRequest, UnknownMetric),

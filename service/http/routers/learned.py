@@ -11,10 +11,11 @@ from service.contract.errors import (
 )
 from service.http import openapi
 from service.http.dependencies import Service
+from service.http.entrance.access import ScopedRoute
 from service.http.routers.parameters import TrainingIdentity
 from service.runs import training
 
-router = APIRouter(prefix="/v1/learned", tags=["learned"])
+router = APIRouter(prefix="/v1/learned", tags=["learned"], route_class=ScopedRoute)
 _FILE = "application/octet-stream"
 
 

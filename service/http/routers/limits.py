@@ -3,8 +3,9 @@
 from fastapi import APIRouter
 
 from service.contract.limits import LimitsOut
+from service.http.entrance.access import ScopedRoute
 
-router = APIRouter(prefix="/v1/limits", tags=["limits"])
+router = APIRouter(prefix="/v1/limits", tags=["limits"], route_class=ScopedRoute)
 
 
 @router.get("", operation_id="get_limits", summary="See the limits")

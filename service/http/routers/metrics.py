@@ -11,9 +11,10 @@ from service.contract.metrics.catalogue import METRICS, POSTGEN, MetricSpec
 from service.contract.plan import assets
 from service.http import openapi
 from service.http.dependencies import Service
+from service.http.entrance.access import ScopedRoute
 from service.runs import training
 
-router = APIRouter(prefix="/v1/metrics", tags=["metrics"])
+router = APIRouter(prefix="/v1/metrics", tags=["metrics"], route_class=ScopedRoute)
 
 
 @router.get(

@@ -18,7 +18,7 @@ from service.contract.errors import (
     UnsupportedMedia,
 )
 from service.http import openapi
-from service.http.dependencies import Address, Service
+from service.http.dependencies import Caller, Service
 from service.http.entrance.json_bodies import JsonRoute
 from service.http.image_names import IMAGE, ImageName
 from service.http.preferences import matches
@@ -41,11 +41,11 @@ _SENT = ("ETag", "Cache-Control")
         NotFound, Conflict, InvalidRequest, MalformedJson, UnsupportedMedia, TooLarge
     ),
 )
-def patch(name: Reference, change: DatasetChange, service: Service, address: Address) -> DatasetOut:
+def patch(name: Reference, change: DatasetChange, service: Service, caller: Caller) -> DatasetOut:
     """Of the latest version, or of `name@version`. The version, its digest and its scores stay as
     they are.
     """
-    return thumbnails.show(service, name, address, shown=change.pictures_shown)
+    return thumbnails.show(service, name, caller, shown=change.pictures_shown)
 
 
 @router.get(
@@ -70,7 +70,7 @@ def get(
     name: Reference,
     image: ImageName,
     service: Service,
-    address: Address,
+    caller: Caller,
     size: Annotated[
         Literal["320", "960"], Query(description="Pixels of the longer side, at most.")
     ] = "320",
@@ -79,7 +79,7 @@ def get(
     """Only where its dataset says `pictures_shown`. 503 while it is made, the first time that
     somebody looks; 404 also where the picture cannot be decoded. No picture is enlarged.
     """
-    content = thumbnails.get(service, name, image, int(size), address)
+    content = thumbnails.get(service, name, image, int(size), caller)
     headers = {
         "ETag": f'"{hashlib.sha256(content).hexdigest()}"',
         "Cache-Control": _FOR_EVER if "@" in name else _ASK_AGAIN,

@@ -140,7 +140,7 @@ async def _state(service: Running, kind: AnyKind, identity: str) -> tuple[int, b
 
 
 def canceled(service: Running, kind: AnyKind, identity: str) -> Response:
-    base.cancel(service.records, identity, kind)
+    base.cancel(service, identity, kind)
     found, version = kind.look(service, identity)
     return _made(found, version, 202, {"Location": f"{kind.place}/{identity}"})
 

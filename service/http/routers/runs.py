@@ -14,7 +14,7 @@ from service.contract.api.texts import DatasetFilter
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.plan.works import RunStatus
 from service.http import openapi
-from service.http.dependencies import Address, Service
+from service.http.dependencies import Caller, Service
 from service.http.entrance.admission import SubmissionRoute
 from service.http.preferences import idempotency_key
 from service.http.routers import polling
@@ -91,12 +91,12 @@ def _submitting(offered: Offered) -> Answering:
     async def endpoint(
         request: BaseModel,
         service: Service,
-        address: Address,
+        caller: Caller,
         idempotency_key_: IdempotencyKey = None,
         prefer: Prefer = None,
     ) -> Response:
         key = idempotency_key(idempotency_key_)
-        submitting = partial(submit, service, offered, request, key, address=address)
+        submitting = partial(submit, service, offered, request, key, caller)
         identity = await asyncio.to_thread(submitting)
         return await polling.submitted(service, offered.kind, identity, prefer)
 

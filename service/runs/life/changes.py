@@ -11,6 +11,7 @@ from service.contract.api.life.changes import EvaluationChange, RunChange
 from service.contract.errors import InvalidRequest, PreconditionFailed
 from service.runs import base
 from service.runs.base import AnyKind
+from service.runs.life import protection
 from service.works import history
 from service.works.kept import audit
 from service.works.parts import Parts
@@ -25,6 +26,9 @@ def change(parts: Parts, kind: AnyKind, identity: str, wanted: RunChange, expect
         row = row_expected(connection, kind, identity, expects)
         done: dict[str, Any] = {}
         if isinstance(wanted, EvaluationChange):
+            protection.check_given(parts, wanted.labels)
+            if wanted.labels:
+                protection.check_had(parts, connection, identity, *wanted.labels)
             done |= _change_labels(connection, row, wanted.labels)
         if "note" in wanted.model_fields_set and wanted.note != row.note:
             done["note"] = wanted.note

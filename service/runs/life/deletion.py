@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection, Row
 
 from service.contract.errors import Conflict
 from service.runs.base import AnyKind
+from service.runs.life import protection
 from service.runs.life.changes import Expects, row_expected
 from service.works.kept import audit, removal, summaries
 from service.works.parts import Parts
@@ -27,6 +28,7 @@ def delete(parts: Parts, kind: AnyKind, identity: str, expects: Expects) -> None
                 f"{identity} is {row.status}: POST {kind.place}/{identity}/cancel stops it, and "
                 "what has ended can be deleted"
             )
+        protection.check_had(parts, connection, identity)
         needing = dict.fromkeys(
             [*unfinished_naming(connection, identity), *_reading(connection, row)]
         )

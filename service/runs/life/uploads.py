@@ -17,6 +17,7 @@ from service.stored.described import decoded
 from service.works.kept import audit, deleted, loose
 from service.works.parts import Parts
 from service.works.tables import brought_columns, checkpoints, datasets, runs, work_rows
+from service.works.teams import owned
 
 _NAMED = 4  # one more than an error names
 
@@ -26,7 +27,7 @@ def delete_checkpoint(parts: Parts, digest: str) -> None:
     with parts.records.transaction() as connection:
         row = _row(connection, checkpoints, digest, "checkpoint")
         work = plugins.work_of(connection, digest, decoded(row))
-        if isinstance(work, Work):
+        if isinstance(work, Work) and not _have_others(connection, checkpoints, digest):
             _forget_conversion(connection, work)
         _delete(parts, connection, checkpoints, digest, "checkpoint.deleted")
 
@@ -67,8 +68,16 @@ def _delete(
     needing = [*unfinished_naming(connection, digest), *unfinished_reading(connection, [digest])]
     check_free(digest, [*dict.fromkeys(needing)])
     connection.execute(table.delete().where(table.c.digest == digest))
-    deleted.note(connection, [digest])
+    if not _have_others(connection, table, digest):
+        deleted.note(connection, [digest])
     audit.note(connection, parts.asker, action, digest)
+
+
+@owned.for_all_teams
+def _have_others(connection: Connection, table: sa.Table, digest: str) -> bool:
+    """Whether another team has sent the same file."""
+    same = table.c.digest == digest, table.c.team != owned.owner(connection)
+    return connection.execute(sa.select(table.c.digest).where(*same)).first() is not None
 
 
 def _forget_conversion(connection: Connection, work: Work) -> None:
@@ -100,8 +109,9 @@ def _delete_version(parts: Parts, connection: Connection, row: Row[Any]) -> None
     deleted.give_no_more(connection, row.name, row.version)
     same = datasets.c.name == row.name, datasets.c.version == row.version
     connection.execute(datasets.delete().where(*same))
-    deleted.note(connection, [row.digest, row.captions])
-    splits = stored.out(row).splits
-    loose.loosen(connection, [planning.picture_digests(row.digest, at).key for at in splits])
+    if not _have_others(connection, datasets, row.digest):
+        deleted.note(connection, [row.digest, row.captions])
+        splits = stored.out(row).splits
+        loose.loosen(connection, [planning.picture_digests(row.digest, at).key for at in splits])
     version = f"{row.name}@v{row.version}"
     audit.note(connection, parts.asker, "dataset.deleted", version, digest=row.digest)

@@ -20,7 +20,7 @@ from service.works.tables import boards, runs, score_rows
 
 _ALIKE = ("board_id", "value", "low", "high")
 _SCORED = "evaluation"  # the kind of run whose scores are searched by metric
-_SPLIT = ("dataset_name", "dataset_captions", "split")
+_SPLIT = ("team", "dataset_name", "dataset_captions", "split")
 _RUN = ("id", "kind", "request", *_SPLIT, "checkpoint", "status", "created_at")
 
 

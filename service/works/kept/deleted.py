@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from service.works.records import in_batches
 from service.works.tables import datasets, deleted_objects, given_versions
+from service.works.teams import owned
 
 
 def note(connection: Connection, digests: Iterable[str]) -> None:
@@ -48,4 +49,5 @@ def give_no_more(connection: Connection, name: str, version: int) -> None:
     """Note that versions up to this one were given, before its row is deleted."""
     last = max(version, last_version(connection, name))
     connection.execute(given_versions.delete().where(given_versions.c.name == name))
-    connection.execute(given_versions.insert().values(name=name, version=last))
+    own = {"team": owned.owner(connection), "name": name, "version": last}
+    connection.execute(given_versions.insert().values(**own))

@@ -5,10 +5,12 @@ from sqlalchemy.engine import Connection
 
 from service.works.kept import boards, loose
 from service.works.tables import events, idempotency, labels, run_names, run_works, runs, untold
+from service.works.teams import owned
 
 _OTHERS = (events, untold, labels, idempotency, run_names)  # tables with rows of a run
 
 
+@owned.for_all_teams
 def remove(connection: Connection, identity: str) -> None:
     """Delete a run that has ended from lists, boards, labels and events. Runs whose answers show
     that it was there get a new version.

@@ -5,13 +5,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.asking import LOCAL
 from service.works.tables import announcements, runs, webhooks
 
 
 def note(connection: Connection, identity: str, at: float) -> None:
     """Note that a run has ended, in the transaction that ends it, if its team has webhooks."""
-    team = runs.c.get("team", sa.literal(LOCAL))
+    team = runs.c.team
     has_webhooks = sa.exists().where(webhooks.c.team == team, webhooks.c.disabled_because.is_(None))
     ended = sa.select(runs.c.id, team, sa.literal(at)).where(runs.c.id == identity, has_webhooks)
     connection.execute(announcements.insert().from_select(["run_id", "team", "at"], ended))

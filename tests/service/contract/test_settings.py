@@ -96,11 +96,11 @@ def test_a_user_without_a_home_is_told_which_variable_to_set():
 def test_settings_are_handed_on_by_stdin_and_nothing_of_them_by_the_environment(monkeypatch):
     monkeypatch.setenv("PRESCORE_DATABASE_URL", "postgresql://u:one-secret@host/db")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
-    monkeypatch.setenv("PRESCORE_OPEN", "1")
+    monkeypatch.setenv("PRESCORE_NOT_OURS", "1")
     chosen = settings.load()
     environment, handed = settings.hand_on(chosen)
     assert "secret" not in " ".join(environment.values())
-    assert environment["PRESCORE_OPEN"] == "1"
+    assert environment["PRESCORE_NOT_OURS"] == "1"
     code = (
         "import os; from service.contract.settings import load; found = load();"
         "print(found.model_dump_json()); print(os.environ['AWS_SECRET_ACCESS_KEY'])"

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from fleet import CERTIFICATES, bundle, until_ended
 from service.http.app import create_app
 from service.http.dependencies import address_of
+from service.http.entrance import keyring
 from service.works.tables import runs
 from service_here import service_here
 
@@ -87,7 +88,8 @@ def test_it_is_refused_before_its_body_is_there(service):
 @pytest.mark.parametrize(
     ("sender", "caller"), [("10.0.0.1", "203.0.113.9"), ("10.0.0.2", "10.0.0.2")]
 )
-def test_only_a_proxy_that_is_named_says_for_whom_it_asks(service, sender, caller):
+def test_only_a_proxy_that_is_named_says_for_whom_it_asks(service, monkeypatch, sender, caller):
+    monkeypatch.setattr(keyring, "_is_of_this_machine", lambda _: True)  # who asks needs no key
     app = create_app(service._running, proxies="10.0.0.1, 10.0.1.0/24")
     transport = httpx.ASGITransport(app, client=(sender, 5000))
     captions = [{"image": f"{place}.jpg", "caption": sender} for place in range(3)]

@@ -450,7 +450,8 @@ def test_runs_are_listed_by_dataset_version_and_split(service, client):
     if service.records.engine.dialect.name == "sqlite":
         with statements.watched(service.records.engine) as found:
             listed("two/test")
-        assert any("ix_runs_split (kind=? AND" in line for one in found for line in one.plan)
+        plans = [line for one in found for line in one.plan]
+        assert any("ix_runs_split (team=? AND kind=? AND" in line for line in plans)
     answer = client.get("/v1/evaluations", params={"dataset": "two/"})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/query/dataset")
 

@@ -11,12 +11,13 @@ from service.contract.api.texts import rfc3339
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.http import openapi
 from service.http.dependencies import Service
+from service.http.entrance.access import ScopedRoute
 from service.http.routers.parameters import Cursor, Digits
 from service.runs import search
 from service.works.kept import audit
 from service.works.kept.audit import Asked
 
-router = APIRouter(prefix="/v1/audit", tags=["audit"])
+router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=ScopedRoute)
 _LIST = "audit"
 _OBJECT = r"^[^\x00]*$"
 

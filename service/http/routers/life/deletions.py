@@ -8,10 +8,11 @@ from service.contract.api.texts import Digest
 from service.contract.errors import Conflict, InvalidRequest, NotFound
 from service.http import openapi
 from service.http.dependencies import Service
+from service.http.entrance.access import ScopedRoute
 from service.http.routers.datasets import Reference
 from service.runs.life import uploads
 
-router = APIRouter(prefix="/v1")
+router = APIRouter(prefix="/v1", route_class=ScopedRoute)
 _DELETED: dict[str, Any] = {
     "status_code": 204,
     "response_class": Response,

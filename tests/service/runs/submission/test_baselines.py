@@ -17,6 +17,7 @@ from service.runs.submission.baselines import Sought
 from service.stored import datasets
 from service.works import leases
 from service.works.blobs.files import FileBlobs
+from service.works.parts import Parts
 from service.works.records import Records
 from taking import take
 
@@ -163,7 +164,7 @@ def test_an_evaluation_without_the_metric_is_passed_over(records, blobs):
 def test_one_that_has_not_succeeded_is_no_baseline_by_its_label_but_is_by_its_id(records, blobs):
     going = _evaluated(records, blobs, 0.4, branch="main", until="cider_d")
     assert _find(records, blobs, going) == {"none_because": f"{going} has no cider_d"}
-    base.cancel(records, going, evaluations.KIND)
+    base.cancel(Parts(records, blobs, None, None), going, evaluations.KIND)
     assert "has succeeded" in _find(records, blobs, "branch=main")["none_because"]
     assert _find(records, blobs, "branch=main")["is_first"]
 

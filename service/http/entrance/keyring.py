@@ -1,0 +1,146 @@
+"""Who asks, and what they may: keys are looked at before anything of a request is read.
+
+Where no key was ever made, the service is open to its own machine alone. A key is looked up for
+each request, so one that was revoked ends at once; who listens to events is looked at again at each
+sign of life.
+"""
+
+import asyncio
+import hmac
+import ipaddress
+import threading
+import time
+
+import structlog
+from fastapi import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.contract.asking import Asker
+from service.contract.errors import PrescoreError, Unauthorized
+from service.http import problems
+from service.http.dependencies import address_of
+from service.http.entrance.access import OPEN, OPEN_HERE
+from service.works.keyring import keys, texts
+from service.works.keyring.keys import Key
+from service.works.keyring.looking import Lookup
+from service.works.records import Records
+
+log = structlog.get_logger()
+
+_MAKE_ONE = (
+    "`prescore keys create --team NAME --scope submit`, by the service's operator, makes one"
+)
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+
+
+class Keyring:
+    """Lets requests in that have a valid key, or need none, and notes who asks."""
+
+    def __init__(self, app: ASGIApp, records: Records) -> None:
+        self._app = app
+        self._records = records
+        self._lookup = Lookup(records)
+        self._noting: set[str] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in OPEN:
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        if scope["path"] in OPEN_HERE and _is_of_this_machine(request):
+            await self._app(scope, receive, send)
+            return
+        try:
+            asker = await self._asker(request)
+        except PrescoreError as error:
+            await problems.refused(request, error)(scope, receive, send)
+            return
+        except Exception as error:
+            answer = problems.of_record(request, error)
+            if answer is None:
+                raise
+            await answer(scope, receive, send)
+            return
+        scope.setdefault("state", {})["asker"] = asker
+        await self._app(scope, receive, send)
+
+    async def _asker(self, request: Request) -> Asker:
+        """Read at once from a file, which takes less time than a thread."""
+        given = _given(request)
+        look = self._open if given is None else self._look
+        now = time.time()
+        if self._records.is_file:
+            key = look(request, given, now)
+        else:
+            key = await asyncio.to_thread(look, request, given, now)
+        address = address_of(request)
+        if key is None:
+            return Asker(address=address)
+        self._note(key, now)
+        return Asker(key.team, key.scope, key.id, address)
+
+    def _open(self, request: Request, _: str | None, __: float) -> None:
+        if self._lookup.are_there():
+            raise Unauthorized(
+                "expected a key, as Authorization: Bearer psk_…, and found none: the client takes "
+                f"it from PRESCORE_KEY; {_MAKE_ONE}"
+            )
+        if not _is_of_this_machine(request):
+            raise Unauthorized(
+                "there are no keys, so that only programs on the service's own machine may ask; "
+                f"{_MAKE_ONE}"
+            )
+
+    def _look(self, _: Request, given: str | None, now: float) -> Key:
+        """One answer for all that are not valid; the log says why."""
+        read = texts.read((given or "")[: texts.LONGEST + 1])
+        why = "is no key"
+        if read is not None:
+            found = self._lookup.find(read.id)
+            why = "is not known"
+            if found is not None and hmac.compare_digest(found[1], read.hash):
+                ended = found[0].ended_by(now)
+                if ended is None:
+                    return found[0]
+                why = ended
+        log.warning("a key was refused", key=None if read is None else read.id, because=why)
+        raise Unauthorized(
+            "expected a valid key, found one that is not: it may be mistyped, expired or revoked; "
+            f"{_MAKE_ONE}"
+        )
+
+    def _note(self, key: Key, now: float) -> None:
+        """Note the use of a key beside the request, which must not wait for a writer."""
+        if not keys.is_note_due(key, now) or key.id in self._noting:
+            return
+        self._noting.add(key.id)
+
+        def note() -> None:
+            try:
+                keys.note_use(self._records, key.id, now)
+            except Exception as error:  # noqa: BLE001  the next request notes it
+                log.warning("the use of a key was not noted", error=type(error).__name__)
+            finally:
+                self._noting.discard(key.id)
+
+        threading.Thread(target=note, daemon=True).start()
+
+
+def _given(request: Request) -> str | None:
+    """The key of a request; None where there is none."""
+    header = request.headers.get("authorization")
+    if header is None:
+        return None
+    scheme, _, text = header.partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else ""
+
+
+def _is_of_this_machine(request: Request) -> bool:
+    """Whether a request comes from a program here, and not through a proxy that nobody named."""
+    if any(name in request.headers for name in _FORWARDED):
+        return False
+    address = request.client.host if request.client else ""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:  # a unix socket
+        return True

@@ -1,0 +1,185 @@
+"""Keys: made, listed, replaced with an overlap, revoked. Of a key its SHA-256 is kept: whoever
+reads the record cannot ask with what is in it.
+"""
+
+import time
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from service.contract.asking import Asker, Scope
+from service.contract.errors import Conflict, NotFound
+from service.works.kept import audit
+from service.works.keyring import texts
+from service.works.records import Records
+from service.works.tables import keys
+from service.works.teams.owned import of_all
+
+MOST = 1000  # keys of a team that have not ended
+OVERLAP_SECONDS = 24 * 3600.0  # for which a key is valid beside the one that replaced it
+_USED_SECONDS = 60.0  # how exactly it is known when a key was used last
+
+
+@dataclass(frozen=True)
+class Key:
+    """What is known of a key."""
+
+    id: str
+    team: str
+    scope: Scope
+    name: str
+    created_at: float
+    expires_at: float | None
+    revoked_at: float | None
+    used_at: float | None
+    follower: str | None
+
+    def ended_by(self, now: float) -> str | None:
+        """Why it is not valid any more; None while it is."""
+        if self.revoked_at is not None:
+            return "was revoked"
+        if self.expires_at is not None and self.expires_at <= now:
+            return "has expired"
+        return None
+
+
+def make(
+    records: Records,
+    team: str,
+    scope: Scope,
+    name: str = "",
+    seconds: float | None = None,
+    asker: Asker = audit.SERVICE,
+) -> tuple[Key, str]:
+    """A new key, valid for so many seconds, and its text, which nobody can see again."""
+    until = None if seconds is None else time.time() + seconds
+    with records.transaction() as connection:
+        made, text = _add(connection, team, scope, name, until)
+        audit.note(connection, _of(team, asker), "key.created", made.id, scope=scope)
+        return made, text
+
+
+def get(records: Records, identity: str) -> Key:
+    with records.reading() as connection:
+        return _found(connection, identity)
+
+
+def every(records: Records, team: str | None = None) -> list[Key]:
+    """All keys, or those of a team: the latest first."""
+    query = sa.select(keys).order_by(keys.c.created_at.desc(), keys.c.id)
+    if team is not None:
+        query = query.where(keys.c.team == team)
+    with records.reading() as connection:
+        return [_read(row) for row in connection.execute(query)]
+
+
+def rotate(
+    records: Records, identity: str, overlap: float = OVERLAP_SECONDS, asker: Asker = audit.SERVICE
+) -> tuple[Key, str]:
+    """A key of the same team, scope and duration in the place of one, which is valid for `overlap`
+    seconds more. Conflict where that one is not valid.
+    """
+    now = time.time()
+    with records.transaction() as connection:
+        old = _found(connection, identity)
+        if (why := old.ended_by(now)) is not None:
+            raise Conflict(f"key {identity} {why}: make a new one with `prescore keys create`")
+        if old.follower is not None:
+            raise Conflict(f"key {identity} was replaced by {old.follower} before: rotate that one")
+        until = None if old.expires_at is None else now + old.expires_at - old.created_at
+        made, text = _add(connection, old.team, old.scope, old.name, until)
+        ends = now + overlap if old.expires_at is None else min(now + overlap, old.expires_at)
+        changed = keys.update().where(keys.c.id == identity)
+        connection.execute(changed.values(follower=made.id, expires_at=ends))
+        audit.note(connection, _of(old.team, asker), "key.rotated", identity, follower=made.id)
+        return made, text
+
+
+def revoke(records: Records, identity: str, asker: Asker = audit.SERVICE) -> Key:
+    """End a key at once. NotFound where there is none; one that was revoked stays so."""
+    with records.transaction() as connection:
+        old = _found(connection, identity)
+        if old.revoked_at is None:
+            changed = keys.update().where(keys.c.id == identity)
+            connection.execute(changed.values(revoked_at=time.time()))
+            audit.note(connection, _of(old.team, asker), "key.revoked", identity)
+        return _found(connection, identity)
+
+
+def note_use(records: Records, identity: str, now: float) -> None:
+    """Note that a key was used, to a minute."""
+    earlier = sa.or_(keys.c.used_at.is_(None), keys.c.used_at < now - _USED_SECONDS)
+    with records.transaction() as connection:
+        used = keys.update().where(keys.c.id == identity, earlier)
+        connection.execute(used.values(used_at=now))
+
+
+def is_note_due(key: Key, now: float) -> bool:
+    """Whether `note_use` would change something."""
+    return key.used_at is None or key.used_at < now - _USED_SECONDS
+
+
+def with_hash(connection: Connection, identity: str) -> tuple[Key, str] | None:
+    """A key, valid or not, and the hash of its text."""
+    row = connection.execute(_BY_ID, {"identity": identity}).first()
+    return None if row is None else (_read(row), row.hash)
+
+
+def are_there(connection: Connection) -> bool:
+    """Whether a key was ever made; from then on, nobody may ask without one."""
+    return connection.execute(_ANY).first() is not None
+
+
+def is_valid(records: Records, asker: Asker) -> bool:
+    """Whether one who was let in would be let in now."""
+    with records.reading() as connection:
+        if asker.key is None:
+            return not are_there(connection)
+        found = with_hash(connection, asker.key)
+    return found is not None and found[0].ended_by(time.time()) is None
+
+
+_BY_ID = sa.select(keys).where(keys.c.id == sa.bindparam("identity"))
+_ANY = sa.select(keys.c.id).limit(1)
+
+
+def _add(
+    connection: Connection, team: str, scope: Scope, name: str, until: float | None
+) -> tuple[Key, str]:
+    now = time.time()
+    _check_room(connection, team, now)
+    text = texts.make()
+    read = texts.read(text)
+    assert read is not None
+    values = {"id": read.id, "hash": read.hash, "team": team, "scope": scope, "name": name}
+    made = keys.insert().values(**values, created_at=now, expires_at=until)
+    return _read(connection.execute(made.returning(keys)).one()), text
+
+
+def _check_room(connection: Connection, team: str, now: float) -> None:
+    unended = (
+        keys.c.revoked_at.is_(None),
+        sa.or_(keys.c.expires_at.is_(None), keys.c.expires_at > now),
+    )
+    count = sa.select(sa.func.count()).select_from(keys).where(keys.c.team == team, *unended)
+    if connection.execute(count).scalar_one() >= MOST:
+        raise Conflict(f"team {team} has {MOST} keys, as many as may be: revoke some")
+
+
+def _found(connection: Connection, identity: str) -> Key:
+    with of_all(connection):
+        found = with_hash(connection, identity)
+    if found is None:
+        raise NotFound(f"no key {identity!r:.60}: `prescore keys list` shows them", name=identity)
+    return found[0]
+
+
+def _of(team: str, asker: Asker) -> Asker:
+    """Who asked, as the list of changes of this team has it."""
+    return Asker(team, asker.scope, asker.key, asker.address)
+
+
+def _read(row: Row[tuple[object, ...]]) -> Key:
+    values = {name: getattr(row, name) for name in Key.__dataclass_fields__}
+    return Key(**{**values, "scope": Scope(values["scope"])})

@@ -1,0 +1,470 @@
+"""Keys over HTTP (T48): who may ask what, and that what others have looks absent."""
+
+import asyncio
+import json
+import os
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+import interface
+from fleet import bundle, checkpoint, digest, until
+from service.contract.api.probes import ProbesIn
+from service.contract.asking import Asker, Scope
+from service.http.app import create_app
+from service.http.routers import details
+from service.runs import probes
+from service.works.keyring import keys, texts
+from service.works.tables import keys as rows
+from service.works.tables import runs
+
+GOLDEN = Path(__file__).with_name("access.json")
+OWN = ("read", "submit", "publish", "admin")
+NOT_VALID = ("none", "wrong", "mistyped", "expired", "revoked")
+CAPTIONS = [{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]
+ASKED = {"dataset": "tiny/test", "captions": CAPTIONS, "postgen": ["bleu_1"]}
+PROBED = {"dataset": "tiny/test", "probes": ["human"], "metrics": ["bleu_1"]}
+
+
+class Teams:
+    """A service with keys of two teams; red has a run of each usual kind, and uploads."""
+
+    def __init__(self, service):
+        self.service = service
+        self._kept = {}
+        records = service.records
+        made = {scope: keys.make(records, "red", Scope(scope)) for scope in OWN}
+        made["other"] = keys.make(records, "blue", Scope.ADMIN)
+        made["expired"] = keys.make(records, "red", Scope.ADMIN, seconds=0.0)
+        made["revoked"] = keys.make(records, "red", Scope.ADMIN)
+        keys.revoke(records, made["revoked"][0].id)
+        self.ids = {name: key.id for name, (key, _) in made.items()}
+        self.texts = {name: text for name, (_, text) in made.items()}
+        self.texts["wrong"] = _other_secret(self.texts["admin"])
+        self.texts["mistyped"] = self.texts["admin"][:-1]
+        self.places = self._fill()
+
+    def client(self, name, **more):
+        text = self.texts.get(name)
+        own = {} if text is None else {"Authorization": f"Bearer {text}"}
+        return httpx.Client(base_url=self.service.url, headers=own, timeout=60, **more)
+
+    def kept(self, name):
+        """A client that is used again, since a new one takes as long as ten requests."""
+        if name not in self._kept:
+            self._kept[name] = self.client(name)
+        return self._kept[name]
+
+    def close(self):
+        for client in self._kept.values():
+            client.close()
+
+    def _fill(self):
+        """Places of things that red has, by the parameter of a path."""
+        data = checkpoint(seed=5)
+        with self.client("admin") as client:
+            _ok(client.put("/v1/datasets/tiny", content=bundle(12)))
+            _ok(client.put(f"/v1/checkpoints/{digest(data)}", content=data))
+            run = _ok(client.post("/v1/evaluations", json=ASKED)).json()["id"]
+            again = _ok(client.post("/v1/evaluations", json=ASKED)).json()["id"]
+            pair = {"a": run, "b": again, "metrics": ["bleu_1"]}
+            comparison = _ok(client.post("/v1/comparisons", json=pair)).json()["id"]
+            probes = _ok(client.post("/v1/probes", json=PROBED)).json()["id"]
+            begun = client.post(
+                "/v1/uploads",
+                params={"kind": "checkpoint", "digest": digest(b"x" * 9)},
+                headers={"Upload-Complete": "?0", "Upload-Length": "9"},
+            )
+            hook = {"url": "https://example.org/x", "events": ["run.succeeded"]}
+            webhook = _ok(client.post("/v1/webhooks", json=hook)).json()["id"]
+        return {
+            "evaluations": run,
+            "comparisons": comparison,
+            "probes": probes,
+            "learned": "lm_" + 24 * "a",
+            "studies": "st_" + 24 * "a",
+            "checkpoints": digest(data),
+            "columns": digest(b"none"),
+            "datasets": "tiny",
+            "uploads": begun.headers["location"].rpartition("/")[2],
+            "webhooks": webhook,
+        }
+
+
+def _ok(answer):
+    assert answer.is_success, answer.text
+    return answer
+
+
+def _other_secret(text):
+    """A well-formed key with the id of this one."""
+    identity, random = text.split("_")[1], 43 * "A"
+    return f"psk_{identity}_{random}{texts._checksum(identity, random)}"
+
+
+@pytest.fixture(scope="module")
+def teams(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("of teams")) as service:
+        made = Teams(service)
+        yield made
+        made.close()
+
+
+_GHOSTS = {
+    "evaluations": "ev_" + 24 * "z",
+    "comparisons": "cp_" + 24 * "z",
+    "probes": "pr_" + 24 * "z",
+    "learned": "lm_" + 24 * "z",
+    "studies": "st_" + 24 * "z",
+    "checkpoints": digest(b"a ghost"),
+    "columns": digest(b"a ghost"),
+    "datasets": "ghost",
+    "uploads": "up_" + 32 * "z",
+    "webhooks": "wh_" + 24 * "z",
+}
+
+
+def _path(template, places):
+    """The path with its parameters filled: with red's things, or with what is nobody's."""
+    parts = template.split("/")
+    collection = parts[2] if len(parts) > 2 else ""
+    names = {"{image}": "0.jpg"}
+    return "/".join(
+        names.get(part, places[collection]) if part.startswith("{") else part for part in parts
+    )
+
+
+def _status(teams, asker, method, template):
+    """A deletion by red is of what is not there, so that the others find what they ask for."""
+    is_red = asker in OWN
+    places = _GHOSTS if method == "DELETE" and is_red else teams.places
+    # No body: what passes is refused for that, so that nothing is changed.
+    with teams.kept(asker).stream(method, _path(template, places)) as answer:
+        return answer.status_code
+
+
+def test_every_route_answers_each_asker_as_the_table_says(teams):
+    """Regenerate with PRESCORE_WRITE_GOLDEN=1 after a route was added, and read the difference."""
+    askers = (*NOT_VALID, *OWN, "other")
+    found = {}
+    for method, template, _ in interface.operations():
+        answers = {asker: _status(teams, asker, method, template) for asker in askers}
+        found[f"{method} {template}"] = " ".join(f"{at} {code}" for at, code in answers.items())
+    if os.environ.get("PRESCORE_WRITE_GOLDEN"):
+        GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
+    assert found == json.loads(GOLDEN.read_text())
+
+
+def test_the_table_is_what_was_meant():
+    """Rules that hold for each row, whoever has written the table."""
+    for route, text in json.loads(GOLDEN.read_text()).items():
+        pairs = text.split()
+        codes = dict(zip(pairs[::2], map(int, pairs[1::2]), strict=True))
+        if codes["none"] == 401:
+            assert {codes[name] for name in NOT_VALID} == {401}, route
+        else:
+            assert route.split()[1] in ("/livez", "/readyz", "/metrics", "/v1/limits"), route
+        allowed = [codes[name] not in (401, 403) for name in OWN]
+        assert allowed == sorted(allowed), route  # each scope includes those before it
+        assert allowed[-1], route
+        is_change = route.split()[0] not in ("GET", "HEAD", "OPTIONS")
+        assert not (is_change and allowed[0]), route
+        names_one = "{" in route
+        if names_one and not route.startswith(("PUT", "OPTIONS")):
+            assert codes["other"] in (404, 422, 415), route
+
+
+def test_what_others_have_is_absent_as_what_nobody_has(teams):
+    """The same words, but for the name that was asked for."""
+    with teams.client("other") as client:
+        for method, template, _ in interface.operations():
+            if method != "GET" or "{" not in template:
+                continue
+            theirs, nobodys = (
+                client.get(_path(template, places)) for places in (teams.places, _GHOSTS)
+            )
+            assert theirs.status_code == nobodys.status_code == 404, template
+            assert _unnamed(theirs, teams.places) == _unnamed(nobodys, _GHOSTS), template
+
+
+def _unnamed(answer, places):
+    said = answer.json()
+    text = json.dumps({**said, "request_id": ""})
+    for name in sorted(places.values(), key=len, reverse=True):
+        text = text.replace(name, "NAME")
+    return text
+
+
+def test_lists_boards_and_the_audit_show_a_teams_own(teams):
+    with teams.client("other") as client:
+        for place in ("evaluations", "comparisons", "probes", "datasets", "uploads", "webhooks"):
+            assert client.get(f"/v1/{place}").json()["items"] == [], place
+        seen = {entry["team"] for entry in client.get("/v1/audit").json()["items"]}
+    assert seen <= {"blue"}
+
+
+def test_a_team_brings_its_own_bytes_and_its_own_versions(teams):
+    data = checkpoint(seed=5)  # red's
+    place = f"/v1/checkpoints/{digest(data)}"
+    with teams.client("other") as client:
+        assert client.head(place).status_code == 404
+        wrong = client.put(place, content=data[:-1] + b"x")
+        assert (wrong.status_code, wrong.json()["code"]) == (422, "digest_mismatch")
+        assert client.head(place).status_code == 404
+        assert client.put(place, content=data).status_code == 201
+        assert client.put(place, content=data).status_code == 200
+        assert client.put("/v1/datasets/tiny", content=bundle(12)).status_code == 201
+        assert client.get("/v1/datasets/tiny").json()["version"] == "v1"
+        described = client.get(place).json()
+        assert described["cached"] == []
+        mine = _ok(client.post("/v1/evaluations", json=ASKED)).json()
+        assert mine["status"] == "succeeded"
+        assert [work["cached"] for work in mine["works"]] == [False] * len(mine["works"])
+        board = client.get("/v1/datasets/tiny/leaderboard", params={"metric": "bleu_1"}).json()
+        assert [item["evaluation"] for item in board["items"]] == [mine["id"]]
+        again = _ok(client.post("/v1/evaluations", json=ASKED)).json()
+        assert all(work["cached"] for work in again["works"])
+        # What one team deletes stays another's.
+        for run in (mine["id"], again["id"]):
+            assert client.delete(f"/v1/evaluations/{run}").status_code == 204
+        assert client.delete(place).status_code == 204
+        assert client.delete("/v1/datasets/tiny").status_code == 204
+        assert client.head(place).status_code == 404
+    with teams.client("read") as client:
+        assert client.head(place).status_code == 200
+        assert client.get("/v1/datasets/tiny").status_code == 200
+        assert client.get(f"/v1/evaluations/{teams.places['evaluations']}").status_code == 200
+
+
+def test_an_idempotency_key_belongs_to_a_key(teams):
+    headers = {"Idempotency-Key": "the-same"}
+    with teams.client("submit") as one, teams.client("publish") as two:
+        first, second = (
+            _ok(at.post("/v1/evaluations", json=ASKED, headers=headers)) for at in (one, one)
+        )
+        third = _ok(two.post("/v1/evaluations", json=ASKED, headers=headers))
+    assert first.json()["id"] == second.json()["id"] != third.json()["id"]
+
+
+def test_a_run_is_of_the_turn_of_its_key(teams):
+    with teams.client("submit") as client:
+        identity = _ok(client.post("/v1/evaluations", json=ASKED)).json()["id"]
+    with teams.service.records.reading() as connection:
+        row = connection.execute(sa.select(runs).where(runs.c.id == identity)).one()
+    assert (row.team, row.caller) == ("red", f"red/{teams.ids['submit']}")
+
+
+def test_a_protected_label_needs_the_scope_publish(teams):
+    on_main = {**ASKED, "labels": {"branch": "main"}}
+    with teams.client("submit") as client, teams.client("publish") as publisher:
+        refused = client.post("/v1/evaluations", json=on_main)
+        assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+        assert refused.json()["errors"][0]["pointer"] == "/labels/branch"
+        mine = _ok(client.post("/v1/evaluations", json={**ASKED, "labels": {"branch": "x"}}))
+        place = f"/v1/evaluations/{mine.json()['id']}"
+        to_main = client.patch(place, json={"labels": {"branch": "main"}})
+        assert to_main.status_code == 403
+        assert client.patch(place, json={"labels": {"branch": "y"}}).status_code == 200
+        theirs = _ok(publisher.post("/v1/evaluations", json=on_main)).json()["id"]
+        place = f"/v1/evaluations/{theirs}"
+        for change in ({"branch": None}, {"branch": "y"}):
+            assert client.patch(place, json={"labels": change}).status_code == 403
+        assert client.patch(place, json={"labels": {"other": "z"}}).status_code == 200
+        assert client.patch(place, json={"note": "seen"}).status_code == 200
+        assert client.delete(place).status_code == 403
+        assert publisher.delete(place).status_code == 204
+
+
+def test_probes_of_who_may_not_publish_are_no_health(teams):
+    """Begun, not performed: the usual probes take a while."""
+    told = {}
+    for scope in (Scope.SUBMIT, Scope.PUBLISH):
+        parts = teams.service.parts.asked_by(Asker("red", scope, "some key"))
+        run = probes.begin(parts, ProbesIn(dataset="tiny/test"))
+        codes = [warning["code"] for warning in run.warnings]
+        told[scope] = (
+            "not_for_health" in codes,
+            any(name.startswith("probed ") for name in run.labels),
+        )
+    assert told == {Scope.SUBMIT: (True, False), Scope.PUBLISH: (False, True)}
+
+
+def test_a_version_by_a_resumable_upload_needs_the_scope_publish(teams):
+    begin = {"Upload-Complete": "?0", "Upload-Length": "9"}
+    with teams.client("submit") as client:
+        asked = {"kind": "dataset", "name": "tiny"}
+        assert client.post("/v1/uploads", params=asked, headers=begin).status_code == 403
+        with teams.client("publish") as publisher:
+            place = publisher.post("/v1/uploads", params=asked, headers=begin).headers["location"]
+        part = {"Upload-Offset": "0", "Upload-Complete": "?1"}
+        part["Content-Type"] = "application/partial-upload"
+        assert client.patch(place, headers=part, content=9 * b"x").status_code == 403
+
+
+def test_me_tells_who_asks(teams):
+    with teams.client("submit") as client:
+        me = client.get("/v1/me").json()
+    assert (me["team"], me["scope"], me["key"]) == ("red", "submit", teams.ids["submit"])
+    assert me["protected_labels"] == ["branch=main"]
+
+
+@pytest.mark.parametrize("header", ["Basic abc", "Bearer", "psk_abc", "Bearer psk_é"])
+def test_a_header_of_another_kind_is_no_key(teams, header):
+    with httpx.Client(base_url=teams.service.url) as client:
+        answer = client.get("/v1/me", headers={"Authorization": header.encode()})
+    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+
+
+def test_what_is_not_valid_is_one_answer_and_the_log_says_why(teams):
+    said = set()
+    for name in ("wrong", "mistyped", "expired", "revoked"):
+        with teams.client(name) as client:
+            said.add(json.dumps({**client.get("/v1/me").json(), "request_id": ""}))
+    assert len(said) == 1
+    lines = teams.service.log.read_text().splitlines()
+    noted = [json.loads(line) for line in lines if "a key was refused" in line]
+    told = {note["because"] for note in noted}
+    assert told == {"is not known", "is no key", "has expired", "was revoked"}
+    whole = "\n".join(lines)
+    assert not [text for text in teams.texts.values() if text.split("_")[2][:12] in whole]
+
+
+def test_a_key_is_refused_before_the_body_is_read(teams):
+    """The body never comes: an answer comes all the same."""
+
+    def never():
+        yield b"x"
+        time.sleep(30)
+        yield b"x"
+
+    place = f"/v1/checkpoints/{digest(b'x')}"
+    for name, code in (("none", 401), ("read", 403)):
+        began = time.monotonic()
+        with teams.client(name) as client:
+            try:
+                answer = client.put(place, content=_given_up(never, 1))
+            except httpx.HTTPError:  # the answer came, and the connection was closed
+                continue
+            assert answer.status_code == code
+        assert time.monotonic() - began < 10
+
+
+def _given_up(make, seconds):
+    over = threading.Event()
+
+    def parts():
+        yield next(iter(make()))
+        over.wait(seconds)
+
+    return parts()
+
+
+def test_a_key_that_is_revoked_ends_at_once(teams):
+    made, text = keys.make(teams.service.records, "red", Scope.READ)
+    place = f"/v1/evaluations/{teams.places['evaluations']}"
+    with httpx.Client(
+        base_url=teams.service.url, headers={"Authorization": f"Bearer {text}"}
+    ) as client:
+        for _ in range(3):
+            answer = client.get(place)  # a kept answer from the second on
+            assert answer.status_code == 200
+        keys.revoke(teams.service.records, made.id)
+        assert client.get(place).status_code == 401
+        unchanged = {"If-None-Match": answer.headers["etag"]}
+        assert client.get(place, headers=unchanged).status_code == 401
+
+
+def test_its_use_is_noted_and_listed(teams):
+    made, text = keys.make(teams.service.records, "red", Scope.READ)
+    with httpx.Client(base_url=teams.service.url) as client:
+        client.get("/v1/me", headers={"Authorization": f"Bearer {text}"})
+    until(lambda: keys.get(teams.service.records, made.id).used_at is not None, 10, "a noted use")
+
+
+@contextmanager
+def _listening(teams, text, run):
+    """Events of a run that goes on, with the lines that came."""
+    lines, ended = [], threading.Event()
+
+    def listen():
+        with (
+            httpx.Client(
+                base_url=teams.service.url, headers={"Authorization": f"Bearer {text}"}, timeout=60
+            ) as client,
+            client.stream("GET", f"/v1/evaluations/{run}/events") as answer,
+        ):
+            lines.extend(answer.iter_lines())
+        ended.set()
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    yield lines, ended
+    thread.join(30)
+
+
+def test_a_stream_ends_at_its_next_sign_of_life_once_its_key_is_revoked(teams, monkeypatch):
+    monkeypatch.setattr(details, "_KEEP_ALIVE_SECONDS", 0.2)
+    made, text = keys.make(teams.service.records, "red", Scope.READ)
+    captions = [{**each, "caption": "w3 w4 w5"} for each in CAPTIONS]
+    with teams.service.held():
+        with teams.client("submit") as client:
+            run = _ok(client.post("/v1/evaluations", json={**ASKED, "captions": captions}))
+        with _listening(teams, text, run.json()["id"]) as (_, ended):
+            teams.service.until_awaited(run.json()["id"])
+            keys.revoke(teams.service.records, made.id)
+            assert ended.wait(20)
+
+
+def _asked_from(running, address, headers=(), proxies=""):
+    app = create_app(running, proxies=proxies)
+
+    async def ask():
+        transport = httpx.ASGITransport(app, client=(address, 5000))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.get("/v1/evaluations", headers=dict(headers))
+
+    return asyncio.run(ask()).status_code
+
+
+def test_without_keys_only_this_machine_may_ask(serve_here, tmp_path):
+    with serve_here(tmp_path) as service:
+        running = service._running
+        forwarded = {"X-Forwarded-For": "127.0.0.1"}
+        assert _asked_from(running, "127.0.0.1") == 200
+        assert _asked_from(running, "::1") == 200
+        assert _asked_from(running, "192.0.2.7") == 401
+        assert _asked_from(running, "127.0.0.1", forwarded) == 401  # a proxy that nobody named
+        _, text = keys.make(service.records, "red", Scope.READ)
+        assert _asked_from(running, "127.0.0.1") == 401
+        assert _asked_from(running, "192.0.2.7", {"Authorization": f"Bearer {text}"}) == 200
+
+
+def test_a_service_stays_closed_when_all_keys_have_ended(serve_here, tmp_path):
+    with serve_here(tmp_path) as service:
+        made, _ = keys.make(service.records, "red", Scope.READ)
+        keys.revoke(service.records, made.id)
+        assert _asked_from(service._running, "127.0.0.1") == 401
+        with service.records.transaction() as connection:
+            connection.execute(rows.delete())
+        assert _asked_from(service._running, "127.0.0.1") == 200
+
+
+def test_who_cancels_what_another_has_begun_is_noted(teams):
+    captions = [{**each, "caption": "w6 w7"} for each in CAPTIONS]
+    with teams.service.held(), teams.client("submit") as one, teams.client("admin") as two:
+        theirs, own = (
+            _ok(at.post("/v1/evaluations", json={**ASKED, "captions": captions})).json()["id"]
+            for at in (one, two)
+        )
+        for run in (theirs, own):
+            assert two.post(f"/v1/evaluations/{run}/cancel").status_code == 202
+        noted = two.get("/v1/audit", params={"action": "run.canceled"}).json()["items"]
+    by = f"red/{teams.ids['submit']}"
+    assert [(each["object"], each["key"], each["detail"]) for each in noted] == [
+        (theirs, teams.ids["admin"], {"of": by})
+    ]
