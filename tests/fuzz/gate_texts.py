@@ -1,0 +1,76 @@
+"""Texts as gates: exact arithmetic as Python's, verdicts of any evidence, questions that hold."""
+
+import math
+import re
+from fractions import Fraction
+from itertools import product
+
+from hypothesis import strategies as st
+
+from fuzz import refusals
+from service.contract.errors import RequestRefused
+from service.contract.gates import gates, ranges
+from service.contract.gates.gates import Baseline, Compared, Evidence, Gate, Measured, Threshold
+from service.contract.metrics import catalogue
+
+_NUMBER = re.compile(r"[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]{1,2})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,2})?")
+_ASKED = re.compile(r"did you mean (?P<quote>['\"])(?P<text>.*)(?P=quote)\?", re.DOTALL)
+_VALUES = (0.0, 0.3, -1.0, 1e300, 5e-324, math.inf, -math.inf)
+_VERDICTS = (None, "passed", "failed", "undecided", "not_comparable")
+_NAMES = (*catalogue.METRICS, *catalogue.GROUPS, *catalogue.ALIASES, gates.NO_DROP, "cider", "x")
+_PARTS = (
+    *(">=", "<=", ">", "<", "=>", "==", "≥", "+", "-", "*", "/", "(", ")", ",", " ", "\t"),
+    *("baseline", "0", "0.3", ".5", "3.", "1e2", "1e99", "2E-99", "007", "40", "1e999", "9" * 60),
+    *("\n", "\0", "é", "٣", "\u202e", "\u2028", "'", '"', "**", "//", "--", "()", "_"),
+)
+TEXTS = st.lists(st.sampled_from((*_NAMES, *_PARTS)), max_size=12).map(
+    lambda parts: " ".join(parts).encode()
+)
+
+
+def check(data: bytes) -> None:
+    text = data.decode("utf-8", "ignore")
+    found = refusals.refused_or(lambda: gates.parse(text))
+    if isinstance(found, RequestRefused):
+        _check_question(found)
+        return
+    assert gates.parse(text) == found
+    assert gates.names([text]) == [*dict.fromkeys(found.metrics)]
+    refused = refusals.refused_or(lambda: ranges.check(found))
+    if isinstance(found, Threshold):
+        _check_bound(found)
+    for value, past in product(_VALUES, repeat=2):
+        _check_decided(found, value, past)
+    if isinstance(refused, RequestRefused):
+        assert isinstance(found, Threshold)
+
+
+def _check_question(refused: RequestRefused) -> None:
+    """A gate that is offered can be read."""
+    asked = _ASKED.search(refused.detail)
+    if asked is not None and "\\" not in asked["text"]:
+        gates.parse(asked["text"])
+
+
+def _check_bound(gate: Threshold) -> None:
+    """Python's precedence and exact numbers: an evaluator that shares nothing with ours."""
+    expression = re.split("[<>]=?", gate.text, maxsplit=1)[1].strip()
+    exact = _NUMBER.sub(lambda found: f"Fraction('{found[0]}')", expression)
+    for value in (0.0, 0.3, -7.25):
+        known = {"Fraction": Fraction, "baseline": Fraction(repr(value))}
+        assert gate.bound.at(value) == eval(exact, {"__builtins__": {}}, known)  # noqa: S307
+
+
+def _check_decided(gate: Gate, value: float, past: float) -> None:
+    score = {name: Measured(value, value, "a|v:1") for name in gate.metrics}
+    beside = {name: Baseline("ev_1", past, "a|v:1") for name in gate.metrics}
+    compared = {name: Compared(value, 0.01, None) for name in gate.metrics}
+    for evidence in (
+        Evidence({}, {}, {}, {}, {}),
+        Evidence(score, {}, beside, {}, {}),
+        Evidence(score, {}, beside, compared, {}),
+        Evidence({}, dict.fromkeys(gate.metrics, "lost"), {}, {}, {}),
+    ):
+        verdict, reason = gates.decide(gate, evidence)
+        assert verdict in _VERDICTS
+        refusals.check(reason or "", None)
