@@ -23,6 +23,17 @@ MOST_TOKENIZER_BYTES = 64_000_000  # of a tokenizer in one file
 _LOCAL_HEADER = 30
 _ZIP = (b"PK\3\4", b"PK\5\6")  # a file, or none; two letters may be the length of another header
 _PLAIN_ZIP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What zipfile raises for zips that are wrong: it seeks to places before the file, decodes names that
+# are no UTF-8, and knows neither later versions nor patches.
+_WRONG_ZIP = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    ValueError,
+    OverflowError,
+    OSError,
+    EOFError,
+    zlib.error,
+)
 # Added by the system that packed the files, or by git and the hub's client that fetched them.
 _BESIDE = ("__MACOSX", ".DS_Store", ".git", ".gitattributes", ".gitignore", ".cache")
 
@@ -61,7 +72,7 @@ class Package:
         try:
             with found.open() as stream:
                 data = stream.read(most + 1)
-        except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        except _WRONG_ZIP as error:
             raise InvalidPackage(
                 f"{name}: cannot be unpacked: {error!s:.200}", pointer=f"/{name}"
             ) from None
@@ -164,7 +175,7 @@ def _in_tar(path: Path, stream: IO[bytes]) -> dict[str, Inside]:
 def _zip(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     try:
         archive = zipfile.ZipFile(stream)
-    except (zipfile.BadZipFile, ValueError, OverflowError, UnicodeError, OSError) as error:
+    except _WRONG_ZIP as error:
         raise InvalidPackage(f"the zip cannot be read: {error!s:.200}") from None
     with archive:
         yield archive
@@ -194,7 +205,7 @@ def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Inside]:
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     try:
         return archive.open(info)
-    except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
+    except _WRONG_ZIP as error:
         raise InvalidPackage(f"{info.filename!r:.200}: cannot be read: {error!s:.200}") from None
 
 
@@ -213,8 +224,8 @@ def _place(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Place
         return None
     stream = archive.fp
     assert stream is not None
-    stream.seek(info.header_offset)
-    header = stream.read(_LOCAL_HEADER)
+    stream.seek(max(0, info.header_offset))  # before the file, where the zip's end says so
+    header = stream.read(_LOCAL_HEADER) if info.header_offset >= 0 else b""
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     start = info.header_offset + _LOCAL_HEADER + lengths
     if not header.startswith(b"PK\x03\x04") or start + info.file_size > path.stat().st_size:
