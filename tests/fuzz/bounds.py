@@ -13,6 +13,7 @@ from typing import Any
 SECONDS = 1.0  # of the processor; no input of the corpus has more than some hundred thousand bytes
 MEMORY = 256 << 20  # address space beyond what the process has: 64 MB, and room for fragments
 TRACED = 64 << 20  # bytes of Python's own objects, counted for kept inputs alone, since it is slow
+_IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 class TooLong(Exception):
@@ -43,7 +44,7 @@ def traced() -> Iterator[None]:
 @contextmanager
 def lying(data: bytes) -> Iterator[Path]:
     """A file with these bytes in a folder of its own; AssertionError if others are left there."""
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=_IN_MEMORY) as name:
         path = Path(name) / "file"
         path.write_bytes(data)
         yield path

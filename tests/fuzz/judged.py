@@ -6,7 +6,6 @@ import io
 import json
 import math
 import tarfile
-import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -139,10 +138,7 @@ def _check_package(path: Path) -> None:
                     there = path.read_bytes()[start : start + inside.place.size]
                     assert there == whole, f"{name} lies somewhere else"
     data = path.read_bytes()
-    if data.startswith(b"PK"):
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            assert archive.testzip() is None or True
-    else:
+    if not data.startswith(b"PK"):
         _check_tar(data)
 
 
