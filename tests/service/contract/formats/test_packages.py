@@ -171,6 +171,23 @@ def test_a_zip_whose_list_and_content_disagree_is_refused(tmp_path):
         package.read("a", 500)
 
 
+def test_a_zip_that_zipfile_does_not_read_as_others_are_is_refused(tmp_path):
+    """A later version, patched content, a list before the file, names that are no UTF-8."""
+    path = _zip(tmp_path / "packed.zip", {"\xe9": bytes(400)})
+    whole = path.read_bytes()
+    central, end = whole.index(b"PK\x01\x02"), whole.index(b"PK\x05\x06")
+    for place, value in ((central + 6, 99), (central + 8, 0x20), (end + 16, end + 50)):
+        changed = bytearray(whole)
+        changed[place : place + 2] = value.to_bytes(2, "little")
+        path.write_bytes(changed)
+        with pytest.raises(InvalidPackage), packages.opened(path) as package:
+            package.read("\xe9", 500)
+    for name in (b"\xff\xe9", b"\xc3"):
+        path.write_bytes(whole.replace(b"\xc3\xa9", name[:1] + b"\xff", 1))
+        with pytest.raises(InvalidPackage), packages.opened(path) as package:
+            package.read("\xe9", 500)
+
+
 def test_damaged_content_of_a_zip_is_refused_when_it_is_read(tmp_path):
     path = _deflated(tmp_path / "packed.zip", {"a": bytes(range(256)) * 8})
     data = bytearray(path.read_bytes())
