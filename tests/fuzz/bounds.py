@@ -1,4 +1,4 @@
-"""What reading one input may cost: time of the processor, memory, open files and files on the disk."""
+"""What reading one input may cost: time of the processor, memory, open files, the disk."""
 
 import os
 import resource
@@ -13,7 +13,7 @@ from typing import Any
 SECONDS = 1.0  # of the processor; no input of the corpus has more than some hundred thousand bytes
 MEMORY = 256 << 20  # address space beyond what the process has: 64 MB, and room for fragments
 TRACED = 64 << 20  # bytes of Python's own objects, counted for kept inputs alone, since it is slow
-_IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+_IN_MEMORY = next((at for at in ("/dev/shm",) if Path(at).is_dir()), None)  # noqa: S108  quick
 
 
 class TooLong(Exception):

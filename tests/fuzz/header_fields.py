@@ -45,7 +45,7 @@ def _number(found: int | None) -> str | None:
     return None if found is None else str(found)
 
 
-def _flag(found: bool | None) -> str | None:  # noqa: FBT001  it is the field's value
+def _flag(found: bool | None) -> str | None:
     return None if found is None else fields.written(found)
 
 

@@ -16,8 +16,14 @@ import safetensors
 from fuzz import refusals
 from fuzz.bounds import lying
 from service.contract.errors import InvalidBundle, RequestRefused
-from service.contract.formats import bundles, checkpoint_header, foreign, models, packages
-from service.contract.formats import safetensors_header
+from service.contract.formats import (
+    bundles,
+    checkpoint_header,
+    foreign,
+    models,
+    packages,
+    safetensors_header,
+)
 from service.contract.formats.bundles import plain_tar
 from service.contract.formats.columns import header as columns_header
 from service.stored import judges, judging

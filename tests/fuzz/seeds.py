@@ -13,7 +13,7 @@ import contract_files
 import onnx_bundle_files
 import plugin_packages
 import torch_captioners
-from contract_files import line, pax_record, tar_entry, tar_block
+from contract_files import line, pax_record, tar_block, tar_entry
 from fuzz import edits
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -4,6 +4,7 @@ A package may be an attack: names, numbers and sizes are judged before any file 
 """
 
 import io
+import os
 import stat
 import zipfile
 import zlib
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from service.contract import limits
 from service.contract.errors import InvalidBundle, InvalidPackage
@@ -23,8 +24,8 @@ MOST_TOKENIZER_BYTES = 64_000_000  # of a tokenizer in one file
 _LOCAL_HEADER = 30
 _ZIP = (b"PK\3\4", b"PK\5\6")  # a file, or none; two letters may be the length of another header
 _PLAIN_ZIP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# What zipfile raises for zips that are wrong: it seeks to places before the file, decodes names that
-# are no UTF-8, and knows neither later versions nor patches.
+# What zipfile raises for zips that are wrong: it seeks to places before the file, decodes names
+# that are no UTF-8, and knows neither later versions nor patches.
 _WRONG_ZIP = (
     zipfile.BadZipFile,
     NotImplementedError,
@@ -69,13 +70,8 @@ class Package:
             raise InvalidPackage(
                 f"{name}: {found.size:,} bytes, at most {most:,} are accepted", pointer=f"/{name}"
             )
-        try:
-            with found.open() as stream:
-                data = stream.read(most + 1)
-        except _WRONG_ZIP as error:
-            raise InvalidPackage(
-                f"{name}: cannot be unpacked: {error!s:.200}", pointer=f"/{name}"
-            ) from None
+        with _told(name), found.open() as stream:
+            data = stream.read(most + 1)
         if len(data) != found.size:
             raise InvalidPackage(
                 f"{name}: expected {found.size:,} bytes, found {len(data):,}", pointer=f"/{name}"
@@ -182,7 +178,7 @@ def _zip(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
 
 
 def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Inside]:
-    listed = [each for each in archive.infolist() if not each.is_dir()]
+    listed = [each for each in archive.infolist() if not each.filename.endswith("/")]
     if len(listed) > limits.PACKAGE_FILES:
         raise InvalidPackage(
             f"expected at most {limits.PACKAGE_FILES} files of a model, found more"
@@ -193,6 +189,8 @@ def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Inside]:
     found: dict[str, Inside] = {}
     for each in listed:
         name = _plain(each.filename)
+        if name == ".":
+            raise InvalidPackage(f"{each.filename!r:.200} is not a name inside the bundle")
         if name in found:
             raise InvalidPackage(f"{name!r:.200} is in the zip twice")
         _check_plain(each)
@@ -203,10 +201,46 @@ def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Inside]:
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
+    with _told(info.filename):
+        return io.BufferedReader(_Unpacked(archive.open(info), info.filename))
+
+
+class _Unpacked(io.RawIOBase):
+    """A file of a zip, read as it is unpacked; InvalidPackage where that cannot be done."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self._stream = stream
+        self._name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with _told(self._name):
+            data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        with _told(self._name):
+            return self._stream.seek(offset, whence)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
     try:
-        return archive.open(info)
+        yield
     except _WRONG_ZIP as error:
-        raise InvalidPackage(f"{info.filename!r:.200}: cannot be read: {error!s:.200}") from None
+        raise InvalidPackage(
+            f"{name:.200}: cannot be unpacked: {error!s:.200}", pointer=f"/{name:.200}"
+        ) from None
 
 
 def _check_plain(info: zipfile.ZipInfo) -> None:

@@ -167,7 +167,10 @@ def test_a_zip_whose_list_and_content_disagree_is_refused(tmp_path):
         ):
             pass
     path.write_bytes(whole.replace(b"a\0\0", b"b\0\0", 1))
-    with packages.opened(path) as package, pytest.raises(InvalidPackage, match="cannot be read"):
+    with (
+        packages.opened(path) as package,
+        pytest.raises(InvalidPackage, match="cannot be unpacked"),
+    ):
         package.read("a", 500)
 
 
@@ -195,6 +198,25 @@ def test_damaged_content_of_a_zip_is_refused_when_it_is_read(tmp_path):
     path.write_bytes(data)
     with packages.opened(path) as package, pytest.raises(InvalidPackage, match="a: cannot be"):
         package.read("a", 5000)
+    with (
+        packages.opened(path) as package,
+        package.file("a").open() as stream,
+        pytest.raises(InvalidPackage, match="a: cannot be unpacked"),
+    ):
+        stream.read(5000)  # as readers of a part do
+
+
+def test_a_file_of_a_zip_has_a_name(tmp_path):
+    path = tmp_path / "packed.zip"
+    _written(path, (zipfile.ZipInfo("x"), b"1"))
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + 28] = 0  # the length of its name in the list
+    path.write_bytes(data)
+    for name in ("", "."):
+        if name:
+            _written(path, (zipfile.ZipInfo(name), b"1"))
+        with pytest.raises(InvalidPackage), packages.opened(path):
+            pass
 
 
 @pytest.mark.parametrize("data", [b"PK", b"PK\x05\x06" + bytes(18), b"no tar" * 100, b""])
