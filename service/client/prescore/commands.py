@@ -9,6 +9,7 @@ from prescore import absent
 from prescore.cli.datasets import datasets
 from prescore.cli.gating import gate
 from prescore.cli.life.changing import audit, delete, label
+from prescore.cli.life.webhooks import webhooks
 from prescore.cli.reading.captions import captions
 from prescore.cli.reading.comparing import compare
 from prescore.cli.reading.listing import list_
@@ -48,6 +49,7 @@ def build() -> typer.Typer:
     for command in COMMANDS:
         app.command()(command)
     app.add_typer(datasets, name="datasets")
+    app.add_typer(webhooks, name="webhooks")
     entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     for entry in entries:
         _add(app, entry)

@@ -24,7 +24,7 @@ PANELS = {
     ),
     "The service": (
         *("doctor", "demo", "serve", "api", "worker", "janitor", "migrate", "keys"),
-        *("backup", "restore", "audit"),
+        *("backup", "restore", "webhooks", "audit"),
     ),
 }
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}

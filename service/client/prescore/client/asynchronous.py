@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from prescore.client.async_analyses import AsyncAnalyses
+from prescore.client.async_outgoing import AsyncOutgoing
 from prescore.client.connecting import PATIENCE_SECONDS, address
 from prescore.client.listing import AsyncListing, Scores
 from prescore.http import events, paging, polling, uploads
@@ -28,7 +29,7 @@ from prescore.routes import analyses, asking, evaluations, life, stored
 from prescore.routes.evaluations import Submission
 
 
-class AsyncClient(AsyncAnalyses):
+class AsyncClient(AsyncAnalyses, AsyncOutgoing):
     """Talks to a Prescore service, for programs with asyncio.
 
         async with prescore.AsyncClient() as client:

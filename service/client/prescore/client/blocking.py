@@ -9,6 +9,7 @@ from typing import Any, Self, Unpack
 from prescore.client.analyses import Analyses
 from prescore.client.connecting import PATIENCE_SECONDS, address
 from prescore.client.listing import Listing, Scores
+from prescore.client.outgoing import Outgoing
 from prescore.http import events, paging, polling, uploads
 from prescore.http.polling import OnChange
 from prescore.http.transport import Transport
@@ -28,7 +29,7 @@ from prescore.routes import analyses, asking, evaluations, life, stored
 from prescore.routes.evaluations import Submission
 
 
-class Client(Analyses):
+class Client(Analyses, Outgoing):
     """Talks to a Prescore service.
 
         with prescore.Client() as client:

@@ -22,6 +22,7 @@ from prescore.models.choices import (
     Tokenizer,
     Units,
     Until,
+    WebhookFormat,
 )
 from prescore.models.comparisons import (
     Compared,
@@ -45,6 +46,11 @@ from prescore.models.evaluations import (
 from prescore.models.learned import (
     Learned,
     ModelCard,
+)
+from prescore.models.outgoing import (
+    Webhook,
+    WebhookError,
+    WebhookSecret,
 )
 from prescore.models.probes import (
     MetricHealth,
@@ -139,5 +145,9 @@ __all__ = [
     "TopWord",
     "Units",
     "Until",
+    "Webhook",
+    "WebhookError",
+    "WebhookFormat",
+    "WebhookSecret",
     "Work",
 ]

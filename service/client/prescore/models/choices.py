@@ -31,6 +31,13 @@ class Idf(StrEnum):
     SUBSET = "subset"
 
 
+class WebhookFormat(StrEnum):
+    """How messages to a webhook are written: JSON that is signed, or a line of text for Slack."""
+
+    STANDARD = "standard"
+    SLACK = "slack"
+
+
 class Until(StrEnum):
     """When an evaluation with gates ends: with its last work, or when all gates are decided."""
 

@@ -1,0 +1,47 @@
+"""Requests for webhooks."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from prescore.http import answers, paging, retries
+from prescore.http.addresses import Address
+from prescore.http.steps import Request, Send, Steps, segment
+from prescore.models import Webhook, WebhookSecret
+from prescore.routes import asking
+
+PLACE = "/v1/webhooks"
+
+
+def place(id_: str) -> str:
+    return f"{PLACE}/{segment(id_)}"
+
+
+def listed(address: Address) -> Steps[None]:
+    return paging.pages(address, Webhook, PLACE)
+
+
+def made(
+    address: Address, url: str, events: Sequence[str] | None, format_: str | None
+) -> Steps[WebhookSecret]:
+    given = {"url": url, "events": asking.names("events", events), "format": format_}
+    fields = {name: value for name, value in given.items() if value is not None}
+    body = json.dumps(fields).encode()
+    return (yield from _once(address, Request("POST", PLACE, headers=asking.JSON, body=body)))
+
+
+def rotated(address: Address, id_: str) -> Steps[WebhookSecret]:
+    return (yield from _once(address, Request("POST", f"{place(id_)}/rotate")))
+
+
+def tested(address: Address, id_: str) -> Steps[Webhook]:
+    response = yield from retries.sent(address, Request("POST", f"{place(id_)}/test"))
+    return answers.parsed(address.url, Webhook, response)
+
+
+def _once(address: Address, request: Request) -> Steps[WebhookSecret]:
+    """Never repeated: where the answer is lost, a repetition would make a second webhook, or a
+    secret that replaces one which nobody has heard.
+    """
+    response: Any = yield Send(request)
+    return answers.parsed(address.url, WebhookSecret, response)
