@@ -73,7 +73,7 @@ Errors carry no HTTP status, since workers raise them too.
 from collections.abc import Sequence
 from typing import ClassVar
 
-from service.contract import limits
+from service.contract import limits, plain_text
 
 
 class PrescoreError(Exception):
@@ -88,7 +88,12 @@ class PrescoreError(Exception):
 
 
 class RequestRefused(PrescoreError):
+    """Told in plain text, whatever names and values of a stranger's file it repeats."""
+
     code = "refused"
+
+    def __init__(self, detail: str, *, pointer: str | None = None) -> None:
+        super().__init__(plain_text.quoted(detail), pointer=pointer)
 
 
 class InvalidCheckpoint(RequestRefused):
@@ -171,7 +176,8 @@ class InvalidRequest(RequestRefused):
 
     def __init__(self, detail: str, problems: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(detail, pointer=problems[0][0] if problems else None)
-        self.problems = tuple(problems[: limits.PROBLEMS])
+        first = problems[: limits.PROBLEMS]
+        self.problems = tuple((where, plain_text.quoted(what)) for where, what in first)
 
 
 class NotFound(RequestRefused):

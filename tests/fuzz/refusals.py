@@ -28,7 +28,7 @@ def check(detail: str, pointer: str | None) -> None:
     for text in (detail, pointer or ""):
         assert len(text) <= LONGEST, f"a refusal of {len(text):,} characters"
         text.encode()
-        assert plain_text.is_plain(text), f"characters with power in {text!r}"
+    assert plain_text.is_plain(detail), f"characters with power in {detail!r}"
 
 
 def check_told(answer: dict[str, Any]) -> None:
