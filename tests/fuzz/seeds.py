@@ -23,9 +23,9 @@ _SMALL = 120_000  # bytes of a seed
 
 def checkpoints() -> Iterator[tuple[str, bytes]]:
     for architecture in ("init", "merge"):
-        yield f"{architecture}.safetensors", contract_files.checkpoint(architecture, "lstm")
-    yield "plugin.safetensors", plugin_packages.checkpoint(words=5, size=2)[0]
-    yield "pieces.safetensors", plugin_packages.of_pieces()
+        yield f"{architecture}", contract_files.checkpoint(architecture, "lstm")
+    yield "plugin", plugin_packages.checkpoint(words=5, size=2)[0]
+    yield "pieces", plugin_packages.of_pieces()
     yield (
         "notes.safetensors",
         contract_files.checkpoint(metadata={"team": "vision", "prescore_plugin": "x"}),
@@ -33,9 +33,9 @@ def checkpoints() -> Iterator[tuple[str, bytes]]:
 
 
 def columns() -> Iterator[tuple[str, bytes]]:
-    yield "plain.safetensors", columns_files.columns()
-    yield "words.safetensors", columns_files.columns(base=columns_files.WITH_WORDS)
-    yield "pieces.safetensors", columns_files.columns(base=columns_files.WITH_PIECES)
+    yield "plain", columns_files.columns()
+    yield "words", columns_files.columns(base=columns_files.WITH_WORDS)
+    yield "pieces", columns_files.columns(base=columns_files.WITH_PIECES)
 
 
 def packages() -> Iterator[tuple[str, bytes]]:
@@ -44,10 +44,10 @@ def packages() -> Iterator[tuple[str, bytes]]:
     given = torch_captioners.with_encoder(torch_captioners.map_of("init")).encode()
     weights = contract_files.checkpoint()
     whole = {"model.safetensors": weights, "map.toml": given, "vocabulary.json": words}
-    yield "state-dict.zip", edits.packed([*whole.items()], "deflated zip")
+    yield "state-dict", edits.packed([*whole.items()], "deflated zip")
     with tempfile.TemporaryDirectory() as name:
         folder = onnx_bundle_files.write(Path(name) / "bundle")
-        yield "onnx.zip", _of_folder(folder)
+        yield "onnx", _of_folder(folder)
         yield from _transformers(Path(name))
 
 
@@ -59,7 +59,7 @@ def _transformers(folder: Path) -> Iterator[tuple[str, bytes]]:
         huggingface_folders.make(made, kind, trained=False)
         weights = made / "model.safetensors"
         weights.write_bytes(_of_zeros(weights.read_bytes()))
-        yield f"{kind}.zip", _of_folder(made)
+        yield f"{kind}", _of_folder(made)
 
 
 def _of_zeros(data: bytes) -> bytes:
@@ -78,9 +78,9 @@ def datasets() -> Iterator[tuple[str, bytes]]:
         "b.jpg", ["two cats", "", "naïve 🐈"], split="train", more=[1.5, None]
     )
     alone = {"captions.jsonl": lines}
-    yield "captions.tar", edits.packed([*alone.items()], "tar")
+    yield "captions", edits.packed([*alone.items()], "tar")
     both = {**alone, "features.safetensors": contract_files.features()}
-    yield "features.tar", edits.packed([*both.items()], "pax tar")
+    yield "features", edits.packed([*both.items()], "pax tar")
     grid = contract_files.features(
         tensors={"features": ("F32", (2, 4, 3)), "counts": ("U16", (2,))}
     )
@@ -89,7 +89,7 @@ def datasets() -> Iterator[tuple[str, bytes]]:
         "images/b.jpg": b"GIF89a" + bytes(9),
     }
     more = {**alone, "features.safetensors": grid, **pictures, "./notes.txt": b"x"}
-    yield "regions.tar", edits.packed([*more.items()], "tar")
+    yield "regions", edits.packed([*more.items()], "tar")
     long = tar_entry(
         b"h", pax_record(b"path", b"captions.jsonl") + pax_record(b"mtime", b"1"), b"x"
     )
@@ -97,7 +97,7 @@ def datasets() -> Iterator[tuple[str, bytes]]:
         "extended.tar",
         contract_files.tar(tar_block(b"folder", 0, b"5"), long + tar_entry(b"captions", lines)),
     )
-    yield "lines.jsonl", lines
+    yield "lines", lines
 
 
 def gates() -> Iterator[tuple[str, bytes]]:
@@ -111,7 +111,7 @@ def gates() -> Iterator[tuple[str, bytes]]:
         "0.3 <= meteor",
         "no_significant_drop(all)",
     )
-    yield from ((f"{number}.txt", text.encode()) for number, text in enumerate(texts))
+    yield from ((str(number), text.encode()) for number, text in enumerate(texts))
 
 
 def fields() -> Iterator[tuple[str, bytes]]:
@@ -130,7 +130,7 @@ def fields() -> Iterator[tuple[str, bytes]]:
         "Content-Type\napplication/json; charset=utf-8",
         "cursor\nabc",
     )
-    yield from ((f"{number}.txt", text.encode()) for number, text in enumerate(texts))
+    yield from ((str(number), text.encode()) for number, text in enumerate(texts))
 
 
 MADE = {

@@ -17,8 +17,8 @@ def test_a_refusal_is_one_line_of_plain_text_whatever_it_repeats(power):
 
 
 def test_the_name_of_an_unknown_field_is_told_in_plain_text():
+    text = '{"name": "a", "digest": "b", "\\u001b[2J": 1}'
     with pytest.raises(ConfigInvalid) as caught:
-        text = '{"name": "a", "digest": "b", "\\u001b[2J": 1}'
         json_parts.parse(Encoder, text, "encoder", "/encoder")
     assert caught.value.detail.isprintable()
     assert "\\x1b[2J" in caught.value.detail

@@ -1,0 +1,204 @@
+"""The client and its commands make, test and delete webhooks: against a real service, its sender
+and a receiver on this machine.
+"""
+
+import asyncio
+import json
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pytest
+from typer.testing import CliRunner
+
+import commanding
+import prescore
+from certificates import Authority
+from prescore.http import retries
+from service.operate.sending import Sender
+from service.works.outgoing.client import Client
+from service.works.outgoing.places import Named
+from service_here import service_here
+from tls_servers import PORT, read_request, serving
+
+URL = f"https://hooks.example:{PORT}/some/long/secret/place"
+
+
+class Receiver:
+    status = 204
+
+    def talk(self, near):
+        read_request(near)
+        near.sendall(f"HTTP/1.1 {self.status} X\r\nContent-Length: 0\r\n\r\n".encode())
+
+
+@pytest.fixture(scope="module")
+def receiver():
+    return Receiver()
+
+
+@pytest.fixture(scope="module")
+def told(receiver, tmp_path_factory):
+    """A service, and the sender beside it."""
+    authority = Authority(tmp_path_factory.mktemp("authority"))
+    with serving(receiver.talk, authority.issue("hooks.example").server()) as server:
+        named = Named.read(f"hooks.example:{PORT}")
+        outgoing = Client(named, lambda host, port: [server.address], authority.client())
+        with service_here(tmp_path_factory.mktemp("home"), outgoing=outgoing) as service:
+            yield service, Sender(service.parts, outgoing)
+
+
+@pytest.fixture
+def service(told):
+    return told[0]
+
+
+@pytest.fixture
+def client(service):
+    with prescore.Client(service.url) as client:
+        yield client
+        for webhook in client.webhooks():
+            client.delete_webhook(webhook.id)
+
+
+@pytest.fixture
+def sending(told):
+    """What `prescore janitor` does, all the time."""
+    over = Event()
+
+    def send():
+        while not over.wait(0.05):
+            told[1].round()
+            told[1].join()
+
+    thread = Thread(target=send)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+def _command(service, *words, **more):
+    return CliRunner().invoke(
+        commanding.prescore(), ["webhooks", *words, "--url", service.url], **more
+    )
+
+
+def test_a_webhook_is_made_seen_given_another_secret_and_deleted(client):
+    made = client.make_webhook(URL, events=["verdict.failed"])
+    assert made.secret.startswith("whsec_")
+    assert made.secret not in repr(made) + str(made)
+    found = client.webhook(made.id)
+    assert (found.events, found.status, found.errors) == (("verdict.failed",), "active", ())
+    assert "secret" not in found.model_dump()
+    assert "secret/place" not in found.url
+    assert [each.id for each in client.webhooks()] == [made.id]
+    assert client.rotate_webhook(made.id).secret not in (None, made.secret)
+    client.delete_webhook(made.id)
+    with pytest.raises(prescore.Refused, match="no webhook"):
+        client.webhook(made.id)
+    assert client.make_webhook(URL, format="slack").secret is None
+
+
+def test_what_is_wrong_is_told(client):
+    with pytest.raises(prescore.Refused, match="https"):
+        client.make_webhook("http://hooks.example/")
+    with pytest.raises(prescore.Refused, match=r"run\.failed"):
+        client.make_webhook(URL, events=["run.faild"])
+    with pytest.raises(prescore.InvalidArgument, match="a list of names"):
+        client.make_webhook(URL, events="run.failed")
+
+
+def test_a_secret_is_not_asked_for_twice(client, monkeypatch):
+    """Where an answer is lost, a repetition would make a second webhook, which nobody knows of."""
+    sent = []
+
+    def once(steps):
+        sent.append(next(steps).request)
+        with pytest.raises(prescore.Unreachable):
+            steps.throw(prescore.Unreachable(URL, "cut off"))
+
+    monkeypatch.setattr(client._transport, "run", once)
+    monkeypatch.setattr(retries, "FIRST_SECONDS", 0.0)
+    client.make_webhook(URL)
+    client.rotate_webhook("wh_1")
+    assert [request.path for request in sent] == ["/v1/webhooks", "/v1/webhooks/wh_1/rotate"]
+
+
+def test_the_same_with_asyncio(service, client):
+    async def told():
+        async with prescore.AsyncClient(service.url) as asking:
+            made = await asking.make_webhook(URL)
+            other = await asking.rotate_webhook(made.id)
+            await asking.test_webhook(made.id)
+            found = [each.id async for each in asking.webhooks()]
+            waiting = (await asking.webhook(made.id)).waiting
+            await asking.delete_webhook(made.id)
+            return found == [made.id], waiting, made.secret != other.secret
+
+    assert asyncio.run(told()) == (True, 1, True)
+
+
+def test_commands_make_show_and_delete(service, client):
+    made = _command(service, "create", URL, "--events", "run.failed,verdict.failed")
+    assert made.exit_code == 0, made.output
+    identity, secret = made.stdout.split()
+    assert secret.startswith("whsec_")
+    assert secret not in made.stderr
+    assert "shown this once" in made.stderr
+    listed = _command(service, "list")
+    assert identity in listed.stdout
+    assert "run.failed, verdict.failed" in listed.stdout
+    (shown,) = json.loads(_command(service, "list", "--json").stdout)
+    assert shown["id"] == identity
+    assert "active" in _command(service, "show", identity).stdout
+    other = json.loads(_command(service, "rotate", identity, "--json").stdout)["secret"]
+    assert other not in (None, secret)
+    for said in (listed.output, _command(service, "show", identity).output):
+        assert secret not in said
+        assert other not in said
+    assert _command(service, "delete", identity).exit_code == 0
+    assert _command(service, "delete", identity).exit_code == 2
+
+
+def test_a_url_that_is_a_secret_comes_by_stdin_alone(service, client):
+    refused = _command(service, "create", URL, "--format", "slack")
+    assert refused.exit_code == 2
+    assert "- < FILE" in refused.output
+    assert list(client.webhooks()) == []
+    made = _command(service, "create", "-", "--format", "slack", input=f"{URL}\n")
+    assert made.exit_code == 0, made.output
+    assert made.stdout.strip() == next(iter(client.webhooks())).id
+    assert URL not in made.output
+
+
+def test_a_test_that_arrives_and_one_that_does_not(service, client, receiver, sending):
+    made = client.make_webhook(URL)
+    arrived = _command(service, "test", made.id)
+    assert (arrived.exit_code, "the test arrived" in arrived.stdout) == (0, True), arrived.output
+    with _answering(receiver, 500):
+        failed = _command(service, "test", made.id, "--json")
+        assert failed.exit_code == 3
+        assert "did not arrive" in failed.stderr
+        assert "500" in failed.stderr
+    assert json.loads(failed.stdout)["errors"][0]["event"] == "webhook.test"
+
+
+@contextmanager
+def _answering(receiver, status):
+    receiver.status = status
+    yield
+    receiver.status = 204
+
+
+def test_a_test_that_nobody_sends_is_not_awaited_for_ever(service, client):
+    made = client.make_webhook(URL)
+    late = _command(service, "test", made.id, "--timeout", "0.1")
+    assert late.exit_code == 3
+    assert "nothing has come" in late.stderr
+    assert _command(service, "test", made.id, "--timeout", "0").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["create", "list", "show", "rotate", "test", "delete"])
+def test_help_has_an_example(name):
+    said = CliRunner().invoke(commanding.prescore(), ["webhooks", name, "--help"]).output
+    assert said.count(f"webhooks {name}") >= 2  # how it is used, and the example
