@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, cast
 
 from service.contract import limits
 from service.contract.errors import InvalidBundle, InvalidPackage
@@ -202,11 +202,15 @@ def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Inside]:
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     with _told(info.filename):
-        return io.BufferedReader(_Unpacked(archive.open(info), info.filename))
+        return cast("IO[bytes]", _Unpacked(archive.open(info), info.filename))
 
 
-class _Unpacked(io.RawIOBase):
-    """A file of a zip, read as it is unpacked; InvalidPackage where that cannot be done."""
+class _Unpacked(io.BufferedIOBase):
+    """A file of a zip, read as it is unpacked; InvalidPackage where that cannot be done.
+
+    No BufferedReader around it, which has the memory of all that is asked for before any of it is
+    there.
+    """
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
         self._stream = stream
@@ -218,15 +222,16 @@ class _Unpacked(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def read(self, size: int | None = -1) -> bytes:
         with _told(self._name):
-            data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+            return self._stream.read(-1 if size is None else size)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         with _told(self._name):
             return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
 
     def close(self) -> None:
         self._stream.close()
