@@ -45,6 +45,7 @@ def _data_home() -> Path:
 
 Sandbox = Literal["required", "off"]
 Outgoing = Literal["off", "webhooks"]
+ByUrl = Literal["off", "on"]
 
 
 class Settings(BaseModel):
@@ -112,6 +113,11 @@ class Settings(BaseModel):
         default="webhooks",
         description="What the service may send to, or fetch from, URLs that its users choose: off "
         "(nothing), webhooks.",
+    )
+    datasets_by_url: ByUrl = Field(
+        default="off",
+        description="Whether the API fetches datasets from URLs that its users choose: off, on "
+        "(https, public addresses, at most 5 GB in 10 minutes each).",
     )
     outgoing_allow: str = Field(
         default="",

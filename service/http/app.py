@@ -36,6 +36,7 @@ from service.http.routers import (
 from service.http.routers.access import me
 from service.http.routers.life import audit, deletions
 from service.http.routers.life import runs as changed_runs
+from service.http.routers.outgoing import datasets as datasets_by_url
 from service.http.routers.outgoing import webhooks
 from service.http.routers.runs import router_of
 from service.runs.kinds import KINDS
@@ -122,6 +123,7 @@ def _routes() -> FastAPI:
         me,
         audit,
         webhooks,
+        datasets_by_url,
         deletions,
     )
     kinds = [

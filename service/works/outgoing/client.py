@@ -34,17 +34,22 @@ class Answer:
 @dataclass(frozen=True)
 class Client:
     """`context`: whose certificates are believed; None: those that this machine believes, or those
-    in SSL_CERT_FILE. `off`: every URL is refused.
+    in SSL_CERT_FILE. `off`: every URL is refused. `fetches`: datasets may be brought by URL.
     """
 
     named: Named = field(default_factory=Named)
     resolve: Resolve = resolving.by_system
     context: ssl.SSLContext | None = None
     off: bool = False
+    fetches: bool = False  # datasets
 
     @classmethod
     def of(cls, settings: Settings) -> "Client":
-        return cls(Named.read(settings.outgoing_allow), off=settings.outgoing == "off")
+        return cls(
+            Named.read(settings.outgoing_allow),
+            off=settings.outgoing == "off",
+            fetches=settings.datasets_by_url == "on",
+        )
 
     def check(self, url: str) -> Place:
         """UrlRefused if a URL can never be asked; nothing is looked up."""

@@ -1,0 +1,89 @@
+"""Bodies that are not sent but fetched from a URL which the request names: written and judged as
+what is sent, within bounds of bytes, time and number.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from threading import Event
+
+from fastapi import Request
+
+from service.contract.errors import InvalidRequest, Overloaded, UrlRefused
+from service.http.dependencies import Running
+from service.http.entrance.uploads import Early
+from service.stored import judges
+from service.works.blobs import Upload
+from service.works.outgoing.client import Client
+
+MOST_BYTES = 5_000_000_000  # all of COCO with features of one vector an image is a tenth of it
+SECONDS = 600.0  # in all: 8 MB a second for the largest
+AT_ONCE = 2  # each holds a thread, perhaps for all of that time
+_SLOTS = asyncio.Semaphore(AT_ONCE)
+_THREADS = ThreadPoolExecutor(AT_ONCE, "fetches datasets")  # others have threads of their own
+
+
+@asynccontextmanager
+async def fetched(
+    request: Request, service: Running, url: str, early: Early
+) -> AsyncIterator[Upload]:
+    """An upload with all bytes of what is there, which the caller commits; who asks and leaves ends
+    it.
+    """
+    check(service.outgoing, url)
+    if _SLOTS.locked():
+        raise Overloaded(f"{AT_ONCE} datasets are being fetched, as many as may be; try again")
+    async with _SLOTS:
+        with service.blobs.upload() as upload:
+            left = Event()
+            leaving = asyncio.ensure_future(_leaving(request, left))
+            loop = asyncio.get_running_loop()
+            fetching = loop.run_in_executor(
+                _THREADS, _fetch, service.outgoing, url, upload, early, left
+            )
+            try:
+                await asyncio.shield(fetching)
+            finally:
+                left.set()
+                leaving.cancel()
+                with suppress(Exception):  # the thread still writes, if this task was canceled
+                    await fetching
+            yield upload
+
+
+def check(outgoing: Client, url: str) -> None:
+    """UrlRefused for what can never be fetched; nothing is looked up."""
+    if not outgoing.fetches:
+        raise UrlRefused(
+            "this service fetches no datasets: its operator has not set PRESCORE_DATASETS_BY_URL=on"
+        )
+    try:
+        outgoing.check(url)
+    except UrlRefused as error:
+        raise UrlRefused(error.detail, pointer="/url") from None
+
+
+def _fetch(outgoing: Client, url: str, upload: Upload, early: Early, left: Event) -> None:
+    is_judged = False
+    with outgoing.fetched(url, {}, MOST_BYTES, SECONDS) as chunks:
+        for chunk in chunks:
+            if left.is_set():
+                raise InvalidRequest("the connection was cut before the dataset was fetched")
+            upload.write(chunk)
+            if not is_judged and upload.size >= early.needed(b""):
+                _judge(upload, early, left)
+                is_judged = True
+    _judge(upload, early, left)
+
+
+def _judge(upload: Upload, early: Early, left: Event) -> None:
+    upload.flush()
+    asked = {"path": str(upload.path), "bytes": None}
+    judges.of_this_process().ask(early.question, left.is_set, **asked).result()
+
+
+async def _leaving(request: Request, left: Event) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    left.set()

@@ -1,0 +1,208 @@
+"""Datasets that the service fetches: what is sent, found at a URL (T50)."""
+
+import sys
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pytest
+
+from certificates import Authority
+from fleet import bundle, digest
+from service.http.entrance import fetched
+from service.works.outgoing.client import Client
+from service.works.outgoing.places import Named
+from tls_servers import PORT, read_request, serving
+
+URL = f"https://data.example:{PORT}/flickr.tar?token=secret"
+TAR = bundle(7)
+_CONNECTED: list[object] = []
+
+
+def _audit(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "socket.connect" and isinstance(arguments[1], tuple):
+        _CONNECTED.append(arguments[1][1])  # the port
+
+
+sys.addaudithook(_audit)  # Python itself tells of every connection
+
+
+class Host:
+    """Answers with `body` and `status`."""
+
+    def __init__(self):
+        self.status, self.headers, self.body = 200, "", TAR
+        self.waits: Event | None = None
+        self.begun = Event()
+
+    def talk(self, near):
+        self.head, _ = read_request(near)
+        self.begun.set()
+        if self.waits is not None:
+            assert self.waits.wait(20)
+        head = f"HTTP/1.1 {self.status} X\r\n{self.headers}Content-Length: {len(self.body)}\r\n\r\n"
+        near.sendall(head.encode() + self.body)
+
+
+@pytest.fixture(scope="module")
+def where():
+    """What names are looked up to, and how often they were."""
+    return {"addresses": [], "asked": []}
+
+
+@pytest.fixture(scope="module")
+def fetching(serve_here, where, tmp_path_factory):
+    """A service that fetches, and a host that it may ask."""
+    host = Host()
+    authority = Authority(tmp_path_factory.mktemp("authority"))
+
+    def resolve(name, port):
+        where["asked"].append((name, port))
+        return [server.address] if name == "data.example" else where["addresses"]
+
+    with serving(host.talk, authority.issue("data.example").server()) as server:
+        named = Named.read(f"data.example:{PORT}")
+        outgoing = Client(named, resolve, authority.client(), fetches=True)
+        home = tmp_path_factory.mktemp("a home")
+        with serve_here(home, outgoing=outgoing) as service, service.client() as client:
+            yield service, client, host, server
+
+
+@pytest.fixture
+def host(fetching):
+    host = fetching[2]
+    host.__init__()
+    return host
+
+
+def _fetched(client, name="flickr", url=URL, data=TAR):
+    asked = {"url": url, "digest": digest(data)}
+    return client.post(f"/v1/datasets/{name}/fetch", json=asked)
+
+
+def test_a_dataset_at_a_url_is_what_it_is_when_it_is_sent(fetching, host):
+    service, client, _, _ = fetching
+    answer = _fetched(client)
+    assert (answer.status_code, answer.json()["digest"]) == (201, digest(TAR)), answer.text
+    assert _fetched(client).status_code == 200
+    again = client.put("/v1/datasets/flickr", content=TAR)
+    assert (again.status_code, again.json()) == (200, answer.json())
+    assert b"GET /flickr.tar?token=secret HTTP/1.1" in host.head
+    assert b"authorization" not in host.head.lower()
+    assert "token=secret" not in service.log.read_text("utf-8")
+
+
+def _refused(fetching, *words, code="url_failed", **asked):
+    service, client, _, _ = fetching
+    answer = _fetched(client, "refused", **asked)
+    assert (answer.status_code, answer.json()["code"]) == (422, code), answer.text
+    for word in words:
+        assert word in answer.json()["detail"]
+    assert not service.leftovers()
+    assert client.get("/v1/datasets/refused").status_code == 404
+
+
+def test_another_file_than_was_named_is_refused(fetching, host):
+    _refused(fetching, "SHA-256", code="digest_mismatch", data=b"another")
+
+
+def test_what_is_no_tar_is_refused(fetching, host):
+    host.body = b"<html>" * 1000
+    _refused(fetching, code="invalid_dataset", data=host.body)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(fetching, host, status):
+    host.status, host.headers = status, f"Location: https://data.example:{PORT}/other\r\n"
+    before = fetching[3].connections
+    _refused(fetching, f"found {status}")
+    assert fetching[3].connections == before + 1
+
+
+def test_what_is_packed_or_absent_is_refused(fetching, host):
+    host.headers = "Content-Encoding: gzip\r\n"
+    _refused(fetching, "Content-Encoding")
+    host.headers, host.status = "", 404
+    _refused(fetching, "found 404")
+
+
+def test_more_bytes_or_seconds_than_may_be_are_refused(fetching, host, monkeypatch):
+    monkeypatch.setattr(fetched, "MOST_BYTES", 1000)
+    _refused(fetching, "at most 1000 bytes")
+    monkeypatch.undo()
+    monkeypatch.setattr(fetched, "SECONDS", 0.2)
+    host.waits = Event()
+    _refused(fetching, "in time")
+    host.waits.set()
+
+
+INSIDE = {
+    "loopback": ["127.0.0.1"],
+    "loopback of IPv6": ["::1"],
+    "private": ["10.1.2.3"],
+    "private too": ["192.168.0.10"],
+    "link-local": ["169.254.1.1"],
+    "link-local of IPv6": ["fe80::1"],
+    "metadata": ["169.254.169.254"],
+    "IPv4-mapped": ["::ffff:127.0.0.1"],
+    "NAT64": ["64:ff9b::7f00:1"],
+    "public and loopback": ["93.184.216.34", "127.0.0.1"],
+}
+
+
+@contextmanager
+def _no_connection():
+    _CONNECTED.clear()
+    yield
+    assert not {443, PORT} & {*_CONNECTED}
+
+
+@pytest.mark.parametrize("addresses", INSIDE.values(), ids=INSIDE)
+def test_a_name_that_leads_inside_is_looked_up_once_and_not_connected_to(
+    fetching, host, where, addresses
+):
+    where["addresses"], where["asked"] = addresses, []
+    with _no_connection():
+        _refused(fetching, "not public", code="url_refused", url="https://inside.example/x.tar")
+    assert where["asked"] == [("inside.example", 443)]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://data.example/",
+        "https://127.0.0.1/x",
+        "https://[::1]/x",
+        "https://data.example:6379/",
+    ],
+)
+def test_a_url_that_may_not_be_is_refused_before_it_is_looked_up(fetching, host, where, url):
+    where["asked"] = []
+    with _no_connection():
+        _refused(fetching, code="url_refused", url=url)
+    assert where["asked"] == []
+
+
+def test_who_is_one_too_many_comes_back_later(fetching, host):
+    """Others are answered meanwhile."""
+    _, client, _, _ = fetching
+    host.waits = Event()
+    answers = []
+    threads = []
+    for number in range(fetched.AT_ONCE):
+        host.begun.clear()
+        threads.append(Thread(target=lambda at=number: answers.append(_fetched(client, f"n{at}"))))
+        threads[-1].start()
+        assert host.begun.wait(10)
+    late = _fetched(client, "late")
+    assert (late.status_code, late.json()["code"]) == (503, "overloaded")
+    assert client.get("/v1/datasets").status_code == 200
+    host.waits.set()
+    for thread in threads:
+        thread.join()
+    assert [answer.status_code for answer in answers] == [201] * fetched.AT_ONCE
+
+
+def test_unless_the_operator_wants_it_nothing_is_fetched(service, client):
+    answer = _fetched(client)
+    assert (answer.status_code, answer.json()["code"]) == (422, "url_refused")
+    assert "PRESCORE_DATASETS_BY_URL=on" in answer.json()["detail"]
