@@ -1,11 +1,15 @@
 """Datasets that the service fetches: what is sent, found at a URL (T50)."""
 
+import asyncio
 import sys
 from contextlib import contextmanager
 from threading import Event, Thread
 
 import pytest
+from typer.testing import CliRunner
 
+import commanding
+import prescore
 from certificates import Authority
 from fleet import bundle, digest
 from service.http.entrance import fetched
@@ -200,6 +204,24 @@ def test_who_is_one_too_many_comes_back_later(fetching, host):
     for thread in threads:
         thread.join()
     assert [answer.status_code for answer in answers] == [201] * fetched.AT_ONCE
+
+
+def test_the_client_and_its_command_let_it_be_fetched(fetching, host):
+    service, _, _, _ = fetching
+    with prescore.Client(service.url) as asking:
+        assert str(asking.fetch_dataset("own", URL, digest(TAR))) == "own@v1"
+
+    async def awaited():
+        async with prescore.AsyncClient(service.url) as asking:
+            return await asking.fetch_dataset("own", URL, digest(TAR))
+
+    assert str(asyncio.run(awaited())) == "own@v1"
+    words = ["datasets", "fetch", "own", "-", "--digest", digest(TAR), "--url", service.url]
+    told = CliRunner().invoke(commanding.prescore(), words, input=f"{URL}\n")
+    assert (told.exit_code, "own@v1" in told.stdout) == (0, True), told.output
+    host.status = 404
+    refused = CliRunner().invoke(commanding.prescore(), [*words[:3], URL, *words[4:]])
+    assert (refused.exit_code, "found 404" in refused.output) == (2, True), refused.output
 
 
 def test_unless_the_operator_wants_it_nothing_is_fetched(service, client):

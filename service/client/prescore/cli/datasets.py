@@ -1,5 +1,6 @@
-"""prescore datasets add, images, list, delete"""
+"""prescore datasets add, fetch, images, list, delete"""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +37,41 @@ def add(
         console.upload_shown(bundle.name) as progress,
     ):
         dataset = client.add_dataset(name, bundle, progress)
+    if as_json:
+        console.show_json(dataset)
+    else:
+        console.show(text.aligned(text.dataset_rows([dataset])))
+
+
+@datasets.command()
+@options.spread
+def fetch(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The dataset's name, by which runs refer to it.")
+    ],
+    where: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL|-", help="Where the tar is, by https; - reads a URL that is a secret."
+        ),
+    ],
+    *,
+    digest: Annotated[
+        str, typer.Option(help="The tar's SHA-256, sha256:...; another file is refused.")
+    ],
+    as_json: options.AsJson = False,
+    connection: options.Connection,
+) -> None:
+    """Let the service fetch a dataset's tar from a URL, as a new version of NAME.
+
+    Only where its operator allows that. The command waits until it is stored.
+
+        prescore datasets fetch flickr8k https://data.example.com/f.tar --digest sha256:2f9c...
+        prescore datasets fetch flickr8k - --digest sha256:2f9c... < url.txt
+    """
+    url = sys.stdin.readline().strip() if where == "-" else where
+    with console.connected(connection) as client:
+        dataset = client.fetch_dataset(name, url, digest)
     if as_json:
         console.show_json(dataset)
     else:

@@ -1,4 +1,4 @@
-"""What `AsyncClient` asks of webhooks; `outgoing` explains its methods."""
+"""What `AsyncClient` asks of URLs; `outgoing` explains its methods."""
 # ruff: noqa: A002  `id` and `format` are the contract's words
 
 from collections.abc import Sequence
@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from prescore.client.listing import AsyncListing
 from prescore.http.addresses import Address
 from prescore.http.async_transport import AsyncTransport
-from prescore.models import Webhook, WebhookSecret
+from prescore.models import Dataset, Webhook, WebhookSecret
 from prescore.routes import asking, life, outgoing
 
 
 class AsyncOutgoing:
     _address: Address
     _transport: AsyncTransport
+
+    async def fetch_dataset(self, name: str, url: str, digest: str) -> Dataset:
+        return await self._transport.run(outgoing.fetched(self._address, name, url, digest))
 
     async def make_webhook(
         self, url: str, *, events: Sequence[str] | None = None, format: str | None = None

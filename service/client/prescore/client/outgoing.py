@@ -1,4 +1,4 @@
-"""What `Client` asks of webhooks."""
+"""What `Client` asks of URLs: webhooks, and datasets that the service fetches."""
 # ruff: noqa: A002  `id` and `format` are the contract's words
 
 from collections.abc import Sequence
@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from prescore.client.listing import Listing
 from prescore.http.addresses import Address
 from prescore.http.transport import Transport
-from prescore.models import Webhook, WebhookSecret
+from prescore.models import Dataset, Webhook, WebhookSecret
 from prescore.routes import asking, life, outgoing
 
 
 class Outgoing:
     _address: Address
     _transport: Transport
+
+    def fetch_dataset(self, name: str, url: str, digest: str) -> Dataset:
+        """Let the service fetch a dataset's tar from a URL, as a new version of `name`; `digest`
+        is the tar's SHA-256. Refused unless its operator allows that.
+        """
+        return self._transport.run(outgoing.fetched(self._address, name, url, digest))
 
     def make_webhook(
         self, url: str, *, events: Sequence[str] | None = None, format: str | None = None

@@ -7,10 +7,11 @@ from typing import Any
 from prescore.http import answers, paging, retries
 from prescore.http.addresses import Address
 from prescore.http.steps import Request, Send, Steps, segment
-from prescore.models import Webhook, WebhookSecret
+from prescore.models import Dataset, Webhook, WebhookSecret
 from prescore.routes import asking
 
 PLACE = "/v1/webhooks"
+_FETCH_SECONDS = 1500  # 10 minutes to fetch, 10 to judge, and time to store
 
 
 def place(id_: str) -> str:
@@ -32,6 +33,15 @@ def made(
 
 def rotated(address: Address, id_: str) -> Steps[WebhookSecret]:
     return (yield from _once(address, Request("POST", f"{place(id_)}/rotate")))
+
+
+def fetched(address: Address, name: str, url: str, digest: str) -> Steps[Dataset]:
+    """Held open while the service fetches; a repetition finds what an earlier one has stored."""
+    body = json.dumps({"url": url, "digest": digest}).encode()
+    place = f"/v1/datasets/{segment(name)}/fetch"
+    request = Request("POST", place, headers=asking.JSON, body=body, hold=_FETCH_SECONDS)
+    response = yield from retries.sent(address, request)
+    return answers.parsed(address.url, Dataset, response)
 
 
 def tested(address: Address, id_: str) -> Steps[Webhook]:
