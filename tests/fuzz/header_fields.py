@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from fuzz import refusals
 from service.contract.errors import RequestRefused
 from service.http import preferences
-from service.http.entrance import json_bodies
+from service.http.entrance import json_bodies, keyring
 from service.http.resumable import fields
 from service.runs import search
+from service.works.keyring import texts
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,13 @@ def _flag(found: bool | None) -> str | None:
     return None if found is None else fields.written(found)
 
 
+def _of_key(request: Request) -> str | None:
+    """The key that a request gives, and what is read of it."""
+    given = keyring._given(request)
+    read = texts.read((given or "")[: texts.LONGEST + 1])
+    return None if read is None else given
+
+
 READERS = [
     Reader("Upload-Offset", partial(fields.number, name="Upload-Offset"), _number),
     Reader("Upload-Complete", partial(fields.flag, name="Upload-Complete"), _flag),
@@ -64,7 +72,7 @@ READERS = [
     Reader("Content-Encoding", _of_text("x", lambda x: json_bodies._check_coding(x or ""))),
     # A parameter of the query and no field, but a text of the same kind.
     Reader("cursor", _of_text("cursor", lambda x: search.read_cursor("runs", x or "", float, str))),
-    # Authorization: the reader of bearer keys is a row here, once there are keys.
+    Reader("Authorization", _of_key, lambda found: found and f"Bearer {found}"),
 ]
 _VALUES = (
     *("1", "0", "-1", "17;a=1", "?1", "?0", '"a"', "W/", "*", "1.0.0", "wait=5", "respond-async"),

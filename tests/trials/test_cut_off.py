@@ -37,6 +37,7 @@ CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(40)]
 FILES = {"upload_dataset": DATASET, "upload_checkpoint": CHECKPOINT}
 BODIES = {
     "make_webhook": {"url": "https://example.org/told"},
+    "fetch_dataset": {"url": "https://example.org/x.tar", "digest": digest(DATASET)},
     "submit_evaluation": {"captions": CAPTIONS, "dataset": "tiny/test", "postgen": ["rouge_l"]},
     "submit_probes": {"dataset": "tiny/test", "metrics": ["rouge_l"], "tokenizer": "none"},
     "submit_study": {"dataset": "tiny/test"},

@@ -25,7 +25,7 @@ _SUBMIT = (
     *("create_upload", "append_upload", "resume_upload", "delete_upload", "override_upload"),
     *("list_uploads", "get_upload"),
 )
-_PUBLISH = ("upload_dataset", "change_dataset", "delete_dataset")
+_PUBLISH = ("upload_dataset", "fetch_dataset", "change_dataset", "delete_dataset")
 _ADMIN = (
     *("make_webhook", "list_webhooks", "get_webhook", "test_webhook", "rotate_webhook"),
     *("delete_webhook", "list_audit"),
