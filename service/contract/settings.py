@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from service.contract.errors import InvalidSetting
 
 _FROM = "PRESCORE_SETTINGS"  # tells a child process to read its settings from stdin
-_CREDENTIALS = "AWS_"
+_CREDENTIALS = ("AWS_", "OTEL_")  # a collector's headers may hold a key
 _WORK_SHARE = 0.75
 MOST_RUNS = 2000
 PROTECTED = frozenset({"branch=main"})
@@ -224,7 +224,7 @@ def load() -> Settings:
     """
     if os.environ.get(_FROM) == "stdin":
         document = json.load(sys.stdin)
-        os.environ.update(document["credentials"])  # where the object store's library reads them
+        os.environ.update(document["credentials"])  # where other libraries read them
         return Settings.model_validate(document["settings"])
     try:
         return Settings.model_validate(_from_environment())

@@ -1,6 +1,7 @@
 """`create_app(parts)` builds the application: routes, error handlers, the access log."""
 
 import gc
+import os
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from service.http.dependencies import Running
 from service.http.entrance.access_log import AccessLog
 from service.http.entrance.keyring import Keyring
 from service.http.entrance.origins import OwnOrigins
+from service.http.entrance.traced import Traced
 from service.http.final_newline import FinalNewline
 from service.http.queries import only_known
 from service.http.reference import Reference
@@ -44,6 +46,8 @@ from service.stored import judges
 from service.works import logs
 from service.works.outgoing.client import Client
 from service.works.parts import connect
+from service.works.tracing import choosing
+from service.works.tracing.spans import OFF, Tracer
 
 _DESCRIPTION = """
 Upload a dataset and a checkpoint once; submit evaluations, which are answered at once; poll or
@@ -55,16 +59,21 @@ added to answers; none will be renamed or removed under `/v1`.
 """
 
 
-def create_app(parts: Running, hosts: Collection[str] = (), proxies: str = "") -> FastAPI:
+def create_app(
+    parts: Running, hosts: Collection[str] = (), proxies: str = "", tracer: Tracer = OFF
+) -> FastAPI:
     """`hosts`: names that the service has; `proxies`: addresses whose X-Forwarded-For is believed,
-    with commas between them.
+    with commas between them; `tracer`: who is told of requests.
     """
     app = _routes()
     app.state.parts = parts
+    app.state.tracer = tracer
     problems.install(app)
     app.add_middleware(FinalNewline)
     app.add_middleware(Keyring, records=parts.records)
     app.add_middleware(OwnOrigins, hosts=hosts)
+    if tracer.is_on:
+        app.add_middleware(Traced, tracer=tracer)
     app.add_middleware(AccessLog, telemetry=parts.telemetry)
     if proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)
@@ -81,7 +90,8 @@ def from_environment() -> FastAPI:
     gc.set_threshold(20_000, 20, 100)
     parts, outgoing = connect(settings, hurried=True), Client.of(settings)
     running = Running.on(parts, settings.most_runs, outgoing)
-    return create_app(running, settings.named_hosts, settings.proxies)
+    tracer = choosing.tracer("api", os.environ)
+    return create_app(running, settings.named_hosts, settings.proxies, tracer)
 
 
 def describe() -> dict[str, Any]:
@@ -146,3 +156,4 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with app.state.parts.watcher.running():
         yield
     judges.of_this_process().give_up()
+    app.state.tracer.close()

@@ -34,7 +34,10 @@ class Running(Parts):
     def on(
         cls, parts: Parts, most_runs: int = MOST_RUNS, outgoing: Client | None = None
     ) -> "Running":
-        watcher, telemetry = Watcher(parts.records), Telemetry(parts.records, parts.queue)
+        watcher, telemetry = (
+            Watcher(parts.records),
+            Telemetry(parts.records, parts.queue, parts.places.home),
+        )
         own = watcher, telemetry, most_runs
         given = parts.records, parts.blobs, parts.queue, parts.places
         asks = outgoing or Client()

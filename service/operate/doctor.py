@@ -28,7 +28,7 @@ from service.contract.findings import Finding, Probe, Told, quiet, sentence
 from service.contract.settings import Settings
 
 _INSTALL = "pip install -c deploy/constraints.txt ./service/client '.[service,workers]'"
-_PRIVATE = ("PRESCORE_", "AWS_")
+_PRIVATE = ("PRESCORE_", "AWS_", "OTEL_")
 _NEEDED_EXTRAS = ("service", "workers")
 _ENGINE_SECONDS = 120.0  # usually 10: METEOR reads a large table
 _ENGINE = (sys.executable, "-m", "workers", "doctor", "--lines")

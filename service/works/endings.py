@@ -60,11 +60,13 @@ def expire_deadlines(records: Records) -> int:
             unfinished = work_rows.c.status.in_(("waiting", "ready", "running"))
             mine = graph.with_needs(connection, [identity])
             for batch in in_batches(mine):
-                connection.execute(
+                ended = connection.execute(
                     work_rows.update()
                     .where(work_rows.c.key.in_(batch), unfinished)
                     .where(work_rows.c.deadline < time.time())
                     .values(status="failed", error=error, finished_at=time.time(), lease_until=None)
+                    .returning(work_rows.c.key)
                 )
+                graph.end_attempts(connection, ended.scalars().all(), TimedOut.code)
             history.update_runs(connection, mine)
     return len(late)

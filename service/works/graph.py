@@ -13,21 +13,23 @@ from service.contract.plan import works
 from service.contract.plan.works import WorkStatus
 from service.works import history
 from service.works.records import Records, in_batches
-from service.works.tables import needs, outbox, run_works, runs, work_rows
+from service.works.tables import attempts, needs, outbox, run_works, runs, work_rows
 
 FRESH: Mapping[str, Any] = {  # what is forgotten when a work begins anew; attempts keep their ids
     **dict.fromkeys(("attempt", "failures", "deaths", "losses", "done", "total"), 0),
     **dict.fromkeys(("lost_at", "lease", "lease_until", "started_at", "finished_at", "error")),
 }
 
+GIVEN_UP = "given up"  # how attempts at a canceled work end
 _UNFINISHED = ("waiting", "ready", "running")
 
 
 def wake(connection: Connection, key: str, queue: str) -> None:
     """Queue a ready work."""
     connection.execute(outbox.insert().values(work_key=key, queue=queue))
-    rung = work_rows.update().where(work_rows.c.key == key).values(rung_at=time.time())
-    connection.execute(rung)
+    now = time.time()
+    own = work_rows.update().where(work_rows.c.key == key)
+    connection.execute(own.values(rung_at=now, ready_at=now))
 
 
 def release_dependents(connection: Connection, key: str) -> None:
@@ -55,8 +57,9 @@ def release_dependents(connection: Connection, key: str) -> None:
     query = sa.select(work_rows.c.key, work_rows.c.queue).where(free)
     rows = connection.execute(query.order_by(work_rows.c.created_at)).all()
     if rows:
-        released = work_rows.update().where(free).values(status="ready", rung_at=time.time())
-        connection.execute(released)
+        now = time.time()
+        released = {"status": "ready", "rung_at": now, "ready_at": now}
+        connection.execute(work_rows.update().where(free).values(**released))
         woken = [{"work_key": row.key, "queue": row.queue} for row in rows]
         connection.execute(outbox.insert(), woken)
 
@@ -257,7 +260,15 @@ def cancel_works(connection: Connection, identity: str) -> set[str]:
             .where(work_rows.c.key.in_(batch), work_rows.c.status.in_(_UNFINISHED))
             .values(status="canceled", finished_at=time.time(), lease_until=None)
         )
+        end_attempts(connection, batch, GIVEN_UP)
     return alone
+
+
+def end_attempts(connection: Connection, keys: Sequence[str], outcome: str) -> None:
+    """End the attempts at these works that have not ended, since nobody wants their results."""
+    unended = attempts.c.work_key.in_(keys), attempts.c.ended_at.is_(None)
+    ended = attempts.update().where(*unended)
+    connection.execute(ended.values(ended_at=time.time(), outcome=outcome))
 
 
 def _needed_by_others(connection: Connection, identity: str, own: set[str]) -> set[str]:

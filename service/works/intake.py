@@ -15,6 +15,7 @@ from service.works import graph
 from service.works.kept import loose
 from service.works.records import Records, in_batches
 from service.works.tables import needs, work_rows
+from service.works.tracing import contexts
 from service.works.waiting import turns
 
 
@@ -85,6 +86,7 @@ def _add(
         "deadline": deadline,
         "turn": turn,
         "short": work.price <= SHORT_SECONDS,
+        "traceparent": contexts.current(),
         **graph.FRESH,
     }
     added = records.add_new(

@@ -42,6 +42,9 @@ class Lease:
     parameters: Mapping[str, Any]
     deadline: float
     short: bool
+    queue: str = ""
+    waited: float = 0.0  # seconds that the work was ready before
+    traceparent: str | None = None  # of the request that asked for it, where that is traced
 
 
 def take_first(records: Records, queue: str, worker: str, *, short: bool = False) -> Lease | None:
@@ -91,6 +94,9 @@ def _lease(connection: Connection, row: Row[Any], identity: int, now: float) -> 
         parameters=json.loads(row.parameters),
         deadline=min(row.deadline, now + works.KINDS[row.kind].seconds),
         short=row.short,
+        queue=row.queue,
+        waited=max(0.0, now - (row.ready_at or row.created_at)),
+        traceparent=row.traceparent,
     )
 
 

@@ -104,7 +104,8 @@ thumbnail_rows = sa.Table(
 # (the attempt was ended from outside; `lost_at`: how far it was). `lease` is the current attempt's
 # `id` in `attempts`. `rung_at`: when a ready work's wake-up was sent. `turn`: of the ready works of
 # a queue, that with the smallest one is leased first (`waiting/turns.py`). `short`: may be
-# performed beside another one.
+# performed beside another one. `ready_at`: since when it has been ready, or when it last was.
+# `traceparent`: the span of the request that asked for it, if requests are traced (`tracing`).
 work_rows = sa.Table(
     "works",
     metadata,
@@ -137,9 +138,27 @@ work_rows = sa.Table(
     sa.Column("summary_id", sa.Integer),
     sa.Column("turn", sa.Float, nullable=False, server_default="0"),
     sa.Column("short", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("ready_at", sa.Float),
+    sa.Column("traceparent", sa.String(55)),
     sa.Index("ix_works_turn", "queue", "status", "turn", "created_at", "short"),
     sa.Index(None, "status", "lease_until"),
     sa.Index(None, "status", "rung_at"),
+    # The longest ready ones, and those that have killed their child: both are few.
+    sa.Index(
+        "ix_works_ready",
+        "queue",
+        "ready_at",
+        sqlite_where=sa.text("status = 'ready'"),
+        postgresql_where=sa.text("status = 'ready'"),
+    ),
+    sa.Index(
+        "ix_works_deaths",
+        "status",
+        "queue",
+        "deaths",
+        sqlite_where=sa.text("deaths > 0"),
+        postgresql_where=sa.text("deaths > 0"),
+    ),
     sa.Index(None, "result"),
     sa.Index(None, "created_at"),
 )

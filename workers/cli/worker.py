@@ -1,5 +1,6 @@
 """`prescore worker`: run a worker of a fleet."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -50,9 +51,10 @@ def converter(
 
 def _work(role: str) -> None:
     from service.works import logs
+    from service.works.tracing import choosing
     from workers.runtime.worker import serve
 
     with errors():
         chosen = settings.load()
         logs.configure(f"{role} worker", chosen.log_level)
-        serve(role, chosen)
+        serve(role, chosen, choosing.tracer(role, os.environ))

@@ -45,6 +45,7 @@ class ShortRunner(Runner):
     def _hand_back(self, lease: Lease, took: int) -> None:
         log.warning("not short", kind=lease.kind, key=lease.key, bytes=took)
         leases.hand_back_as_long(self._records, lease)
+        self.tell("not short")
 
 
 class Beside:

@@ -12,6 +12,7 @@ from service.works import presence
 from service.works.blobs import Blobs
 from service.works.queueing import AtOnce
 from service.works.records import Records
+from service.works.tracing.spans import OFF, Tracer
 from workers import jobs
 from workers.jobs.toolbox import Toolbox
 from workers.runtime.resident import Answer, Cause, Ended
@@ -45,15 +46,16 @@ class InProcess:
         """Nothing to close: the toolbox belongs to the caller."""
 
 
-def queue(records: Records, blobs: Blobs, folder: Path, toolbox: Toolbox) -> AtOnce:
-    """A queue that performs works itself."""
+def queue(
+    records: Records, blobs: Blobs, folder: Path, toolbox: Toolbox, tracer: Tracer = OFF
+) -> AtOnce:
+    """A queue that performs works itself; `tracer` is told of the attempts."""
 
     def perform(queue: str) -> None:
         runner.run_first(queue)
 
     at_once = AtOnce(perform)
     workplace = Workplace(blobs, folder)
-    runner = Runner(
-        records, at_once, workplace, presence.name("in-process"), lambda: InProcess(toolbox)
-    )
+    name = presence.name("in-process")
+    runner = Runner(records, at_once, workplace, name, lambda: InProcess(toolbox), tracer=tracer)
     return at_once

@@ -27,7 +27,9 @@ from service.works import leases, telling
 from service.works.leases import Lease
 from service.works.queueing import Queue
 from service.works.records import Records
+from service.works.tracing.spans import OFF, UNTOLD, Tracer
 from workers.processes import Gone
+from workers.runtime import attempting
 from workers.runtime.resident import Answer, Cause, Progress, Warm
 from workers.runtime.workplace import Workplace, in_background
 
@@ -60,8 +62,11 @@ class Runner:
         child: Callable[[], Warm],
         limits: Limits = Limits(),
         meanwhile: Callable[[], None] = _nothing,
+        tracer: Tracer = OFF,
     ) -> None:
-        """`meanwhile` is called each second of a work that is not short, or takes longer."""
+        """`meanwhile` is called each second of a work that is not short, or takes longer; `tracer`
+        is told of attempts.
+        """
         self.name = name
         self._records = records
         self._queue = queue
@@ -69,6 +74,8 @@ class Runner:
         self._new_child = child
         self._limits = limits
         self._meanwhile = meanwhile
+        self._tracer = tracer
+        self._span = UNTOLD  # of the attempt
         self._child: Warm | None = None
         self._done = 0
         self._begun = 0.0
@@ -93,6 +100,15 @@ class Runner:
         log.info("begin", kind=lease.kind, key=lease.key, attempt=lease.attempt)
         self.warm_up()
         self._begun = time.monotonic()
+        with attempting.span(self._tracer, lease) as self._span:
+            self._compute(lease)
+        self._done += 1
+        if self._done >= RECYCLE_AFTER:
+            self.close()
+        telling.tell_others(self._records)
+        self._queue.flush(self._records)
+
+    def _compute(self, lease: Lease) -> None:
         assert self._child is not None
         try:
             self._attempt(lease, self._child)
@@ -104,11 +120,10 @@ class Runner:
             self.kill()
             leases.hand_back(self._records, lease)
             raise
-        self._done += 1
-        if self._done >= RECYCLE_AFTER:
-            self.close()
-        telling.tell_others(self._records)
-        self._queue.flush(self._records)
+
+    def tell(self, outcome: str) -> None:
+        """Tell the attempt's span how it ended; errors are told by `fail`."""
+        self._span.tell({attempting.OUTCOME: outcome})
 
     def ask_to_stop(self) -> None:
         self._stop_asked = self._stop_asked or time.monotonic()
@@ -144,6 +159,7 @@ class Runner:
                 return
             digest = watch.until_done(lambda: self._workplace.store(result))
             kept = leases.finish(self._records, lease, digest, answer["summary"])
+            self.tell("done" if kept else "refused: too late")
             if kept:
                 self._workplace.store_again(digest, result)
             log.info("end", kind=lease.kind, key=lease.key, attempt=lease.attempt, recorded=kept)
@@ -170,6 +186,7 @@ class Runner:
         if self._stop_asked and time.monotonic() - self._stop_asked > GRACE_SECONDS:
             self.kill()
             leases.hand_back(self._records, lease)
+            self.tell("handed back")
             return True
         return False
 
@@ -179,6 +196,7 @@ class Runner:
 
     def _recompute(self, lease: Lease, error: BlobUnreadable) -> None:
         log.warning("damaged input", kind=lease.kind, key=lease.key, digest=error.digest)
+        self.tell("an input was damaged")
         if not leases.recompute(self._records, lease, error.digest):
             detail = f"{error.detail}; upload it again"
             self.fail(lease, "blob_missing", detail, death=False, retry=False)
@@ -189,6 +207,7 @@ class Runner:
         if code == MetricUnavailable.code:
             log.warning("unavailable", kind=lease.kind, key=lease.key, detail=detail)
             leases.make_unavailable(self._records, lease, {"code": code, "detail": detail})
+            self.tell(code)
         elif code == ConverterUnavailable.code:
             self._lose(lease, code, detail, killed=False)
         else:
@@ -197,11 +216,13 @@ class Runner:
     def fail(self, lease: Lease, code: str, detail: str, *, death: bool, retry: bool) -> None:
         log.warning("failed", kind=lease.kind, key=lease.key, code=code, detail=detail)
         error = {"code": code, "detail": detail}
+        self._span.fail(code)
         leases.fail(self._records, lease, error, death=death, retry=retry)
 
     def _lose(self, lease: Lease, code: str, detail: str, *, killed: bool) -> None:
         """Record that the attempt was ended from outside."""
         log.warning("lost", kind=lease.kind, key=lease.key, code=code, detail=detail)
+        self._span.fail(code)
         leases.lose(self._records, lease, {"code": code, "detail": detail}, killed=killed)
 
     def _child_lost(self, lease: Lease, child: Warm) -> None:
@@ -257,6 +278,7 @@ class _LeaseWatch:
             if not self._runner.still_ours(self._lease, self._progress):
                 log.info("no longer ours", kind=self._lease.kind, key=self._lease.key)
                 self._runner.kill()
+                self._runner.tell("given up")
                 raise _AttemptEnded
         if self._runner.is_over(self._lease, self._child):
             raise _AttemptEnded

@@ -27,6 +27,7 @@ from service.works.blobs import open_blobs
 from service.works.kept import plugins
 from service.works.queueing import RedisQueue
 from service.works.records import Records
+from service.works.tracing.spans import OFF, Tracer
 from workers.inference.plugins import installed
 from workers.runtime import beside
 from workers.runtime.beside import Beside, ShortRunner
@@ -147,8 +148,8 @@ class QueueWorker(BaseWorker):
             raise SystemExit
 
 
-def serve(role: str, settings: Settings) -> None:
-    """Run a worker until SIGTERM or SIGINT."""
+def serve(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
+    """Run a worker until SIGTERM or SIGINT; `tracer` is told of its attempts."""
     engine = database.connect(settings.database)
     database.check_at_head(engine)
     # The worker waits on this connection for wake-ups.
@@ -164,9 +165,10 @@ def serve(role: str, settings: Settings) -> None:
         return WarmChild(purpose, _child_settings(settings))
 
     some = Limits(settings.work_memory // beside.SHARE)
-    short = ShortRunner(*having, lambda: child(f"{role}-short"), some)
+    short = ShortRunner(*having, lambda: child(f"{role}-short"), some, tracer=tracer)
     second = Beside(short, records, ours, QUEUES[role])
-    runner = Runner(*having, lambda: child(role), Limits(settings.work_memory), second.look)
+    limits = Limits(settings.work_memory)
+    runner = Runner(*having, lambda: child(role), limits, second.look, tracer)
     runner.warm_up()
     try:
         with presence.present(settings.home, name):
@@ -179,6 +181,7 @@ def serve(role: str, settings: Settings) -> None:
     finally:
         second.close()
         runner.close()
+        tracer.close()
 
 
 def tell_plugins(records: Records) -> None:

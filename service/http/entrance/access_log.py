@@ -15,7 +15,7 @@ from service.http.telemetry import Telemetry
 log = structlog.get_logger()
 
 _LONG = 1.0  # seconds
-_NOT_LOGGED = ("/livez", "/readyz", "/metrics")  # monitors request these every few seconds
+OF_MONITORS = ("/livez", "/readyz", "/metrics")  # requested every few seconds, and not logged
 _LONGEST_PATH = 500
 
 
@@ -55,7 +55,7 @@ class AccessLog:
 
 def _log(scope: Scope, status: int | None, seconds: float) -> None:
     """Log a request, without its query and headers, which may contain secrets."""
-    if scope["path"] in _NOT_LOGGED:
+    if scope["path"] in OF_MONITORS:
         return
     is_odd = status is None or status >= 400 or seconds > _LONG
     (log.info if is_odd else log.debug)(

@@ -28,7 +28,8 @@ def begin_again(connection: Connection, elapsed: float) -> None:
     connection.execute(outbox.insert().from_select(["work_key", "queue"], ready))
     unfinished = work_rows.c.status.in_(_UNFINISHED)
     later = work_rows.c.deadline + max(0.0, elapsed)
-    connection.execute(work_rows.update().where(unfinished).values(deadline=later, rung_at=0.0))
+    anew = {"deadline": later, "rung_at": 0.0, "ready_at": time.time()}
+    connection.execute(work_rows.update().where(unfinished).values(**anew))
     connection.execute(
         runs.update()
         .where(runs.c.finished_at.is_(None))

@@ -2,14 +2,28 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
+import pytest
+import redis
+import sqlalchemy as sa
 from prometheus_client import generate_latest
 
 import empty_record
-from service.http import telemetry
-from service.http.telemetry import Telemetry
+import statements
+from documents import section, table
+from fleet import bundle_of
+from service.contract.plan.works import Blob, Work
+from service.http.telemetry import Telemetry, counts, record
+from service.works import endings, intake, leases
+from service.works.kept import moments
 from service.works.queueing import AtOnce
 from service.works.records import Records
+from service.works.tables import deliveries, outbox, webhooks, work_rows
+from taking import take
+
+LATER = 1e12
+ALL_QUEUES = ["inference", "inference-now", "metrics", "parsing"]
 
 
 class LongQueue(AtOnce):
@@ -25,13 +39,24 @@ class LongQueue(AtOnce):
         return {"metrics": self.counted}
 
 
+class AwayQueue(AtOnce):
+    def waiting(self):
+        raise redis.ConnectionError("away")
+
+
+@pytest.fixture
+def records(engine, monkeypatch):
+    monkeypatch.setattr(counts, "_KEPT_SECONDS", 0.0)
+    return Records(engine)
+
+
 def test_counting_takes_a_small_part_of_the_time_however_often_it_is_asked(tmp_path, monkeypatch):
     records, queue = Records(empty_record.at(tmp_path)), LongQueue()
     told = Telemetry(records, queue)
     with ThreadPoolExecutor(4) as pool:
         pages = set(pool.map(lambda _: _counts(told), range(20)))
     assert (queue.counted, len(pages)) == (1, 1)
-    monkeypatch.setattr(telemetry, "_KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(counts, "_KEPT_SECONDS", 0.0)
     other = Telemetry(records, queue)
     assert 'prescore_queued{queue="metrics"} 2.0' in _counts(other)
     assert 'prescore_queued{queue="metrics"} 3.0' in _counts(other)
@@ -41,3 +66,158 @@ def test_counting_takes_a_small_part_of_the_time_however_often_it_is_asked(tmp_p
 def _counts(told):
     lines = generate_latest(told.registry).decode().splitlines()
     return "\n".join(line for line in lines if line.startswith("prescore_queued"))
+
+
+def _numbers(records, queue=None, home=None):
+    """Each sample's value by its name and the values of its labels."""
+    told = Telemetry(records, queue or AtOnce(lambda _: None), home)
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in told.registry.collect()
+        for sample in family.samples
+        if sample.name.startswith("prescore_")
+    }
+
+
+def _columns(name):
+    return Work("columns", {"checkpoint": Blob(f"sha256:{name}")}, {"split": "test"})
+
+
+def _add(records, *works):
+    with records.transaction() as connection:
+        intake.add_works(records, connection, works, LATER)
+
+
+def test_works_are_told_by_queue_and_state_and_the_longest_ready_one_by_its_age(records):
+    found = _numbers(records)
+    assert [found["prescore_queue_oldest_seconds", queue] for queue in ALL_QUEUES] == [0.0] * 4
+    assert found["prescore_queue_works", "metrics", "running"] == 0
+    old, new, other = map(_columns, "abc")
+    _add(records, old, new, other)
+    with records.transaction() as connection:
+        long_ago = work_rows.update().where(work_rows.c.key == old.key)
+        connection.execute(long_ago.values(ready_at=time.time() - 100))
+        connection.execute(work_rows.update().values(created_at=5.0))  # that is not asked
+    assert take(records, other.key, "w") is not None
+    found = _numbers(records)
+    assert found["prescore_queue_works", "inference-now", "ready"] == 2
+    assert found["prescore_queue_works", "inference-now", "running"] == 1
+    assert found["prescore_queue_works", "inference", "ready"] == 0
+    assert 100 <= found["prescore_queue_oldest_seconds", "inference-now"] < 150
+    assert found["prescore_outbox",] == 3
+
+
+def test_a_work_that_killed_its_process_is_quarantined_and_one_with_errors_failed(records):
+    killer, wrong = map(_columns, "ab")
+    _add(records, killer, wrong)
+    error = {"code": "internal", "detail": "x"}
+    for work, deaths in ((killer, leases.MAX_DEATHS), (wrong, 0)):
+        while (lease := take(records, work.key, "w")) is not None:
+            leases.fail(records, lease, error, death=bool(deaths), retry=True)
+    found = _numbers(records)
+    assert found["prescore_queue_works", "inference-now", "failed"] == 2
+    assert found["prescore_quarantined", "inference-now"] == 1
+    assert found["prescore_quarantined", "metrics"] == 0
+    assert found["prescore_attempts_total", "internal"] == leases.MAX_DEATHS + leases.MAX_FAILURES
+
+
+def test_messages_that_wait_and_dead_letters_are_told(records):
+    hook = {"place": "http://here", "url": "https://there", "events": "[]", "format": "standard"}
+    message = {"event": "run.ended", "body": "{}", "next_at": 1.0, "created_at": 1.0}
+    with records.transaction() as connection:
+        for name, lost in (("a", 3), ("b", 4)):
+            row = {"id": name, "lost": lost, "created_at": 1.0, **hook}
+            connection.execute(webhooks.insert().values(**row))
+        added = deliveries.insert().values(id="m", webhook_id="a", team="local", **message)
+        connection.execute(added)
+    found = _numbers(records)
+    assert found["prescore_webhook_dead_letters",] == 7
+    assert found["prescore_webhook_waiting",] == 1
+
+
+def test_the_janitors_last_round_and_the_last_backup_are_told_if_there_was_one(records):
+    names = ("prescore_janitor_seconds",), ("prescore_backup_seconds",)
+    assert not set(names) & set(_numbers(records))
+    moments.note(records, moments.JANITOR, time.time() - 40)
+    found = _numbers(records)
+    assert 40 <= found[names[0]] < 90
+    assert names[1] not in found
+    moments.note(records, moments.BACKUP, time.time() - 7000)
+    assert 7000 <= _numbers(records)[names[1]] < 7050
+
+
+def test_workers_are_told_by_the_queues_that_they_serve(records):
+    queue = AtOnce(lambda _: None)
+    queue.workers = lambda: {"inference": 2, "metrics": 0}
+    found = _numbers(records, queue)
+    told = {name: found["prescore_workers", name] for name in ALL_QUEUES}
+    assert told == {"inference": 2, "inference-now": 2, "metrics": 0, "parsing": 0}
+
+
+def test_the_disk_of_home_is_told_where_there_is_one(records, tmp_path, monkeypatch):
+    disk = SimpleNamespace(total=100, used=60, free=40)
+    monkeypatch.setattr(counts.shutil, "disk_usage", lambda at: disk if at == tmp_path else 1 / 0)
+    found = _numbers(records, home=tmp_path)
+    assert (found["prescore_home_free_bytes",], found["prescore_home_bytes",]) == (40, 100)
+    monkeypatch.undo()
+    assert not any("home" in key[0] for key in _numbers(records, home=tmp_path / "none"))
+
+
+def test_what_does_not_answer_is_down_and_the_rest_is_told(tmp_path, records):
+    found = _numbers(records, AwayQueue(lambda _: None), tmp_path)
+    assert (found["prescore_redis_up",], found["prescore_record_up",]) == (0, 1)
+    assert ("prescore_outbox",) in found
+    assert not any(key[0] == "prescore_workers" for key in found)
+    gone = Records(sa.create_engine(f"sqlite:///{tmp_path / 'nowhere' / 'record'}"))
+    found = _numbers(gone, home=tmp_path)
+    assert (found["prescore_redis_up",], found["prescore_record_up",]) == (1, 0)
+    assert ("prescore_home_bytes",) in found
+    assert not any(key[0] == "prescore_outbox" for key in found)
+    gone.engine.dispose()
+
+
+def test_no_number_reads_the_rows_of_works_or_attempts(tmp_path):
+    """What is asked of a large record is in its indexes: the first of those that are ready, too."""
+    engine = empty_record.at(tmp_path)
+    records = Records(engine)
+    with statements.watched(engine) as found, records.reading() as connection:
+        list(record.numbers(connection, time.time()))
+    of_large = [
+        step
+        for statement in found
+        for step in statement.plan
+        if any(f"{verb} {name} " in f"{step} " for verb in ("SCAN", "SEARCH") for name in LARGE)
+    ]
+    assert len(of_large) == 4 + len(ALL_QUEUES)
+    one_entry = "USING INDEX ix_works_ready (queue=?)"
+    assert [step for step in of_large if "COVERING" not in step and one_entry not in step] == []
+    engine.dispose()
+
+
+LARGE = ("works", "runs", "attempts")
+
+
+def test_the_table_of_numbers_says_what_metrics_says(serve_here, tmp_path):
+    with serve_here(tmp_path / "home") as service, service.client() as client:
+        client.put("/v1/datasets/tiny", content=bundle_of({"a.jpg": ["a cat"]}))
+        moments.note(service.records, moments.JANITOR, time.time())
+        moments.note(service.records, moments.BACKUP, time.time())
+        told = client.get("/metrics").text
+    ours = [line.split(" ", 3)[2:] for line in told.splitlines() if line.startswith("# HELP presc")]
+    kinds = dict(
+        line.split(" ")[2:] for line in told.splitlines() if line.startswith("# TYPE presc")
+    )
+    rows = table(section("deploy/README.md", "What Prometheus is told"))
+    documented = {row[0].strip("`").split("{")[0]: row[2] for row in rows}
+    shown = {name: meaning for name, meaning in ours if not name.endswith("_created")}
+    assert documented == shown
+    assert {row[0].strip("`").split("{")[0]: row[1] for row in rows} == {
+        name: kinds[name] for name in shown
+    }
+    labels = {
+        row[0].strip("`").partition("{")[0]: row[0].strip("`{}").partition("{") for row in rows
+    }
+    for line in told.splitlines():
+        name, _, inside = line.partition("{")
+        if name in labels and inside:
+            assert [each.split("=")[0] for each in inside.split('",')] == labels[name][2].split(",")

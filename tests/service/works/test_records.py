@@ -358,7 +358,51 @@ def test_who_was_canceled_is_not_taken_for_who_has_the_work_now(records):
     assert leases.finish(records, now, "sha256:new", {})
     assert _column(records, "result", key=_columns().key) == ["sha256:new"]
     outcomes = _column(records, "outcome", attempts, work_key=_columns().key)
-    assert sorted(outcomes) == ["done", "refused: too late"]
+    assert sorted(outcomes) == ["done", "given up"]
+
+
+def test_an_attempt_at_a_canceled_work_ends_as_given_up(records):
+    """Its worker may have died: nobody else would end it."""
+    _plan(records, _columns())
+    lease = take(records, _columns().key, "w")
+    _cancel(records, "ev_1")
+    assert _column(records, "outcome", attempts, id=lease.id) == ["given up"]
+    (ended,) = _column(records, "ended_at", attempts, id=lease.id)
+    assert not leases.finish(records, lease, "sha256:late", {})
+    assert _column(records, "outcome", attempts, id=lease.id) == ["given up"]
+    assert _column(records, "ended_at", attempts, id=lease.id) == [ended]
+
+
+def test_canceling_ends_no_attempt_that_another_run_needs(records):
+    _plan(records, _columns())
+    _plan(records, _columns(), evaluation="ev_2")
+    lease = take(records, _columns().key, "w")
+    _cancel(records, "ev_1")
+    assert _column(records, "outcome", attempts, id=lease.id) == [None]
+    assert leases.finish(records, lease, "sha256:r", {})
+
+
+def test_an_attempt_ends_with_the_deadline_of_its_run(records):
+    shared = _columns("b")
+    _plan(records, _columns(), shared, deadline=time.time() - 1)
+    _plan(records, shared, evaluation="ev_2")
+    late, needed = (take(records, work.key, "w") for work in (_columns(), shared))
+    endings.expire_deadlines(records)
+    assert _column(records, "outcome", attempts, id=late.id) == ["timeout"]
+    assert _column(records, "outcome", attempts, id=needed.id) == [None]
+
+
+def test_a_lease_says_how_long_its_work_was_ready(records):
+    _plan(records, _pregen())
+    with records.transaction() as connection:
+        connection.execute(work_rows.update().values(created_at=0.0))
+        ready = work_rows.c.status == "ready"
+        connection.execute(work_rows.update().where(ready).values(ready_at=time.time() - 5))
+    lease = take(records, _columns().key, "w")
+    assert 5 <= lease.waited < 60
+    leases.finish(records, lease, "sha256:r", {})
+    assert take(records, _pregen().key, "w").waited < 5  # it waited for the columns until now
+    assert lease.queue == "inference-now"
 
 
 @pytest.mark.long

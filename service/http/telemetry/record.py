@@ -1,0 +1,124 @@
+"""Numbers of the record, each read by an index that has what it needs. Counts by state and by
+outcome read an index whole; the others cost as much as there are works that wait, run or failed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import sqlalchemy as sa
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from sqlalchemy.engine import Connection
+
+from service.contract.plan.works import QUEUES
+from service.works.kept import moments
+from service.works.leases import MAX_DEATHS
+from service.works.tables import (
+    attempts,
+    deliveries,
+    outbox,
+    past_attempts,
+    runs,
+    webhooks,
+    work_rows,
+)
+
+_QUEUES = tuple(queue for queues in QUEUES.values() for queue in queues)
+_SHOWN = ("ready", "running", "failed")
+# As it stands in the index's own condition: SQLite looks at no value of a parameter for that.
+_READY, _KILLERS = sa.text("status = 'ready'"), sa.text("deaths > 0")
+
+
+def numbers(connection: Connection, now: float) -> Iterator[Metric]:
+    yield _gauge("prescore_works", "Works by state.", _by(connection, work_rows.c.status), "status")
+    meaning = "Evaluations by state."
+    yield _gauge("prescore_evaluations", meaning, _by(connection, runs.c.status), "status")
+    yield _attempts(connection)
+    meaning = "Works of a queue by state: ready, running, failed."
+    yield _gauge("prescore_queue_works", meaning, _in_queues(connection), "queue", "status")
+    meaning = "Seconds since the longest ready work of a queue became ready; 0 if none is."
+    yield _gauge("prescore_queue_oldest_seconds", meaning, _oldest(connection, now), "queue")
+    meaning = "Works that failed since they killed the process that computed them."
+    yield _gauge("prescore_quarantined", meaning, _quarantined(connection), "queue")
+    meaning = "Wake-ups that were not sent to Redis yet."
+    yield GaugeMetricFamily("prescore_outbox", meaning, value=_count(connection, outbox))
+    yield from _outgoing(connection)
+    yield from _ages(connection, now)
+
+
+def _gauge(
+    name: str, meaning: str, found: Iterable[tuple[Sequence[str], float]], *labels: str
+) -> Metric:
+    family = GaugeMetricFamily(name, meaning, labels=labels)
+    for values, number in found:
+        family.add_metric(values, number)
+    return family
+
+
+def _by(connection: Connection, column: "sa.Column[str]") -> Iterator[tuple[Sequence[str], int]]:
+    query = sa.select(column, sa.func.count()).where(column.is_not(None)).group_by(column)
+    for value, count in connection.execute(query):
+        yield (value,), count
+
+
+def _attempts(connection: Connection) -> Metric:
+    """With those whose rows were deleted: a counter never falls."""
+    meaning = "Attempts at works by how they ended."
+    family = CounterMetricFamily("prescore_attempts", meaning, labels=("outcome",))
+    there = sa.select(attempts.c.outcome, sa.func.count().label("many"))
+    there = there.where(attempts.c.outcome.is_not(None)).group_by(attempts.c.outcome)
+    every = sa.union_all(there, sa.select(past_attempts)).subquery()
+    query = sa.select(every.c.outcome, sa.func.sum(every.c.many)).group_by(every.c.outcome)
+    for outcome, many in connection.execute(query):
+        family.add_metric((outcome,), int(many))
+    return family
+
+
+def _in_queues(connection: Connection) -> Iterator[tuple[Sequence[str], int]]:
+    """Every queue with every state, so that nothing is 0 and not missing."""
+    of = work_rows.c.queue, work_rows.c.status
+    these = work_rows.c.queue.in_(_QUEUES), work_rows.c.status.in_(_SHOWN)
+    query = sa.select(*of, sa.func.count()).where(*these).group_by(*of)
+    found = {(queue, status): count for queue, status, count in connection.execute(query)}
+    return (
+        ((queue, status), found.get((queue, status), 0)) for queue in _QUEUES for status in _SHOWN
+    )
+
+
+def _oldest(connection: Connection, now: float) -> Iterator[tuple[Sequence[str], float]]:
+    first = sa.func.min(work_rows.c.ready_at)
+    for queue in _QUEUES:
+        query = sa.select(first).where(work_rows.c.queue == queue, _READY)
+        since = connection.execute(query).scalar()
+        yield (queue,), 0.0 if since is None else max(0.0, now - since)
+
+
+def _quarantined(connection: Connection) -> Iterator[tuple[Sequence[str], int]]:
+    these = work_rows.c.status == "failed", work_rows.c.deaths >= MAX_DEATHS, _KILLERS
+    query = sa.select(work_rows.c.queue, sa.func.count()).where(*these)
+    rows = connection.execute(query.group_by(work_rows.c.queue))
+    found = {queue: count for queue, count in rows}  # noqa: C416  a row is no tuple to mypy
+    return (((queue,), found.get(queue, 0)) for queue in _QUEUES)
+
+
+def _outgoing(connection: Connection) -> Iterator[Metric]:
+    meaning = "Messages to webhooks that have not arrived yet."
+    waiting = _count(connection, deliveries)
+    yield GaugeMetricFamily("prescore_webhook_waiting", meaning, value=waiting)
+    lost = connection.execute(sa.select(sa.func.sum(webhooks.c.lost))).scalar()
+    meaning = "Messages to the present webhooks that were given up: dead letters."
+    yield GaugeMetricFamily("prescore_webhook_dead_letters", meaning, value=int(lost or 0))
+
+
+def _ages(connection: Connection, now: float) -> Iterator[Metric]:
+    """Of what has never happened there is no number."""
+    told = {
+        moments.JANITOR: ("prescore_janitor_seconds", "Seconds since a janitor's last round."),
+        moments.BACKUP: ("prescore_backup_seconds", "Seconds since the last backup, if any."),
+    }
+    at = moments.all_of(connection)
+    for moment, (name, meaning) in told.items():
+        found = [((), max(0.0, now - at[moment]))] if moment in at else []
+        yield _gauge(name, meaning, found)
+
+
+def _count(connection: Connection, table: sa.Table) -> int:
+    return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
