@@ -85,7 +85,7 @@ class AtOnce:
         return 0
 
     def waiting(self) -> dict[str, int]:
-        return {}
+        return {queue: 0 for queues in QUEUES.values() for queue in queues}
 
     def foreign(self) -> int:
         return 0

@@ -8,6 +8,7 @@ import pytest
 import redis
 import sqlalchemy as sa
 from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families as families
 
 import empty_record
 import statements
@@ -15,11 +16,11 @@ from documents import section, table
 from fleet import bundle_of
 from service.contract.plan.works import Blob, Work
 from service.http.telemetry import Telemetry, counts, record
-from service.works import endings, intake, leases
+from service.works import intake, leases
 from service.works.kept import moments
 from service.works.queueing import AtOnce
 from service.works.records import Records
-from service.works.tables import deliveries, outbox, webhooks, work_rows
+from service.works.tables import deliveries, webhooks, work_rows
 from taking import take
 
 LATER = 1e12
@@ -188,7 +189,7 @@ def test_no_number_reads_the_rows_of_works_or_attempts(tmp_path):
         for step in statement.plan
         if any(f"{verb} {name} " in f"{step} " for verb in ("SCAN", "SEARCH") for name in LARGE)
     ]
-    assert len(of_large) == 4 + len(ALL_QUEUES)
+    assert len(of_large) == 5 + len(ALL_QUEUES)
     one_entry = "USING INDEX ix_works_ready (queue=?)"
     assert [step for step in of_large if "COVERING" not in step and one_entry not in step] == []
     engine.dispose()
@@ -198,26 +199,28 @@ LARGE = ("works", "runs", "attempts")
 
 
 def test_the_table_of_numbers_says_what_metrics_says(serve_here, tmp_path):
+    """A name, or with labels as `name{label,other}`; its type; its meaning as it is told."""
     with serve_here(tmp_path / "home") as service, service.client() as client:
         client.put("/v1/datasets/tiny", content=bundle_of({"a.jpg": ["a cat"]}))
+        assert client.post("/v1/evaluations", json=ASKED).status_code in (201, 202)
         moments.note(service.records, moments.JANITOR, time.time())
         moments.note(service.records, moments.BACKUP, time.time())
         told = client.get("/metrics").text
-    ours = [line.split(" ", 3)[2:] for line in told.splitlines() if line.startswith("# HELP presc")]
-    kinds = dict(
-        line.split(" ")[2:] for line in told.splitlines() if line.startswith("# TYPE presc")
-    )
+    shown = [_row(each) for each in families(told) if each.name.startswith("prescore_")]
     rows = table(section("deploy/README.md", "What Prometheus is told"))
-    documented = {row[0].strip("`").split("{")[0]: row[2] for row in rows}
-    shown = {name: meaning for name, meaning in ours if not name.endswith("_created")}
-    assert documented == shown
-    assert {row[0].strip("`").split("{")[0]: row[1] for row in rows} == {
-        name: kinds[name] for name in shown
-    }
-    labels = {
-        row[0].strip("`").partition("{")[0]: row[0].strip("`{}").partition("{") for row in rows
-    }
-    for line in told.splitlines():
-        name, _, inside = line.partition("{")
-        if name in labels and inside:
-            assert [each.split("=")[0] for each in inside.split('",')] == labels[name][2].split(",")
+    documented = [[row[0].strip("`"), *row[1:]] for row in rows]
+    assert sorted(documented) == sorted(row for row in shown if "_created" not in row[0])
+
+
+ASKED = {
+    "captions": [{"image": "a.jpg", "caption": "a cat"}],
+    "dataset": "tiny/test",
+    "postgen": ["bleu_1"],
+    "tokenizer": "none",
+}
+
+
+def _row(family):
+    labels = [name for name in family.samples[0].labels if name != "le"] if family.samples else []
+    name = f"{family.name}_total" if family.type == "counter" else family.name
+    return [f"{name}{{{','.join(labels)}}}" if labels else name, family.type, family.documentation]
