@@ -26,6 +26,7 @@ from service.works.outgoing.client import Client
 from service.works.parts import Parts
 from service.works.queueing import Queue
 from service.works.records import Records
+from service.works.tracing.spans import OFF, Tracer
 from workers.jobs.toolbox import Toolbox
 from workers.metrics.java.jvm import Jvm
 from workers.runtime import in_process
@@ -113,6 +114,7 @@ def service_here(
     most_runs: int = MOST_RUNS,
     speed: float = 1.0,
     outgoing: Client | None = None,
+    tracer: Tracer = OFF,
 ) -> Iterator[ServiceHere]:
     """A service on SQLite and files in `home`, or on the URLs. The caller closes `jvm`."""
     home.mkdir(parents=True, exist_ok=True)
@@ -120,11 +122,11 @@ def service_here(
     database.migrate(engine)  # the record may be an earlier version's
     records, blobs = Records(engine), open_blobs(blob_url, home)
     toolbox = Toolbox("cpu", Places(home, assets), _jvm=jvm)
-    turns = Turns(in_process.queue(records, blobs, home / "attempts", toolbox))
+    turns = Turns(in_process.queue(records, blobs, home / "attempts", toolbox, tracer))
     parts = Parts(records, blobs, turns, toolbox.places, speed=speed)
     running = Running.on(parts, most_runs, outgoing)
     try:
-        with _logged(home / LOG), _served(running) as port:
+        with _logged(home / LOG), _served(running, tracer) as port:
             yield ServiceHere(home, running, turns, port, toolbox)
     finally:
         if jvm is not None:
@@ -151,9 +153,9 @@ def _logged(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _served(running: Running) -> Iterator[int]:
+def _served(running: Running, tracer: Tracer) -> Iterator[int]:
     """Serve the application; gives its port."""
-    app = create_app(running)
+    app = create_app(running, tracer=tracer)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=2
     )

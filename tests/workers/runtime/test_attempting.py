@@ -1,0 +1,154 @@
+"""What the span of an attempt says, and what not."""
+
+import time
+
+import pytest
+
+import empty_record
+from service.contract.plan.works import Blob, Work
+from service.works import intake
+from service.works.blobs import open_blobs
+from service.works.queueing import AtOnce
+from service.works.records import Records
+from service.works.tables import work_rows
+from service.works.tracing import contexts
+from spans_kept import keeping
+from workers.processes import Gone
+from workers.runtime.resident import Answer, Cause, Ended
+from workers.runtime.runner import Runner
+from workers.runtime.workplace import Workplace
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+SECRET = "a man who holds a sign"
+ERROR = {"error": {"code": "internal", "detail": SECRET}}
+
+
+class Child:
+    """A fake of the warm child: what kills a real one is not to be had at will."""
+
+    peak_bytes = 0
+    last_output = SECRET
+
+    def __init__(self, receive):
+        self.receive = receive
+
+    def send(self, request):
+        pass
+
+    def memory(self):
+        return 0
+
+    def end(self):
+        return Ended(f"it died at {SECRET}", Cause.OUTSIDE)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def records(tmp_path):
+    engine = empty_record.at(tmp_path)
+    yield Records(engine)
+    engine.dispose()
+
+
+@pytest.fixture
+def perform(records, tmp_path):
+    """Performs a work with a child that answers so; gives the spans of its attempts."""
+    tracer, ended = keeping()
+    blobs = open_blobs(None, tmp_path)
+    uploaded = tmp_path / "uploaded"
+    uploaded.write_bytes(b"x")
+    work = Work("look", {"captions": Blob(blobs.put_file(uploaded))}, {"text": SECRET})
+
+    def performed(receive, parent=PARENT):
+        with records.transaction() as connection, contexts.within(parent):
+            intake.add_works(records, connection, [work], 1e12)
+        with records.transaction() as connection:
+            connection.execute(work_rows.update().values(ready_at=time.time() - 7))
+        workplace = Workplace(blobs, tmp_path / "attempts")
+        queue = AtOnce(lambda _: None)
+        child = Child(receive)
+        runner = Runner(records, queue, workplace, "w", lambda: child, tracer=tracer)
+        assert runner.run_first("metrics")
+        return ended(), work
+
+    return performed
+
+
+def _no_secret(span):
+    assert SECRET not in span.to_json()
+    assert span.events == ()  # exceptions have texts
+
+
+def test_an_attempt_is_a_child_of_the_request_that_asked_and_says_how_long_it_waited(perform):
+    ((span,), work) = perform(lambda seconds: Answer(ERROR))
+    parent = contexts.read(PARENT)
+    assert (span.parent.trace_id, span.parent.span_id) == (parent.trace, parent.span)
+    assert span.context.trace_id == parent.trace
+    assert span.name == "attempt look"
+    waited = span.attributes["prescore.queue.wait_seconds"]
+    assert 7 <= waited < 60
+    assert {**span.attributes, "prescore.queue.wait_seconds": 7} == {
+        "prescore.work.kind": "look",
+        "prescore.work.key": work.key,
+        "prescore.work.attempt": 1,
+        "prescore.queue": "metrics",
+        "prescore.queue.wait_seconds": 7,
+        "error.type": "internal",
+    }
+
+
+def test_an_error_is_told_by_its_code_and_not_by_its_text(perform):
+    ((span,), _) = perform(lambda seconds: Answer(ERROR))
+    assert span.status.status_code.name == "ERROR"
+    assert span.attributes["error.type"] == "internal"
+    _no_secret(span)
+
+
+def test_a_child_that_dies_is_an_error_too(perform):
+    def die(seconds):
+        raise Gone
+
+    ((span,), _) = perform(die)
+    assert span.status.status_code.name == "ERROR"
+    assert span.attributes["error.type"] == "worker_lost"
+    _no_secret(span)
+
+
+def test_what_nobody_foresaw_is_an_error_by_its_type(perform):
+    tracer, ended = keeping()
+
+    def odd(seconds):
+        raise ZeroDivisionError(SECRET)
+
+    with pytest.raises(ZeroDivisionError), tracer.attempt("attempt x", None, {}):
+        odd(1)
+    (span,) = ended()
+    assert span.attributes["error.type"] == "ZeroDivisionError"
+    _no_secret(span)
+
+
+def test_a_metric_that_is_unavailable_is_no_error(perform):
+    answer = {"error": {"code": "unavailable", "detail": SECRET}}
+    ((span,), _) = perform(lambda seconds: Answer(answer))
+    assert span.status.status_code.name == "UNSET"
+    assert span.attributes["prescore.outcome"] == "unavailable"
+    _no_secret(span)
+
+
+def test_an_attempt_that_is_canceled_is_given_up(perform, records, monkeypatch):
+    monkeypatch.setattr("workers.runtime.runner.BEAT_SECONDS", -1.0)
+
+    def canceled(seconds):
+        with records.transaction() as connection:
+            connection.execute(work_rows.update().values(status="canceled"))
+
+    ((span,), _) = perform(canceled)
+    assert span.attributes["prescore.outcome"] == "given up"
+    assert span.status.status_code.name == "UNSET"
+
+
+def test_a_work_that_nobody_traced_begins_a_trace_of_its_own(perform):
+    ((span,), _) = perform(lambda seconds: Answer(ERROR), parent=None)
+    assert span.parent is None
