@@ -1,8 +1,8 @@
 """When spans are sent, and what that costs when they are not."""
 
-import json
 import subprocess
 import sys
+import time
 
 import pytest
 from structlog.testing import capture_logs
@@ -49,18 +49,50 @@ def test_another_protocol_is_told_and_nothing_is_sent():
     assert "http/protobuf" in logged[0]["reason"]
 
 
+# FastAPI and redis import parts of it where it is installed, for numbers of their own.
 PIECES = """
-import json, sys
+import sys
+if "missing" in sys.argv:
+    sys.modules["opentelemetry.sdk"] = sys.modules["opentelemetry.exporter"] = None
 import service.http.app, workers.runtime.worker, workers.cli.worker, service.operate.janitor
 from service.works.tracing import choosing
 from service.works.tracing.spans import OFF
-assert choosing.tracer("api", {"OTEL_SERVICE_NAME": "ours"}) is OFF
-print(json.dumps(sorted(name for name in sys.modules if name.startswith("opentelemetry"))))
+asked = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"} if "missing" in sys.argv else {}
+assert choosing.tracer("api", asked) is OFF
+assert "service.works.tracing.exporting" not in sys.modules
+assert not any(name.startswith("opentelemetry.exporter.otlp") for name in sys.modules)
 """
 
 
 @pytest.mark.processes
-def test_no_piece_imports_it_unless_it_is_wanted():
-    command = [sys.executable, "-c", PIECES]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == []
+@pytest.mark.parametrize("state", ["here", "missing"])
+def test_no_piece_imports_what_sends_spans_unless_it_is_wanted_and_there(state):
+    subprocess.run([sys.executable, "-c", PIECES, state], cwd=ROOT, check=True)
+
+
+SILENT = """
+import os, socket, time
+from service.works.tracing import choosing
+with socket.create_server(("127.0.0.1", 0)) as silent:
+    place = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = place
+    tracer = choosing.tracer("api", os.environ)
+    assert tracer.is_on
+    with tracer.request("GET", None):
+        pass
+    began = time.monotonic()
+    tracer.close()
+    print(time.monotonic() - began)
+"""
+
+
+@pytest.mark.processes
+def test_a_collector_that_is_silent_keeps_no_piece_from_ending():
+    """A piece has ten seconds to end; OpenTelemetry by itself waits for ten seconds and more."""
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="no extra otel here")
+    command = [sys.executable, "-c", SILENT]
+    began = time.monotonic()
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    ended = time.monotonic() - began
+    assert 1.5 < float(done.stdout) < 4
+    assert ended < 9, "the process went on after it had closed"
