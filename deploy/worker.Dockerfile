@@ -18,7 +18,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY service service
 COPY workers workers
 RUN /opt/prescore/bin/pip install --no-cache-dir -c deploy/constraints.txt \
-    ./service/client '.[workers]'
+    ./service/client '.[workers,otel]'
 
 FROM python:3.11-slim
 RUN groupadd --gid 10001 prescore \
