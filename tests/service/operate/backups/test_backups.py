@@ -81,7 +81,7 @@ def _counts_on(url):
 
 def _without_deadlines(tables):
     """Works and runs without what a restoration moves."""
-    moved = {"deadline", "rung_at"}
+    moved = {"deadline", "rung_at", "ready_at"}
     return {
         name: [{key: row[key] for key in row.keys() - moved} for row in found]
         for name, found in tables.items()
