@@ -23,7 +23,7 @@ from service.works.tables import (
 
 _QUEUES = tuple(queue for queues in QUEUES.values() for queue in queues)
 _SHOWN = ("ready", "running", "failed")
-# As it stands in the index's own condition: SQLite looks at no value of a parameter for that.
+# As in the indexes' own conditions: a plan that is made before values are known needs them there.
 _READY, _KILLERS = sa.text("status = 'ready'"), sa.text("deaths > 0")
 
 
