@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fleet import bundle, checkpoint, upload
+from fleet import bundle, checkpoint, until, upload
 from service.works.tables import work_rows
 from service.works.tracing import contexts
 from spans_kept import keeping
@@ -30,21 +30,32 @@ def traced(serve_here, tmp_path_factory):
         yield service, ended
 
 
-def _asked(traced, request, **headers):
-    """The answer, its request's span, and those of attempts that are its children."""
+def _of(ended, answer):
+    """The span of a request, which ends after its answer."""
+
+    def own():
+        name = answer.headers["x-request-id"]
+        return [span for span in ended() if span.attributes.get("prescore.request_id") == name]
+
+    (found,) = until(own, 10, "the request's span")
+    return found
+
+
+def _get(traced, path, headers=()):
+    """A request's answer and its span."""
     service, ended = traced
-    before = len(ended())
     with service.client() as client:
-        answer = client.send(client.build_request(**request, headers=headers))
-    new = ended()[before:]
-    (own,) = [span for span in new if span.kind.name == "SERVER"]
-    return answer, own, [span for span in new if span is not own]
+        answer = client.send(client.build_request("GET", path, headers=headers))
+    return answer, _of(ended, answer)
 
 
 def test_attempts_of_a_submission_are_children_of_its_request(traced):
-    request = {"method": "POST", "url": "/v1/evaluations", "json": ASKED}
-    answer, own, attempts = _asked(traced, request, traceparent=CALLER)
+    service, ended = traced
+    with service.client() as client:
+        answer = client.post("/v1/evaluations", json=ASKED, headers={"traceparent": CALLER})
     assert answer.status_code == 202
+    own = _of(ended, answer)
+    attempts = [span for span in ended() if span.kind.name == "CONSUMER"]
     caller = contexts.read(CALLER)
     assert (own.context.trace_id, own.parent.span_id) == (caller.trace, caller.span)
     assert own.name == "POST /v1/evaluations"
@@ -69,7 +80,8 @@ def test_what_users_wrote_is_in_no_span(traced):
         client.get("/v1/datasets/secretdata/leaderboard?metric=bleu_1&label=secretlabel:x")
         client.get("/v1/evaluations?dataset=secretdata")
         client.get("/secretpath")
-        client.post("/v1/evaluations", json={**ASKED, "postgen": ["secretmetric"]})
+        refused = client.post("/v1/evaluations", json={**ASKED, "postgen": ["secretmetric"]})
+    assert _of(ended, refused)
     assert len(ended()) > 5
     for span in ended():
         assert "secret" not in span.to_json()
@@ -99,46 +111,42 @@ def test_a_work_keeps_the_trace_of_who_asked_first(traced):
     ],
 )
 def test_an_odd_traceparent_is_no_error_and_begins_a_trace_of_its_own(traced, headers):
-    service, ended = traced
-    before = len(ended())
-    with service.client() as client:
-        answer = client.send(client.build_request("GET", "/v1/limits", headers=headers))
+    answer, span = _get(traced, "/v1/limits", headers)
     assert answer.status_code == 200
-    (span,) = ended()[before:]
     assert span.parent is None
     assert "secret" not in span.to_json()
 
 
 def test_a_caller_that_is_not_sampled_is_not_told_of(traced):
     service, ended = traced
-    before = len(ended())
+    before, _ = _get(traced, "/v1/limits")
     with service.client() as client:
         unsampled = {"traceparent": f"{CALLER[:-2]}00"}
-        assert client.get("/v1/limits", headers=unsampled).status_code == 200
-    assert len(ended()) == before
+        answer = client.get("/v1/limits", headers=unsampled)
+    assert answer.status_code == 200
+    _get(traced, "/v1/limits")  # what comes after it is told
+    names = {span.attributes.get("prescore.request_id") for span in ended()}
+    assert before.headers["x-request-id"] in names
+    assert answer.headers["x-request-id"] not in names
 
 
 def test_monitors_and_probes_have_no_spans(traced):
     service, ended = traced
-    before = len(ended())
     with service.client() as client:
-        for path in ("/livez", "/readyz", "/metrics"):
-            client.get(path)
-    assert len(ended()) == before
+        asked = [client.get(path) for path in ("/livez", "/readyz", "/metrics")]
+    _get(traced, "/v1/limits")
+    names = {span.attributes.get("prescore.request_id") for span in ended()}
+    assert not {answer.headers["x-request-id"] for answer in asked} & names
 
 
 def test_an_error_of_ours_is_an_error_and_a_refusal_is_none(traced, monkeypatch):
-    service, ended = traced
-
     def fail(*_, **__):
         raise ZeroDivisionError("a secret text")
 
-    with service.client() as client:
-        client.get("/v1/evaluations/ev_none")
-        refused = ended()[-1]
-        monkeypatch.setattr("service.http.routers.limits.LimitsOut", fail)
-        assert client.get("/v1/limits").status_code == 500
-    failed = ended()[-1]
+    _, refused = _get(traced, "/v1/evaluations/ev_none")
+    monkeypatch.setattr("service.http.routers.limits.LimitsOut", fail)
+    answer, failed = _get(traced, "/v1/limits")
+    assert answer.status_code == 500
     assert (refused.attributes["http.response.status_code"], refused.status.status_code.name) == (
         404,
         "UNSET",
@@ -149,12 +157,16 @@ def test_an_error_of_ours_is_an_error_and_a_refusal_is_none(traced, monkeypatch)
 
 
 def test_lines_that_are_logged_meanwhile_say_the_trace(traced):
-    service, ended = traced
-    with service.client() as client:
-        identity = client.get("/v1/evaluations/ev_none").headers["x-request-id"]
-    lines = [json.loads(line) for line in service.log.read_text().splitlines()]
-    (line,) = [line for line in lines if line.get("request_id") == identity]
-    assert line["trace_id"] == f"{ended()[-1].context.trace_id:032x}"
+    service, _ = traced
+    answer, span = _get(traced, "/v1/evaluations/ev_none")
+
+    def logged():
+        lines = [json.loads(line) for line in service.log.read_text().splitlines()]
+        identity = answer.headers["x-request-id"]
+        return [line for line in lines if line.get("request_id") == identity]
+
+    (line,) = until(logged, 10, "a line about the request")
+    assert line["trace_id"] == f"{span.context.trace_id:032x}"
 
 
 def test_where_nothing_is_traced_works_keep_nothing(serve_here, tmp_path):
