@@ -33,6 +33,7 @@
     │   ├── InvalidCursor            a cursor that this service did not give
     │   ├── Overloaded               more than the service can do now: come back later
     │   │   ├── QueueFull            as many runs are unfinished as may be
+    │   │   ├── LimitReached         as much as a key or a team may ask for
     │   │   └── TooManyUploads       as many uploads are unfinished as may be
     │   ├── Unavailable              the database or Redis does not answer: come back later
     │   ├── DiskFull                 no space left for what was sent
@@ -251,6 +252,17 @@ class QueueFull(Overloaded):
 
     def __init__(self, detail: str, *, retry_after: int) -> None:
         super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class LimitReached(Overloaded):
+    """`limit`: the name of the quota; `retry_after`: seconds until there may be room."""
+
+    code = "limit_reached"
+
+    def __init__(self, detail: str, *, limit: str, retry_after: int) -> None:
+        super().__init__(detail)
+        self.limit = limit
         self.retry_after = retry_after
 
 

@@ -136,6 +136,11 @@ class Settings(BaseModel):
         description="The socket of a `prescore worker converter`, which opens these files and "
         "pictures in the workers' place; else the workers do it.",
     )
+    limits: Path | None = Field(
+        default=None,
+        description="A file of limits (TOML) by key and team: requests a minute, unfinished runs, "
+        "bytes and seconds a day. Default: 60,000 requests a minute of a key, and no others.",
+    )
     protected_labels: Annotated[str, AfterValidator(_labels)] = Field(
         default="branch=main",
         max_length=10_000,

@@ -11,12 +11,14 @@ from fastapi import Depends, FastAPI
 from starlette.routing import Route
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from service.contract import quotas
 from service.contract.settings import load
 from service.http import openapi, problems
 from service.http.dependencies import Running
 from service.http.entrance.access_log import AccessLog
 from service.http.entrance.keyring import Keyring
 from service.http.entrance.origins import OwnOrigins
+from service.http.entrance.rates import Rates
 from service.http.entrance.traced import Traced
 from service.http.final_newline import FinalNewline
 from service.http.queries import only_known
@@ -68,9 +70,10 @@ def create_app(
     app = _routes()
     app.state.parts = parts
     app.state.tracer = tracer
+    app.state.rates = Rates(parts.queue)
     problems.install(app)
     app.add_middleware(FinalNewline)
-    app.add_middleware(Keyring, records=parts.records)
+    app.add_middleware(Keyring, records=parts.records, allowed=parts.allowed, rates=app.state.rates)
     app.add_middleware(OwnOrigins, hosts=hosts)
     if tracer.is_on:
         app.add_middleware(Traced, tracer=tracer)
@@ -89,7 +92,8 @@ def from_environment() -> FastAPI:
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
     parts, outgoing = connect(settings, hurried=True), Client.of(settings)
-    running = Running.on(parts, settings.most_runs, outgoing)
+    allowed = quotas.read(settings.limits)
+    running = Running.on(parts, settings.most_runs, outgoing, allowed)
     tracer = choosing.tracer("api", os.environ)
     return create_app(running, settings.named_hosts, settings.proxies, tracer)
 
@@ -153,7 +157,7 @@ def _routes() -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with app.state.parts.watcher.running():
+    async with app.state.parts.watcher.running(), app.state.rates.running():
         yield
     judges.of_this_process().give_up()
     app.state.tracer.close()

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from service.contract.asking import LOCAL, Asker
+from service.contract.asking import LOCAL, Asker, Scope
+from service.contract.quotas import Allowed
 from service.contract.settings import MOST_RUNS
 from service.http.kept_answers import KeptAnswers, ListedAnswers
 from service.http.telemetry import Telemetry
@@ -29,10 +30,15 @@ class Running(Parts):
     outgoing: Client = field(default_factory=Client)
     turns: Turns = field(default_factory=Turns)  # of uploads that go on after a cut
     endings: Endings = field(default_factory=Endings)
+    allowed: Allowed = field(default_factory=Allowed)
 
     @classmethod
     def on(
-        cls, parts: Parts, most_runs: int = MOST_RUNS, outgoing: Client | None = None
+        cls,
+        parts: Parts,
+        most_runs: int = MOST_RUNS,
+        outgoing: Client | None = None,
+        allowed: Allowed | None = None,
     ) -> "Running":
         watcher, telemetry = (
             Watcher(parts.records),
@@ -40,8 +46,9 @@ class Running(Parts):
         )
         own = watcher, telemetry, most_runs
         given = parts.records, parts.blobs, parts.queue, parts.places
-        asks = outgoing or Client()
-        return cls(*given, *own, speed=parts.speed, protected=parts.protected, outgoing=asks)
+        more = outgoing or Client(), allowed or Allowed()
+        named = {"speed": parts.speed, "protected": parts.protected}
+        return cls(*given, *own, outgoing=more[0], allowed=more[1], **named)  # type: ignore[arg-type]
 
 
 async def _running(request: Request) -> Running:
@@ -54,11 +61,11 @@ async def _running(request: Request) -> Running:
 
 
 def asker_of(request: Request) -> Asker:
-    """Who asks, as `entrance.keyring` has found; in a service that is open the team "local", with
-    every scope.
-    """
+    """Who asks, as `entrance.keyring` has found; who needs no key for it may only read."""
     found = getattr(request.state, "asker", None)
-    return found if isinstance(found, Asker) else Asker(address=address_of(request))
+    if isinstance(found, Asker):
+        return found
+    return Asker(scope=Scope.READ, address=address_of(request))
 
 
 def address_of(request: Request) -> str:

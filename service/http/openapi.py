@@ -17,6 +17,7 @@ from service.contract.errors import (
     Forbidden,
     ForeignOrigin,
     InvalidRequest,
+    LimitReached,
     LongHeader,
     PrescoreError,
     SlowRequest,
@@ -98,12 +99,22 @@ HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
         {"type": "string"},
     ),
     "Tus-Resumable": ("The version of tus, where tus is spoken.", {"type": "string"}),
+    "RateLimit": (
+        "With a key: the requests that this minute leaves (`r`), and seconds until the next one.",
+        {"type": "string"},
+    ),
+    "RateLimit-Policy": (
+        "With a key: how many requests (`q`) it may make in a window of `w` seconds.",
+        {"type": "string"},
+    ),
     "Retry-After": ("Seconds to wait before the next request.", {"type": "integer", "minimum": 0}),
     "Preference-Applied": (
         "`wait=N`: the seconds that were granted, if the request had `Prefer: wait` (RFC 7240).",
         {"type": "string"},
     ),
 }
+_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+_RATES = ("RateLimit", "RateLimit-Policy")
 _ALWAYS = ("X-Request-ID", "ETag", "Location")  # always there where they are documented
 
 LABELS: Mapping[str, Any] = {  # a parameter for each label, which no type of FastAPI can describe
@@ -135,6 +146,7 @@ _WHY: Mapping[int, str] = {
     415: "The Content-Type is not JSON in UTF-8, or there is a Content-Encoding.",
     421: "The request names a host that is not this service; see `PRESCORE_HOSTS`.",
     422: "The request is wrong; `errors` says where.",
+    429: "As much as the key or its team may ask for was asked for; see `/v1/me`.",
     431: "The header is too long; see `/v1/limits`.",
     500: "An error of the service, which is in its log with the `request_id`.",
     503: "Not available now: try again after `Retry-After` seconds.",
@@ -222,9 +234,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
 
 def _refusal(status: int, codes: list[str]) -> dict[str, Any]:
     names = ", ".join(f"`{code}`" for code in codes)
-    found: dict[str, Any] = (
-        headers("Retry-After") if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
-    )
+    found: dict[str, Any] = headers("Retry-After") if status in _LATER else {}
     schema = {"$ref": _REFERENCE.format(model=Problem.__name__)}
     return {
         **found,
@@ -251,7 +261,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     if path in OPEN:
         operation["security"] = []
     else:
-        always.append(Unauthorized)
+        always += [Unauthorized, LimitReached]
     for kind in always:
         status = problems.status_of(kind)
         responses[str(status)] = _refusal(status, [kind.code])
@@ -263,7 +273,8 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
         operation["description"] = f"{told}\n\nScope: `{needed}`.".strip()
     responses["500"] = _refusal(500, [problems.INTERNAL])
     for response in responses.values():
-        named = headers("X-Request-ID")["headers"]
+        always_there = ("X-Request-ID",) if path in OPEN else ("X-Request-ID", *_RATES)
+        named = headers(*always_there)["headers"]
         response["headers"] = {**response.get("headers", {}), **named}
         if method == "head":
             response.pop("content", None)

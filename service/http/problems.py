@@ -52,6 +52,7 @@ STATUS: Mapping[type[errors.PrescoreError], int] = {
     errors.Forbidden: 403,
     errors.SlowRequest: 408,
     errors.LongHeader: 431,
+    errors.LimitReached: 429,
     errors.Overloaded: 503,
     errors.Unavailable: 503,
     errors.DiskFull: 507,
@@ -122,7 +123,7 @@ def refused(request: Request, error: Exception) -> Response:
     headers = RETRY_LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else None
     if isinstance(error, errors.Unauthorized):
         headers = {"WWW-Authenticate": "Bearer"}
-    if isinstance(error, errors.QueueFull):
+    if isinstance(error, errors.QueueFull | errors.LimitReached):
         headers = {"Retry-After": str(error.retry_after)}
     return problem(request, status, error.code, error.detail, places, headers)
 

@@ -83,7 +83,8 @@ def store(
         return out(_with_pictures(records, kept, bundle.facts)), False
     captions = _captions(records, blobs, name, bundle)
     keep_images(blobs, bundle.images, captions)
-    return add(records, name, digest, captions, bundle.facts, content, lost, asker, blobs)
+    size = bundle.upload.size
+    return add(records, name, digest, captions, bundle.facts, content, lost, asker, blobs, size)
 
 
 def _with_pictures(records: Records, kept: Row[Any], facts: Mapping[str, Any]) -> Row[Any]:
@@ -107,13 +108,14 @@ def add(
     lost: Collection[str] = (),
     asker: Asker = EVERYBODY,
     blobs: Blobs | None = None,
+    size: int = 0,
 ) -> tuple[DatasetOut, bool]:
     """Add the row of a version, unless there is one with this content that is not among `lost`;
     returns it, and whether it is new. `blobs`: where its objects are; Unavailable if they were
     collected before their names were there.
     """
-    values = {part: json.dumps(facts[part]) for part in ("splits", "features")}
-    values |= {"name": name, "digest": digest, "captions": captions}
+    values: dict[str, Any] = {part: json.dumps(facts[part]) for part in ("splits", "features")}
+    values |= {"name": name, "digest": digest, "captions": captions, "bytes": size}
     told = {"content": content.whole, "captions_content": content.captions}
     with records.transaction() as connection:
         same = _same(connection, name, digest, content)

@@ -15,6 +15,7 @@ from service.works import graph
 from service.works.kept import loose
 from service.works.records import Records, in_batches
 from service.works.tables import needs, work_rows
+from service.works.teams import owned
 from service.works.tracing import contexts
 from service.works.waiting import turns
 
@@ -89,6 +90,8 @@ def _add(
         "traceparent": contexts.current(),
         **graph.FRESH,
     }
+    if (payer := owned.team_of(connection)) is not None:
+        fresh["payer"] = payer
     added = records.add_new(
         connection,
         work_rows,

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection, Row
 from service.contract.plan import works
 from service.works import graph, history, verdicts
 from service.works.kept import drawn, summaries
+from service.works.quotas import usage
 from service.works.records import Records
 from service.works.tables import attempts, work_rows
 from service.works.waiting import turns
@@ -144,6 +145,7 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
         )
         _end_attempt(connection, lease.id, "done" if accepted else "refused: too late", now)
         if accepted:
+            _charge(connection, lease.key, now)
             kept = summaries.put(connection, drawn.take(connection, lease.key, summary))
             own = work_rows.c.key == lease.key
             connection.execute(work_rows.update().where(own).values(**kept))
@@ -161,6 +163,7 @@ def fail(
         row = _of(connection, lease.key)
         failures, deaths = row.failures + 1, row.deaths + death
         again = retry and failures < MAX_FAILURES and deaths < MAX_DEATHS
+        _charge(connection, lease.key, time.time())
         counted = {"failures": failures, "deaths": deaths}
         return _end_badly(connection, lease.id, row, error, counted, again=again)
 
@@ -228,6 +231,16 @@ def _end_badly(
         touched = [] if again else graph.fail_dependents(connection, row.key, error)
         history.update_runs(connection, [row.key, *touched])
     return accepted
+
+
+def _charge(connection: Connection, key: str, now: float) -> None:
+    """Count the seconds of an attempt to the team that asked for it; not those of one that was lost
+    or handed back, which is not the team's doing.
+    """
+    of = sa.select(work_rows.c.payer, work_rows.c.started_at).where(work_rows.c.key == key)
+    row = connection.execute(of).one()
+    if row.payer is not None and row.started_at is not None:
+        usage.add(connection, row.payer, "device_seconds", max(0.0, now - row.started_at))
 
 
 def _of(connection: Connection, key: str) -> Row[Any]:

@@ -56,6 +56,12 @@ class Queue(Protocol):
         """How many workers of each role are there now; raises if the queue cannot be reached."""
         ...
 
+    def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:
+        """Add to numbers that all processes share, by their names, which are forgotten after so
+        many seconds; returns the sums.
+        """
+        ...
+
 
 class AtOnce:
     """Performs works at once, in the process that sends their wake-ups. `perform` is called with a
@@ -65,6 +71,7 @@ class AtOnce:
     def __init__(self, perform: Callable[[str], None]) -> None:
         self._perform = perform
         self._performing = False
+        self._sums: Mapping[str, int] = {}
 
     def flush(self, records: Records) -> int:
         """Perform works until the outbox is empty, also those that a work releases."""
@@ -92,6 +99,11 @@ class AtOnce:
 
     def workers(self) -> dict[str, int]:
         return dict.fromkeys(QUEUES, 1)
+
+    def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:  # noqa: ARG002
+        """There are no other processes; sums grow, since who asks adds what is new."""
+        self._sums = {**self._sums, **{at: self._sums.get(at, 0) + n for at, n in more.items()}}
+        return {name: self._sums[name] for name in more}
 
 
 def _taken(records: Records) -> str | None:
@@ -221,6 +233,17 @@ class RedisQueue:
             found: Any = self.connection.blpop([self._queues[queue].key], timeout=_AT_MOST)
             if found is not None:
                 self.is_wake_up(found[1])
+
+    def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:
+        """Add to numbers that all processes share; raises where Redis does not answer."""
+        names = list(more)
+        with self.connection.pipeline(transaction=False) as pipeline:
+            for name in names:
+                pipeline.incrby(name, more[name])
+            for name in names:
+                pipeline.expire(name, seconds)
+            answers = pipeline.execute()
+        return {name: int(total) for name, total in zip(names, answers, strict=False)}
 
     def _note_foreign(self) -> None:
         with contextlib.suppress(redis.RedisError, OSError):

@@ -44,7 +44,7 @@ plugins = sa.Table(
 # `digest`: of the bundle's tar; `captions`: of the object from which captions are read, which is a
 # captions.jsonl or a whole tar. By its content, a bundle is `content` and its captions.jsonl is
 # `captions_content`; both are null where a version was stored before they were noted. `shown`: its
-# pictures may be looked at.
+# pictures may be looked at. `bytes`: of the tar; 0 where it was stored before that was noted.
 datasets = sa.Table(
     "datasets",
     metadata,
@@ -52,6 +52,7 @@ datasets = sa.Table(
     sa.Column("name", sa.String(200), primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True),
     sa.Column("digest", sa.String(71), nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("captions", sa.String(71), nullable=False, server_default=""),
     sa.Column("content", sa.String(71)),
     sa.Column("captions_content", sa.String(71)),
@@ -106,6 +107,7 @@ thumbnail_rows = sa.Table(
 # a queue, that with the smallest one is leased first (`waiting/turns.py`). `short`: may be
 # performed beside another one. `ready_at`: since when it has been ready, or when it last was.
 # `traceparent`: the span of the request that asked for it, if requests are traced (`tracing`).
+# `payer`: the team that asked for it, to which its seconds count.
 work_rows = sa.Table(
     "works",
     metadata,
@@ -140,6 +142,7 @@ work_rows = sa.Table(
     sa.Column("short", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("ready_at", sa.Float),
     sa.Column("traceparent", sa.String(55)),
+    sa.Column("payer", sa.String(64)),
     sa.Index("ix_works_turn", "queue", "status", "turn", "created_at", "short"),
     sa.Index(None, "status", "lease_until"),
     sa.Index(None, "status", "rung_at"),
@@ -398,6 +401,16 @@ keys = sa.Table(
     sa.Column("revoked_at", sa.Float),
     sa.Column("used_at", sa.Float),
     sa.Column("follower", sa.String(12)),
+)
+
+# What teams have used on a day (since 1970, in UTC).
+usage = sa.Table(
+    "usage",
+    metadata,
+    sa.Column("team", sa.String(64), primary_key=True),
+    sa.Column("name", sa.String(20), primary_key=True),
+    sa.Column("day", sa.Integer, primary_key=True),
+    sa.Column("amount", sa.Float, nullable=False),
 )
 
 # Who changed what: `key` is the id of the key that asked, `object` names what was changed.

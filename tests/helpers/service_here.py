@@ -7,7 +7,7 @@ by the worker's rules. There is no Redis, no janitor and no child process.
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import RLock, Thread
 
@@ -17,6 +17,7 @@ import uvicorn
 import empty_record
 from fleet import Served, until
 from service.contract.plan.assets import Places
+from service.contract.quotas import Allowed
 from service.contract.settings import MOST_RUNS
 from service.http.app import create_app
 from service.http.dependencies import Running
@@ -62,6 +63,9 @@ class Turns:
 
     def workers(self) -> dict[str, int]:
         return self._performing.workers()
+
+    def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:
+        return self._performing.add_up(more, seconds)
 
 
 class ServiceHere(Served):
@@ -115,6 +119,7 @@ def service_here(
     speed: float = 1.0,
     outgoing: Client | None = None,
     tracer: Tracer = OFF,
+    allowed: Allowed | None = None,
 ) -> Iterator[ServiceHere]:
     """A service on SQLite and files in `home`, or on the URLs. The caller closes `jvm`."""
     home.mkdir(parents=True, exist_ok=True)
@@ -124,7 +129,7 @@ def service_here(
     toolbox = Toolbox("cpu", Places(home, assets), _jvm=jvm)
     turns = Turns(in_process.queue(records, blobs, home / "attempts", toolbox, tracer))
     parts = Parts(records, blobs, turns, toolbox.places, speed=speed)
-    running = Running.on(parts, most_runs, outgoing)
+    running = Running.on(parts, most_runs, outgoing, allowed)
     try:
         with _logged(home / LOG), _served(running, tracer) as port:
             yield ServiceHere(home, running, turns, port, toolbox)

@@ -9,6 +9,7 @@ from fastapi.routing import APIRoute
 from service.contract.asking import Asker, Scope
 from service.contract.errors import Forbidden
 from service.http.dependencies import asker_of
+from service.http.entrance import metering
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -56,7 +57,20 @@ class ScopedRoute(APIRoute):
             require(asker_of(request), needed)
             return await handle(request)
 
-        return allowed
+        async def metered(request: Request) -> Response:
+            require(asker_of(request), needed)
+            meter = await metering.before(request)
+            if meter is None:
+                return await handle(request)
+            try:
+                answer = await handle(request)
+            except Exception as error:
+                await metering.after(request, meter, error)
+                raise
+            await metering.after(request, meter, answer)
+            return answer
+
+        return metered if self.operation_id in metering.UPLOADS else allowed
 
 
 def require(asker: Asker, needed: Scope, what: str = "this") -> None:

@@ -4,8 +4,9 @@ import asyncio
 
 from fastapi import Request, Response
 
-from service.http.dependencies import caller_of
+from service.http.dependencies import asker_of, caller_of
 from service.http.entrance.json_bodies import Handler, JsonRoute
+from service.works.quotas import room as quotas
 from service.works.waiting import room
 
 
@@ -21,6 +22,9 @@ class SubmissionRoute(JsonRoute):
             service = request.app.state.parts
             asked = service.records, service.most_runs, caller_of(request)
             await asyncio.to_thread(room.check, *asked)
+            asker = asker_of(request)
+            own = service.records.of(asker.team), service.allowed.of(asker)
+            await asyncio.to_thread(quotas.check_submission, *own)
             return await handle(request)
 
         return admitted

@@ -12,6 +12,7 @@ from fastapi import Request
 
 from service.contract.errors import InvalidRequest, Overloaded, UrlRefused
 from service.http.dependencies import Running
+from service.http.entrance.metering import meter_of
 from service.http.entrance.uploads import Early
 from service.stored import judges
 from service.works.blobs import Upload
@@ -34,13 +35,15 @@ async def fetched(
     check(service.outgoing, url)
     if _SLOTS.locked():
         raise Overloaded(f"{AT_ONCE} datasets are being fetched, as many as may be; try again")
+    meter = meter_of(request)
+    most = MOST_BYTES if meter.most is None else min(MOST_BYTES, meter.most)
     async with _SLOTS:
         with service.blobs.upload() as upload:
             left = Event()
             leaving = asyncio.ensure_future(_leaving(request, left))
             loop = asyncio.get_running_loop()
             fetching = loop.run_in_executor(
-                _THREADS, _fetch, service.outgoing, url, upload, early, left
+                _THREADS, _fetch, service.outgoing, url, most, upload, early, left
             )
             try:
                 await asyncio.shield(fetching)
@@ -49,6 +52,7 @@ async def fetched(
                 leaving.cancel()
                 with suppress(Exception):  # the thread still writes, if this task was canceled
                     await fetching
+                meter.received = upload.size
             yield upload
 
 
@@ -64,9 +68,11 @@ def check(outgoing: Client, url: str) -> None:
         raise UrlRefused(error.detail, pointer="/url") from None
 
 
-def _fetch(outgoing: Client, url: str, upload: Upload, early: Early, left: Event) -> None:
+def _fetch(
+    outgoing: Client, url: str, most: int, upload: Upload, early: Early, left: Event
+) -> None:
     is_judged = False
-    with outgoing.fetched(url, {}, MOST_BYTES, SECONDS) as chunks:
+    with outgoing.fetched(url, {}, most, SECONDS) as chunks:
         for chunk in chunks:
             if left.is_set():
                 raise InvalidRequest("the connection was cut before the dataset was fetched")

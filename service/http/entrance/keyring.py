@@ -13,13 +13,15 @@ import time
 
 import structlog
 from fastapi import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.contract.asking import Asker
-from service.contract.errors import PrescoreError, Unauthorized
+from service.contract.errors import LimitReached, PrescoreError, Unauthorized
+from service.contract.quotas import Allowed
 from service.http import problems
 from service.http.dependencies import address_of
 from service.http.entrance.access import OPEN, OPEN_HERE
+from service.http.entrance.rates import Rate, Rates
 from service.works.keyring import keys, texts
 from service.works.keyring.keys import Key
 from service.works.keyring.looking import Lookup
@@ -36,14 +38,17 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 class Keyring:
     """Lets requests in that have a valid key, or need none, and notes who asks."""
 
-    def __init__(self, app: ASGIApp, records: Records) -> None:
+    def __init__(self, app: ASGIApp, records: Records, allowed: Allowed, rates: Rates) -> None:
         self._app = app
         self._records = records
+        self._allowed = allowed
+        self._rates = rates
+        self._most: dict[str, float | None] = {}  # requests a minute, by the id of a key
         self._lookup = Lookup(records)
         self._noting: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in OPEN:
+        if scope["type"] != "http" or scope["path"] in OPEN or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
         request = Request(scope)
@@ -62,7 +67,23 @@ class Keyring:
             await answer(scope, receive, send)
             return
         scope.setdefault("state", {})["asker"] = asker
+        rate = self._rate(asker)
+        if rate is not None:
+            scope["state"]["rate"] = rate
+            send = _with_headers(send, rate)
+            if rate.is_over:
+                await problems.refused(request, _too_many(rate))(scope, receive, send)
+                return
         await self._app(scope, receive, send)
+
+    def _rate(self, asker: Asker) -> Rate | None:
+        """How many requests are left; None where there is no limit."""
+        if asker.key is None:
+            return None
+        if asker.key not in self._most:
+            self._most[asker.key] = self._allowed.of(asker).requests
+        most = self._most[asker.key]
+        return None if most is None else self._rates.count(asker.key, most, time.time())
 
     async def _asker(self, request: Request) -> Asker:
         """Read at once from a file, which takes less time than a thread."""
@@ -124,6 +145,24 @@ class Keyring:
                 self._noting.discard(key.id)
 
         threading.Thread(target=note, daemon=True).start()
+
+
+def _too_many(rate: Rate) -> LimitReached:
+    return LimitReached(
+        f"expected at most {rate.most:,} requests a minute with this key; try again in "
+        f"{rate.seconds} s",
+        limit="requests",
+        retry_after=rate.seconds,
+    )
+
+
+def _with_headers(send: Send, rate: Rate) -> Send:
+    async def told(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *rate.headers]
+        await send(message)
+
+    return told
 
 
 def _given(request: Request) -> str | None:

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from service.contract import limits
 from service.contract.errors import DigestMismatch, InvalidRequest, TooLarge
+from service.http.entrance.metering import meter_of
 from service.stored import judges
 from service.stored.judges import Facts
 from service.works.blobs import Arrived, Blobs, Upload
@@ -27,12 +28,15 @@ _WRITERS = asyncio.Semaphore(2)  # more would not hash faster, and would delay o
 async def chunks(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
     """The body in chunks; raises if it is longer than `max_bytes` or than its Content-Length."""
     announced = request.headers.get("content-length")
+    meter = meter_of(request)
+    max_bytes = max_bytes if meter.most is None else min(max_bytes, meter.most)
     if announced is not None and int(announced) > max_bytes:
         raise TooLarge(f"the body has {announced} bytes, at most {max_bytes} are accepted")
     size = 0
     try:
         async for chunk in request.stream():
             size += len(chunk)
+            meter.received = size
             if size > max_bytes:
                 raise TooLarge(f"the body has more than {max_bytes} bytes")
             yield chunk

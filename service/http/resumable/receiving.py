@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect
 
 from service.contract import limits
 from service.contract.errors import Conflict, InvalidRequest, RequestRefused, TooLarge
+from service.http.entrance.metering import meter_of
 from service.http.entrance.uploads import Early, judged_early
 from service.stored.unfinished import rows
 from service.stored.unfinished.turns import Turn, Turns
@@ -45,8 +46,12 @@ class Receiving:
         it was cut, TooLarge that it goes beyond `length`.
         """
         most = limits.UPLOAD_BYTES if length is None else length
+        meter = meter_of(request)
         try:
             async for chunk in self._chunks(request):
+                meter.received += len(chunk)
+                if meter.most is not None and meter.received > meter.most:
+                    raise TooLarge(f"your team may send {meter.most:,} bytes more, and not this")
                 if self.size + len(chunk) > most:
                     self.is_refused = True
                     raise TooLarge(f"the upload has more than {most} bytes")

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from service.runs.life.deletion import unfinished_naming
 from service.works.kept import audit, past, removal
+from service.works.quotas import usage
 from service.works.records import Records
 from service.works.tables import labels, runs, score_rows
 
@@ -35,13 +36,14 @@ def apply(records: Records, policy: Policy) -> dict[str, int]:
     """Delete what the policy no longer keeps, some of it if that is much; returns the numbers."""
     now = time.time()
     looked_back = now - LOOKED_BACK_DAYS * _DAY
-    done = dict.fromkeys(("expired", "attempts", "event logs", "audit"), 0)
+    done = dict.fromkeys(("expired", "attempts", "event logs", "audit", "usage"), 0)
     for _ in range(_TRANSACTIONS):
         some = {
             "expired": _expire(records, policy, now),
             "attempts": past.trim_attempts(records, looked_back),
             "event logs": past.trim_events(records, looked_back),
             "audit": audit.trim(records, now - policy.audit_days * _DAY),
+            "usage": usage.trim(records, now),
         }
         done = {name: many + some[name] for name, many in done.items()}
         if not any(some.values()):

@@ -3,7 +3,8 @@
 Each work has a turn, and the ready work of a queue with the smallest one is leased first. The turns
 of a caller's works rise by the price of each of them: who has submitted much stands behind who has
 submitted little, however late the latter comes (self-clocked fair queueing: Golestani 1994). The
-clock of a queue is the turn of what was leased last; a caller who was idle begins there.
+clock of a queue is the turn of what was leased last; a caller who was idle begins there. The keys
+of a team share what one caller has.
 
 A work that waits for others, or is tried again, keeps its turn.
 """
@@ -25,8 +26,9 @@ def given(connection: Connection, works: Iterable[Work], caller: str) -> Mapping
     found: dict[str, float] = {}
     for queue, mine in _by_queue(works).items():
         at = _begin(connection, queue, caller)
+        sharing = _sharing(connection, queue, caller)
         for work in sorted(mine, key=lambda work: work.price):
-            at += work.price
+            at += work.price * sharing
             found[work.key] = at
         _set(connection, queue, caller, at)
     return found
@@ -60,6 +62,18 @@ def _begin(connection: Connection, queue: str, caller: str) -> float:
     both = turns.c.queue == queue, turns.c.caller.in_((_CLOCK, caller))
     latest = connection.execute(sa.select(sa.func.max(turns.c.at)).where(*both)).scalar()
     return latest or 0.0
+
+
+def _sharing(connection: Connection, queue: str, caller: str) -> int:
+    """How many keys of the caller's team have turns now: they share what one team has, however many
+    they are. An address shares with nobody.
+    """
+    team, found, _ = caller.rpartition("/")
+    if not found:
+        return 1
+    of_team = turns.c.caller.startswith(f"{team}/", autoescape=True), turns.c.caller != caller
+    others = sa.select(sa.func.count()).select_from(turns).where(turns.c.queue == queue, *of_team)
+    return 1 + int(connection.execute(others).scalar_one())
 
 
 def _clock(connection: Connection, queue: str) -> float:

@@ -45,6 +45,16 @@ def test_who_comes_late_with_little_waits_for_one_work_of_who_has_much(records):
     assert _all(records) == ["a1", "b0", "a2", "b1", "a3", "a4"]
 
 
+def test_the_keys_of_a_team_share_what_one_caller_has(records):
+    """Two keys of red have together what blue's one has, and each of them half of it."""
+    for key in ("red/1", "red/2"):
+        _add(records, key, *(_work(f"{key} {number}") for number in range(4)))
+    _add(records, "blue/1", *(_work(f"blue {number}") for number in range(4)))
+    first = _all(records)[:7]
+    assert sum(name.startswith("blue") for name in first) >= 3
+    assert {name.partition(" ")[0] for name in first} == {"red/1", "red/2", "blue"}
+
+
 def test_a_callers_many_small_submissions_count_as_one_large_one(records):
     for number in range(4):
         _add(records, "a", _work(f"a{number}"))

@@ -7,6 +7,20 @@ from pydantic import BaseModel, Field
 from service.contract.api.texts import Timestamp
 
 
+class LimitOut(BaseModel):
+    """How much of something may be asked for, and how much of it is used."""
+
+    name: Literal["requests", "runs", "upload_bytes", "stored_bytes", "device_seconds"] = Field(
+        description="`requests` a minute of this key; of the team: `runs` that are unfinished, "
+        "`upload_bytes` a day, `stored_bytes` in all, `device_seconds` of computing a day."
+    )
+    limit: float
+    used: float
+    resets_in: int | None = Field(
+        description="Seconds until it begins anew; null: when runs end, or something is deleted."
+    )
+
+
 class MeOut(BaseModel):
     """Who asks, and what they may."""
 
@@ -20,3 +34,4 @@ class MeOut(BaseModel):
     protected_labels: list[str] = Field(
         description="Labels NAME=VALUE that need the scope `publish`."
     )
+    limits: list[LimitOut] = Field(description="What is not named here has no limit of its own.")

@@ -1,13 +1,17 @@
 """/v1/me: who asks."""
 
-from fastapi import APIRouter
+from collections.abc import Iterator
 
-from service.contract.api.access.keys import MeOut
+from fastapi import APIRouter, Request
+
+from service.contract.api.access.keys import LimitOut, MeOut
 from service.contract.api.texts import rfc3339
 from service.http import openapi
-from service.http.dependencies import Service
+from service.http.dependencies import Running, Service
 from service.http.entrance.access import ScopedRoute
+from service.http.entrance.rates import Rate
 from service.works.keyring import keys
+from service.works.quotas import room
 
 router = APIRouter(prefix="/v1/me", tags=["keys"], route_class=ScopedRoute)
 
@@ -18,8 +22,8 @@ router = APIRouter(prefix="/v1/me", tags=["keys"], route_class=ScopedRoute)
     summary="See who you are for the service",
     responses=openapi.refusals(),
 )
-def get(service: Service) -> MeOut:
-    """The team and the scope of the key that asks."""
+def get(request: Request, service: Service) -> MeOut:
+    """The team and the scope of the key that asks, and how much of its limits is used."""
     asker = service.asker
     key = None if asker.key is None else keys.get(service.records.of_all, asker.key)
     until = None if key is None else key.expires_at
@@ -30,4 +34,18 @@ def get(service: Service) -> MeOut:
         name=None if key is None else key.name,
         expires_at=None if until is None else rfc3339(until),
         protected_labels=sorted(service.protected),
+        limits=[*_requests(request), *_of_team(service)],
     )
+
+
+def _requests(request: Request) -> Iterator[LimitOut]:
+    rate = getattr(request.state, "rate", None)
+    if isinstance(rate, Rate):
+        used = rate.most - rate.left
+        yield LimitOut(name="requests", limit=rate.most, used=used, resets_in=rate.seconds)
+
+
+def _of_team(service: Running) -> Iterator[LimitOut]:
+    quotas = service.allowed.of(service.asker)
+    for name, limit, used, seconds in room.state(service.records, quotas):
+        yield LimitOut(name=name, limit=limit, used=used, resets_in=seconds)

