@@ -147,6 +147,11 @@ class Settings(BaseModel):
         description="Labels NAME=VALUE, with commas between them, that only keys with the scope "
         "`publish` give, change or remove, and that keep a run from being deleted by its age.",
     )
+    oidc: Path | None = Field(
+        default=None,
+        description="A TOML file that says which issuers' CI jobs get keys for their tokens, and "
+        "what these allow.",
+    )
     keep_runs_days: int | None = Field(
         default=None,
         ge=1,

@@ -37,7 +37,7 @@ from service.http.routers import (
     metrics,
     pictures,
 )
-from service.http.routers.access import me
+from service.http.routers.access import me, oidc
 from service.http.routers.life import audit, deletions
 from service.http.routers.life import runs as changed_runs
 from service.http.routers.outgoing import datasets as datasets_by_url
@@ -46,6 +46,8 @@ from service.http.routers.runs import router_of
 from service.runs.kinds import KINDS
 from service.stored import judges
 from service.works import logs
+from service.works.keyring.oidc import trusted
+from service.works.keyring.oidc.exchange import Exchange
 from service.works.outgoing.client import Client
 from service.works.parts import connect
 from service.works.tracing import choosing
@@ -92,8 +94,8 @@ def from_environment() -> FastAPI:
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
     parts, outgoing = connect(settings, hurried=True), Client.of(settings)
-    allowed = quotas.read(settings.limits)
-    running = Running.on(parts, settings.most_runs, outgoing, allowed)
+    allowed, jobs = quotas.read(settings.limits), Exchange(trusted.read(settings.oidc))
+    running = Running.on(parts, settings.most_runs, outgoing, allowed, jobs)
     tracer = choosing.tracer("api", os.environ)
     return create_app(running, settings.named_hosts, settings.proxies, tracer)
 
@@ -135,6 +137,7 @@ def _routes() -> FastAPI:
         metrics,
         limits,
         me,
+        oidc,
         audit,
         webhooks,
         datasets_by_url,

@@ -2,7 +2,7 @@
 
 import ipaddress
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -14,6 +14,7 @@ from service.http.telemetry import Telemetry
 from service.http.watching import Watcher
 from service.stored.unfinished.endings import Endings
 from service.stored.unfinished.turns import Turns
+from service.works.keyring.oidc.exchange import Exchange
 from service.works.outgoing.client import Client
 from service.works.parts import Parts
 
@@ -31,6 +32,7 @@ class Running(Parts):
     turns: Turns = field(default_factory=Turns)  # of uploads that go on after a cut
     endings: Endings = field(default_factory=Endings)
     allowed: Allowed = field(default_factory=Allowed)
+    jobs: Exchange = field(default_factory=Exchange)
 
     @classmethod
     def on(
@@ -39,6 +41,7 @@ class Running(Parts):
         most_runs: int = MOST_RUNS,
         outgoing: Client | None = None,
         allowed: Allowed | None = None,
+        jobs: Exchange | None = None,
     ) -> "Running":
         watcher, telemetry = (
             Watcher(parts.records),
@@ -46,9 +49,14 @@ class Running(Parts):
         )
         own = watcher, telemetry, most_runs
         given = parts.records, parts.blobs, parts.queue, parts.places
-        more = outgoing or Client(), allowed or Allowed()
-        named = {"speed": parts.speed, "protected": parts.protected}
-        return cls(*given, *own, outgoing=more[0], allowed=more[1], **named)  # type: ignore[arg-type]
+        named: dict[str, Any] = {
+            "speed": parts.speed,
+            "protected": parts.protected,
+            "outgoing": outgoing or Client(),
+            "allowed": allowed or Allowed(),
+            "jobs": jobs or Exchange(),
+        }
+        return cls(*given, *own, **named)
 
 
 async def _running(request: Request) -> Running:

@@ -26,7 +26,7 @@ from service.contract.errors import (
     UnknownHost,
 )
 from service.http import problems
-from service.http.entrance.access import NEEDED, OPEN
+from service.http.entrance.access import NEEDED, is_open
 from service.http.entrance.origins import SAFE
 
 HEALTH = "health"
@@ -258,7 +258,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
         wrong = InvalidRequest  # whose query has unknown parameters
         responses.setdefault("422", _refusal(problems.status_of(wrong), [wrong.code]))
     always: list[type[PrescoreError]] = [SlowRequest, UnknownHost, LongHeader]
-    if path in OPEN:
+    if is_open(method.upper(), path):
         operation["security"] = []
     else:
         always += [Unauthorized, LimitReached]
@@ -273,7 +273,9 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
         operation["description"] = f"{told}\n\nScope: `{needed}`.".strip()
     responses["500"] = _refusal(500, [problems.INTERNAL])
     for response in responses.values():
-        always_there = ("X-Request-ID",) if path in OPEN else ("X-Request-ID", *_RATES)
+        always_there = (
+            ("X-Request-ID",) if is_open(method.upper(), path) else ("X-Request-ID", *_RATES)
+        )
         named = headers(*always_there)["headers"]
         response["headers"] = {**response.get("headers", {}), **named}
         if method == "head":

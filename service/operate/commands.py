@@ -32,9 +32,12 @@ def serve(
 
         prescore serve --home ./prescore-data
     """
+    from service.works.keyring.oidc import trusted
+
     with _errors():
         _check_port(host, port)
         chosen = settings.load().at(home)
+        trusted.read(chosen.oidc)
         _serve(chosen, host, port)
 
 

@@ -26,6 +26,7 @@ from service.contract import findings
 from service.contract.errors import PrescoreError
 from service.contract.findings import Finding, Probe, Told, quiet, sentence
 from service.contract.settings import Settings
+from service.operate import ci_jobs
 
 _INSTALL = "pip install -c deploy/constraints.txt ./service/client '.[service,workers]'"
 _PRIVATE = ("PRESCORE_", "AWS_", "OTEL_")
@@ -50,6 +51,7 @@ def probes(settings: Settings, url: str) -> list[Probe]:
         Probe("record", lambda: _record(settings)),
         Probe("Redis", lambda: _redis(settings.redis_url)),
         Probe("blobs", lambda: _blobs(settings), seconds=_STORE_SECONDS),
+        Probe("CI jobs", lambda: ci_jobs.look(settings.oidc)),
         Probe("service", lambda: _service(url), needed=False),
         Probe("engine", lambda: _engine(settings), _INSTALL, seconds=_ENGINE_SECONDS + 5),
     ]

@@ -67,7 +67,7 @@ def submit(
     `caller`: in whose turn its works are.
     """
     if offered.labelled:
-        protection.check_given(parts, getattr(request, "labels", {}))
+        request = _labelled(parts, request)
     digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
     if key is not None:
         found = _replay(parts.records, parts.asker.claimant, key, digest)
@@ -79,6 +79,21 @@ def submit(
             claim = None if key is None else (parts.asker.claimant, key, digest)
             return _insert(parts, run, claim, caller)
     raise Unavailable("what the request names is being deleted again and again; try again")
+
+
+def _labelled(parts: Parts, request: BaseModel) -> BaseModel:
+    """The request with the labels that the asker's key gives. Forbidden where one is not the
+    asker's to give.
+    """
+    given = getattr(request, "labels", {})
+    labels = protection.with_own(parts, given)
+    protection.check_given(parts, labels)
+    if len(labels) > limits.LABELS:
+        raise InvalidRequest(
+            f"expected at most {limits.LABELS} labels with those of the key, found {len(labels)}",
+            [("/labels", "expected fewer")],
+        )
+    return request if labels == given else request.model_copy(update={"labels": labels})
 
 
 def _insert(parts: Parts, run: Run, claim: tuple[str, str, str] | None, caller: str) -> str:

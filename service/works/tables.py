@@ -401,6 +401,18 @@ keys = sa.Table(
     sa.Column("revoked_at", sa.Float),
     sa.Column("used_at", sa.Float),
     sa.Column("follower", sa.String(12)),
+    sa.Column("labels", sa.Text),
+    sa.Column("subject", sa.String(32)),
+    sa.Index("ix_keys_subject", "subject", "expires_at"),
+)
+
+# Tokens of CI jobs that were exchanged for a key, until they have expired: each once.
+oidc_tokens = sa.Table(
+    "oidc_tokens",
+    metadata,
+    sa.Column("token", sa.String(64), primary_key=True),
+    sa.Column("expires_at", sa.Float, nullable=False),
+    sa.Index("ix_oidc_tokens_expires_at", "expires_at"),
 )
 
 # What teams have used on a day (since 1970, in UTC).

@@ -65,7 +65,7 @@ def test_the_action_gives_its_scripts_all_that_they_read():
     given = _steps()["gate"]["env"]
     script = (ACTION_FOLDER / "gate.sh").read_text(encoding="utf-8")
     read = set(re.findall(r"\$\{?([A-Z_]+)", script)) - {"IFS"}
-    assert read | {"PRESCORE_URL", "PRESCORE_KEY"} == set(given)
+    assert read | {"PRESCORE_URL", "PRESCORE_KEY", "PRESCORE_AUDIENCE"} == set(given)
     passed = {re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", text) for text in given.values()}
     assert {match[1] for match in passed if match} == set(ACTION["inputs"])
 

@@ -23,6 +23,7 @@ from service.http.app import create_app
 from service.http.dependencies import Running
 from service.works import database
 from service.works.blobs import open_blobs
+from service.works.keyring.oidc.exchange import Exchange
 from service.works.outgoing.client import Client
 from service.works.parts import Parts
 from service.works.queueing import Queue
@@ -120,6 +121,7 @@ def service_here(
     outgoing: Client | None = None,
     tracer: Tracer = OFF,
     allowed: Allowed | None = None,
+    jobs: Exchange | None = None,
 ) -> Iterator[ServiceHere]:
     """A service on SQLite and files in `home`, or on the URLs. The caller closes `jvm`."""
     home.mkdir(parents=True, exist_ok=True)
@@ -129,7 +131,7 @@ def service_here(
     toolbox = Toolbox("cpu", Places(home, assets), _jvm=jvm)
     turns = Turns(in_process.queue(records, blobs, home / "attempts", toolbox, tracer))
     parts = Parts(records, blobs, turns, toolbox.places, speed=speed)
-    running = Running.on(parts, most_runs, outgoing, allowed)
+    running = Running.on(parts, most_runs, outgoing, allowed, jobs)
     try:
         with _logged(home / LOG), _served(running, tracer) as port:
             yield ServiceHere(home, running, turns, port, toolbox)

@@ -14,6 +14,7 @@ from service.http.entrance import metering
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 OPEN = frozenset({"/", "/docs", "/openapi.json", "/livez", "/readyz", "/v1/limits"})
+OPEN_TO_POST = frozenset({"/v1/keys/oidc"})  # the body says who asks
 OPEN_HERE = frozenset({"/metrics"})  # to programs on this machine
 
 _SUBMIT = (
@@ -49,7 +50,7 @@ class ScopedRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         handle = self.handler()
-        if self.path in OPEN:
+        if all(is_open(method, self.path) for method in self.methods or ()):
             return handle
         needed = NEEDED.get(self.operation_id or "", Scope.READ)
 
@@ -71,6 +72,11 @@ class ScopedRoute(APIRoute):
             return answer
 
         return metered if self.operation_id in metering.UPLOADS else allowed
+
+
+def is_open(method: str, path: str) -> bool:
+    """Whether this needs no key."""
+    return path in OPEN or (method == "POST" and path in OPEN_TO_POST)
 
 
 def require(asker: Asker, needed: Scope, what: str = "this") -> None:

@@ -35,6 +35,8 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 class JsonRoute(ScopedRoute):
     """A route whose body, if it has one, must be strict JSON and a valid model."""
 
+    most_bytes = limits.BODY_BYTES
+
     def handler(self) -> Handler:
         handle = super().handler()
         if self.body_field is None:
@@ -56,7 +58,7 @@ class JsonRoute(ScopedRoute):
             _check_type(request.headers.get("content-type", ""))
             _check_coding(request.headers.get("content-encoding", ""))
             with SpooledTemporaryFile(_IN_MEMORY) as body:
-                async for chunk in chunks(request, limits.BODY_BYTES):
+                async for chunk in chunks(request, self.most_bytes):
                     await _write(body, chunk)
                 async with _ONE if body.tell() > _LARGE else nullcontext():
                     model = await asyncio.to_thread(judge, body)

@@ -20,7 +20,7 @@ from service.contract.errors import LimitReached, PrescoreError, Unauthorized
 from service.contract.quotas import Allowed
 from service.http import problems
 from service.http.dependencies import address_of
-from service.http.entrance.access import OPEN, OPEN_HERE
+from service.http.entrance.access import OPEN_HERE, is_open
 from service.http.entrance.rates import Rate, Rates
 from service.works.keyring import keys, texts
 from service.works.keyring.keys import Key
@@ -48,7 +48,8 @@ class Keyring:
         self._noting: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in OPEN or scope["method"] == "OPTIONS":
+        is_http = scope["type"] == "http"
+        if not is_http or is_open(scope["method"], scope["path"]) or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
         request = Request(scope)
@@ -80,10 +81,11 @@ class Keyring:
         """How many requests are left; None where there is no limit."""
         if asker.key is None:
             return None
-        if asker.key not in self._most:
-            self._most[asker.key] = self._allowed.of(asker).requests
-        most = self._most[asker.key]
-        return None if most is None else self._rates.count(asker.key, most, time.time())
+        who = asker.subject or asker.key  # jobs of one ref together, each of which has another key
+        if who not in self._most:
+            self._most[who] = self._allowed.of(asker).requests
+        most = self._most[who]
+        return None if most is None else self._rates.count(who, most, time.time())
 
     async def _asker(self, request: Request) -> Asker:
         """Read at once from a file, which takes less time than a thread."""
@@ -98,7 +100,7 @@ class Keyring:
         if key is None:
             return Asker(address=address)
         self._note(key, now)
-        return Asker(key.team, key.scope, key.id, address)
+        return Asker(key.team, key.scope, key.id, address, key.labels, key.subject)
 
     def _open(self, request: Request, _: str | None, __: float) -> None:
         if self._lookup.are_there():

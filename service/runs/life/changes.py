@@ -26,6 +26,7 @@ def change(parts: Parts, kind: AnyKind, identity: str, wanted: RunChange, expect
         row = row_expected(connection, kind, identity, expects)
         done: dict[str, Any] = {}
         if isinstance(wanted, EvaluationChange):
+            protection.check_changed(parts, wanted.labels)
             protection.check_given(parts, wanted.labels)
             if wanted.labels:
                 protection.check_had(parts, connection, identity, *wanted.labels)

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from service.runs.life.deletion import unfinished_naming
 from service.works.kept import audit, past, removal
+from service.works.keyring.oidc import trimming
 from service.works.quotas import usage
 from service.works.records import Records
 from service.works.tables import labels, runs, score_rows
@@ -36,7 +37,7 @@ def apply(records: Records, policy: Policy) -> dict[str, int]:
     """Delete what the policy no longer keeps, some of it if that is much; returns the numbers."""
     now = time.time()
     looked_back = now - LOOKED_BACK_DAYS * _DAY
-    done = dict.fromkeys(("expired", "attempts", "event logs", "audit", "usage"), 0)
+    done = dict.fromkeys(("expired", "attempts", "event logs", "audit", "usage", "jobs"), 0)
     for _ in range(_TRANSACTIONS):
         some = {
             "expired": _expire(records, policy, now),
@@ -44,6 +45,7 @@ def apply(records: Records, policy: Policy) -> dict[str, int]:
             "event logs": past.trim_events(records, looked_back),
             "audit": audit.trim(records, now - policy.audit_days * _DAY),
             "usage": usage.trim(records, now),
+            "jobs": trimming.trim(records, now),
         }
         done = {name: many + some[name] for name, many in done.items()}
         if not any(some.values()):

@@ -2,28 +2,33 @@
 reads the record cannot ask with what is in it.
 """
 
+import json
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.asking import Asker, Scope
-from service.contract.errors import Conflict, NotFound
+from service.contract.errors import Conflict, NotFound, Overloaded
 from service.works.kept import audit
 from service.works.keyring import texts
 from service.works.records import Records
 from service.works.tables import keys
 from service.works.teams.owned import of_all
 
-MOST = 1000  # keys of a team that have not ended
+MOST = 1000  # keys of a team that have not ended; as many of CI jobs beside them
 OVERLAP_SECONDS = 24 * 3600.0  # for which a key is valid beside the one that replaced it
 _USED_SECONDS = 60.0  # how exactly it is known when a key was used last
 
 
 @dataclass(frozen=True)
 class Key:
-    """What is known of a key."""
+    """What is known of a key. `subject`: whose job it was made for; None: it is no CI job's.
+    `labels`: what is submitted with it gets them.
+    """
 
     id: str
     team: str
@@ -34,6 +39,8 @@ class Key:
     revoked_at: float | None
     used_at: float | None
     follower: str | None
+    subject: str | None
+    labels: Mapping[str, str] = field(hash=False)
 
     def ended_by(self, now: float) -> str | None:
         """Why it is not valid any more; None while it is."""
@@ -42,6 +49,18 @@ class Key:
         if self.expires_at is not None and self.expires_at <= now:
             return "has expired"
         return None
+
+
+@dataclass(frozen=True)
+class New:
+    """A key to be made; `until`: None for ever; `subject` and `labels`: as of `Key`."""
+
+    team: str
+    scope: Scope
+    name: str = ""
+    until: float | None = None
+    subject: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def make(
@@ -55,9 +74,18 @@ def make(
     """A new key, valid for so many seconds, and its text, which nobody can see again."""
     until = None if seconds is None else time.time() + seconds
     with records.transaction() as connection:
-        made, text = _add(connection, team, scope, name, until)
+        made, text = _add(connection, New(team, scope, name, until))
         audit.note(connection, _of(team, asker), "key.created", made.id, scope=scope)
         return made, text
+
+
+def make_for_job(connection: Connection, new: New, address: str) -> tuple[Key, str]:
+    """A new key for a CI job, and its text, in a transaction of the engine's."""
+    made, text = _add(connection, new)
+    by = Asker(new.team, new.scope, None, address)
+    told = {"scope": new.scope, "name": new.name, "labels": dict(new.labels)}
+    audit.note(connection, by, "key.created", made.id, **told)
+    return made, text
 
 
 def get(records: Records, identity: str) -> Key:
@@ -83,12 +111,14 @@ def rotate(
     now = time.time()
     with records.transaction() as connection:
         old = _found(connection, identity)
+        if old.subject is not None:
+            raise Conflict(f"key {identity} is a CI job's: each job gets its own")
         if (why := old.ended_by(now)) is not None:
             raise Conflict(f"key {identity} {why}: make a new one with `prescore keys create`")
         if old.follower is not None:
             raise Conflict(f"key {identity} was replaced by {old.follower} before: rotate that one")
         until = None if old.expires_at is None else now + old.expires_at - old.created_at
-        made, text = _add(connection, old.team, old.scope, old.name, until)
+        made, text = _add(connection, New(old.team, old.scope, old.name, until))
         ends = now + overlap if old.expires_at is None else min(now + overlap, old.expires_at)
         changed = keys.update().where(keys.c.id == identity)
         connection.execute(changed.values(follower=made.id, expires_at=ends))
@@ -144,27 +174,34 @@ _BY_ID = sa.select(keys).where(keys.c.id == sa.bindparam("identity"))
 _ANY = sa.select(keys.c.id).limit(1)
 
 
-def _add(
-    connection: Connection, team: str, scope: Scope, name: str, until: float | None
-) -> tuple[Key, str]:
+def _add(connection: Connection, new: New) -> tuple[Key, str]:
     now = time.time()
-    _check_room(connection, team, now)
+    _check_room(connection, new, now)
     text = texts.make()
     read = texts.read(text)
     assert read is not None
-    values = {"id": read.id, "hash": read.hash, "team": team, "scope": scope, "name": name}
-    made = keys.insert().values(**values, created_at=now, expires_at=until)
+    values = {"id": read.id, "hash": read.hash, "created_at": now, "expires_at": new.until}
+    given = {"team": new.team, "scope": new.scope, "name": new.name, "subject": new.subject}
+    labels = json.dumps(dict(new.labels)) if new.labels else None
+    made = keys.insert().values(**values, **given, labels=labels)
     return _read(connection.execute(made.returning(keys)).one()), text
 
 
-def _check_room(connection: Connection, team: str, now: float) -> None:
+def _check_room(connection: Connection, new: New, now: float) -> None:
+    team, is_job = new.team, new.subject is not None
     unended = (
+        keys.c.subject.is_not(None) if is_job else keys.c.subject.is_(None),
         keys.c.revoked_at.is_(None),
         sa.or_(keys.c.expires_at.is_(None), keys.c.expires_at > now),
     )
     count = sa.select(sa.func.count()).select_from(keys).where(keys.c.team == team, *unended)
-    if connection.execute(count).scalar_one() >= MOST:
-        raise Conflict(f"team {team} has {MOST} keys, as many as may be: revoke some")
+    if connection.execute(count).scalar_one() < MOST:
+        return
+    if is_job:
+        raise Overloaded(
+            f"team {team} has keys for {MOST} jobs, as many as may be: come back later"
+        )
+    raise Conflict(f"team {team} has {MOST} keys, as many as may be: revoke some")
 
 
 def _found(connection: Connection, identity: str) -> Key:
@@ -181,5 +218,10 @@ def _of(team: str, asker: Asker) -> Asker:
 
 
 def _read(row: Row[tuple[object, ...]]) -> Key:
-    values = {name: getattr(row, name) for name in Key.__dataclass_fields__}
-    return Key(**{**values, "scope": Scope(values["scope"])})
+    return of_values({name: getattr(row, name) for name in Key.__dataclass_fields__})
+
+
+def of_values(values: Mapping[str, Any]) -> Key:
+    """The key of the record's columns, by their names."""
+    labels = json.loads(values["labels"]) if values["labels"] else {}
+    return Key(**{**values, "scope": Scope(values["scope"]), "labels": labels})

@@ -7,7 +7,6 @@ twentieth of the time that the record's usual way takes, which would be a sixth 
 import sqlite3
 from contextlib import closing
 
-from service.contract.asking import Scope
 from service.works.keyring import keys
 from service.works.keyring.keys import Key
 from service.works.records import Records
@@ -64,5 +63,4 @@ def _read(row: tuple[object, ...] | None) -> tuple[Key, str] | None:
     if row is None:
         return None
     *values, text = row
-    found = dict(zip(_COLUMNS, values, strict=True))
-    return Key(**{**found, "scope": Scope(str(found["scope"]))}), str(text)  # type: ignore[arg-type]
+    return keys.of_values(dict(zip(_COLUMNS, values, strict=True))), str(text)

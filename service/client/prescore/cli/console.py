@@ -45,9 +45,10 @@ def connected(connection: Connection, meant: Meant | None = None) -> Iterator[Cl
 
 
 @contextmanager
-def opened(connection: Connection) -> Iterator[Client]:
-    """A client; its errors are left to the caller."""
-    key = None if connection.key_file is None else _key(connection.key_file)
+def opened(connection: Connection, key: str | None = None) -> Iterator[Client]:
+    """A client; its errors are left to the caller. `key`: instead of that of the connection."""
+    if key is None and connection.key_file is not None:
+        key = _key(connection.key_file)
     with _warnings_printed(), Client(connection.url, key, patience=connection.patience) as client:
         yield client
 

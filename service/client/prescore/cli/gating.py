@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +17,7 @@ from prescore.cli.follow import follow
 from prescore.cli.nearly import Meant
 from prescore.cli.outcomes import DECISIVE, Outcome, is_decided
 from prescore.cli.reports import Reports, tell_github
-from prescore.client import Client
+from prescore.client import Client, job_key
 from prescore.errors import InvalidArgument, PrescoreClientError
 from prescore.models import Evaluation
 
@@ -90,7 +90,9 @@ def gate(
     The first run of a branch has no baseline: --if-no-baseline pass lets it pass. A run
     that is to be the baseline and has not ended is no such case: exit 3, try again later.
 
-    In GitHub, GitLab and Jenkins, branch and commit become labels. A job that runs
+    In GitHub, GitLab and Jenkins, branch and commit become labels. Without PRESCORE_KEY,
+    a job of GitHub (permissions: id-token: write) or GitLab (PRESCORE_ID_TOKEN) gets a
+    key for its own token, if the service trusts its project. A job that runs
     twice for a commit uses the same run; if that run ended without a verdict, a new
     one is submitted. GitHub shows a summary and annotations.
 
@@ -104,11 +106,14 @@ def gate(
     asking.check_one([target] if target else (), brought)
     around = ci_environment.find(os.environ)
     reports = Reports(junit, json_out, csv)
-    labels = [f"{name}={value}" for name, value in around.labels.items()]
-    run = replace(run, label=[*labels, *(run.label or ())])
-    fields = asking.fields(dataset, gate, scoring, judging, run)
+    given = run.label or ()
+    run = _labelled(run, given, around.labels)
+    asking.fields(dataset, gate, scoring, judging, run)  # what is wrong is told before all else
     try:
-        with console.opened(connection) as client:
+        job = None if connection.key_file else job_key(connection.url, connection.patience)
+        run = _labelled(run, given, around.labels | (job.labels if job else {}))
+        fields = asking.fields(dataset, gate, scoring, judging, run)
+        with console.opened(connection, job.key if job else None) as client:
             fields["dataset"] = asking.whole(client, dataset)
             scored = (
                 asking.source(client, target, brought.units)
@@ -124,6 +129,11 @@ def gate(
         outcome = Outcome.without(gate, error)
     _advise(outcome, judging.baseline, run.label or ())
     _end(outcome, reports, as_json=as_json)
+
+
+def _labelled(run: options.Run, given: Sequence[str], around: Mapping[str, str]) -> options.Run:
+    """The run with the labels of its CI job; those that are given count where they differ."""
+    return replace(run, label=[*(f"{name}={value}" for name, value in around.items()), *given])
 
 
 def _advise(outcome: Outcome, wanted: str | None, labels: Sequence[str]) -> None:

@@ -44,7 +44,7 @@ class Address:
             "Accept-Encoding": "gzip",  # `bounds` unpacks it
         }
         if key:
-            headers["Authorization"] = f"Bearer {_plain_key(key)}"
+            headers["Authorization"] = f"Bearer {plain_key(key)}"
             _check_secrecy(url)
         return cls(url, patience, headers)
 
@@ -54,9 +54,9 @@ class Address:
         return {
             "base_url": self.url,
             "headers": self.headers,
-            "verify": _tls(),
+            "verify": tls(),
             "follow_redirects": False,
-            "trust_env": not _is_here(self.url),  # no proxy is on the way to this machine
+            "trust_env": not is_here(self.url),  # no proxy is on the way to this machine
         }
 
     @contextmanager
@@ -86,7 +86,7 @@ def arguments(request: Request) -> dict[str, Any]:
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def tls() -> ssl.SSLContext:
     return httpx.create_ssl_context()  # 40 ms, and the same for every client
 
 
@@ -112,7 +112,7 @@ def _plain_url(text: str) -> str:
     return str(url).rstrip("/")
 
 
-def _is_here(url: str) -> bool:
+def is_here(url: str) -> bool:
     host = httpx.URL(url).host
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -120,16 +120,21 @@ def _is_here(url: str) -> bool:
         return False
 
 
+def is_private(url: str) -> bool:
+    """Whether nobody on the way can read what is sent there."""
+    return httpx.URL(url).scheme == "https" or is_here(url)
+
+
 def _check_secrecy(url: str) -> None:
     """Refuse to send a key where everybody on the way could read it."""
-    if httpx.URL(url).scheme != "https" and not _is_here(url):
+    if not is_private(url):
         raise InvalidArgument(
             f"expected an https:// URL, or one of this machine, for a key; found {url}: everybody "
             "on the way could read the key. Use https, or take PRESCORE_KEY and --key-file away"
         )
 
 
-def _plain_key(key: str) -> str:
+def plain_key(key: str) -> str:
     key = key.strip()
     if not _KEY.fullmatch(key):  # checked here, since httpx's message would show the key
         raise InvalidArgument("expected a key of visible ASCII characters")

@@ -1,10 +1,13 @@
-"""What is told of a key to whoever asks with it."""
+"""What is told of a key to whoever asks with it, or for it."""
 
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from service.contract.api.strict import Strict
 from service.contract.api.texts import Timestamp
+
+ScopeName = Literal["read", "submit", "publish", "admin"]
 
 
 class LimitOut(BaseModel):
@@ -25,7 +28,7 @@ class MeOut(BaseModel):
     """Who asks, and what they may."""
 
     team: str = Field(description="The team whose runs and uploads are shown.")
-    scope: Literal["read", "submit", "publish", "admin"] = Field(
+    scope: ScopeName = Field(
         description="What the key allows; each scope includes those before it."
     )
     key: str | None = Field(description="The key's id; null: the service is open.")
@@ -35,3 +38,24 @@ class MeOut(BaseModel):
         description="Labels NAME=VALUE that need the scope `publish`."
     )
     limits: list[LimitOut] = Field(description="What is not named here has no limit of its own.")
+
+
+class JobKeyIn(Strict):
+    """A CI job's proof of who it is."""
+
+    token: str = Field(
+        min_length=1, max_length=16_384, description="The JWT that the CI system gives to the job."
+    )
+
+
+class JobKeyOut(BaseModel):
+    """A key for one CI job."""
+
+    key: str = Field(description="The key; nobody can see it again.")
+    expires_at: Timestamp = Field(description="When the key ends.")
+    scopes: list[ScopeName] = Field(description="All that it allows.")
+    team: str = Field(description="The team whose runs and uploads it shows.")
+    labels: dict[str, str] = Field(
+        description="Labels that evaluations submitted with this key get, by the job's branch, "
+        "commit and run. Others of these names are refused."
+    )

@@ -146,6 +146,7 @@ _SHARED = {
     *("plugins", "thumbnails", "works", "turns", "summaries", "summary_shapes", "work_needs"),
     *("attempts", "outbox", "draws", "past_attempts", "loose_works", "deleted_objects", "moments"),
     *("untold", "run_works", "run_names", "scores", "labels", "events", "idempotency"),
+    "oidc_tokens",
 }
 
 
@@ -185,6 +186,7 @@ def test_few_places_look_across_teams() -> None:
     assert {name: many for name, many in within.items() if not name.startswith("contract/")} == {
         "works/records.py": 1,
         "works/keyring/keys.py": 1,  # the key that a command names
+        "works/keyring/oidc/exchange.py": 1,  # the team follows from the token
         "http/routers/access/me.py": 1,  # the key that asks
         "http/routers/details.py": 1,  # whether it is valid still
     }

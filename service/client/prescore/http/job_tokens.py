@@ -1,0 +1,83 @@
+"""The token of the CI job in which this program runs: how it proves to a service whose job it is.
+
+GitHub gives a job a URL and a password for one (`permissions: id-token: write`), GitLab the token
+itself (`id_tokens`). Neither is ever shown, logged, or sent over a line that others can read.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+
+import httpx
+
+from prescore.errors import InvalidArgument, ServiceError
+from prescore.http import addresses
+from prescore.models import Problem
+
+GIVEN = "PRESCORE_ID_TOKEN"
+AUDIENCE = "PRESCORE_AUDIENCE"  # for whom the token is to be; else for the service's URL
+_URL, _PASSWORD = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
+_JWT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+_LONGEST = 16 << 10  # characters of a token
+_MOST_BYTES = 64 << 10  # of GitHub's answer
+_SECONDS = 10.0
+_FROM_GITHUB = "a token for this job from GitHub"
+
+
+def is_there(environment: Mapping[str, str]) -> bool:
+    """Whether this is a CI job that can have a token."""
+    return bool(environment.get(GIVEN) or (environment.get(_URL) and environment.get(_PASSWORD)))
+
+
+def take(environment: Mapping[str, str], service: str) -> str:
+    """A token for the service at this URL; a new one at each call, where the CI system gives it on
+    demand.
+    """
+    given = environment.get(GIVEN, "").strip()
+    token = given or _of_github(environment, environment.get(AUDIENCE) or service)
+    if len(token) > _LONGEST or not _JWT.fullmatch(token):
+        where = GIVEN if given else "GitHub's answer"
+        raise InvalidArgument(f"expected a CI job's token (a JWT) in {where}, found another text")
+    return token
+
+
+def _of_github(environment: Mapping[str, str], audience: str) -> str:
+    try:
+        url = httpx.URL(environment[_URL]).copy_merge_params({"audience": audience})
+    except (httpx.InvalidURL, ValueError):
+        raise InvalidArgument(f"expected a URL in {_URL}") from None
+    if not addresses.is_private(str(url)):
+        raise InvalidArgument(f"expected an https:// URL in {_URL}, since a password goes there")
+    headers = {"Authorization": f"Bearer {addresses.plain_key(environment[_PASSWORD])}"}
+    try:
+        found = json.loads(_asked(url, headers))["value"]
+    except (ValueError, LookupError, TypeError):
+        raise _no_token("another answer than a token") from None
+    return found if isinstance(found, str) else ""
+
+
+def _asked(url: httpx.URL, headers: Mapping[str, str]) -> bytes:
+    body = b""
+    try:
+        with (
+            httpx.Client(
+                verify=addresses.tls(),
+                timeout=_SECONDS,
+                trust_env=not addresses.is_here(str(url)),
+            ) as client,
+            client.stream("GET", url, headers=headers) as answer,
+        ):
+            if not answer.is_success:
+                raise _no_token(f"the status {answer.status_code}", answer.status_code)
+            for part in answer.iter_bytes():
+                body += part
+                if len(body) > _MOST_BYTES:
+                    raise _no_token("an answer that is too long")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:  # whose text may have the URL
+        raise _no_token(type(error).__name__, 503) from None
+    return body
+
+
+def _no_token(found: str, status: int | None = None) -> ServiceError:
+    detail = f"expected {_FROM_GITHUB}, found {found}"
+    return ServiceError(Problem(title="no token", status=status, detail=detail))

@@ -1,0 +1,249 @@
+"""prescore gate in a CI job with no key gets one for the job's own token: with a real service."""
+
+import json
+import os
+import threading
+from contextlib import closing, contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from typer.testing import CliRunner
+
+import ci_tokens
+import commanding
+import prescore
+from ci_tokens import github, gitlab, signed
+from fleet import bundle
+from prescore.client import job_key
+from prescore.http.addresses import Address
+from prescore.http.transport import Transport
+from prescore.routes import job_keys
+from service.contract.asking import Scope
+from service.works.keyring import keys
+from service.works.keyring.oidc import trusted
+from service.works.keyring.oidc.exchange import Exchange
+from service.works.keyring.oidc.key_sets import KeySets
+from service_here import service_here
+
+PASSWORD = "of-the-runner"
+GATE = (
+    "--gate",
+    "bleu_1 >= 0",
+    "--dataset",
+    "tiny/test",
+    "--postgen",
+    "bleu_1",
+    "--pregen",
+    "none",
+)
+
+
+@pytest.fixture(scope="module")
+def issuers(tmp_path_factory):
+    made = ci_tokens.Issuers(tmp_path_factory.mktemp("issuers"))
+    with made.serving():
+        yield made
+
+
+@pytest.fixture(scope="module")
+def service(issuers, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("of jobs")
+    path = folder / "oidc.toml"
+    path.write_text(ci_tokens.TRUSTED)
+    jobs = Exchange(trusted.read(path), KeySets(issuers.client))
+    with service_here(folder / "home", jobs=jobs) as service:
+        _, text = keys.make(service.records, "red", Scope.ADMIN)
+        with prescore.Client(service.url, text) as client:
+            client.add_dataset("tiny", _written(folder, bundle(12)))
+        yield service
+
+
+def _written(folder, data):
+    path = folder / "tiny.tar"
+    path.write_bytes(data)
+    return path
+
+
+class Runner:
+    """What GitHub's runner offers to a job: a URL that gives a token to who knows the password."""
+
+    def __init__(self, issuers, **claims):
+        self.claims = claims
+        self.audiences = []
+        self.answer = None  # status and body in the place of a token
+
+        answer = partial(self._answer, issuers)
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                status, body = answer(self)
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+
+    def _answer(self, issuers, handler):
+        asked = parse_qs(urlsplit(handler.path).query)
+        assert asked["api-version"] == ["2.0"]
+        self.audiences += asked["audience"]
+        if self.answer is not None:
+            return self.answer
+        if handler.headers["Authorization"] != f"Bearer {PASSWORD}":
+            return 401, b""
+        claims = github(aud=asked["audience"][0], **self.claims)
+        return 200, json.dumps({"value": signed(issuers.rsa, claims)}).encode()
+
+    @property
+    def variables(self):
+        return {
+            "ACTIONS_ID_TOKEN_REQUEST_URL": f"http://127.0.0.1:{self._server.server_port}/t?api-version=2.0",
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": PASSWORD,
+            "PRESCORE_AUDIENCE": ci_tokens.AUDIENCE,
+            "GITHUB_SHA": 40 * "a",
+            "GITHUB_REF_NAME": "main",
+            "GITHUB_RUN_ID": "555",
+        }
+
+    @contextmanager
+    def serving(self):
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            thread.join()
+            self._server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _no_ci(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith(("GITHUB_", "CI_", "GIT_", "ACTIONS_", "PRESCORE_ID", "PRESCORE_AUD")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def runner(issuers, monkeypatch):
+    with Runner(issuers).serving() as runner:
+        for name, value in runner.variables.items():
+            monkeypatch.setenv(name, value)
+        yield runner
+
+
+@pytest.fixture
+def gate(service, tmp_path):
+    path = tmp_path / "said.json"
+    path.write_text(json.dumps([{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]))
+
+    def run(*more, url=service.url):
+        words = ("gate", str(path), *GATE, "--url", url, "--patience", "3", "--json", *more)
+        return CliRunner().invoke(commanding.prescore(), words)
+
+    return run
+
+
+def test_a_job_of_github_needs_no_secret(gate, runner):
+    result = gate()
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["labels"] == {
+        "branch": "main",
+        "commit": 40 * "a",
+        "run": "555",
+    }
+    assert runner.audiences == [ci_tokens.AUDIENCE]
+    assert PASSWORD not in result.output
+
+
+def test_its_labels_are_those_of_its_token(gate, runner, monkeypatch):
+    """Which variables of the environment cannot change."""
+    runner.claims = {"ref": "refs/heads/x", "ref_protected": "false"}
+    result = gate()
+    assert json.loads(result.stdout)["labels"]["branch"] == "x"
+    result = gate("--label", "branch=main")
+    assert result.exit_code == 2
+    assert "branch" in result.stderr
+
+
+def test_a_job_that_is_tried_again_finds_its_run(gate, runner):
+    first, again = (json.loads(gate("--once-for", "me").stdout)["id"] for _ in range(2))
+    assert first == again
+
+
+def test_a_job_of_gitlab_has_its_token_in_a_variable(gate, issuers, monkeypatch):
+    token = signed(issuers.gitlab, gitlab())
+    monkeypatch.setenv("PRESCORE_ID_TOKEN", token)
+    result = gate()
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["labels"]["run"] == "777"
+    result = gate()  # it was exchanged before
+    assert result.exit_code == 2
+    assert "expected a token of a CI job" in result.stderr
+    assert token not in result.output
+
+
+def test_a_key_comes_before_a_token(service, gate, runner, monkeypatch):
+    _, text = keys.make(service.records, "red", Scope.SUBMIT)
+    monkeypatch.setenv("PRESCORE_KEY", text)
+    assert gate("--label", "branch=y").exit_code == 0
+    assert runner.audiences == []
+
+
+def test_the_token_is_for_the_services_url_unless_another_audience_is_set(
+    service, runner, monkeypatch
+):
+    monkeypatch.delenv("PRESCORE_AUDIENCE")
+    with pytest.raises(prescore.Refused, match="expected a token"):
+        job_key(service.url, 1)
+    assert runner.audiences == [service.url]
+
+
+def test_a_service_that_is_open_gets_no_token(runner, tmp_path):
+    with service_here(tmp_path) as service:
+        assert job_key(service.url, 1) is None
+    assert runner.audiences == []
+
+
+def test_no_token_goes_where_others_can_read_it(service, runner, monkeypatch):
+    monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_URL", "http://runner.example/t?api-version=2.0")
+    with pytest.raises(prescore.InvalidArgument, match="expected an https:// URL in ACTIONS"):
+        job_key(service.url, 1)
+    plain = Address.of("http://evaluator.example", None, 1)
+    taken = []
+    with (
+        closing(Transport(plain)) as transport,
+        pytest.raises(prescore.InvalidArgument, match="could read it"),
+    ):
+        transport.run(job_keys.exchanged(plain, lambda: taken.append(1) or "a.b.c"))
+    assert taken == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (403, b"sorry"),
+        (200, b"null"),
+        (200, b'{"value": 5}'),
+        (200, b'{"value": "two words"}'),
+        (200, b"[" + 70_000 * b" " + b"]"),
+        (302, b""),
+    ],
+)
+def test_what_is_no_token_is_told(service, runner, answer):
+    runner.answer = answer
+    with pytest.raises(prescore.PrescoreClientError, match="token") as raised:
+        job_key(service.url, 1)
+    assert PASSWORD not in str(raised.value)
+
+
+def test_a_key_is_not_shown(service, runner):
+    made = job_key(service.url, 1)
+    assert made.key.startswith("psk_")
+    assert made.key not in repr(made)

@@ -1,0 +1,469 @@
+"""Tokens of CI jobs over HTTP: real ones of each issuer get a key, and no forgery does."""
+
+import json
+import time
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+import ci_tokens
+from ci_tokens import as_json, by_secret, encoded, github, gitlab, other, signed
+from fleet import bundle
+from service.contract.asking import Scope
+from service.contract.errors import Conflict
+from service.http.routers.access import oidc
+from service.works.keyring import keys
+from service.works.keyring.oidc import trimming, trusted
+from service.works.keyring.oidc.exchange import Exchange
+from service.works.keyring.oidc.key_sets import KeySets
+from service.works.tables import keys as rows
+from service.works.tables import oidc_tokens, runs
+from service_here import service_here
+
+PLACE = "/v1/keys/oidc"
+CAPTIONS = [{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]
+ASKED = {"dataset": "tiny/test", "captions": CAPTIONS, "postgen": ["bleu_1"]}
+
+
+@pytest.fixture(scope="module")
+def issuers(tmp_path_factory):
+    made = ci_tokens.Issuers(tmp_path_factory.mktemp("issuers"))
+    with made.serving():
+        yield made
+
+
+@pytest.fixture(scope="module")
+def service(issuers, tmp_path_factory):
+    """Nothing is scored: what is submitted waits."""
+    folder = tmp_path_factory.mktemp("of jobs")
+    path = folder / "oidc.toml"
+    path.write_text(ci_tokens.TRUSTED)
+    jobs = Exchange(trusted.read(path), KeySets(issuers.client))
+    with service_here(folder / "home", jobs=jobs) as service:
+        service.hold()
+        _, text = keys.make(service.records, "red", Scope.ADMIN)
+        with _client(service, text) as client:
+            assert client.put("/v1/datasets/tiny", content=bundle(12)).is_success
+        yield service
+
+
+def _client(service, key=None):
+    own = {} if key is None else {"Authorization": f"Bearer {key}"}
+    return httpx.Client(base_url=service.url, headers=own, timeout=60)
+
+
+def _exchanged(service, token):
+    with _client(service) as client:
+        return client.post(PLACE, json={"token": token})
+
+
+def _key(service, token):
+    answer = _exchanged(service, token)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def _why(service, token):
+    """What the log says of the refusal, which the answer does not."""
+    before = len(_refusals(service))
+    answer = _exchanged(service, token)
+    assert answer.status_code == 401, answer.text
+    (noted,) = _refusals(service)[before:]
+    assert {**answer.json(), "request_id": ""} == _ONE
+    return noted["because"]
+
+
+def _refusals(service):
+    lines = service.log.read_text().splitlines()
+    return [json.loads(line) for line in lines if "a job's token was refused" in line]
+
+
+_ONE = {
+    "type": "urn:prescore:problem:unauthorized",
+    "title": "Unauthorized",
+    "code": "unauthorized",
+    "status": 401,
+    "detail": "expected a token of a CI job that this service exchanges for a key, found another "
+    "one: the service's log says why, and its operator's PRESCORE_OIDC what is trusted",
+    "request_id": "",
+    "errors": [],
+}
+
+
+def test_a_push_to_the_protected_main_of_github_gets_a_key_that_publishes(service, issuers):
+    now = time.time()
+    made = _key(service, signed(issuers.rsa, github()))
+    assert (made["team"], made["scopes"]) == ("red", ["read", "submit", "publish"])
+    assert made["labels"] == {"branch": "main", "commit": 40 * "a", "run": "555"}
+    with _client(service, made["key"]) as client:
+        me = client.get("/v1/me").json()
+        assert (me["team"], me["scope"]) == ("red", "publish")
+        assert (me["name"], me["expires_at"]) == ("github 123 refs/heads/main", made["expires_at"])
+    key = keys.get(service.records, me["key"])
+    assert key.expires_at == pytest.approx(now + 3600, abs=30)
+
+
+def test_gitlab_and_other_issuers_get_theirs(service, issuers):
+    made = _key(service, signed(issuers.gitlab, gitlab()))
+    assert (made["scopes"][-1], made["labels"]["branch"]) == ("publish", "main")
+    made = _key(service, signed(issuers.ec, other()))
+    assert (made["team"], made["scopes"], made["labels"]) == ("blue", ["read"], {"job": "job/9"})
+    one = signed(issuers.rsa, other(aud=[ci_tokens.AUDIENCE], nbf=None, jti=None))
+    assert _key(service, one)["team"] == "blue"
+
+
+def test_a_branch_or_a_pull_request_submits_and_cannot_publish(service, issuers):
+    other_branch = github(ref="refs/heads/x", ref_protected="false")
+    pull = github(event_name="pull_request", ref="refs/pull/12/merge", ref_protected="false")
+    another = github(repository_id="124")
+    for claims, branch in ((other_branch, "x"), (pull, "12/merge"), (another, "main")):
+        made = _key(service, signed(issuers.rsa, claims))
+        assert (made["scopes"], made["labels"]["branch"]) == (["read", "submit"], branch)
+    request = gitlab(
+        pipeline_source="merge_request_event",
+        ref_path="refs/merge-requests/3/head",
+        ref_protected="false",
+    )
+    made = _key(service, signed(issuers.gitlab, request))
+    assert (made["scopes"], made["labels"]["branch"]) == (
+        ["read", "submit"],
+        "refs/merge-requests/3/head",
+    )
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        github(event_name="pull_request"),
+        github(event_name="workflow_run"),
+        github(event_name=None),
+        gitlab(pipeline_source="merge_request_event"),
+    ],
+)
+def test_only_events_that_run_the_refs_own_code_publish(service, issuers, claims):
+    """Whatever else the token says of its ref."""
+    key = issuers.gitlab if claims["iss"] == ci_tokens.GITLAB else issuers.rsa
+    assert _key(service, signed(key, claims))["scopes"] == ["read", "submit"]
+
+
+@pytest.mark.parametrize(
+    ("ref", "branch"),
+    [
+        ("refs/tags/main", "refs/tags/main"),
+        ("refs/heads/refs/pull/1/head", "refs/pull/1/head"),
+        ("refs/heads/refs/heads/main", "refs/heads/main"),
+        ("refs/pull/main", "refs/pull/main"),
+    ],
+)
+def test_no_other_ref_is_taken_for_the_branch_main(service, issuers, ref, branch):
+    made = _key(service, signed(issuers.rsa, github(ref=ref)))
+    assert (made["scopes"][-1], made["labels"]["branch"]) == ("submit", branch)
+
+
+FORGERIES = {
+    "no signature": "is signed by an algorithm that is not allowed",
+    "the public key as a secret": "is signed by an algorithm that is not allowed",
+    "an algorithm of another issuer": "is signed by an algorithm that is not allowed",
+    "an algorithm that the key is not for": "is signed by an algorithm that its key is not for",
+    "somebody else's key": "has a signature that is not its issuer's",
+    "claims that were changed": "has a signature that is not its issuer's",
+    "no bytes of a signature": "has a signature that is not its issuer's",
+    "a key at a place of its own (jku)": "names a key of its own (jku)",
+    "a certificate at a place of its own (x5u)": "names a key of its own (x5u)",
+    "a key within": "names a key of its own (jwk)",
+    "a header that must be understood": "has a header that is not understood (crit)",
+    "an unknown key": "names a key that its issuer does not have",
+    "no name of a key": "does not say by which key it is signed",
+    "another type": "is of another type than JWT",
+    "two headers of one name": "has header that are not strict JSON",
+    "another issuer": "has an issuer that is not trusted",
+    "no issuer": "has an issuer that is not trusted",
+    "the key of one issuer, the name of another": "has a signature that is not its issuer's",
+    "claims of another issuer": "has claims for which there is no rule",
+    "another audience": "is for another audience",
+    "no audience": "is for another audience",
+    "two audiences": "has 2 audiences",
+    "expired": "has expired",
+    "never expires": "does not say when (exp)",
+    "expires at no number": "does not say when (exp)",
+    "not yet valid": "is not valid yet",
+    "of the future": "was issued in the future",
+    "valid for too long": "is valid for longer than 3600 s, or for no time at all",
+    "a fork by its number": "has claims for which there is no rule",
+    "a repository of the same name": "has claims for which there is no rule",
+    "a fork's head": "is of a fork",
+    "a fork's merge request": "is of a fork",
+    "a fork's merge request, as of GitLab 18.2": "is of a fork",
+    "the base's rights for a fork": "is of pull_request_target, by which forks run code beside the "
+    "branch's name",
+    "no commit": "has no sha, from which the label commit follows",
+    "a branch that turns text around": "has a ref that no label can have",
+    "no JWT": "is no JWT",
+    "a JWT with four parts": "is no JWT",
+}
+
+
+def _forged(issuers, name):
+    rsa, now = issuers.rsa, time.time()
+    usual = github()
+    text = signed(rsa, usual)
+    head, claims, signature = text.split(".")
+    match name:
+        case "no signature":
+            return f"{as_json({'typ': 'JWT', 'alg': 'none', 'kid': rsa.kid})}.{claims}."
+        case "the public key as a secret":
+            return by_secret(rsa.pem, usual, {"typ": "JWT", "alg": "HS256", "kid": rsa.kid})
+        case "an algorithm of another issuer":
+            return signed(issuers.ec, usual)
+        case "an algorithm that the key is not for":
+            return signed(rsa, other(), {"alg": "ES256"})
+        case "somebody else's key":
+            return signed(issuers.others, usual)
+        case "claims that were changed":
+            return f"{head}.{as_json({**usual, 'repository_id': '124'})}.{signature}"
+        case "no bytes of a signature":
+            return f"{head}.{claims}."
+        case "a key at a place of its own (jku)":
+            return signed(issuers.others, usual, {"jku": "https://keys.example:8443/mine"})
+        case "a certificate at a place of its own (x5u)":
+            return signed(issuers.others, usual, {"x5u": "https://keys.example:8443/mine"})
+        case "a key within":
+            return signed(issuers.others, usual, {"jwk": issuers.others.public})
+        case "a header that must be understood":
+            return signed(rsa, usual, {"crit": ["exp"], "exp": 0})
+        case "an unknown key":
+            return signed(rsa, usual, {"kid": "rsa-9"})
+        case "no name of a key":
+            return signed(rsa, usual, {"kid": None})
+        case "another type":
+            return signed(rsa, usual, {"typ": "at+jwt"})
+        case "two headers of one name":
+            twice = encoded(b'{"typ": "JWT", "alg": "none", "alg": "RS256", "kid": "rsa-1"}')
+            return f"{twice}.{claims}.{encoded(rsa.sign(f'{twice}.{claims}'.encode()))}"
+        case "another issuer":
+            return signed(rsa, github(iss="https://token.actions.githubusercontent.com.evil"))
+        case "no issuer":
+            return signed(rsa, github(iss=None))
+        case "the key of one issuer, the name of another":
+            return signed(issuers.gitlab, usual)
+        case "claims of another issuer":
+            return signed(issuers.gitlab, {**usual, "iss": ci_tokens.GITLAB})
+        case "another audience":
+            return signed(rsa, github(aud="https://other.example"))
+        case "no audience":
+            return signed(rsa, github(aud=None))
+        case "two audiences":
+            return signed(rsa, github(aud=[ci_tokens.AUDIENCE, "https://other.example"]))
+        case "expired":
+            return signed(rsa, github(exp=now - 61))
+        case "never expires":
+            return signed(rsa, github(exp=None))
+        case "expires at no number":
+            return signed(rsa, github(exp=True))
+        case "not yet valid":
+            return signed(rsa, github(nbf=now + 90))
+        case "of the future":
+            return signed(rsa, github(iat=now + 90))
+        case "valid for too long":
+            return signed(rsa, github(exp=now + 7200))
+        case "a fork by its number":
+            return signed(issuers.gitlab, gitlab(project_id="43", job_project_id="43"))
+        case "a repository of the same name":
+            return signed(rsa, github(repository_id="999"))
+        case "a fork's head":
+            return signed(rsa, github(event_name="pull_request", head_repository_id="999"))
+        case "a fork's merge request":
+            return signed(issuers.gitlab, gitlab(source_project_id="43"))
+        case "a fork's merge request, as of GitLab 18.2":
+            return signed(issuers.gitlab, gitlab(project_id="43", job_project_id="42"))
+        case "the base's rights for a fork":
+            return signed(rsa, github(event_name="pull_request_target"))
+        case "no commit":
+            return signed(rsa, github(sha=None))
+        case "a branch that turns text around":
+            return signed(rsa, github(ref="refs/heads/\u202eniam"))
+        case "no JWT":
+            return "psk_abc"
+        case "a JWT with four parts":
+            return f"{text}.{signature}"
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_every_forgery_is_refused_alike_and_the_log_says_why(service, issuers, forgery):
+    assert _why(service, _forged(issuers, forgery)) == FORGERIES[forgery]
+
+
+def test_clocks_may_differ_by_a_minute(service, issuers):
+    now = time.time()
+    late = github(iat=now - 300, exp=now - 50)
+    early = github(iat=now + 50, nbf=now + 50)
+    for claims in (late, early):
+        assert _key(service, signed(issuers.rsa, claims))
+
+
+def test_a_token_is_exchanged_once(service, issuers):
+    """With another signature of the same claims too, where a token has no number of its own."""
+    token = signed(issuers.rsa, github())
+    _key(service, token)
+    assert _why(service, token) == "was exchanged before"
+    claims = other(jti=None)
+    _key(service, signed(issuers.ec, claims))
+    assert _why(service, signed(issuers.ec, claims)) == "was exchanged before"
+    claims = github(jti="same")
+    _key(service, signed(issuers.rsa, claims))
+    again = {**claims, "exp": claims["exp"] + 1}
+    assert _why(service, signed(issuers.rsa, again)) == "was exchanged before"
+    _key(service, signed(issuers.gitlab, gitlab(jti="same")))  # another issuer's
+
+
+def test_the_log_names_the_job_and_has_neither_token_nor_key(service, issuers):
+    made = _key(service, token := signed(issuers.rsa, github()))
+    _why(service, refused := signed(issuers.rsa, github(repository_id="999", ref="refs/heads/y")))
+    assert _refusals(service)[-1]["job"] == "github 999 refs/heads/y"
+    whole = service.log.read_text()
+    for secret in (token, refused, made["key"]):
+        assert not [part for part in secret.replace("_", ".").split(".") if part[-20:] in whole]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, 422),
+        ({"token": 5}, 422),
+        ({"token": ""}, 422),
+        ({"token": "a.b.c", "more": 1}, 422),
+        ({"token": 20_000 * "a"}, 413),
+    ],
+)
+def test_a_body_of_another_form_is_told_so(service, body, code):
+    with _client(service) as client:
+        assert client.post(PLACE, json=body).status_code == code
+
+
+def test_only_posting_there_needs_no_key(service):
+    with _client(service) as client:
+        for method in ("GET", "PUT", "DELETE"):
+            assert client.request(method, PLACE).status_code == 401
+        assert client.post(f"{PLACE}/").status_code == 401
+
+
+def test_where_no_issuer_is_trusted_no_token_is_exchanged(issuers, tmp_path):
+    with service_here(tmp_path) as service:
+        why = _why(service, signed(issuers.rsa, github()))
+    assert why == "is of an issuer, and none is trusted: PRESCORE_OIDC is not set"
+
+
+def test_keys_that_cannot_be_had_are_503(issuers, tmp_path):
+    path = tmp_path / "oidc.toml"
+    path.write_text(ci_tokens.TRUSTED)
+    away = KeySets(issuers.client.__class__(resolve=lambda host, port: ["127.0.0.1"]))
+    with service_here(tmp_path / "home", jobs=Exchange(trusted.read(path), away)) as service:
+        answer = _exchanged(service, signed(issuers.rsa, github()))
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+
+
+def _submitted(client, **labels):
+    return client.post("/v1/evaluations", json={**ASKED, "labels": labels})
+
+
+def test_what_a_job_submits_has_its_labels_and_no_others_of_these_names(service, issuers):
+    pull = github(event_name="pull_request", ref="refs/pull/7/merge", sha=40 * "c")
+    made = _key(service, signed(issuers.rsa, pull))
+    with _client(service, made["key"]) as client:
+        run = _submitted(client, note="mine", branch="7/merge").json()
+        assert run["labels"] == {**made["labels"], "note": "mine"}
+        for name, value in (("branch", "x"), ("branch", "main"), ("commit", "d"), ("run", "1")):
+            refused = _submitted(client, **{name: value})
+            assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+            assert refused.json()["errors"][0]["pointer"] == f"/labels/{name}"
+            place = f"/v1/evaluations/{run['id']}"
+            for change in (value, None):
+                refused = client.patch(place, json={"labels": {name: change}})
+                assert refused.status_code == 403, (name, change)
+                assert refused.json()["errors"][0]["pointer"] == f"/labels/{name}"
+        assert client.patch(place, json={"labels": {"note": "x"}}).status_code == 200
+        assert client.get(place).json()["labels"] == {**made["labels"], "note": "x"}
+    main = _key(service, signed(issuers.rsa, github()))
+    with _client(service, main["key"]) as client:
+        assert _submitted(client).json()["labels"] == main["labels"]
+
+
+def test_the_name_of_a_protected_label_does_not_help_without_the_scope(service, issuers):
+    """A job that may only submit, on a branch that is called as the protected one is."""
+    made = _key(service, signed(issuers.rsa, github(ref_protected="false")))
+    assert made["labels"]["branch"] == "main"
+    with _client(service, made["key"]) as client:
+        assert _submitted(client).status_code == 403
+
+
+def test_jobs_of_one_ref_share_idempotency_keys_and_turns(service, issuers):
+    """A job that is tried again has another key, and finds its run."""
+    headers = {"Idempotency-Key": "a-job"}
+
+    def begun(**claims):
+        made = _key(service, signed(issuers.rsa, github(**claims)))
+        with _client(service, made["key"]) as client:
+            answer = client.post("/v1/evaluations", json=ASKED, headers=headers)
+        assert answer.is_success, answer.text
+        return answer.json()["id"]
+
+    first, again, elsewhere = begun(), begun(), begun(ref="refs/heads/z")
+    assert first == again != elsewhere
+    with service.records.reading() as connection:
+        query = sa.select(runs.c.caller).where(runs.c.id.in_([first, elsewhere]))
+        callers = set(connection.execute(query).scalars())
+    assert len(callers) == 2
+
+
+def test_a_jobs_key_is_not_rotated(service, issuers):
+    made = _key(service, signed(issuers.rsa, github()))
+    with pytest.raises(Conflict, match="is a CI job's"):
+        keys.rotate(service.records, made["key"].split("_")[1])
+
+
+def test_keys_of_jobs_are_bounded_beside_those_of_people(service, issuers, monkeypatch):
+    monkeypatch.setattr(keys, "MOST", 0)
+    token = signed(issuers.rsa, github())
+    answer = _exchanged(service, token)
+    assert (answer.status_code, answer.json()["code"]) == (503, "overloaded")
+    monkeypatch.setattr(keys, "MOST", 1000)
+    assert _key(service, token)  # it was not spent
+
+
+def test_a_key_made_for_a_job_stands_in_the_list_of_changes(service, issuers):
+    made = _key(service, signed(issuers.rsa, github()))
+    _, text = keys.make(service.records, "red", Scope.ADMIN)
+    with _client(service, text) as client:
+        noted = client.get("/v1/audit", params={"object": made["key"].split("_")[1]}).json()
+    ((entry,)) = noted["items"]
+    assert (entry["action"], entry["address"]) == ("key.created", "127.0.0.1")
+    assert entry["detail"]["name"] == "github 123 refs/heads/main"
+
+
+def test_what_has_ended_is_trimmed_and_the_service_stays_closed(issuers, tmp_path):
+    path = tmp_path / "oidc.toml"
+    path.write_text(ci_tokens.TRUSTED)
+    jobs = Exchange(trusted.read(path), KeySets(issuers.client))
+    with service_here(tmp_path / "home", jobs=jobs) as service:
+        token = signed(issuers.rsa, github())
+        for each in (token, signed(issuers.rsa, github())):
+            _key(service, each)
+        later = time.time() + 300
+        assert trimming.trim(service.records, later) == 0
+        assert _why(service, token) == "was exchanged before"
+        later += trimming.KEPT_SECONDS + 3600
+        assert trimming.trim(service.records, later) == 2 + 1
+        with service.records.reading() as connection:
+            left = [
+                connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+                for table in (oidc_tokens, rows)
+            ]
+        with _client(service) as client:
+            assert client.get("/v1/me").status_code == 401
+    assert left == [0, 1]
+
+
+def test_few_threads_are_busy_with_tokens():
+    assert oidc._AT_ONCE._value == 4
