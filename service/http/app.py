@@ -93,8 +93,8 @@ def from_environment() -> FastAPI:
     # of many values starts a few collections, not a thousand.
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
-    parts, outgoing = connect(settings, hurried=True), Client.of(settings)
     allowed, jobs = quotas.read(settings.limits), Exchange(trusted.read(settings.oidc))
+    parts, outgoing = connect(settings, hurried=True), Client.of(settings)
     running = Running.on(parts, settings.most_runs, outgoing, allowed, jobs)
     tracer = choosing.tracer("api", os.environ)
     return create_app(running, settings.named_hosts, settings.proxies, tracer)

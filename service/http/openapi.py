@@ -258,7 +258,8 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
         wrong = InvalidRequest  # whose query has unknown parameters
         responses.setdefault("422", _refusal(problems.status_of(wrong), [wrong.code]))
     always: list[type[PrescoreError]] = [SlowRequest, UnknownHost, LongHeader]
-    if is_open(method.upper(), path):
+    is_free = is_open(method.upper(), path)
+    if is_free:
         operation["security"] = []
     else:
         always += [Unauthorized, LimitReached]
@@ -273,9 +274,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
         operation["description"] = f"{told}\n\nScope: `{needed}`.".strip()
     responses["500"] = _refusal(500, [problems.INTERNAL])
     for response in responses.values():
-        always_there = (
-            ("X-Request-ID",) if is_open(method.upper(), path) else ("X-Request-ID", *_RATES)
-        )
+        always_there = ("X-Request-ID",) if is_free else ("X-Request-ID", *_RATES)
         named = headers(*always_there)["headers"]
         response["headers"] = {**response.get("headers", {}), **named}
         if method == "head":

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 import redis
 import sqlalchemy as sa
+from typer.testing import CliRunner
 
+import ci_tokens
+import commanding
 import outside
 from fleet import Fleet, free_port, until
 from redis_server import Server
@@ -20,7 +23,7 @@ from service.contract import findings
 from service.contract.findings import Finding
 from service.contract.metrics import catalogue
 from service.contract.settings import Settings
-from service.operate import commands, doctor, findings_shown
+from service.operate import ci_jobs, commands, doctor, findings_shown
 from service.works import database
 from service.works.blobs import open_blobs
 
@@ -419,3 +422,32 @@ def test_others_words_cannot_steer_the_terminal(capsys):
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert "[red]b[/red]" in shown
+
+
+def test_a_file_of_trusted_issuers_is_checked_and_its_keys_are_asked_for(tmp_path):
+    path = tmp_path / "oidc.toml"
+    path.write_text(ci_tokens.TRUSTED.replace(ci_tokens.HOST, "keys.invalid"))
+    told = list(ci_jobs.look(path))
+    assert [row.status for row in told] == ["warning"] * 3
+    assert told[0].found.startswith("https://keys.invalid:8443/github: ")
+    path.write_text("[[issuers]]")
+    (row,) = ci_jobs.look(path)
+    assert (row.status, row.needed) == ("unavailable", True)
+    assert "issuers[0].kind: expected a value, found none" in row.found
+    (row,) = ci_jobs.look(None)
+    assert row.status == "ok"
+
+
+@pytest.mark.parametrize("command", ["serve", "api"])
+def test_a_wrong_file_of_trusted_issuers_is_told_before_anything_starts(
+    tmp_path, monkeypatch, command
+):
+    path = tmp_path / "oidc.toml"
+    path.write_text("[[issuers]]")
+    monkeypatch.setenv("PRESCORE_OIDC", str(path))
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+    words = [command, "--port", str(free_port())]
+    result = CliRunner().invoke(commanding.prescore(), words)
+    assert result.exit_code == 2
+    assert f"PRESCORE_OIDC: {path}: issuers[0].kind: expected a value" in result.stderr
+    assert not (tmp_path / "home").exists()
