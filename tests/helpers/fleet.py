@@ -45,11 +45,14 @@ class Served:
 
     home: Path
     url: str
+    key: str | None = None  # with which its clients ask
 
     def client(self) -> httpx.Client:
         """A client that checks each answer against openapi.json."""
         hooks = {"response": [interface.check]}
-        return httpx.Client(base_url=self.url, timeout=60, event_hooks=hooks, verify=CERTIFICATES)
+        asks = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
+        named = {"base_url": self.url, "timeout": 60, "verify": CERTIFICATES}
+        return httpx.Client(event_hooks=hooks, headers=asks, **named)
 
     def blob_files(self, digest: str) -> list[Path]:
         """The object's files on this machine."""

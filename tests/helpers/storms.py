@@ -1,6 +1,7 @@
 """A service whose processes die at random, and what its evaluations have to be."""
 
 import contextlib
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from random import Random
@@ -58,6 +59,53 @@ def blow(
         meanwhile(submitted)
         time.sleep(0.05)
     return submitted
+
+
+class Pieces:
+    """Uploads that come in pieces, one after the other, whatever dies meanwhile."""
+
+    _PARTS = 12  # of each file
+
+    def __init__(self, fleet: Fleet, files: Sequence[bytes]) -> None:
+        self.fleet = fleet
+        self.stored: list[str] = []
+        self._left = list(files)
+        self._place: str | None = None
+
+    def step(self, _: object = None) -> bool:
+        """Send the next piece, or ask where it belongs; True if there is more to send."""
+        if not self._left:
+            return False
+        with contextlib.suppress(httpx.HTTPError), self.fleet.client() as client:
+            self._send(client, self._left[0])
+        return bool(self._left)
+
+    def _send(self, client: httpx.Client, data: bytes) -> None:
+        name = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        if self._place is None:
+            begin = {"Upload-Complete": "?0", "Upload-Length": str(len(data))}
+            asked = {"kind": "checkpoint", "digest": name}
+            begun = client.post("/v1/uploads", params=asked, headers=begin)
+            if begun.status_code == httpx.codes.CREATED:
+                self._place = begun.headers["location"]
+            return
+        there = client.head(self._place)
+        if there.headers.get("upload-complete") == "?1":
+            self._end(client, name)
+        elif there.is_success:
+            at = int(there.headers["upload-offset"])
+            until = min(len(data), at + len(data) // self._PARTS + 1)
+            last = "?1" if until == len(data) else "?0"
+            part = {"Upload-Offset": str(at), "Upload-Complete": last}
+            part["Content-Type"] = "application/partial-upload"
+            client.patch(self._place, headers=part, content=data[at:until])
+
+    def _end(self, client: httpx.Client, name: str) -> None:
+        """The next one, once what was sent is there."""
+        if client.head(f"/v1/checkpoints/{name}").is_success:
+            self.stored.append(name)
+            self._left.pop(0)
+            self._place = None
 
 
 def _victim(fleet, rng):

@@ -7,6 +7,8 @@ import pytest
 
 import outside
 from fleet import Fleet, bundle, checkpoint, until, upload
+from service.contract.asking import Scope
+from service.works.keyring import keys
 
 PASSWORDS = {
     "PRESCORE_DATABASE_URL": "the-records-password",
@@ -42,6 +44,9 @@ def secrets():
 
 @pytest.mark.slow  # a fleet of its own, on servers with passwords
 def test_no_secret_shows_anywhere(trusting, secrets):
+    made, trusting.key = keys.make(trusting.records, "red", Scope.ADMIN)
+    _, other = keys.rotate(trusting.records, made.id)
+    secrets = [*secrets, *(text.split("_")[2].encode() for text in (trusting.key, other))]
     with trusting.client() as client:
         client.put("/v1/datasets/tiny", content=bundle(10))
         request = {"checkpoint": upload(client, checkpoint(seed=1)), "dataset": "tiny/test"}
@@ -54,6 +59,9 @@ def test_no_secret_shows_anywhere(trusting, secrets):
             client.get("/v1/evaluations/absent").content,
             client.get("/metrics").content,
             client.get("/readyz").content,
+            client.get("/v1/me").content,
+            client.get("/v1/audit").content,
+            client.get("/v1/me", headers={"Authorization": f"Bearer {other[:-1]}"}).content,
         ]
     family = trusting.family()
     assert len(family) >= 7  # API, janitor, two workers and their children, a JVM

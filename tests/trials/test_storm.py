@@ -5,11 +5,13 @@ import random
 import pytest
 import sqlalchemy as sa
 
-from fleet import Fleet, bundle, checkpoint, until, until_ended, upload
+from fleet import Fleet, bundle, checkpoint, digest, until, until_ended, upload
+from service.contract.asking import Scope
+from service.works.keyring import keys
 from service.works.tables import runs, work_rows
-from storms import VICTIMS, answers, blow, golden_scores, post
+from storms import VICTIMS, Pieces, answers, blow, golden_scores, post
 
-SECONDS, RUNS = 60, 60  # of a storm
+SECONDS, RUNS, UPLOADS = 60, 60, 12  # of a storm
 
 
 def test_each_process_is_killed_once_and_nothing_is_lost(fleet, serve_here, tmp_path):
@@ -31,17 +33,29 @@ def test_each_process_is_killed_once_and_nothing_is_lost(fleet, serve_here, tmp_
 
 
 @pytest.mark.slow
-def test_a_storm_of_kills_loses_nothing(tmp_path, serve_here):
+@pytest.mark.parametrize("with_key", [False, True], ids=["open", "with keys"])
+def test_a_storm_of_kills_loses_nothing(tmp_path, serve_here, with_key):
+    """Uploads come in pieces meanwhile, each of whose bytes is there at the end."""
     rng = random.Random(SECONDS)
     fleet = Fleet(tmp_path / "home").start()
+    files = [checkpoint(seed=1000 + number) for number in range(UPLOADS)]
+    pieces = Pieces(fleet, files)
     try:
+        if with_key:
+            _, fleet.key = keys.make(fleet.records, "red", Scope.ADMIN)
         with fleet.client() as client:
             client.put("/v1/datasets/tiny", content=bundle(40))
             identities = [upload(client, checkpoint(seed=at)) for at in range(RUNS)]
         golden = golden_scores(serve_here, tmp_path, identities)
-        submitted = blow(fleet, identities, SECONDS, rng)
+        submitted = blow(fleet, identities, SECONDS, rng, pieces.step)
+        during = len(pieces.stored)
         _all_ended(fleet, RUNS)
         until(lambda: answers(fleet), 20, "the API, which may have been the last to be killed")
+        until(lambda: not pieces.step(), 60, "the last upload")
+        assert pieces.stored == [digest(data) for data in files]
+        for name, data in zip(pieces.stored, files, strict=True):
+            assert [path.read_bytes() for path in fleet.blob_files(name)] == [data]
+        print(f"T27: {during} of {len(files)} uploads were complete when the storm ended")
         with fleet.client() as client:
             for number, identity in submitted.items():
                 found = client.get(f"/v1/evaluations/{identity}").json()
