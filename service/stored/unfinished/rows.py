@@ -4,6 +4,7 @@ One request at a time writes to an upload: it takes it, which tells the one befo
 """
 
 import json
+import re
 import secrets
 import time
 from collections.abc import Collection, Sequence
@@ -21,6 +22,7 @@ from service.works.records import Records
 from service.works.tables import uploads
 from service.works.teams.owned import owner
 
+_ID = re.compile(r"up_[A-Za-z0-9_-]{1,37}")
 _LONGEST_SECONDS = 7 * limits.UNFINISHED_SECONDS  # from its beginning, however often bytes come
 _ACTIVE_SECONDS = 15.0  # since bytes were noted, which is every few seconds while they come
 
@@ -104,6 +106,8 @@ _OPEN = uploads.c.location.is_(None), uploads.c.problem.is_(None)
 
 
 def find(records: Records, identity: str) -> Unfinished:
+    if not _ID.fullmatch(identity):  # PostgreSQL refuses a NUL even in a comparison
+        raise missing(identity)
     with records.reading() as connection:
         query = sa.select(uploads).where(uploads.c.id == identity)
         row = connection.execute(query).first()

@@ -1,6 +1,7 @@
 """The webhooks of a team: made, looked at, given another secret, deleted."""
 
 import json
+import re
 import secrets
 import time
 from typing import Any
@@ -25,6 +26,7 @@ from service.works.records import Records
 from service.works.tables import deliveries, webhooks
 from service.works.teams import owned
 
+_ID = re.compile(r"wh_[A-Za-z0-9_-]{1,37}")  # PostgreSQL refuses a NUL even in a comparison
 OLD_SECONDS = 24 * 3600.0  # for which a secret signs beside the one that replaced it
 _WAITING = (
     sa.select(sa.func.count())
@@ -99,7 +101,8 @@ def rotate(records: Records, identity: str, asker: Asker = EVERYBODY) -> Webhook
 
 def find(connection: Connection, identity: str) -> Row[Any]:
     """Its row, with how much is `waiting`; NotFound where it is not the connection's team's."""
-    row = connection.execute(sa.select(webhooks, _WAITING).where(webhooks.c.id == identity)).first()
+    own = sa.select(webhooks, _WAITING).where(webhooks.c.id == identity)
+    row = connection.execute(own).first() if _ID.fullmatch(identity) else None
     if row is None:
         raise NotFound(f"no webhook {identity!r:.60}")
     return row

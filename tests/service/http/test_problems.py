@@ -81,6 +81,8 @@ NUL = [
     ("/v1/evaluations/%00", 404),
     ("/v1/evaluations/ev_%00/pregen", 404),
     ("/v1/evaluations/ev_1%00/events", 404),
+    ("/v1/uploads/%00", 404),
+    ("/v1/webhooks/%00", 404),
     ("/v1/datasets/%00", 404),
     ("/v1/datasets/a%00@v1", 404),
     ("/v1/evaluations?dataset=%00", 422),
