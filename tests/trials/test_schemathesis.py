@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from fleet import ROOT
+from service.contract.asking import Scope
+from service.works.keyring import keys
 
 SECONDS = int(os.environ.get("SCHEMATHESIS_SECONDS", "150"))
 SEED = os.environ.get("SCHEMATHESIS_SEED", "1")
@@ -25,7 +27,12 @@ RUNS = ("evaluations", "comparisons", "probes", "learned", "studies")
     find_spec("schemathesis") is None,
     reason="schemathesis is not installed; `sh tests/run.sh --all` installs it",
 )
-def test_schemathesis_finds_no_failure(empty_fleet):
+@pytest.mark.parametrize("with_key", [False, True], ids=["open", "with-a-key"])
+def test_schemathesis_finds_no_failure(empty_fleet, with_key):
+    asks = []
+    if with_key:
+        _, empty_fleet.key = keys.make(empty_fleet.records, "red", Scope.ADMIN)
+        asks = ["--header", f"Authorization: Bearer {empty_fleet.key}"]
     paths = [ROOT, ROOT / "service" / "client", ROOT / "tests", ROOT / "tests" / "helpers"]
     found = subprocess.run(
         [
@@ -33,6 +40,7 @@ def test_schemathesis_finds_no_failure(empty_fleet):
             *("--config-file", "openapi/schemathesis.toml"),
             *("run", "openapi/openapi.json", "--url", empty_fleet.url, "--checks", "all"),
             *("--seed", SEED, "--max-time", str(SECONDS), "--continue-on-failure"),
+            *asks,
         ],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
