@@ -29,10 +29,11 @@ RUNS = ("evaluations", "comparisons", "probes", "learned", "studies")
 )
 @pytest.mark.parametrize("with_key", [False, True], ids=["open", "with-a-key"])
 def test_schemathesis_finds_no_failure(empty_fleet, with_key):
-    asks = []
+    asks, own = [], {}
     if with_key:
         _, empty_fleet.key = keys.make(empty_fleet.records, "red", Scope.ADMIN)
         asks = ["--header", f"Authorization: Bearer {empty_fleet.key}"]
+        own = {"RIGHT_REQUESTS_KEY": empty_fleet.key}
     paths = [ROOT, ROOT / "service" / "client", ROOT / "tests", ROOT / "tests" / "helpers"]
     found = subprocess.run(
         [
@@ -43,7 +44,7 @@ def test_schemathesis_finds_no_failure(empty_fleet, with_key):
             *asks,
         ],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
+        env={**os.environ, **own, "PYTHONPATH": os.pathsep.join(map(str, paths))},
         capture_output=True,
         text=True,
         timeout=BUSY,

@@ -10,7 +10,7 @@ from threading import Event
 
 from fastapi import Request
 
-from service.contract.errors import InvalidRequest, Overloaded, UrlRefused
+from service.contract.errors import Conflict, InvalidRequest, Overloaded, UrlRefused
 from service.http.dependencies import Running
 from service.http.entrance.metering import meter_of
 from service.http.entrance.uploads import Early
@@ -57,9 +57,9 @@ async def fetched(
 
 
 def check(outgoing: Client, url: str) -> None:
-    """UrlRefused for what can never be fetched; nothing is looked up."""
+    """UrlRefused for what can never be fetched, Conflict where nothing is; nothing is looked up."""
     if not outgoing.fetches:
-        raise UrlRefused(
+        raise Conflict(
             "this service fetches no datasets: its operator has not set PRESCORE_DATASETS_BY_URL=on"
         )
     try:

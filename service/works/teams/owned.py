@@ -6,11 +6,10 @@ condition is added here, to each table with a column `team` that a statement nam
 forget it. What teams share (works, objects) has no such column.
 """
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -20,6 +19,7 @@ from service.contract.asking import LOCAL
 
 _OF_ALL = "prescore: rows of all teams"
 _PARTS = (sa.Select, sa.Update, sa.Delete)
+_KNOWN = 500  # statements, at most 20 kB each
 _VISITED = ("select", "update", "delete")
 _Given = ParamSpec("_Given")
 _Answer = TypeVar("_Answer")
@@ -43,7 +43,6 @@ def owner(connection: Connection) -> str:
 def bound(engine: Engine, team: str) -> Engine:
     """The engine, with connections that are bound to this team."""
     made = engine.execution_options(team=team)
-    known: MutableMapping[Any, Any] = WeakKeyDictionary()  # what is executed again, restricted
 
     def restrict(
         connection: Connection, statement: Any, several: Any, values: Any, _: Any
@@ -53,11 +52,8 @@ def bound(engine: Engine, team: str) -> Engine:
                 statement, sa.TextClause
             ):
                 raise Unrestricted(str(statement)[:200])
-            restricted = known.get(statement)
-            if restricted is None:
-                restricted = known[statement] = _restricted(statement, team)
             _check_owned(statement, several, values)
-            statement = restricted
+            statement = _restricted(statement, team)
         return statement, several, values
 
     sa.event.listen(made, "before_execute", restrict, retval=True)
@@ -90,8 +86,11 @@ def for_all_teams(
     return widened
 
 
+@lru_cache(maxsize=_KNOWN)
 def _restricted(statement: Any, team: str) -> Any:
-    """The statement with the condition of the team in each part that names a table of teams."""
+    """The statement with the condition of the team in each part that names a table of teams. Those
+    that are executed again and again are kept; of others, a few.
+    """
     tables, is_whole = _named(statement)
     own = _own(tables, team) if isinstance(statement, _PARTS) else []
     if is_whole:

@@ -9,6 +9,7 @@ from service.contract.api.data import DatasetOut
 from service.contract.api.outgoing.datasets import DatasetByUrl
 from service.contract.api.texts import DatasetName
 from service.contract.errors import (
+    Conflict,
     DigestMismatch,
     DiskFull,
     InvalidBundle,
@@ -44,7 +45,15 @@ _LINKED = openapi.links("name", "get_dataset")
         201: {"model": DatasetOut, "description": "A new version.", **_LINKED},
         **openapi.refusals(
             *(UrlRefused, UrlFailed, DigestMismatch, InvalidBundle, InvalidRequest, MalformedJson),
-            *(UnsupportedMedia, TooLarge, Overloaded, StoreUnavailable, Unavailable, DiskFull),
+            *(
+                Conflict,
+                UnsupportedMedia,
+                TooLarge,
+                Overloaded,
+                StoreUnavailable,
+                Unavailable,
+                DiskFull,
+            ),
         ),
     },
 )

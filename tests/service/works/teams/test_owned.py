@@ -3,6 +3,8 @@ statement asks for; the engine sees all rows.
 """
 
 import ast
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,18 @@ def test_a_function_for_all_teams_sees_them_until_it_returns(records: Records) -
         with pytest.raises(ValueError, match="4"):
             failing(connection)
         assert len(connection.execute(_SOME).all()) == 2
+
+
+def test_few_statements_are_kept(records: Records) -> None:
+    """Each request makes new ones, and a service lives for months."""
+    made = []
+    with records.of("red").reading() as connection:
+        for number in range(2000):
+            query = sa.select(MARKS.c.thing).where(MARKS.c.thing.in_(_SOME.limit(number)))
+            connection.execute(query).all()
+            made.append(weakref.ref(query))
+    gc.collect()
+    assert sum(one() is not None for one in made) <= 501
 
 
 def test_what_is_bound_to_no_team_adds_rows_of_the_team_local(records: Records) -> None:
