@@ -226,5 +226,5 @@ def test_the_client_and_its_command_let_it_be_fetched(fetching, host):
 
 def test_unless_the_operator_wants_it_nothing_is_fetched(service, client):
     answer = _fetched(client)
-    assert (answer.status_code, answer.json()["code"]) == (422, "url_refused")
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
     assert "PRESCORE_DATASETS_BY_URL=on" in answer.json()["detail"]
