@@ -313,12 +313,12 @@ FAMILIES: dict[str, Family] = {
             Metric(
                 "accord",
                 "The mean over captions of how far a caption agrees with its references: a "
-                "weighted sum of 16 features (words, like words, word pairs, order, CIDEr-D), "
+                "weighted sum of nine features (words, like words, order, length, CIDEr-D), "
                 "squashed into [0, 1]. The weights were learned from right captions against "
                 "wrong ones, not from judgements of people; no score falls if a feature rises.",
             ),
         ),
-        version=1,  # also changes with the shipped model
+        version=2,  # also changes with the shipped model
         needs=("references", "model"),
         learned=Learned("accord", "accord"),
         caption=6e-4,
@@ -335,7 +335,7 @@ FAMILIES: dict[str, Family] = {
                 "those of `accord`; no score falls if a feature rises.",
             ),
         ),
-        version=1,  # also changes with the shipped weights
+        version=2,  # also changes with the shipped weights
         caption=6e-3,
         needs=("references", "encoder", "embedded"),
         reads="both",

@@ -256,7 +256,7 @@ def test_a_signature_says_how_a_score_was_computed(prepared, jvm):
             name: f"{name}|refs:2|tok:ptb3.4.1|objects:0123456789ab|in:references|v:1"
             for name in ("chair_i", "chair_s")
         },
-        "accord": "accord|refs:2|tok:ptb3.4.1|model:929cacb39549|v:1",
+        "accord": "accord|refs:2|tok:ptb3.4.1|model:136500766765|v:2",
         "spider": (
             "spider|refs:2|tok:ptb3.4.1|df:corpus(n=60)|parser:spice1.0+corenlp3.6.0|words:80|v:1"
         ),

@@ -11,30 +11,24 @@ import numpy as np
 
 from service.contract.metrics.families import FAMILIES
 from workers.metrics.accord.language import Language, Pair
-from workers.metrics.accord.said import HEAVY, Beside, Image, Said
+from workers.metrics.accord.said import Beside, Image, Said
 from workers.metrics.family import Floats, Task
 from workers.metrics.ngrams import Ints
 
 NAMES = (
-    "precision",  # the share of its words that a reference holds, too
-    "agreed_recall",  # the share of what references agree on that it says
-    "best_recall",  # of the reference of which it says most
-    "mean_f",  # the mean over references of the F-measure, by weight
-    "soft_precision",  # these four with like words counting in part, all by weight
-    "soft_agreed_recall",
-    "soft_best_recall",
-    "soft_mean_f",
-    "pairs",  # the share of its adjacent words that are adjacent in a reference
-    "triples",
-    "order",  # of content words that a reference has too, the share in an order that one has
-    "unrepeated",  # 1 / (1 + content words said again)
+    "best_recall",  # the share of a reference that it says, of the reference of which it says most
+    "soft_agreed_recall",  # the share of what references agree on, like words counting in part
+    "soft_best_recall",  # as `best_recall`, like words counting in part
+    "soft_mean_f",  # the mean over references of the F-measure, like words counting in part
+    "in_order",  # the same, of equal words in the same order alone
+    "length",  # its words as a share of the references' mean number, 1 at most
     "usual",  # 1 / (1 + adjacent words that neither the language nor a reference has)
     "ended",  # whether the last word is a content word
     "cider",  # CIDEr-D / 10 with the model's document frequencies
-    "cider_root",  # its square root, which tells low values apart
 )
 _CIDER = "cider_d"
-_LIKE = 0.3  # the cosine from which words are alike at all
+_LIKE = 0.5  # the cosine from which words are alike at all
+HEAVY = 1.0  # the weight from which a word is a content word
 _AT_ONCE = 256  # words of a caption: 10,000 beside 50,000 would need 4 GB
 _UNEQUAL = 0.99  # of the similarity of two equal words, the most that unequal ones have
 
@@ -73,46 +67,34 @@ def _cider(task: Task, language: Language) -> Floats:
 def _features(caption: Said, image: Image, odd: frozenset[Pair], cider: float) -> Floats:
     weigh = caption.language.weigh
     beside = image.beside
-    met = {} if beside is None else {w: n for w, n in caption.counts.items() if w in beside.numbers}
-    if beside is None or not any(map(weigh, met)):
+    if beside is None or not any(weigh(word) for word in caption.counts if word in beside.numbers):
         return np.zeros(len(NAMES))
-    recalls, f_measures = zip(*(_beside(caption, each) for each in image.said), strict=True)
-    agreed = sum(image.agreed.get(word, 0.0) for word in caption.counts)
-    repeated = len(caption.heavy) - len({word for _, word in caption.heavy})
     strange = sum(pair in odd and pair not in image.written for pair in caption.written)
+    own = np.array([beside.numbers.get(word, -1) for word in caption.words])
     values = (
-        sum(met.values()) / len(caption.words),
-        agreed / image.agreed_mass,
-        max(recalls),
-        sum(f_measures) / len(image.said),
-        *_soft(caption, beside, len(image.said)),
-        _share(caption.pairs, image.pairs, len(caption.words) - 1),
-        _share(caption.triples, image.triples, len(caption.words) - 2),
-        _order(caption, image),
-        1 / (1 + repeated),
+        max(_recall(caption, each) for each in image.said),
+        *_soft(caption, own, beside, len(image.said)),
+        _in_order(caption, own, beside) / len(image.said),
+        _length(caption, image),
         1 / (1 + strange),
         float(weigh(caption.words[-1]) > HEAVY),
         cider,
-        cider**0.5,
     )
     return np.clip(values, 0, 1)
 
 
-def _beside(caption: Said, reference: Said) -> tuple[float, float]:
-    """The recall of a reference, and the F-measure, by weight."""
-    theirs, weigh = reference.counts, caption.language.weigh
-    common = [(word, n) for word, n in caption.counts.items() if word in theirs]
-    met = sum(min(n, theirs[word]) * weigh(word) for word, n in common)
-    if not met:
-        return 0.0, 0.0
-    return met / reference.mass, 2 * met / (caption.mass + reference.mass)
+def _recall(caption: Said, reference: Said) -> float:
+    """By weight."""
+    own, weigh = caption.counts, caption.language.weigh
+    common = [(word, n) for word, n in reference.counts.items() if word in own]
+    met = sum(min(n, own[word]) * weigh(word) for word, n in common)
+    return met / reference.mass if met else 0.0
 
 
-def _soft(caption: Said, beside: Beside, many: int) -> tuple[float, float, float, float]:
-    """Precision, recall of what is agreed, the best recall, and the mean F-measure over `many`
-    references, with like words counting in part.
+def _soft(caption: Said, own: Ints, beside: Beside, many: int) -> tuple[float, float, float]:
+    """Recall of what is agreed, the best recall, and the mean F-measure over `many` references,
+    all by weight, with like words counting in part.
     """
-    own = np.array([beside.numbers.get(word, -1) for word in caption.words])
     best = np.empty((len(own), len(beside.begins)))  # of each word, by reference
     met = np.zeros(len(beside.words))
     for start in range(0, len(own), _AT_ONCE):
@@ -121,12 +103,11 @@ def _soft(caption: Said, beside: Beside, many: int) -> tuple[float, float, float
         best[some] = np.maximum.reduceat(alike, beside.begins, axis=1)
         met = np.maximum(met, alike.max(axis=0))
     precisions = caption.weights @ best / caption.mass
-    masses = np.add.reduceat(beside.weights, beside.begins)
-    recalls = np.add.reduceat(met * beside.weights, beside.begins) / np.maximum(masses, 1e-12)
+    recalls = np.add.reduceat(met * beside.weights, beside.begins)
+    recalls /= np.maximum(beside.masses, 1e-12)
     together = precisions + recalls
     f_measures = 2 * precisions * recalls / np.where(together > 0, together, 1)
     return (
-        float(caption.weights @ best.max(axis=1) / caption.mass),
         float(met @ beside.agreed / beside.agreed.sum()),
         float(recalls.max()),
         float(f_measures.sum() / many),
@@ -141,16 +122,23 @@ def _alike(vectors: Floats, own: Ints, beside: Beside) -> Floats:
     return alike
 
 
-def _share(own: frozenset[tuple[str, ...]], theirs: frozenset[tuple[str, ...]], of: int) -> float:
-    return len(own & theirs) / of if of > 0 else 0.0
+def _in_order(caption: Said, own: Ints, beside: Beside) -> float:
+    """The sum over references of the F-measure of the common subsequence that weighs most. `own`
+    are the numbers of the caption's words. All references are one line, on which each begins higher
+    than those before it can end.
+    """
+    levels = np.arange(len(beside.begins)) * (caption.mass + 1)
+    begins = beside.begins + np.arange(len(beside.begins))
+    heights = np.repeat(levels, np.diff(begins, append=len(beside.lined)))
+    for number, weight in zip(own.tolist(), caption.weights.tolist(), strict=True):
+        if number >= 0 and weight > 0:
+            met = np.where(beside.lined[1:] == number, weight, 0)
+            heights[1:] = np.maximum.accumulate(np.maximum(heights[1:], heights[:-1] + met))
+    common = np.append(heights[begins[1:] - 1], heights[-1]) - levels
+    return float((2 * common / (caption.mass + beside.masses)).sum())
 
 
-def _order(caption: Said, image: Image) -> float:
-    """One of each is added, so that a caption without such words has no fault."""
-    right = len(caption.ordered & image.ordered)
-    turned = sum(
-        (second, first) in image.ordered
-        for first, second in caption.ordered
-        if (first, second) not in image.ordered
-    )
-    return (1 + right) / (1 + right + turned)
+def _length(caption: Said, image: Image) -> float:
+    """A word counts as often as a reference says it at most, or once if none does."""
+    said = sum(min(n, max(1, image.most.get(word, 0))) for word, n in caption.counts.items())
+    return min(1.0, said * len(image.said) / sum(len(each.words) for each in image.said))

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -13,10 +12,7 @@ from workers.metrics.accord.language import Language, Pair, pairs_of
 from workers.metrics.family import Floats
 from workers.metrics.ngrams import Ints
 
-HEAVY = 1.0  # the weight from which a word is a content word
-_NEAR = 5  # words that two words are apart at most, to have an order
-
-Triple = tuple[str, str, str]
+_NONE = -2  # no word: before each reference in `lined`
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +27,7 @@ class Said:
         return [self.language.stem(word) for word in self.tokens.split()]
 
     @cached_property
-    def counts(self) -> Mapping[str, int]:
+    def counts(self) -> Counter[str]:
         return Counter(self.words)
 
     @cached_property
@@ -47,33 +43,9 @@ class Said:
         return self.language.vectors_of(self.words)
 
     @cached_property
-    def pairs(self) -> frozenset[Pair]:
-        return frozenset(pairwise(self.words))
-
-    @cached_property
-    def triples(self) -> frozenset[Triple]:
-        return frozenset(zip(self.words, self.words[1:], self.words[2:], strict=False))
-
-    @cached_property
     def written(self) -> Sequence[Pair]:
         """Adjacent words as they are written."""
         return pairs_of(self.tokens)
-
-    @cached_property
-    def heavy(self) -> Sequence[tuple[int, str]]:
-        """Its content words with their places."""
-        weigh = self.language.weigh
-        return [(at, word) for at, word in enumerate(self.words) if weigh(word) > HEAVY]
-
-    @cached_property
-    def ordered(self) -> frozenset[Pair]:
-        """Pairs of different content words that are not far apart, the earlier first."""
-        return frozenset(
-            (first, second)
-            for place, (at, first) in enumerate(self.heavy)
-            for there, second in self.heavy[place + 1 : place + 1 + _NEAR]
-            if there - at <= _NEAR and first != second
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,20 +69,16 @@ class Image:
         return math.fsum(self.agreed.values())
 
     @cached_property
-    def pairs(self) -> frozenset[Pair]:
-        return frozenset().union(*(each.pairs for each in self.said))
-
-    @cached_property
-    def triples(self) -> frozenset[Triple]:
-        return frozenset().union(*(each.triples for each in self.said))
+    def most(self) -> Mapping[str, int]:
+        """By word, how often a reference says it, the one that does most often."""
+        found: Counter[str] = Counter()
+        for each in self.said:
+            found |= each.counts
+        return found
 
     @cached_property
     def written(self) -> frozenset[Pair]:
         return frozenset(pair for each in self.said for pair in each.written)
-
-    @cached_property
-    def ordered(self) -> frozenset[Pair]:
-        return frozenset().union(*(each.ordered for each in self.said))
 
     @cached_property
     def beside(self) -> "Beside | None":
@@ -120,7 +88,9 @@ class Image:
 @dataclass(frozen=True, eq=False)
 class Beside:
     """The words of all references with any, side by side: the numbers of words, where each
-    reference begins, weights, vectors, and what each adds to the mass of agreed words.
+    reference begins, weights, vectors, and what each adds to the mass of agreed words; how much
+    each reference weighs; and `lined`, the numbers of words, with a place without one before each
+    reference.
     """
 
     numbers: Mapping[str, int]
@@ -129,6 +99,8 @@ class Beside:
     weights: Floats
     vectors: Floats
     agreed: Floats
+    masses: Floats
+    lined: Ints
 
     @classmethod
     def of(cls, image: Image) -> "Beside | None":
@@ -139,11 +111,15 @@ class Beside:
         numbers = {word: number for number, word in enumerate(dict.fromkeys(flat))}
         sizes = np.array([len(each.words) for each in filled])
         often = Counter(flat)
+        words = np.array([numbers[word] for word in flat], np.int64)
+        begins = np.cumsum(sizes) - sizes
         return cls(
             numbers=numbers,
-            words=np.array([numbers[word] for word in flat], np.int64),
-            begins=np.cumsum(sizes) - sizes,
+            words=words,
+            begins=begins,
             weights=np.concatenate([each.weights for each in filled]),
             vectors=np.concatenate([each.vectors for each in filled]),
             agreed=np.array([image.agreed.get(word, 0.0) / often[word] for word in flat]),
+            masses=np.array([each.mass for each in filled]),
+            lined=np.insert(words, begins, _NONE),
         )

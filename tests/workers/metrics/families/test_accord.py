@@ -161,7 +161,7 @@ def test_words_that_nobody_knows_count_where_a_reference_has_them():
 def test_a_signature_names_the_model_and_the_tokenizer():
     found = postgen.score("accord", _task(["a dog"], [["a dog", "a cat"]]))
     model_of = f"model:{model.shipped().digest[:12]}"
-    assert found.signatures == {"accord": f"accord|refs:2|tok:none|{model_of}|v:1"}
+    assert found.signatures == {"accord": f"accord|refs:2|tok:none|{model_of}|v:2"}
     assert found.corpus == {"accord": found.captions["accord"][0]}
 
 

@@ -106,6 +106,6 @@ def test_a_score_has_the_name_that_tells_its_model():
     own = replace(learned_models.of_accord(0.5), digest="0123456789abcdef")
     found = postgen.score("accord", _task("none", model=own, name=own.name))
     assert list(found.corpus) == list(found.captions) == ["accord@0123456789ab"]
-    assert found.signatures[own.name] == "accord|refs:1-2|tok:none|model:0123456789ab|v:1"
+    assert found.signatures[own.name] == "accord|refs:1-2|tok:none|model:0123456789ab|v:2"
     shipped = postgen.score("accord", _task("none"))
     assert found.corpus[own.name] != shipped.corpus["accord"]
