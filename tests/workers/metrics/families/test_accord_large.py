@@ -126,7 +126,7 @@ def test_the_encoder_reads_what_was_written_and_the_rest_tokens(small, fitting):
     how = f"refs:1|tok:none|model:{fitting.digest[:12]}|encoder:{small.name[:12]}"
     signed = [postgen.score("accord_large", each).signatures for each in (both, plain)]
     assert signed == [
-        {"accord_large": f"accord_large|{how}|texts:{read}|v:1"} for read in ("written", "tokens")
+        {"accord_large": f"accord_large|{how}|texts:{read}|v:2"} for read in ("written", "tokens")
     ]
 
 
@@ -186,7 +186,7 @@ def test_its_works_read_what_was_written_and_share_embedded_references_with_bert
     expected = _scores(small, captions, people, tools=written)
     got = [own["accord_large"] for *_, own in found.captions]
     np.testing.assert_allclose(got, expected, atol=1e-6)
-    assert found.scores["accord_large"].signature.endswith("|texts:written|v:1")
+    assert found.scores["accord_large"].signature.endswith("|texts:written|v:2")
     assert 0 < found.scores["accord_large"].value < 1
 
 
