@@ -313,7 +313,7 @@ FAMILIES: dict[str, Family] = {
             Metric(
                 "accord",
                 "The mean over captions of how far a caption agrees with its references: a "
-                "weighted sum of nine features (words, like words, order, length, CIDEr-D), "
+                "weighted sum of eight features (words, like words, order, CIDEr-D), "
                 "squashed into [0, 1]. The weights were learned from right captions against "
                 "wrong ones, not from judgements of people; no score falls if a feature rises.",
             ),

@@ -20,8 +20,7 @@ NAMES = (
     "soft_agreed_recall",  # the share of what references agree on, like words counting in part
     "soft_best_recall",  # as `best_recall`, like words counting in part
     "soft_mean_f",  # the mean over references of the F-measure, like words counting in part
-    "in_order",  # the same, of equal words in the same order alone
-    "length",  # its words as a share of the references' mean number, 1 at most
+    "in_order",  # the mean F-measure of the longest common subsequence, where all words count 1
     "usual",  # 1 / (1 + adjacent words that neither the language nor a reference has)
     "ended",  # whether the last word is a content word
     "cider",  # CIDEr-D / 10 with the model's document frequencies
@@ -74,8 +73,7 @@ def _features(caption: Said, image: Image, odd: frozenset[Pair], cider: float) -
     values = (
         max(_recall(caption, each) for each in image.said),
         *_soft(caption, own, beside, len(image.said)),
-        _in_order(caption, own, beside) / len(image.said),
-        _length(caption, image),
+        _in_order(own, beside) / len(image.said),
         1 / (1 + strange),
         float(weigh(caption.words[-1]) > HEAVY),
         cider,
@@ -122,23 +120,17 @@ def _alike(vectors: Floats, own: Ints, beside: Beside) -> Floats:
     return alike
 
 
-def _in_order(caption: Said, own: Ints, beside: Beside) -> float:
-    """The sum over references of the F-measure of the common subsequence that weighs most. `own`
-    are the numbers of the caption's words. All references are one line, on which each begins higher
-    than those before it can end.
+def _in_order(own: Ints, beside: Beside) -> float:
+    """The sum over references of the F-measure of the longest common subsequence. `own` are the
+    numbers of the caption's words. All references are one line, on which each begins higher than
+    those before it can end.
     """
-    levels = np.arange(len(beside.begins)) * (caption.mass + 1)
+    levels = np.arange(len(beside.begins)) * (len(own) + 1)
     begins = beside.begins + np.arange(len(beside.begins))
-    heights = np.repeat(levels, np.diff(begins, append=len(beside.lined)))
-    for number, weight in zip(own.tolist(), caption.weights.tolist(), strict=True):
-        if number >= 0 and weight > 0:
-            met = np.where(beside.lined[1:] == number, weight, 0)
-            heights[1:] = np.maximum.accumulate(np.maximum(heights[1:], heights[:-1] + met))
-    common = np.append(heights[begins[1:] - 1], heights[-1]) - levels
-    return float((2 * common / (caption.mass + beside.masses)).sum())
-
-
-def _length(caption: Said, image: Image) -> float:
-    """A word counts as often as a reference says it at most, or once if none does."""
-    said = sum(min(n, max(1, image.most.get(word, 0))) for word, n in caption.counts.items())
-    return min(1.0, said * len(image.said) / sum(len(each.words) for each in image.said))
+    ends = np.append(begins[1:], len(beside.lined))
+    heights = np.repeat(levels, ends - begins)
+    for number in own[own >= 0]:
+        longer = heights[:-1] + (beside.lined[1:] == number)
+        heights[1:] = np.maximum.accumulate(np.maximum(heights[1:], longer))
+    common = heights[ends - 1] - levels
+    return float((2 * common / (len(own) + ends - begins - 1)).sum())

@@ -27,7 +27,7 @@ class Said:
         return [self.language.stem(word) for word in self.tokens.split()]
 
     @cached_property
-    def counts(self) -> Counter[str]:
+    def counts(self) -> Mapping[str, int]:
         return Counter(self.words)
 
     @cached_property
@@ -67,14 +67,6 @@ class Image:
     @cached_property
     def agreed_mass(self) -> float:
         return math.fsum(self.agreed.values())
-
-    @cached_property
-    def most(self) -> Mapping[str, int]:
-        """By word, how often a reference says it, the one that does most often."""
-        found: Counter[str] = Counter()
-        for each in self.said:
-            found |= each.counts
-        return found
 
     @cached_property
     def written(self) -> frozenset[Pair]:

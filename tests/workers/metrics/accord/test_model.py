@@ -34,9 +34,9 @@ CHANGES = {
     "finite numbers in weights": _first("weights", np.nan),
     "finite numbers in vectors": _first("vectors", np.inf),
     "not longer than 1": _first("vectors", 3.0),
-    "weights of float64, found float16": lambda t, m: t.update(weights=np.ones(9, np.float16)),
+    "weights of float64, found float16": lambda t, m: t.update(weights=np.ones(8, np.float16)),
     "tell all features from none, found weights of 0 together": lambda t, m: t.update(
-        weights=np.zeros(9)
+        weights=np.zeros(8)
     ),
     "tell all features from none": lambda t, m: t.update(middle=np.zeros(2)),
     "found 'x', which": lambda t, m: t.update(x=np.zeros(2)),
