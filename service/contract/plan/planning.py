@@ -25,6 +25,7 @@ _TRAINING = "train"
 HEALTH = "health"  # a work: how far metrics can be trusted, from all probes
 _OF_SYSTEMS = frozenset({"human", "single"})  # probes that also use a system's captions
 _TRAINED = frozenset({"rare", "single"})  # probes that also use training captions
+_RELEARNED = {"accord", "accord_large"}
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,15 @@ def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Work:
         "options": dict(asked.options.get(probe, {})),
         "training": asked.training if probe in _TRAINED else None,
     }
-    return Work("probe", inputs, parameters)
+    return Work("probe", inputs, {**parameters, **_versions(asked.metrics)})
+
+
+def _versions(metrics: Sequence[str]) -> dict[str, Any]:
+    """Of the metrics whose shipped models have changed since probes have them: a new model makes
+    their probes anew, and no others.
+    """
+    families = sorted({kind_of(work_of(name)) for name in metrics} & _RELEARNED)
+    return {"versions": {name: FAMILIES[name].version for name in families}} if families else {}
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
         Kind("training", "metrics", version=1, seconds=900, caption=5e-5),
         Kind("learned", "parsing", version=2, seconds=7200, caption=0.05),
         Kind("learned_accord", "parsing", version=2, seconds=7200, caption=0.02),
-        Kind("probe", "parsing", version=2, seconds=7200, caption=0.02),
+        Kind("probe", "parsing", version=1, seconds=7200, caption=0.02),
         Kind("health", "metrics", version=1, seconds=300),
         Kind("comparison", "metrics", version=2, seconds=900),
         Kind("strata", "metrics", version=1, seconds=300),
