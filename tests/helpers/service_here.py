@@ -151,12 +151,15 @@ def _logged(path: Path) -> Iterator[None]:
         structlog.processors.format_exc_info,
         structlog.processors.JSONRenderer(default=str),
     ]
+    before = structlog.get_config() if structlog.is_configured() else None
     with path.open("a", encoding="utf-8") as file:
         structlog.configure(processors, logger_factory=structlog.WriteLoggerFactory(file))
         try:
             yield
-        finally:
+        finally:  # another service of this process may still be there, with a file of its own
             structlog.reset_defaults()
+            if before is not None:
+                structlog.configure(**before)
 
 
 @contextlib.contextmanager
