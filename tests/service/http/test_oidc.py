@@ -324,7 +324,8 @@ def test_the_log_names_the_job_and_has_neither_token_nor_key(service, issuers):
     assert _refusals(service)[-1]["job"] == "github 999 refs/heads/y"
     whole = service.log.read_text()
     for secret in (token, refused, made["key"]):
-        assert not [part for part in secret.replace("_", ".").split(".") if part[-20:] in whole]
+        parts = [part for part in secret.replace("_", ".").split(".") if len(part) > 11]
+        assert not [part for part in parts if part[-20:] in whole]
 
 
 @pytest.mark.parametrize(
