@@ -137,6 +137,16 @@ def serve_here(jvm):
     return partial(service_here, jvm=jvm)
 
 
+@pytest.fixture(scope="module")
+def issuers(tmp_path_factory):
+    """Issuers of CI jobs' tokens, who answer over TLS."""
+    import ci_tokens
+
+    made = ci_tokens.Issuers(tmp_path_factory.mktemp("issuers"))
+    with made.serving():
+        yield made
+
+
 @pytest.fixture(scope="session")
 def parser(spice_jars):
     """One warm parser for all; it remembers nothing."""

@@ -242,28 +242,21 @@ class InvalidCursor(RequestRefused):
 
 
 class Overloaded(RequestRefused):
+    """`retry_after`: seconds until there may be room, where that is known."""
+
     code = "overloaded"
+
+    def __init__(self, detail: str, *, retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
 
 
 class QueueFull(Overloaded):
-    """`retry_after`: seconds until there may be a place."""
-
     code = "queue_full"
-
-    def __init__(self, detail: str, *, retry_after: int) -> None:
-        super().__init__(detail)
-        self.retry_after = retry_after
 
 
 class LimitReached(Overloaded):
-    """`limit`: the name of the quota; `retry_after`: seconds until there may be room."""
-
     code = "limit_reached"
-
-    def __init__(self, detail: str, *, limit: str, retry_after: int) -> None:
-        super().__init__(detail)
-        self.limit = limit
-        self.retry_after = retry_after
 
 
 class TooManyUploads(Overloaded):

@@ -5,7 +5,6 @@ runs that requests wait for.
 """
 
 import asyncio
-import contextlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from contextlib import asynccontextmanager
 import sqlalchemy as sa
 import structlog
 
+from service.http import background
 from service.works.records import Records
 from service.works.tables import runs
 
@@ -29,13 +29,10 @@ class Watcher:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self._look())
         try:
-            yield
+            async with background.running(self._look()):
+                yield
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
             for futures in self._waiting.values():
                 for future in futures:
                     future.cancel()

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping, Seque
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Row
 
 from service.contract import results
@@ -17,7 +16,7 @@ from service.contract.plan.works import RunStatus
 from service.contract.results import Scored
 from service.works.kept import boards, summaries
 from service.works.outgoing import announcements
-from service.works.records import in_batches
+from service.works.records import in_batches, insert
 from service.works.tables import events, needs, run_works, runs, untold, work_rows
 from service.works.teams import owned
 
@@ -62,8 +61,7 @@ def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
         {"run_id": row.run_id, "name": row.name} for row in concerned if row.run_id not in told
     ]
     if later:
-        dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-        connection.execute(dialect.insert(untold).on_conflict_do_nothing(), later)
+        connection.execute(insert(connection, untold).on_conflict_do_nothing(), later)
     for identity in told:
         tell(connection, identity, names[identity])
     return told

@@ -75,10 +75,16 @@ class Records:
 
     def add_new(self, connection: Connection, table: sa.Table, **values: Any) -> bool:
         """Insert a row unless its key exists; True if it was inserted."""
-        insert = sqlite.insert if self.engine.dialect.name == "sqlite" else postgresql.insert
-        statement = insert(table).values(**values).on_conflict_do_nothing()
+        statement = insert(connection, table).values(**values).on_conflict_do_nothing()
         inserted = statement.returning(*table.primary_key)  # not every driver gives a row count
         return connection.execute(inserted).first() is not None
+
+
+def insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    """An insertion of the connection's dialect, which knows what to do where a row is there."""
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    made: sqlite.Insert | postgresql.Insert = dialect.insert(table)
+    return made
 
 
 def in_batches(values: Iterable[_Value]) -> Iterator[list[_Value]]:

@@ -22,9 +22,6 @@ from prescore.http.transport import Transport
 from prescore.routes import job_keys
 from service.contract.asking import Scope
 from service.works.keyring import keys
-from service.works.keyring.oidc import trusted
-from service.works.keyring.oidc.exchange import Exchange
-from service.works.keyring.oidc.key_sets import KeySets
 from service_here import service_here
 
 PASSWORD = "of-the-runner"
@@ -41,19 +38,9 @@ GATE = (
 
 
 @pytest.fixture(scope="module")
-def issuers(tmp_path_factory):
-    made = ci_tokens.Issuers(tmp_path_factory.mktemp("issuers"))
-    with made.serving():
-        yield made
-
-
-@pytest.fixture(scope="module")
 def service(issuers, tmp_path_factory):
     folder = tmp_path_factory.mktemp("of jobs")
-    path = folder / "oidc.toml"
-    path.write_text(ci_tokens.TRUSTED)
-    jobs = Exchange(trusted.read(path), KeySets(issuers.client))
-    with service_here(folder / "home", jobs=jobs) as service:
+    with service_here(folder / "home", jobs=ci_tokens.exchange(issuers, folder)) as service:
         _, text = keys.make(service.records, "red", Scope.ADMIN)
         with prescore.Client(service.url, text) as client:
             client.add_dataset("tiny", _written(folder, bundle(12)))

@@ -13,6 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from certificates import Authority
+from service.works.keyring.oidc import trusted
+from service.works.keyring.oidc.exchange import Exchange
+from service.works.keyring.oidc.key_sets import KeySets
 from service.works.outgoing.client import Client
 from tls_servers import PORT, Server, read_request, serving
 
@@ -242,3 +245,10 @@ team = "blue"
 scope = "read"
 match = {{ project = "7" }}
 """
+
+
+def exchange(issuers: Issuers, folder: Path) -> Exchange:
+    """Of a service that trusts these issuers."""
+    path = folder / "oidc.toml"
+    path.write_text(TRUSTED)
+    return Exchange(trusted.read(path), KeySets(issuers.client))

@@ -91,6 +91,7 @@ class Family:
     advice: str = ""  # what `prescore doctor` says beside it
     aside: str | None = None  # why "all metrics" are without it
     learned: Learned | None = None
+    is_relearned: bool = False  # its shipped model changed after probes had it
     estimated: int | None = None  # its place in the order of families estimated during decoding
 
     @property
@@ -321,6 +322,7 @@ FAMILIES: dict[str, Family] = {
         version=2,  # also changes with the shipped model
         needs=("references", "model"),
         learned=Learned("accord", "accord"),
+        is_relearned=True,
         caption=6e-4,
         advice="recommended: for English; of the metrics without a language model it agrees best "
         "with people (Kendall's tau c on Flickr8k-Expert .502; CIDEr-D .438)",
@@ -336,6 +338,7 @@ FAMILIES: dict[str, Family] = {
             ),
         ),
         version=2,  # also changes with the shipped weights
+        is_relearned=True,
         caption=6e-3,
         needs=("references", "encoder", "embedded"),
         reads="both",

@@ -25,7 +25,6 @@ _TRAINING = "train"
 HEALTH = "health"  # a work: how far metrics can be trusted, from all probes
 _OF_SYSTEMS = frozenset({"human", "single"})  # probes that also use a system's captions
 _TRAINED = frozenset({"rare", "single"})  # probes that also use training captions
-_RELEARNED = {"accord", "accord_large"}
 
 
 @dataclass(frozen=True)
@@ -225,8 +224,9 @@ def _versions(metrics: Sequence[str]) -> dict[str, Any]:
     """Of the metrics whose shipped models have changed since probes have them: a new model makes
     their probes anew, and no others.
     """
-    families = sorted({kind_of(work_of(name)) for name in metrics} & _RELEARNED)
-    return {"versions": {name: FAMILIES[name].version for name in families}} if families else {}
+    named = sorted({kind_of(work_of(name)) for name in metrics} & FAMILIES.keys())
+    versions = {name: FAMILIES[name].version for name in named if FAMILIES[name].is_relearned}
+    return {"versions": versions} if versions else {}
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ class ScopedRoute(APIRoute):
 
 
 def is_open(method: str, path: str) -> bool:
-    """Whether this needs no key."""
-    return path in OPEN or (method == "POST" and path in OPEN_TO_POST)
+    """Whether this needs no key. OPTIONS tells what the interface can, and nothing of anybody."""
+    return method == "OPTIONS" or path in OPEN or (method == "POST" and path in OPEN_TO_POST)
 
 
 def require(asker: Asker, needed: Scope, what: str = "this") -> None:

@@ -4,7 +4,8 @@ import asyncio
 
 from fastapi import Request, Response
 
-from service.http.dependencies import asker_of, caller_of
+from service.contract.asking import Asker
+from service.http.dependencies import Running, asker_of
 from service.http.entrance.json_bodies import Handler, JsonRoute
 from service.works.quotas import room as quotas
 from service.works.waiting import room
@@ -19,12 +20,13 @@ class SubmissionRoute(JsonRoute):
             return handle
 
         async def admitted(request: Request) -> Response:
-            service = request.app.state.parts
-            asked = service.records, service.most_runs, caller_of(request)
-            await asyncio.to_thread(room.check, *asked)
-            asker = asker_of(request)
-            own = service.records.of(asker.team), service.allowed.of(asker)
-            await asyncio.to_thread(quotas.check_submission, *own)
+            await asyncio.to_thread(_check, request.app.state.parts, asker_of(request))
             return await handle(request)
 
         return admitted
+
+
+def _check(service: Running, asker: Asker) -> None:
+    """QueueFull or LimitReached where there is no room for a run of this asker."""
+    room.check(service.records, service.most_runs, asker.caller)
+    quotas.check_submission(service.records.of(asker.team), service.allowed.of(asker))

@@ -48,8 +48,7 @@ class Keyring:
         self._noting: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_http = scope["type"] == "http"
-        if not is_http or is_open(scope["method"], scope["path"]) or scope["method"] == "OPTIONS":
+        if scope["type"] != "http" or is_open(scope["method"], scope["path"]):
             await self._app(scope, receive, send)
             return
         request = Request(scope)
@@ -153,7 +152,6 @@ def _too_many(rate: Rate) -> LimitReached:
     return LimitReached(
         f"expected at most {rate.most:,} requests a minute with this key; try again in "
         f"{rate.seconds} s",
-        limit="requests",
         retry_after=rate.seconds,
     )
 

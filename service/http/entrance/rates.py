@@ -5,13 +5,14 @@ of a fleet add up what they have counted, in Redis. So a limit holds to a second
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
+
+from service.http import background
 
 log = structlog.get_logger()
 
@@ -77,13 +78,8 @@ class Rates:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self._go_on())
-        try:
+        async with background.running(self._go_on()):
             yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
     async def _go_on(self) -> None:
         while True:

@@ -19,7 +19,7 @@ def check_given(parts: Parts, given: Mapping[str, str | None]) -> None:
     """Forbidden where one of these labels is protected, and the asker may not publish."""
     for name, value in given.items():
         if f"{name}={value}" in parts.protected and not parts.asker.scope.includes(Scope.PUBLISH):
-            raise _forbidden(parts, f"{name}={value}", f"/labels/{name}")
+            raise _forbidden(parts, f"{name}={value}", strict_json.pointer(("labels", name)))
 
 
 def with_own(parts: Parts, given: Mapping[str, str]) -> Mapping[str, str]:

@@ -8,11 +8,10 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from service.works.kept import past
-from service.works.records import Records, in_batches
+from service.works.records import Records, in_batches, insert
 from service.works.tables import (
     attempts,
     checkpoints,
@@ -35,10 +34,9 @@ _AT_ONCE = 100  # works that are deleted while all writers wait
 def loosen(connection: Connection, keys: Iterable[str]) -> None:
     """Note works that a run or an upload no longer keeps, with all that they have read."""
     now = time.time()
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    insert = dialect.insert(loose_works).on_conflict_do_nothing()
+    added = insert(connection, loose_works).on_conflict_do_nothing()
     for batch in in_batches(sorted(_below(connection, keys))):
-        connection.execute(insert, [{"work_key": key, "since": now} for key in batch])
+        connection.execute(added, [{"work_key": key, "since": now} for key in batch])
 
 
 def hold(connection: Connection, keys: Collection[str]) -> None:

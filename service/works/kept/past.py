@@ -3,10 +3,9 @@ then on, and the events of runs.
 """
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from service.works.records import Records
+from service.works.records import Records, insert
 from service.works.tables import attempts, past_attempts, runs
 
 _AT_ONCE = 500  # rows in a transaction, during which all writers wait
@@ -16,9 +15,8 @@ def drop_attempts(connection: Connection, these: sa.ColumnElement[bool]) -> int:
     """Delete attempts; those that had ended still count. Returns how many."""
     outcomes = sa.select(attempts.c.outcome, sa.func.count().label("many"))
     ended = outcomes.where(these, attempts.c.outcome.is_not(None)).group_by(attempts.c.outcome)
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     for row in connection.execute(ended).all():
-        new = dialect.insert(past_attempts).values(outcome=row.outcome, many=row.many)
+        new = insert(connection, past_attempts).values(outcome=row.outcome, many=row.many)
         more = {"many": past_attempts.c.many + row.many}
         connection.execute(new.on_conflict_do_update(index_elements=["outcome"], set_=more))
     return connection.execute(attempts.delete().where(these)).rowcount

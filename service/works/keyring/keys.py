@@ -17,7 +17,6 @@ from service.works.kept import audit
 from service.works.keyring import texts
 from service.works.records import Records
 from service.works.tables import keys
-from service.works.teams.owned import of_all
 
 MOST = 1000  # keys of a team that have not ended; as many of CI jobs beside them
 OVERLAP_SECONDS = 24 * 3600.0  # for which a key is valid beside the one that replaced it
@@ -205,8 +204,7 @@ def _check_room(connection: Connection, new: New, now: float) -> None:
 
 
 def _found(connection: Connection, identity: str) -> Key:
-    with of_all(connection):
-        found = with_hash(connection, identity)
+    found = with_hash(connection, identity)
     if found is None:
         raise NotFound(f"no key {identity!r:.60}: `prescore keys list` shows them", name=identity)
     return found[0]

@@ -27,7 +27,6 @@ def check_submission(records: Records, quotas: Quotas) -> None:
             raise LimitReached(
                 f"{unfinished:,} runs of your team are unfinished, expected fewer than "
                 f"{quotas.runs:,.0f}: wait until some end, or cancel some",
-                limit="runs",
                 retry_after=_SOON,
             )
         _check_day(connection, quotas.device_seconds, "device_seconds", "seconds of computing")
@@ -35,8 +34,6 @@ def check_submission(records: Records, quotas: Quotas) -> None:
 
 def for_upload(records: Records, quotas: Quotas, announced: int | None) -> int | None:
     """How many bytes a body may have; None: any number. `announced`: how many it will have."""
-    if quotas.upload_bytes is None and quotas.stored_bytes is None:
-        return None
     wanted = announced or 0
     with records.reading() as connection:
         left = [
@@ -88,7 +85,6 @@ def _check_day(
         raise LimitReached(
             f"your team has used {found:,.0f} {noun} today, of {most:,.0f}{asked}: the day ends at "
             "midnight in UTC",
-            limit=name,
             retry_after=usage.until_tomorrow(time.time()),
         )
     return most - found
@@ -102,7 +98,6 @@ def _check_stored(connection: Connection, most: float | None, wanted: int) -> fl
         raise LimitReached(
             f"your team keeps {found:,} bytes, of {most:,.0f}, and {wanted:,} more are asked for: "
             "delete checkpoints, columns or versions of datasets",
-            limit="stored_bytes",
             retry_after=_LATER,
         )
     return most - found

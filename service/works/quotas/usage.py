@@ -6,10 +6,9 @@ import time
 from typing import Literal
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from service.works.records import Records
+from service.works.records import Records, insert
 from service.works.tables import usage
 
 Name = Literal["upload_bytes", "device_seconds"]
@@ -28,9 +27,8 @@ def until_tomorrow(now: float) -> int:
 
 def add(connection: Connection, team: str, name: Name, amount: float) -> None:
     """Note that a team has used so much more."""
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     own = {"team": team, "name": name, "day": today(time.time())}
-    added = dialect.insert(usage).values(**own, amount=amount)
+    added = insert(connection, usage).values(**own, amount=amount)
     more = {"amount": usage.c.amount + amount}
     connection.execute(added.on_conflict_do_update(index_elements=usage.primary_key, set_=more))
 

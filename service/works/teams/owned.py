@@ -109,7 +109,6 @@ def _check_owned(statement: Any, several: Any, values: Any) -> None:
         given = {str(getattr(of, "key", of)) for of in statement._values or ()}  # noqa: SLF001
         given |= {name for row in [*several, values] for name in row}
         given |= set(statement._select_names or ())  # noqa: SLF001
-        given |= set(statement._select_names or ())  # noqa: SLF001
         if "team" not in given:
             raise Unrestricted(f"a row of {statement.table} without its team")
 

@@ -12,10 +12,10 @@ A work that waits for others, or is tried again, keeps its turn.
 from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from service.contract.plan.works import KINDS, Work
+from service.works.records import insert
 from service.works.tables import turns, work_rows
 
 _CLOCK = ""  # the clock of a queue is kept as the turn of a caller with this name
@@ -81,8 +81,7 @@ def _clock(connection: Connection, queue: str) -> float:
 
 
 def _set(connection: Connection, queue: str, caller: str, at: float) -> None:
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    added = dialect.insert(turns).values(queue=queue, caller=caller, at=at)
+    added = insert(connection, turns).values(queue=queue, caller=caller, at=at)
     connection.execute(
         added.on_conflict_do_update(index_elements=turns.primary_key, set_={"at": at})
     )

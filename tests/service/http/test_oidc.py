@@ -27,20 +27,10 @@ ASKED = {"dataset": "tiny/test", "captions": CAPTIONS, "postgen": ["bleu_1"]}
 
 
 @pytest.fixture(scope="module")
-def issuers(tmp_path_factory):
-    made = ci_tokens.Issuers(tmp_path_factory.mktemp("issuers"))
-    with made.serving():
-        yield made
-
-
-@pytest.fixture(scope="module")
 def service(issuers, tmp_path_factory):
     """Nothing is scored: what is submitted waits."""
     folder = tmp_path_factory.mktemp("of jobs")
-    path = folder / "oidc.toml"
-    path.write_text(ci_tokens.TRUSTED)
-    jobs = Exchange(trusted.read(path), KeySets(issuers.client))
-    with service_here(folder / "home", jobs=jobs) as service:
+    with service_here(folder / "home", jobs=ci_tokens.exchange(issuers, folder)) as service:
         service.hold()
         _, text = keys.make(service.records, "red", Scope.ADMIN)
         with _client(service, text) as client:

@@ -25,7 +25,7 @@ router = APIRouter(prefix="/v1/me", tags=["keys"], route_class=ScopedRoute)
 def get(request: Request, service: Service) -> MeOut:
     """The team and the scope of the key that asks, and how much of its limits is used."""
     asker = service.asker
-    key = None if asker.key is None else keys.get(service.records.of_all, asker.key)
+    key = None if asker.key is None else keys.get(service.records, asker.key)
     until = None if key is None else key.expires_at
     return MeOut(
         team=asker.team,

@@ -20,13 +20,6 @@ class Clock:
 
 
 @pytest.fixture(scope="module")
-def issuers(tmp_path_factory):
-    made = ci_tokens.Issuers(tmp_path_factory.mktemp("issuers"))
-    with made.serving():
-        yield made
-
-
-@pytest.fixture(scope="module")
 def github(tmp_path_factory):
     path = tmp_path_factory.mktemp("trusted") / "oidc.toml"
     path.write_text(ci_tokens.TRUSTED)

@@ -199,9 +199,7 @@ def test_few_places_look_across_teams() -> None:
     within = _calls("of_all")
     assert {name: many for name, many in within.items() if not name.startswith("contract/")} == {
         "works/records.py": 1,
-        "works/keyring/keys.py": 1,  # the key that a command names
         "works/keyring/oidc/exchange.py": 1,  # the team follows from the token
-        "http/routers/access/me.py": 1,  # the key that asks
         "http/routers/details.py": 1,  # whether it is valid still
     }
 
