@@ -156,6 +156,7 @@ def insert(connection: Connection, records: Records, run: Run, caller: str = LOC
                 name=name,
                 work_key=work.key,
                 cached=cached[work.key] and work.key not in hidden,
+                asked_by=owned.owner(connection),
             )
         )
     named = {*run.others, run.checkpoint, run.columns} - {None}
@@ -169,18 +170,21 @@ def insert(connection: Connection, records: Records, run: Run, caller: str = LOC
     verdicts.end_if_decided(connection, run.id)
 
 
-@owned.for_all_teams
 def _of_others(connection: Connection, keys: Collection[str]) -> set[str]:
     """Those of these works that other teams have asked for, and this one has not: it is not told
     that they were computed before.
+
+    A work may be of very many runs: of each, one row is read.
     """
-    query = sa.select(run_works.c.work_key, runs.c.team).distinct()
-    query = query.join(runs, runs.c.id == run_works.c.run_id)
-    teams: dict[str, set[str]] = {}
-    for batch in in_batches(keys):
-        for row in connection.execute(query.where(run_works.c.work_key.in_(batch))):
-            teams.setdefault(row.work_key, set()).add(row.team)
-    return {key for key, asking in teams.items() if owned.owner(connection) not in asking}
+    asked = sa.exists().where(run_works.c.work_key == work_rows.c.key)
+    query = sa.select(work_rows.c.key).where(
+        ~asked.where(run_works.c.asked_by == owned.owner(connection)), asked
+    )
+    return {
+        row.key
+        for batch in in_batches(keys)
+        for row in connection.execute(query.where(work_rows.c.key.in_(batch)))
+    }
 
 
 def look(connection: Connection, identity: str, kind: AnyKind) -> Looked:

@@ -288,7 +288,10 @@ run_works = sa.Table(
     sa.Column("name", sa.String(80), nullable=False),
     sa.Column("work_key", sa.String(64), nullable=False),
     sa.Column("cached", sa.Boolean, nullable=False),
-    sa.Index(None, "work_key"),
+    # The run's team, so that whether a team has asked for a work is found at once. Its name is not
+    # `team`: a run's works are read through their run, and counted whatever team asked.
+    sa.Column("asked_by", sa.String(64), nullable=False, server_default="local"),
+    sa.Index(None, "work_key", "asked_by"),
 )
 
 # The runs and uploads that a run's request names, or was compared with.

@@ -31,6 +31,7 @@ WITHOUT_RECORD = {
     "prometheus_metrics": 200,
     "discover_uploads": 204,
     "discover_upload": 204,
+    "make_job_key": 401,  # no issuer is trusted, and none is looked up
 }
 DATASET, CHECKPOINT = bundle(40), checkpoint()
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(40)]
@@ -38,6 +39,7 @@ FILES = {"upload_dataset": DATASET, "upload_checkpoint": CHECKPOINT}
 BODIES = {
     "make_webhook": {"url": "https://example.org/told"},
     "fetch_dataset": {"url": "https://example.org/x.tar", "digest": digest(DATASET)},
+    "make_job_key": {"token": "a.b.c"},
     "submit_evaluation": {"captions": CAPTIONS, "dataset": "tiny/test", "postgen": ["rouge_l"]},
     "submit_probes": {"dataset": "tiny/test", "metrics": ["rouge_l"], "tokenizer": "none"},
     "submit_study": {"dataset": "tiny/test"},

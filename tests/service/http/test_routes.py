@@ -596,7 +596,7 @@ def test_the_catalogue_says_what_each_metric_is(client):
 
 def test_requests_are_counted_by_route_and_not_by_path(client):
     client.get("/v1/evaluations/ev_absent")
-    client.request("DELETE", "/v1/nothing")
+    client.request("PROPFIND", "/v1/nothing")
     counts = client.get("/metrics").text
     about = 'method="GET",route="/v1/evaluations/{id}",status="404"'
     assert f"prescore_request_seconds_count{{{about}}}" in counts

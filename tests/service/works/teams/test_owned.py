@@ -193,7 +193,6 @@ def test_few_places_look_across_teams() -> None:
         "works/verdicts.py": 1,
         "works/endings.py": 1,  # cancels works that no run needs, of any team
         "works/kept/removal.py": 1,
-        "runs/base.py": 1,  # who has asked for a work before
         "runs/life/uploads.py": 1,  # who else has sent a file
     }
     within = _calls("of_all")
