@@ -88,6 +88,20 @@ def _starts_processes(item: pytest.Item) -> bool:
     )
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_logs() -> Iterator[None]:
+    """A command that sets up its process's logs runs in one of its own: here they would be written
+    to a test's stderr after its end.
+    """
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("logs are set up in the tests' own process")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("service.works.logs.configure", refuse)
+        yield
+
+
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _BESIDE = _SHARED / "data"
 

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import RLock, Thread
+from typing import TextIO
 
 import structlog
 import uvicorn
@@ -142,24 +143,34 @@ def service_here(
         engine.dispose()
 
 
+_open_logs: list[TextIO] = []  # of the services that are there; the last one's is written
+
+
 @contextlib.contextmanager
 def _logged(path: Path) -> Iterator[None]:
-    """Write logs to a file, not to stdout or stderr, where tests read commands' output."""
-    processors = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.format_exc_info,
-        structlog.processors.JSONRenderer(default=str),
-    ]
-    before = structlog.get_config() if structlog.is_configured() else None
+    """Write logs to a file, not to stdout or stderr, where tests read commands' output. Services of
+    one process may end in any order: a file that is closed is written no more.
+    """
     with path.open("a", encoding="utf-8") as file:
-        structlog.configure(processors, logger_factory=structlog.WriteLoggerFactory(file))
+        _open_logs.append(file)
+        _write_to_the_last()
         try:
             yield
-        finally:  # another service of this process may still be there, with a file of its own
-            structlog.reset_defaults()
-            if before is not None:
-                structlog.configure(**before)
+        finally:
+            _open_logs.remove(file)
+            _write_to_the_last()
+
+
+def _write_to_the_last() -> None:
+    structlog.reset_defaults()
+    if _open_logs:
+        processors = [
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(default=str),
+        ]
+        structlog.configure(processors, logger_factory=structlog.WriteLoggerFactory(_open_logs[-1]))
 
 
 @contextlib.contextmanager

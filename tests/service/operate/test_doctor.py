@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 import redis
 import sqlalchemy as sa
-from typer.testing import CliRunner
 
 import ci_tokens
-import commanding
 import outside
 from fleet import Fleet, free_port, until
 from redis_server import Server
@@ -439,15 +437,14 @@ def test_a_file_of_trusted_issuers_is_checked_and_its_keys_are_asked_for(tmp_pat
 
 
 @pytest.mark.parametrize("command", ["serve", "api"])
-def test_a_wrong_file_of_trusted_issuers_is_told_before_anything_starts(
-    tmp_path, monkeypatch, command
-):
+def test_a_wrong_file_of_trusted_issuers_is_told_before_anything_starts(tmp_path, command):
     path = tmp_path / "oidc.toml"
     path.write_text("[[issuers]]")
-    monkeypatch.setenv("PRESCORE_OIDC", str(path))
-    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
-    words = [command, "--port", str(free_port())]
-    result = CliRunner().invoke(commanding.prescore(), words)
-    assert result.exit_code == 2
+    chosen = {"PRESCORE_OIDC": str(path), "PRESCORE_HOME": str(tmp_path / "home")}
+    words = [sys.executable, "-m", "service", command, "--port", str(free_port())]
+    result = subprocess.run(  # logs are set up for a whole process
+        words, cwd=ROOT, env={**os.environ, **chosen}, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 2
     assert f"PRESCORE_OIDC: {path}: issuers[0].kind: expected a value" in result.stderr
     assert not (tmp_path / "home").exists()
