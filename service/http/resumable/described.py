@@ -36,18 +36,26 @@ _ASKED = {
         "tus: `kind`, `digest` and `name`, each with its value in base64.",
         {"type": "string"},
     ),
-    "Tus-Resumable": ("tus is spoken, in this version.", {"type": "string", "enum": [fields.TUS]}),
+    # Of any text: tus wants 412 for a version that is not spoken.
+    "Tus-Resumable": (f"tus is spoken, in this version: `{fields.TUS}`.", {"type": "string"}),
     "X-HTTP-Method-Override": (
         "The method that is meant.",
         {"type": "string", "enum": ["PATCH", "HEAD", "DELETE"]},
     ),
 }
+_NEEDED = ("X-HTTP-Method-Override",)
 
 
 def asks(*names: str) -> dict[str, Any]:
     """The header fields of requests, for openapi.json."""
     parameters = [
-        {"name": name, "in": "header", "description": told, "schema": schema}
+        {
+            "name": name,
+            "in": "header",
+            "description": told,
+            "schema": schema,
+            **({"required": True} if name in _NEEDED else {}),
+        }
         for name, (told, schema) in _ASKED.items()
         if name in names
     ]

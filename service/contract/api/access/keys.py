@@ -44,7 +44,10 @@ class JobKeyIn(Strict):
     """A CI job's proof of who it is."""
 
     token: str = Field(
-        min_length=1, max_length=16_384, description="The JWT that the CI system gives to the job."
+        min_length=1,
+        max_length=16_384,
+        pattern=r"^[!-~]+$",
+        description="The JWT that the CI system gives to the job.",
     )
 
 

@@ -24,7 +24,7 @@ _AT_ONCE = asyncio.Semaphore(4)
 
 
 class _SmallRoute(JsonRoute):
-    most_bytes = tokens.LONGEST
+    most_bytes = 3 * tokens.LONGEST  # of a token whose every character JSON may write as two
 
 
 router = APIRouter(prefix="/v1/keys/oidc", tags=["keys"], route_class=_SmallRoute)
