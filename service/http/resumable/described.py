@@ -39,23 +39,16 @@ _ASKED = {
     # Of any text: tus wants 412 for a version that is not spoken.
     "Tus-Resumable": (f"tus is spoken, in this version: `{fields.TUS}`.", {"type": "string"}),
     "X-HTTP-Method-Override": (
-        "The method that is meant.",
+        "The method that is meant; needed.",
         {"type": "string", "enum": ["PATCH", "HEAD", "DELETE"]},
     ),
 }
-_NEEDED = ("X-HTTP-Method-Override",)
 
 
 def asks(*names: str) -> dict[str, Any]:
     """The header fields of requests, for openapi.json."""
     parameters = [
-        {
-            "name": name,
-            "in": "header",
-            "description": told,
-            "schema": schema,
-            **({"required": True} if name in _NEEDED else {}),
-        }
+        {"name": name, "in": "header", "description": told, "schema": schema}
         for name, (told, schema) in _ASKED.items()
         if name in names
     ]
