@@ -21,8 +21,10 @@ from service.http.entrance.origins import OwnOrigins
 from service.http.entrance.rates import Rates
 from service.http.entrance.traced import Traced
 from service.http.final_newline import FinalNewline
+from service.http.live.teams import Teams
+from service.http.pages.reference import Reference
+from service.http.pages.site import Site
 from service.http.queries import only_known
-from service.http.reference import Reference
 from service.http.resumable import routes as uploads
 from service.http.routers import (
     checkpoints,
@@ -37,11 +39,12 @@ from service.http.routers import (
     metrics,
     pictures,
 )
-from service.http.routers.access import me, oidc
+from service.http.routers.access import me, oidc, session
 from service.http.routers.life import audit, deletions
 from service.http.routers.life import runs as changed_runs
 from service.http.routers.outgoing import datasets as datasets_by_url
 from service.http.routers.outgoing import webhooks
+from service.http.routers.overview import events
 from service.http.routers.runs import router_of
 from service.runs.kinds import KINDS
 from service.stored import judges
@@ -73,6 +76,7 @@ def create_app(
     app.state.parts = parts
     app.state.tracer = tracer
     app.state.rates = Rates(parts.queue)
+    app.state.teams = Teams()
     problems.install(app)
     app.add_middleware(FinalNewline)
     app.add_middleware(Keyring, records=parts.records, allowed=parts.allowed, rates=app.state.rates)
@@ -124,8 +128,10 @@ def _routes() -> FastAPI:
         openapi_url=None,  # with its pages, whose scripts are of other sites: `Reference` has ours
     )
     Reference(app)
+    Site(app)
     resources = (
         details,
+        events,
         learned,
         checkpoints,
         columns,
@@ -138,6 +144,7 @@ def _routes() -> FastAPI:
         limits,
         me,
         oidc,
+        session,
         audit,
         webhooks,
         datasets_by_url,
@@ -154,13 +161,15 @@ def _routes() -> FastAPI:
         *app.routes,
         *(route for router in (*routers, health.router) for route in router.routes),
     ]
-    app.state.paths = {route.path for route in every if isinstance(route, Route)} - {"/"}
+    paths = {route.path for route in every if isinstance(route, Route)}
+    app.state.paths = {path for path in paths if path != "/" and not path.startswith("/ui/")}
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with app.state.parts.watcher.running(), app.state.rates.running():
+    state = app.state
+    async with state.parts.watcher.running(), state.rates.running(), state.teams.running():
         yield
     judges.of_this_process().give_up()
     app.state.tracer.close()

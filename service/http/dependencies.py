@@ -10,8 +10,8 @@ from service.contract.asking import LOCAL, Asker, Scope
 from service.contract.quotas import Allowed
 from service.contract.settings import MOST_RUNS
 from service.http.kept_answers import KeptAnswers, ListedAnswers
+from service.http.live.runs import Watcher
 from service.http.telemetry import Telemetry
-from service.http.watching import Watcher
 from service.stored.unfinished.endings import Endings
 from service.stored.unfinished.turns import Turns
 from service.works.keyring.oidc.exchange import Exchange

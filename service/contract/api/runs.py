@@ -69,6 +69,15 @@ class WorkEvent(BaseModel):
     error: RunProblem | None
 
 
+class RunEvent(BaseModel):
+    """The event `run`: a run of the team is new, or has changed."""
+
+    kind: str = Field(description="`evaluation`, `comparison`, `probes`, `training` or `study`.")
+    id: str
+    version: int = Field(description="Grows with each change.")
+    status: RunStatus
+
+
 class EndEvent(BaseModel):
     """The event `end`: the evaluation has ended; no event follows."""
 

@@ -15,6 +15,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 OPEN = frozenset({"/", "/docs", "/openapi.json", "/livez", "/readyz", "/v1/limits"})
 OPEN_TO_POST = frozenset({"/v1/keys/oidc"})  # the body says who asks
+OPEN_PAGE = "/ui/"  # what its views show is asked of /v1; to sign in, the body says who asks
 OPEN_HERE = frozenset({"/metrics"})  # to programs on this machine
 
 _SUBMIT = (
@@ -76,7 +77,12 @@ class ScopedRoute(APIRoute):
 
 def is_open(method: str, path: str) -> bool:
     """Whether this needs no key. OPTIONS tells what the interface can, and nothing of anybody."""
-    return method == "OPTIONS" or path in OPEN or (method == "POST" and path in OPEN_TO_POST)
+    return (
+        method == "OPTIONS"
+        or path in OPEN
+        or path.startswith(OPEN_PAGE)
+        or (method == "POST" and path in OPEN_TO_POST)
+    )
 
 
 def require(asker: Asker, needed: Scope, what: str = "this") -> None:

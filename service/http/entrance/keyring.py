@@ -6,7 +6,6 @@ sign of life.
 """
 
 import asyncio
-import hmac
 import ipaddress
 import threading
 import time
@@ -22,9 +21,9 @@ from service.http import problems
 from service.http.dependencies import address_of
 from service.http.entrance.access import OPEN_HERE, is_open
 from service.http.entrance.rates import Rate, Rates
-from service.works.keyring import keys, texts
+from service.works.keyring import keys
 from service.works.keyring.keys import Key
-from service.works.keyring.looking import Lookup
+from service.works.keyring.looking import Lookup, NotValid, valid
 from service.works.records import Records
 
 log = structlog.get_logger()
@@ -32,6 +31,7 @@ log = structlog.get_logger()
 _MAKE_ONE = (
     "`prescore keys create --team NAME --scope submit`, by the service's operator, makes one"
 )
+COOKIE = "prescore_key"
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
@@ -115,21 +115,10 @@ class Keyring:
 
     def _look(self, _: Request, given: str | None, now: float) -> Key:
         """One answer for all that are not valid; the log says why."""
-        read = texts.read((given or "")[: texts.LONGEST + 1])
-        why = "is no key"
-        if read is not None:
-            found = self._lookup.find(read.id)
-            why = "is not known"
-            if found is not None and hmac.compare_digest(found[1], read.hash):
-                ended = found[0].ended_by(now)
-                if ended is None:
-                    return found[0]
-                why = ended
-        log.warning("a key was refused", key=None if read is None else read.id, because=why)
-        raise Unauthorized(
-            "expected a valid key, found one that is not: it may be mistyped, expired or revoked; "
-            f"{_MAKE_ONE}"
-        )
+        try:
+            return valid(given or "", self._lookup.find, now)
+        except NotValid as error:
+            raise not_valid(error) from None
 
     def _note(self, key: Key, now: float) -> None:
         """Note the use of a key beside the request, which must not wait for a writer."""
@@ -146,6 +135,14 @@ class Keyring:
                 self._noting.discard(key.id)
 
         threading.Thread(target=note, daemon=True).start()
+
+
+def not_valid(error: NotValid) -> Unauthorized:
+    log.warning("a key was refused", key=error.key, because=str(error))
+    return Unauthorized(
+        "expected a valid key, found one that is not: it may be mistyped, expired or revoked; "
+        f"{_MAKE_ONE}"
+    )
 
 
 def _too_many(rate: Rate) -> LimitReached:
@@ -166,10 +163,12 @@ def _with_headers(send: Send, rate: Rate) -> Send:
 
 
 def _given(request: Request) -> str | None:
-    """The key of a request; None where there is none."""
+    """The key of a request; None where there is none. A browser has it in a cookie, which pages of
+    other sites cannot use (`SameSite`) and no script can read.
+    """
     header = request.headers.get("authorization")
     if header is None:
-        return None
+        return request.cookies.get(COOKIE)
     scheme, _, text = header.partition(" ")
     return text.strip() if scheme.lower() == "bearer" else ""
 

@@ -4,16 +4,39 @@ From a SQLite file it is read over a connection of its own, without a transactio
 twentieth of the time that the record's usual way takes, which would be a sixth of a poll.
 """
 
+import hmac
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 
-from service.works.keyring import keys
+from service.works.keyring import keys, texts
 from service.works.keyring.keys import Key
 from service.works.records import Records
 
 _COLUMNS = tuple(Key.__dataclass_fields__)
 _BY_ID = f"SELECT {', '.join(_COLUMNS)}, hash FROM keys WHERE id = ?"  # noqa: S608  our own names
 _ANY = "SELECT 1 FROM keys LIMIT 1"
+
+
+class NotValid(Exception):
+    """Why a key is not valid, for the log alone; `key` is its id, if it has the form of one."""
+
+    def __init__(self, key: str | None, why: str) -> None:
+        super().__init__(why)
+        self.key = key
+
+
+def valid(given: str, find: Callable[[str], tuple[Key, str] | None], now: float) -> Key:
+    """The key of this text, which `find` looks up by its id. Raises NotValid."""
+    read = texts.read(given[: texts.LONGEST + 1])
+    if read is None:
+        raise NotValid(None, "is no key")
+    found = find(read.id)
+    if found is None or not hmac.compare_digest(found[1], read.hash):
+        raise NotValid(read.id, "is not known")
+    if ended := found[0].ended_by(now):
+        raise NotValid(read.id, ended)
+    return found[0]
 
 
 class Lookup:

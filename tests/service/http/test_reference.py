@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import interface
-from service.http import reference
+from service.http.pages import reference, site
 
 PAGE = unescape("".join(reference.page(interface.DOCUMENT)))
 
@@ -40,6 +40,7 @@ def test_the_root_says_where_it_is():
     app.openapi = lambda: interface.DOCUMENT
     app.title, app.version = "Prescore", "1"
     reference.Reference(app)
+    site.Site(app)
     client = TestClient(app)
     found = client.get("/").json()
     assert (found["name"], found["ready"]) == ("Prescore", "/readyz")

@@ -1,4 +1,4 @@
-"""The HTTP interface's description, as /openapi.json and as a page for people, /docs; / names both.
+"""The HTTP interface's description, as /openapi.json and as a page for people, /docs.
 
 The page has no script and needs no other file: it is made of the description alone.
 """
@@ -14,7 +14,7 @@ from html import escape
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em }
@@ -26,7 +26,6 @@ td { border-top: 1px solid #ddd; padding: .3em 1em .3em 0; vertical-align: top }
 """
 _DIGEST = b64encode(sha256(_STYLE.encode()).digest()).decode()
 _POLICY = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; frame-ancestors 'none'"
-_WHERE = {"docs": "/docs", "openapi": "/openapi.json", "ready": "/readyz"}
 _REFUSALS = "refusals"
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
@@ -37,12 +36,8 @@ class Reference:
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
-        app.add_route("/", self._entrance, include_in_schema=False)
         app.add_route("/openapi.json", self._document, include_in_schema=False)
         app.add_route("/docs", self._page, include_in_schema=False)
-
-    def _entrance(self, _: Request) -> Response:
-        return JSONResponse({"name": self._app.title, "version": self._app.version, **_WHERE})
 
     def _document(self, _: Request) -> Response:
         return Response(self._json, media_type="application/json")

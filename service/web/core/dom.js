@@ -1,0 +1,154 @@
+/**
+ * Elements, made by function calls. Text is always text: nothing here reads markup, so whatever a
+ * caption, a name or a label holds is shown and never becomes part of the page.
+ *
+ * An attribute or child that is a function is read again when what it reads changes.
+ */
+
+import { effect, onEnd, scope, signal, unread } from "./signals.js";
+
+/** @typedef {Node | string | number | null | undefined | false | (() => Child) | Child[]} Child */
+/** @typedef {Record<string, unknown>} Attributes */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Attributes} [attributes] `on…` are listeners, `class` may be a list, `style` an object of
+ *   custom properties and styles, `.name` a property.
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+export function h(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) setLive(made, name, value);
+  append(made, children);
+  return made;
+}
+
+/**
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Attributes} [attributes]
+ * @param {...Child} children
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
+export function s(tag, attributes = {}, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) setLive(made, name, value);
+  append(made, children);
+  return made;
+}
+
+/**
+ * @param {Node} parent
+ * @param {Child[]} children
+ */
+export function append(parent, children) {
+  for (const child of children) {
+    if (typeof child === "function") parent.appendChild(live(child));
+    else if (Array.isArray(child)) append(parent, child);
+    else if (child instanceof Node) parent.appendChild(child);
+    else if (child || child === 0) parent.appendChild(document.createTextNode(String(child)));
+  }
+}
+
+/** @param {Element} parent @param {...Child} children */
+export function replace(parent, ...children) {
+  parent.textContent = "";
+  append(parent, children);
+}
+
+/**
+ * Rows that keep their elements while their keys stay: what has the focus keeps it.
+ *
+ * @template T
+ * @param {() => readonly T[]} items
+ * @param {(item: T) => string | number} keyOf Another for each item.
+ * @param {(item: () => T) => Node} render
+ */
+export function each(items, keyOf, render) {
+  /** @type {Map<string | number, { node: Node, item: { value: T }, end: () => void }>} */
+  let known = new Map();
+  const last = document.createComment("");
+  const made = document.createDocumentFragment();
+  made.append(last);
+  onEnd(() => known.forEach((row) => row.end()));
+  effect(() => {
+    const list = items();
+    unread(() => {
+      const next = new Map();
+      for (const item of list) {
+        const key = keyOf(item);
+        const row = known.get(key);
+        if (row) row.item.value = item;
+        next.set(key, row ?? newRow(item, render));
+      }
+      for (const [key, row] of known) {
+        if (next.get(key) === row) continue;
+        row.end();
+        row.node.parentNode?.removeChild(row.node);
+      }
+      known = next;
+      let at = /** @type {Node} */ (last);
+      for (const row of [...next.values()].reverse()) {
+        if (row.node.nextSibling !== at) at.parentNode?.insertBefore(row.node, at);
+        at = row.node;
+      }
+    });
+  });
+  return made;
+}
+
+/**
+ * @template T
+ * @param {T} value
+ * @param {(item: () => T) => Node} render
+ */
+function newRow(value, render) {
+  const item = signal(value);
+  const [node, end] = scope(() => render(() => item.value));
+  return { node, item, end };
+}
+
+/** @param {() => Child} child */
+function live(child) {
+  const made = document.createDocumentFragment();
+  const first = document.createComment("");
+  const last = document.createComment("");
+  made.append(first, last);
+  effect(() => {
+    const next = document.createDocumentFragment();
+    append(next, [child()]);
+    while (first.nextSibling && first.nextSibling !== last) /** @type {ChildNode} */ (first.nextSibling).remove();
+    last.parentNode?.insertBefore(next, last);
+  });
+  return made;
+}
+
+/** @param {Element} element @param {string} name @param {unknown} value */
+function setLive(element, name, value) {
+  if (name.startsWith("on")) {
+    element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
+  } else if (typeof value === "function") {
+    effect(() => set(element, name, value()));
+  } else {
+    set(element, name, value);
+  }
+}
+
+/** @param {Element} element @param {string} name @param {unknown} value */
+function set(element, name, value) {
+  if (name.startsWith(".")) {
+    Object.assign(element, { [name.slice(1)]: value });
+  } else if (name === "style") {
+    const style = /** @type {HTMLElement} */ (element).style;
+    for (const [key, text] of Object.entries(value ?? {})) style.setProperty(key, String(text));
+  } else if (value === false || value === null || value === undefined) {
+    element.removeAttribute(name);
+  } else {
+    const text = Array.isArray(value) ? value.filter(Boolean).join(" ") : value;
+    element.setAttribute(name, text === true ? "" : String(text));
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * What changes at the service, as it happens. A browser opens six connections to a service and no
+ * more, so one tab listens and tells the others; when it is closed, another listens.
+ */
+
+import { onEnd, signal } from "./signals.js";
+
+/** @typedef {{ kind: string, id: string, version: number, status: string }} Change */
+
+const STREAM = "/v1/events";
+const NAME = "prescore-events";
+const PAUSE = 3_000; // milliseconds until a stream that was refused is asked for again
+const channel = new BroadcastChannel(NAME);
+
+/** Whether changes are heard of: by this tab, or by another that tells this one. */
+export const isLive = signal(false);
+
+/** @type {Set<(change: Change | null) => void>} */
+const listeners = new Set();
+
+/**
+ * @param {(change: Change | null) => void} action Null: some may have been missed.
+ */
+export function onChange(action) {
+  listeners.add(action);
+  onEnd(() => listeners.delete(action));
+}
+
+/** @param {{ is: string, change?: Change | null }} told */
+function tell(told) {
+  if (told.is === "live") isLive.value = true;
+  if (told.is === "away") isLive.value = false;
+  if (told.is === "change") listeners.forEach((action) => action(told.change ?? null));
+}
+
+/** @param {{ is: string, change?: Change | null }} told */
+function tellAll(told) {
+  channel.postMessage(told);
+  tell(told);
+}
+
+channel.addEventListener("message", ({ data }) => tell(data));
+
+/** Listen, now or when the tab that listens is closed. */
+export function listen() {
+  navigator.locks.request(NAME, lead);
+  channel.postMessage({ is: "who" });
+}
+
+/** Listen for all tabs, as long as this one is open. */
+async function lead() {
+  for (;;) {
+    await untilClosed(new EventSource(STREAM));
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  }
+}
+
+/**
+ * A stream that breaks is opened again by the browser; one that is refused (no key, the service is
+ * away) is closed.
+ *
+ * @param {EventSource} source
+ */
+function untilClosed(source) {
+  const answerer = (/** @type {MessageEvent} */ { data }) => {
+    if (data.is === "who" && source.readyState === EventSource.OPEN) channel.postMessage({ is: "live" });
+  };
+  channel.addEventListener("message", answerer);
+  source.addEventListener("run", ({ data }) => tellAll({ is: "change", change: JSON.parse(data) }));
+  source.addEventListener("open", () => {
+    tellAll({ is: "live" });
+    tellAll({ is: "change", change: null });
+  });
+  return new Promise((resolve) => {
+    source.addEventListener("error", () => {
+      tellAll({ is: "away" });
+      if (source.readyState !== EventSource.CLOSED) return;
+      channel.removeEventListener("message", answerer);
+      resolve(undefined);
+    });
+  });
+}

@@ -1,0 +1,92 @@
+/** Where the page is: its path and query are its state, so that every view can be sent to others. */
+
+import { computed, signal, unread } from "./signals.js";
+
+const here = signal(new URL(location.href), (a, b) => a.href === b.href);
+
+addEventListener("popstate", () => {
+  here.value = new URL(location.href);
+});
+
+export const path = computed(() => here.value.pathname);
+
+/** @param {string} url A place of this page. @param {{ instead?: boolean }} [how] */
+export function go(url, { instead = false } = {}) {
+  const next = new URL(url, location.href);
+  if (next.href === location.href) return;
+  history[instead ? "replaceState" : "pushState"](null, "", next);
+  here.value = next;
+}
+
+/** Links of this page are followed without loading it anew; others, and those for a new tab, not. */
+export function followLinks() {
+  document.addEventListener("click", (event) => {
+    const target = /** @type {Element} */ (event.target);
+    const link = /** @type {HTMLAnchorElement | null} */ (target.closest("a[href]"));
+    const isPlain = event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
+    if (!link || !isPlain || event.defaultPrevented || link.target || link.hasAttribute("download")) return;
+    if (link.origin !== location.origin || !isPage(link.pathname)) return;
+    event.preventDefault();
+    if (link.pathname === location.pathname && link.hash) {
+      document.getElementById(decodeURIComponent(link.hash.slice(1)))?.focus();
+      return;
+    }
+    go(link.href);
+    scrollTo(0, 0);
+  });
+}
+
+/** @param {string} pathname */
+const isPage = (pathname) => pathname === "/" || pathname.startsWith("/ui/");
+
+/**
+ * A value of the query, as text; `otherwise` where there is none. To set it changes the address.
+ *
+ * @param {string} name
+ * @param {string} [otherwise]
+ */
+export function query(name, otherwise = "") {
+  const found = computed(() => here.value.searchParams.get(name) ?? otherwise);
+  return {
+    get value() {
+      return found.value;
+    },
+    set value(text) {
+      change({ [name]: text === otherwise ? null : text });
+    },
+  };
+}
+
+/** @param {Record<string, string | null>} values Null: without it. */
+export function change(values) {
+  go(changed(values), { instead: true });
+}
+
+/** @param {Record<string, string | null>} values */
+export function changed(values) {
+  const url = new URL(unread(() => here.value));
+  for (const [name, text] of Object.entries(values)) {
+    if (text === null || text === "") url.searchParams.delete(name);
+    else url.searchParams.set(name, text);
+  }
+  return url.href;
+}
+
+/**
+ * An address of parts: `place("/ui/datasets", name, split)`, and of a query.
+ *
+ * @param {string} root
+ * @param {...(string | Record<string, string | number | null | undefined>)} parts
+ */
+export function place(root, ...parts) {
+  const names = parts.filter((part) => typeof part === "string").map((part) => `/${encodeURIComponent(part)}`);
+  const asked = new URLSearchParams();
+  for (const part of parts) {
+    if (typeof part === "string") continue;
+    for (const [name, value] of Object.entries(part)) {
+      if (value !== null && value !== undefined && value !== "") asked.set(name, String(value));
+    }
+  }
+  const text = asked.toString();
+  return root + names.join("") + (text && `?${text}`);
+}

@@ -1,0 +1,31 @@
+/** Numbers, times and names as they are shown. */
+
+/** @param {number | null | undefined} value Three digits, as tables of scores have them. */
+export function number(value) {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 0.001 || size >= 100_000)) return value.toExponential(2);
+  return value.toLocaleString("en", { maximumFractionDigits: size < 10 ? 3 : size < 1000 ? 1 : 0 });
+}
+
+/** @param {[number | null, number | null] | null | undefined} interval */
+export const interval = (interval) => (interval ? `[${number(interval[0])}, ${number(interval[1])}]` : "");
+
+/** @param {string} text RFC 3339. */
+export function time(text) {
+  const at = new Date(text);
+  return Number.isNaN(at.valueOf()) ? text : `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
+}
+
+/** @param {number | null | undefined} seconds */
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "";
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  return seconds < 100 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+}
+
+/** @param {string | null | undefined} digest */
+export const short = (digest) => (digest ?? "").replace(/^sha256:/, "").slice(0, 8);
+
+/** @param {boolean | null | undefined} higher */
+export const direction = (higher) => (higher === true ? "↑ higher is better" : higher === false ? "↓ lower is better" : "");

@@ -1,0 +1,125 @@
+"""What all views stand on, by itself: values that tell who reads them, and lists by keys."""
+
+import pytest
+
+pytestmark = pytest.mark.processes
+
+PREPARE = """async (name) => {
+  const script = document.querySelector("script[type=module]").src;
+  return await import(script.replace("main.js", `core/${name}.js`));
+}"""
+
+
+@pytest.fixture
+def core(window):
+    """A function that runs a script with the modules `signals` and `dom`."""
+    window.open("/ui/nowhere")
+    return lambda script: window.page.evaluate(
+        f"""async () => {{
+        const load = {PREPARE};
+        const signals = await load("signals"), dom = await load("dom");
+        const {{ signal, computed, effect, batch, scope, onEnd, unread }} = signals;
+        {script}
+        }}"""
+    )
+
+
+def test_an_effect_runs_once_for_each_change_of_what_it_reads(core):
+    assert core("""
+        const a = signal(1), b = signal(10), seen = [];
+        effect(() => seen.push(a.value + (a.value > 1 ? b.value : 0)));
+        b.value = 20;            // not read yet
+        a.value = 1;             // the same
+        a.value = 2;
+        b.value = 30;
+        batch(() => { a.value = 3; b.value = 40; });
+        return seen;
+    """) == [1, 22, 32, 43]
+
+
+def test_what_follows_from_others_is_told_on_only_if_it_is_another(core):
+    assert core("""
+        const a = signal(1), seen = [];
+        const even = computed(() => a.value % 2 === 0);
+        effect(() => seen.push(even.value));
+        a.value = 3; a.value = 4; a.value = 6;
+        return seen;
+    """) == [False, True]
+
+
+def test_what_an_effect_has_made_ends_when_it_runs_again_and_with_its_scope(core):
+    assert core("""
+        const a = signal(1), told = [];
+        const [, end] = scope(() => effect(() => {
+            const now = a.value;
+            effect(() => told.push(`inner ${now} ${a.value}`));
+            onEnd(() => told.push(`end ${now}`));
+        }));
+        a.value = 2;
+        end();
+        a.value = 3;
+        return told;
+    """) == ["inner 1 1", "end 1", "inner 2 2", "end 2"]
+
+
+def test_what_is_only_looked_at_is_not_followed(core):
+    assert core("""
+        const a = signal(1), b = signal(1), seen = [];
+        effect(() => seen.push(a.value + unread(() => b.value) + b.peek()));
+        b.value = 5;
+        a.value = 2;
+        return seen;
+    """) == [3, 12]
+
+
+def test_an_effect_that_fails_leaves_the_others_alone(core):
+    assert core("""
+        const a = signal(1), seen = [];
+        effect(() => { if (a.value === 2) throw new Error("no"); });
+        effect(() => seen.push(a.value));
+        try { a.value = 2; } catch (error) { seen.push(error.message); }
+        a.value = 3;
+        return seen;
+    """) == [1, 2, "no", 3]
+
+
+def test_signals_that_change_each_other_without_end_are_told(core):
+    assert "without end" in core("""
+        const a = signal(0);
+        try { effect(() => { a.value = a.value + 1; }); } catch (error) { return error.message; }
+    """)
+
+
+def test_rows_keep_their_elements_while_their_keys_stay(core):
+    assert core("""
+        const list = signal([1, 2, 3]);
+        const parent = dom.h("ul", {}, dom.each(() => list.value, (n) => n,
+            (item) => dom.h("li", {}, () => item())));
+        const [one, two, three] = parent.children;
+        list.value = [3, 1, 4];
+        const now = [...parent.children];
+        return [parent.textContent, now[0] === three, now[1] === one, two.isConnected];
+    """) == ["314", True, True, False]
+
+
+def test_a_part_that_is_made_again_takes_its_rows_with_it(core):
+    assert core("""
+        const shown = signal(true), list = signal([1]);
+        const parent = dom.h("div", {}, () => shown.value && dom.each(() => list.value, (n) => n,
+            (item) => dom.h("i", {}, () => item())), "!");
+        list.value = [1, 2];
+        const before = parent.textContent;
+        shown.value = false;
+        const between = parent.textContent;
+        list.value = [3];
+        shown.value = true;
+        return [before, between, parent.textContent];
+    """) == ["12!", "!", "3!"]
+
+
+def test_text_is_text_and_no_attribute_is_markup(core):
+    assert core("""
+        const more = { title: "<b>", class: ["a", false, "b"], hidden: false };
+        const made = dom.h("p", more, "<i>x</i>", 0);
+        return [made.outerHTML, made.children.length];
+    """) == ['<p title="&lt;b&gt;" class="a b">&lt;i&gt;x&lt;/i&gt;0</p>', 0]

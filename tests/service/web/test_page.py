@@ -1,0 +1,242 @@
+"""The page, as one sees and uses it: each view in a real browser, on a real service."""
+
+import re
+
+import httpx
+import pytest
+
+from fleet import checkpoint, upload
+from service.contract.asking import Scope
+from service.works.keyring import keys
+
+pytestmark = pytest.mark.processes
+
+HOSTILE = "<img src=x onerror=document.title='taken'> \u202e right to left"
+CAPTIONS = [{"image": f"{at}.jpg", "caption": "w3 w4 w5"} for at in range(40)]
+
+
+def _submitted(client, **more):
+    request = {"dataset": "tiny/test", "postgen": ["cider_d"], **more}
+    if "checkpoint" not in request:
+        request["captions"] = CAPTIONS
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code == 202, answer.text
+    return answer.json()["id"]
+
+
+@pytest.fixture(scope="module")
+def evaluated(service):
+    """Captions with a hostile label, of a checkpoint, with gates, and one that fails its gates."""
+    with service.client() as client:
+        given = upload(client, checkpoint(1))
+        asked = {"postgen": ["cider_d"], "decoding": {"beam": 1, "max_words": 8}}
+        return {
+            "captions": _submitted(client, labels={"branch": HOSTILE[:60]}),
+            "checkpoint": _submitted(client, **asked | {"checkpoint": given}),
+            "passed": _submitted(client, gates=["cider_d >= 0"], labels={"branch": "main"}),
+            "failed": _submitted(client, gates=["cider_d >= 9"], labels={"branch": "dev"}),
+        }
+
+
+def _violations(page):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    return [
+        (each["id"], [node["html"][:200] for node in each["nodes"]])
+        for each in axe.Axe().run(page).response["violations"]
+    ]
+
+
+def test_an_empty_service_says_how_to_begin(chromium, serve_here, tmp_path):
+    with serve_here(tmp_path / "home") as empty, chromium.new_context() as context:
+        page = context.new_page()
+        page.goto(empty.url)
+        page.wait_for_selector("text=None yet. The commands below make the first.")
+        assert f"curl {empty.url}/v1/evaluations" in page.inner_text("main")
+
+
+def test_programs_are_answered_with_json_as_before(service):
+    assert httpx.get(service.url).json()["docs"] == "/docs"
+    assert httpx.get(service.url, headers={"Accept": "*/*"}).json()["name"] == "Prescore"
+
+
+def test_home_lists_datasets_and_evaluations_and_leads_to_them(window, evaluated):
+    window.open("/")
+    page = window.page
+    page.wait_for_selector(f"a:has-text('{evaluated['failed']}')")
+    page.click(f"a:has-text('{evaluated['captions']}')")
+    page.wait_for_selector("h2:has-text('Scores')")
+    assert page.url.endswith(f"/ui/evaluations/{evaluated['captions']}")
+    page.go_back()
+    page.wait_for_selector("h1:has-text('Prescore')")
+
+
+def test_an_evaluation_shows_its_scores_as_the_interface_tells_them(window, service, evaluated):
+    window.open(f"/ui/evaluations/{evaluated['captions']}")
+    table = window.page.get_by_role("region", name="Table of scores")
+    row = table.locator("tr", has_text="cider_d")
+    row.wait_for()
+    with service.client() as client:
+        score = client.get(f"/v1/evaluations/{evaluated['captions']}").json()["scores"]["cider_d"]
+    shown = row.locator("td").nth(0).inner_text()
+    assert float(shown) == pytest.approx(score["value"], abs=5e-4)
+    assert score["signature"] in row.inner_text()
+
+
+def test_gates_show_what_they_decided(window, evaluated):
+    window.open(f"/ui/evaluations/{evaluated['failed']}")
+    gate = window.page.locator("article.gate")
+    gate.wait_for()
+    assert "cider_d >= 9" in gate.inner_text()
+    assert gate.locator("h3 .badge").inner_text().endswith("failed")
+
+
+def test_what_hostile_people_write_is_text(window, evaluated):
+    window.open(f"/ui/evaluations/{evaluated['captions']}")
+    window.page.wait_for_selector(".label:has-text('<img')")
+    assert "taken" not in window.page.title()
+    assert window.page.locator("main img").count() == 0
+
+
+def test_a_board_ranks_and_filters_and_its_address_says_how(window, service, evaluated):
+    window.open("/ui/datasets/tiny/test")
+    page = window.page
+    page.wait_for_selector("tbody tr >> nth=1")
+    with service.client() as client:
+        board = client.get("/v1/datasets/tiny/leaderboard?split=test&metric=cider_d").json()
+    shown = page.locator("tbody th a").all_inner_texts()
+    assert shown == [item["evaluation"] for item in board["items"]]
+    page.keyboard.press("/")
+    page.keyboard.type("branch=dev")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("tbody tr:only-child")
+    assert "label=branch%3Ddev" in page.url
+    page.reload()
+    page.wait_for_selector(f"a:has-text('{evaluated['failed']}')")
+    assert page.locator("tbody tr").count() == 1
+
+
+def test_one_goes_through_it_by_keys_alone(window, evaluated):
+    window.open("/")
+    page = window.page
+    page.wait_for_selector(f"a:has-text('{evaluated['failed']}')")
+    for key in ("j", "j", "k", "j"):
+        page.keyboard.press(key)
+    wanted = page.evaluate("document.activeElement.textContent")
+    assert wanted in evaluated.values()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"h1:has-text('{wanted}')")
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog[open] >> text=what keys do")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog[open]", state="detached")
+
+
+def test_an_evaluation_changes_as_it_goes_on(window, service):
+    window.open("/")
+    window.page.wait_for_selector("[data-live=true]")
+    with service.client() as client, service.held():
+        made = _submitted(client, labels={"who": "live"}, postgen=["bleu", "rouge_l"])
+        window.page.click(f"a:has-text('{made}')")
+        window.page.wait_for_selector("dd .badge.queued, dd .badge.running")
+    window.page.wait_for_selector("dd .badge.succeeded")
+
+
+def test_a_second_tab_hears_through_the_first(chromium, service):
+    with chromium.new_context() as context:
+        first, second = context.new_page(), context.new_page()
+        asked = []
+        second.on("request", lambda request: asked.append(request.url))
+        for page in (first, second):
+            page.goto(service.url)
+            page.wait_for_selector("[data-live=true]")
+        assert not any("/v1/events" in url for url in asked)
+        with service.client() as client:
+            made = _submitted(client, labels={"who": "two tabs"})
+        second.wait_for_selector(f"a:has-text('{made}')")
+        first.close()
+        second.wait_for_selector("[data-live=true]")
+
+
+def test_what_is_not_there_is_told_in_the_services_words(window):
+    window.expected.add("404")
+    window.open("/ui/evaluations/ev_absent")
+    window.page.wait_for_selector("[role=alert]:has-text('ev_absent')")
+    window.open("/ui/nothing/here")
+    window.page.wait_for_selector("h1:has-text('Nothing is at this place')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["home", "evaluation", "board", "missing"])
+def test_nobody_is_left_out(chromium, service, evaluated, view, scheme):
+    """As axe judges: names, roles, contrasts, order."""
+    places = {
+        "home": "/",
+        "evaluation": f"/ui/evaluations/{evaluated['failed']}",
+        "board": "/ui/datasets/tiny/test?metrics=bleu_4",
+        "missing": "/ui/nowhere",
+    }
+    with chromium.new_context(color_scheme=scheme) as context:
+        page = context.new_page()
+        page.goto(service.url + places[view])
+        page.wait_for_selector("tbody tr, h1:has-text('Nothing')")
+        assert _violations(page) == []
+
+
+def test_it_is_small(chromium, service):
+    """At most 60 kB of scripts and styles, packed, in at most 30 requests."""
+    with chromium.new_context() as context:
+        page, found = context.new_page(), []
+        page.on("response", lambda answer: found.append(answer))  # noqa: PLW0108
+        page.goto(service.url)
+        page.wait_for_selector("[data-live=true]")
+        files = [each for each in found if "/ui/files/" in each.url]
+        sizes = [int(each.headers["content-length"]) for each in files]
+    print(f"{len(found)} requests; {len(files)} files of {sum(sizes) / 1000:.1f} kB")
+    assert len(found) <= 30
+    assert sum(sizes) <= 60_000
+
+
+def test_files_are_of_one_version_and_kept(service):
+    html = httpx.get(service.url, headers={"Accept": "text/html"})
+    assert "script-src 'self'" in html.headers["Content-Security-Policy"]
+    (script,) = re.findall(r'src="(/ui/files/[^"]+)"', html.text)
+    answer = httpx.get(service.url + script)
+    assert "immutable" in answer.headers["Cache-Control"]
+    assert answer.headers["Content-Type"].startswith("text/javascript")
+    other = re.sub("/ui/files/[0-9a-f]+", "/ui/files/0", script)
+    assert httpx.get(service.url + other).status_code == 404
+    assert httpx.get(f"{service.url}/ui/files/x/..%2f..%2fapp.py").status_code == 404
+
+
+def test_one_signs_in_with_a_key_that_no_script_can_read(chromium, serve_here, tmp_path):
+    with serve_here(tmp_path / "home") as asked, chromium.new_context() as context:
+        _, key = keys.make(asked.records, "red", Scope.SUBMIT)
+        page = context.new_page()
+        page.goto(asked.url)
+        field = page.get_by_label("This service needs a key")
+        field.fill("psk_wrong")
+        page.click("text=Sign in")
+        page.wait_for_selector("[role=alert]:has-text('expected a valid key')")
+        field.fill(key)
+        page.click("text=Sign in")
+        page.wait_for_selector("text=None yet. The commands below make the first.")
+        page.wait_for_selector("[data-live=true]")
+        assert key not in page.evaluate("document.cookie + JSON.stringify(localStorage)")
+        (cookie,) = context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        page.click("text=Sign out")
+        page.wait_for_selector("text=This service needs a key")
+        assert context.cookies() == []
+
+
+def test_another_site_cannot_use_ones_key(serve_here, tmp_path):
+    with serve_here(tmp_path / "home") as asked:
+        _, key = keys.make(asked.records, "red", Scope.SUBMIT)
+        signed = httpx.post(f"{asked.url}/ui/session", json={"key": key})
+        assert signed.status_code == 204
+        own = {"Cookie": signed.headers["Set-Cookie"].split(";")[0]}
+        place = f"{asked.url}/v1/uploads?kind=checkpoint"
+        assert httpx.get(f"{asked.url}/v1/me", headers=own).json()["team"] == "red"
+        foreign = {**own, "Origin": "https://elsewhere.example"}
+        assert httpx.post(place, headers=foreign).status_code == 403
+        assert httpx.post(f"{asked.url}/ui/session", json={"key": "x" * 5000}).status_code == 413
