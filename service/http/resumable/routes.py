@@ -258,11 +258,11 @@ async def options_of_one(id: Identity) -> Response:  # noqa: ARG001
             *(*described.JUDGED, NotFound, Conflict, OffsetMismatch, UploadComplete, UploadRefused)
         ),
     },
-    openapi_extra=described.asks("X-HTTP-Method-Override", "Upload-Offset", "Tus-Resumable"),
+    openapi_extra=described.asks("X-HTTP-Method-Override", "Tus-Resumable"),
 )
 async def overridden(id: Identity, request: Request, service: Service) -> Response:
     """For clients of tus that can send nothing but GET and POST: `X-HTTP-Method-Override` names
-    PATCH, HEAD or DELETE.
+    PATCH, HEAD or DELETE, whose header fields are sent too.
     """
     match request.headers.get("x-http-method-override", "").upper():
         case "PATCH":
