@@ -51,7 +51,10 @@ HEADERS = {
     "append_upload": {"Content-Type": "application/partial-upload", "Upload-Offset": "0"},
     "override_upload": {"X-HTTP-Method-Override": "HEAD"},
 }
-QUERIES = {"create_upload": {"kind": "checkpoint", "digest": digest(b"of an upload")}}
+QUERIES = {
+    "create_upload": {"kind": "checkpoint", "digest": digest(b"of an upload")},
+    "stream_team_events": {"seconds": 1},
+}
 
 
 class CutApi:

@@ -8,7 +8,7 @@ told less often, and nothing is kept for it.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -49,10 +49,10 @@ class Teams:
             yield
 
     async def changes(
-        self, team: str, records: Records, pause: float
+        self, team: str, records: Records, pause: Callable[[], float]
     ) -> AsyncIterator[dict[str, Run]]:
-        """The runs that have changed since the last time; none after `pause` seconds without any.
-        `records` are those of the team.
+        """The runs that have changed since the last time; none after so many seconds without any as
+        `pause` says then. `records` are those of the team.
         """
         here = self._teams.setdefault(team, _Team(records))
         self._listening[team] += 1
@@ -63,7 +63,7 @@ class Teams:
                 now = here.seen
                 if now is None or now is before:
                     try:
-                        await asyncio.wait_for(here.changed.wait(), pause)
+                        await asyncio.wait_for(here.changed.wait(), pause())
                     except TimeoutError:
                         yield {}
                     continue

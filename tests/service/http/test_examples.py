@@ -75,6 +75,8 @@ def test_what_is_answered_is_documented(name):
 
 def _events(lines):
     for block in "\n".join(lines).strip().split("\n\n"):
+        if block.startswith(":"):  # a comment
+            continue
         yield dict(line.split(": ", 1) for line in block.split("\n"))
 
 

@@ -2,19 +2,24 @@
 
 import asyncio
 import json
+import math
+import time
 from collections.abc import AsyncIterator
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
 from service.contract.api.runs import RunEvent
 from service.http import openapi
 from service.http.dependencies import Running, Service
 from service.http.entrance.access import ScopedRoute
+from service.http.routers.parameters import Digits
 from service.works.keyring.keys import is_valid
 
 router = APIRouter(prefix="/v1/events", tags=["evaluations"], route_class=ScopedRoute)
 _KEEP_ALIVE_SECONDS = 15.0
+_NEARLY = 0.05  # seconds: a timer may be early
 
 
 @router.get(
@@ -22,31 +27,44 @@ _KEEP_ALIVE_SECONDS = 15.0
     operation_id="stream_team_events",
     summary="Listen to all runs of the team",
     response_class=StreamingResponse,
-    response_description="Server-sent events without ids, until the listener leaves.",
+    response_description="Server-sent events without ids; their `event` is `run`.",
     responses={
         200: {"content": {"text/event-stream": {"schema": openapi.event("run", RunEvent)}}},
         **openapi.refusals(),
     },
 )
-async def events(request: Request, service: Service) -> StreamingResponse:
+async def events(
+    request: Request,
+    service: Service,
+    seconds: Annotated[
+        int | None,
+        Query(ge=1, le=3600, description="How long to listen; without it, until you leave."),
+        Digits,
+    ] = None,
+) -> StreamingResponse:
     """An event `run` for each new state of a run: of evaluations, comparisons, probes, trainings
     and studies. What changed while nobody listened is not told: ask for it after the connection
     is made. Comments keep a connection without events open.
     """
     return StreamingResponse(
-        _stream(request, service),
+        _stream(request, service, math.inf if seconds is None else seconds),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-async def _stream(request: Request, service: Running) -> AsyncIterator[str]:
+async def _stream(request: Request, service: Running, seconds: float) -> AsyncIterator[str]:
     yield ": listening\n\n"
-    team = service.asker.team
-    async for changed in request.app.state.teams.changes(
-        team, service.records, _KEEP_ALIVE_SECONDS
-    ):
-        if not await asyncio.to_thread(is_valid, service.records.of_all, service.asker):
+    until = time.monotonic() + seconds
+    changes = request.app.state.teams.changes(
+        service.asker.team,
+        service.records,
+        lambda: min(_KEEP_ALIVE_SECONDS, until - time.monotonic()),
+    )
+    async for changed in changes:
+        if time.monotonic() >= until - _NEARLY or not await asyncio.to_thread(
+            is_valid, service.records.of_all, service.asker
+        ):
             return
         for identity, (kind, version, status) in changed.items():
             told = {"kind": kind, "id": identity, "version": version, "status": status}
