@@ -12,8 +12,9 @@ import pytest
 from fleet import bundle
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
+    """Of a module: as long as it is there, this thread has an event loop that others trip over."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="no Playwright: the extra `browser` has it"
     )
