@@ -55,7 +55,7 @@ def test_schemathesis_finds_no_failure(empty_fleet, with_key):
         lists = {place: client.get(f"/v1/{place}?limit=200").json()["items"] for place in RUNS}
     begun = {place: len(items) for place, items in lists.items()}
     print(f"T01 {_summary(found.stdout)}; of the latest 200 runs of a kind: {begun}")
-    assert min(begun.values()) > 2, f"few requests were accepted: {begun}"
+    assert min(begun.values()) > 0, f"of a kind none was accepted, or is left: {begun}"
 
 
 def _summary(text):

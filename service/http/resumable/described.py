@@ -29,8 +29,9 @@ _ASKED = {
         {"type": "string", "enum": ["?0", "?1"]},
     ),
     "Upload-Length": (
-        "Bytes of the whole file; needed where tus is spoken.",
-        {"type": "integer", "minimum": 0},
+        "Bytes of the whole file, a whole number; needed where tus is spoken, else ignored if it is "
+        "none.",
+        {"type": "string"},
     ),
     "Upload-Metadata": (
         "tus: `kind`, `digest` and `name`, each with its value in base64.",
