@@ -29,8 +29,7 @@ _ASKED = {
         {"type": "string", "enum": ["?0", "?1"]},
     ),
     "Upload-Length": (
-        "Bytes of the whole file, a whole number; needed where tus is spoken, else ignored if it is "
-        "none.",
+        "Bytes of the whole file, as a whole number; needed where tus is spoken.",
         {"type": "string"},
     ),
     "Upload-Metadata": (
