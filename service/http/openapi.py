@@ -11,7 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from service.contract import limits
 from service.contract.api.answers import Problem
-from service.contract.api.runs import EndEvent, WorkEvent
+from service.contract.api.runs import EndEvent, RunEvent, WorkEvent
 from service.contract.api.scores import ScoresEvent
 from service.contract.errors import (
     Forbidden,
@@ -291,6 +291,7 @@ def _schemas(found: Mapping[str, Any]) -> dict[str, Any]:
     _, others = models_json_schema(
         [
             (Problem, "serialization"),
+            (RunEvent, "serialization"),
             (WorkEvent, "serialization"),
             (ScoresEvent, "serialization"),
             (EndEvent, "serialization"),

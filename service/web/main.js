@@ -3,34 +3,42 @@
 import { h, replace } from "./core/dom.js";
 import { heedKeys } from "./core/keyboard.js";
 import { listen } from "./core/live.js";
-import { effect, scope, unread } from "./core/signals.js";
+import { effect, scope } from "./core/signals.js";
 import { followLinks, path } from "./core/urls.js";
 import { frame } from "./parts/frame.js";
-import { evaluation } from "./views/evaluation.js";
-import { home } from "./views/home.js";
-import { leaderboard } from "./views/leaderboard.js";
-import { missing } from "./views/missing.js";
 
 /** @typedef {{ title: string, content: Node }} View */
 
-/** What stands at which place. Parts in braces are given to the view.
- * @type {[string, (...names: string[]) => View][]} */
+/** @typedef {(...names: string[]) => View} Make */
+
+/** What stands at which place, loaded when one goes there. Parts in braces are given to the view.
+ * @type {[string, () => Promise<Make>][]} */
 const VIEWS = [
-  ["/", home],
-  ["/ui/evaluations/{id}", evaluation],
-  ["/ui/datasets/{name}/{split}", leaderboard],
+  ["/", async () => (await import("./views/home.js")).home],
+  ["/ui/evaluations/{id}", async () => (await import("./views/evaluation.js")).evaluation],
+  ["/ui/evaluations/{id}/captions", async () => (await import("./views/captions.js")).captions],
+  ["/ui/evaluations/{id}/images/{image}", async () => (await import("./views/image.js")).imageView],
+  ["/ui/datasets/{name}/{split}", async () => (await import("./views/leaderboard.js")).leaderboard],
+  ["/ui/datasets/{name}/{split}/runs/{run}", async () => (await import("./views/run.js")).run],
+  ["/ui/datasets/{name}/{split}/trust", async () => (await import("./views/trust.js")).trust],
+  ["/ui/datasets/{name}/{split}/pregen", async () => (await import("./views/pregen.js")).pregen],
+  ["/ui/compare", async () => (await import("./views/compare.js")).compare],
+  ["/ui/now", async () => (await import("./views/now.js")).now],
 ];
 
-/** @param {string} pathname */
-function found(pathname) {
+/** @param {string} pathname @returns {Promise<() => View>} */
+async function found(pathname) {
   const parts = pathname.split("/").map(decoded);
-  for (const [pattern, view] of VIEWS) {
+  for (const [pattern, load] of VIEWS) {
     const wanted = pattern.split("/");
     const names = wanted.flatMap((part, at) => (part.startsWith("{") ? [parts[at]] : []));
     const fits = wanted.every((part, at) => (part.startsWith("{") ? parts[at] : part === parts[at]));
-    if (fits && wanted.length === parts.length) return view(...names);
+    if (!fits || wanted.length !== parts.length) continue;
+    const make = await load();
+    return () => make(...names);
   }
-  return missing(pathname);
+  const { missing } = await import("./views/missing.js");
+  return () => missing(pathname);
 }
 
 /** @param {string} part */
@@ -47,15 +55,35 @@ const main = h("main", { id: "content", tabindex: "-1" });
 document.body.append(...frame(main));
 effect(() => {
   const pathname = path.value;
-  unread(() => {
-    end();
-    const [view, over] = scope(() => found(pathname));
-    end = over;
-    document.title = `${view.title} · Prescore`;
-    replace(main, view.content);
-    if (document.activeElement !== document.body) main.focus({ preventScroll: true });
-  });
+  found(pathname).then(
+    (make) => path.peek() === pathname && show(make),
+    () => path.peek() === pathname && show(notLoaded),
+  );
 });
 followLinks();
 heedKeys();
 listen();
+
+/** @returns {View} */
+function notLoaded() {
+  const again = h("button", { type: "button", onclick: () => location.reload() }, "Load the page anew");
+  return {
+    title: "Not loaded",
+    content: h(
+      "div",
+      {},
+      h("h1", {}, "This view could not be loaded"),
+      h("p", {}, "The service does not answer, or has a newer version of this page. ", again),
+    ),
+  };
+}
+
+/** @param {() => View} make */
+function show(make) {
+  end();
+  const [view, over] = scope(make);
+  end = over;
+  document.title = `${view.title} · Prescore`;
+  replace(main, view.content);
+  if (document.activeElement !== document.body) main.focus({ preventScroll: true });
+}

@@ -20,6 +20,7 @@ POLICY = (
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 _WHERE = {"docs": "/docs", "openapi": "/openapi.json", "ready": "/readyz"}
+_LATER = ("plots/", "views/")  # asked for by the views that need them
 _KEPT = "public, max-age=31536000, immutable"
 _HTML = re.compile(r"\btext/html\b")
 _GZIP = re.compile(r"\bgzip\b")
@@ -83,14 +84,14 @@ class Site:
 
     @cached_property
     def _html(self) -> str:
-        """With all that it needs at its head: nothing waits for another file to be read."""
+        """With all that every view needs at its head: of that nothing waits for another file."""
         files = f"/ui/files/{self._digest}"
         links = [
             f'<link rel="stylesheet" href="{files}/{name}">'
             if name.endswith(".css")
             else f'<link rel="modulepreload" href="{files}/{name}">'
             for name in self._files
-            if not name.endswith(".svg")
+            if not name.endswith(".svg") and not name.startswith(_LATER)
         ]
         text = (_FOLDER / "index.html").read_text(encoding="utf-8")
         return text.replace("{links}", "\n".join(links)).replace("{files}", files)

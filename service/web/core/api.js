@@ -2,6 +2,8 @@
 
 import { computed, effect, onEnd, signal } from "./signals.js";
 
+/** @typedef {import("#schemas").components["schemas"]} Schemas What the interface says of its answers. */
+
 export class Refused extends Error {
   /** @param {number} status 0: no answer came. @param {string} code @param {string} detail @param {string[]} [fields] */
   constructor(status, code, detail, fields = []) {
@@ -44,19 +46,25 @@ export async function ask(url, { json, ...how } = {}) {
   const found = isJson ? await answer.json() : await answer.text();
   if (answer.ok) return found;
   if (answer.status === 401) isKeyNeeded.value = true;
-  const fields = (found.errors ?? []).map((/** @type {any} */ each) => each.message);
-  throw new Refused(answer.status, found.code ?? "", found.detail ?? found.title ?? answer.statusText, fields);
+  const errors = found.errors ?? [];
+  const fields =
+    errors.length > 1 ? errors.map((/** @type {any} */ each) => `${each.pointer}: ${each.detail}`) : []; // one alone is the detail
+  throw new Refused(
+    answer.status,
+    found.code ?? "",
+    found.detail ?? found.title ?? answer.statusText,
+    fields,
+  );
 }
 
 /**
  * What a place answers, asked for again when the place changes, when `refresh` is called, and
  * after a while if the service was away. While it is asked for again the last answer stays.
  *
- * @template [T=any]
  * @param {() => string | null} urlOf Null: nothing is asked.
  */
 export function resource(urlOf) {
-  const answer = signal(/** @type {T | null} */ (null));
+  const answer = signal(/** @type {any} */ (null));
   const refused = signal(/** @type {Refused | null} */ (null));
   const isAsking = signal(false);
   const again = signal(0);

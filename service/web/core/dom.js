@@ -7,7 +7,7 @@
 
 import { effect, onEnd, scope, signal, unread } from "./signals.js";
 
-/** @typedef {Node | string | number | null | undefined | false | (() => Child) | Child[]} Child */
+/** @typedef {Node | string | number | null | undefined | boolean | (() => any) | any[]} Child A function returns a child. */
 /** @typedef {Record<string, unknown>} Attributes */
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -121,7 +121,8 @@ function live(child) {
   effect(() => {
     const next = document.createDocumentFragment();
     append(next, [child()]);
-    while (first.nextSibling && first.nextSibling !== last) /** @type {ChildNode} */ (first.nextSibling).remove();
+    while (first.nextSibling && first.nextSibling !== last)
+      /** @type {ChildNode} */ (first.nextSibling).remove();
     last.parentNode?.insertBefore(next, last);
   });
   return made;

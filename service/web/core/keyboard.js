@@ -24,7 +24,8 @@ export function heedKeys() {
   document.addEventListener("keydown", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    const isTyping = target.isContentEditable || target.matches("select, textarea, input:not([type=checkbox])");
+    const isTyping =
+      target.isContentEditable || target.matches("select, textarea, input:not([type=checkbox])");
     if (isTyping) {
       if (event.key === "Escape") target.blur();
       return;
@@ -46,7 +47,9 @@ export function heedKeys() {
 export function onRows(rowsOf, what) {
   const move = (/** @type {number} */ step) => () => {
     const rows = rowsOf();
-    const at = rows.findIndex((row) => row === document.activeElement || row.contains(document.activeElement));
+    const at = rows.findIndex(
+      (row) => row === document.activeElement || row.contains(document.activeElement),
+    );
     const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))];
     next?.focus();
     next?.scrollIntoView({ block: "nearest" });

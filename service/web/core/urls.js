@@ -79,7 +79,9 @@ export function changed(values) {
  * @param {...(string | Record<string, string | number | null | undefined>)} parts
  */
 export function place(root, ...parts) {
-  const names = parts.filter((part) => typeof part === "string").map((part) => `/${encodeURIComponent(part)}`);
+  const names = parts
+    .filter((part) => typeof part === "string")
+    .map((part) => `/${encodeURIComponent(part)}`);
   const asked = new URLSearchParams();
   for (const part of parts) {
     if (typeof part === "string") continue;

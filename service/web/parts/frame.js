@@ -10,6 +10,7 @@ import { signIn, signOut } from "./sign_in.js";
 
 const PLACES = [
   ["/", "Home"],
+  ["/ui/now", "Now"],
   ["/docs", "Interface"],
 ];
 const THEMES = ["auto", "light", "dark"];
@@ -24,7 +25,11 @@ export function frame(main) {
       "header",
       { class: "frame" },
       h("a", { class: "brand", href: "/" }, "Prescore"),
-      h("nav", { "aria-label": "Places" }, PLACES.map(([url, name]) => link(url, name))),
+      h(
+        "nav",
+        { "aria-label": "Places" },
+        PLACES.map(([url, name]) => link(url, name)),
+      ),
       who(),
       state(),
       theme(),
@@ -50,7 +55,14 @@ function who() {
     },
     () => {},
   );
-  return () => team.value && h("span", { class: "quiet" }, `team ${team.value} `, h("button", { type: "button", onclick: signOut }, "Sign out"));
+  return () =>
+    team.value &&
+    h(
+      "span",
+      { class: "quiet" },
+      `team ${team.value} `,
+      h("button", { type: "button", onclick: signOut }, "Sign out"),
+    );
 }
 
 function state() {
@@ -60,7 +72,8 @@ function state() {
 }
 
 function notices() {
-  if (!isReached.value) return h("p", { class: "notice bad" }, "The service does not answer; it is asked again by and by.");
+  if (!isReached.value)
+    return h("p", { class: "notice bad" }, "The service does not answer; it is asked again by and by.");
   if (isKeyNeeded.value) return signIn();
   return null;
 }

@@ -8,11 +8,15 @@ export function number(value) {
   return value.toLocaleString("en", { maximumFractionDigits: size < 10 ? 3 : size < 1000 ? 1 : 0 });
 }
 
+/** A probability that chance alone does it. @param {number | null | undefined} value */
+export const chance = (value) => (typeof value === "number" && value < 0.001 ? "< 0.001" : number(value));
+
 /** @param {[number | null, number | null] | null | undefined} interval */
 export const interval = (interval) => (interval ? `[${number(interval[0])}, ${number(interval[1])}]` : "");
 
-/** @param {string} text RFC 3339. */
+/** @param {string | null | undefined} text RFC 3339. */
 export function time(text) {
+  if (!text) return "";
   const at = new Date(text);
   return Number.isNaN(at.valueOf()) ? text : `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
@@ -21,11 +25,14 @@ export function time(text) {
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "";
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  return seconds < 100 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  return seconds < 100
+    ? `${seconds.toFixed(1)} s`
+    : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
 /** @param {string | null | undefined} digest */
 export const short = (digest) => (digest ?? "").replace(/^sha256:/, "").slice(0, 8);
 
 /** @param {boolean | null | undefined} higher */
-export const direction = (higher) => (higher === true ? "↑ higher is better" : higher === false ? "↓ lower is better" : "");
+export const direction = (higher) =>
+  higher === true ? "↑ higher is better" : higher === false ? "↓ lower is better" : "";

@@ -21,7 +21,18 @@ export function signIn() {
   return h(
     "form",
     { class: "notice sign-in", onsubmit: submit },
-    h("label", {}, "This service needs a key: ", h("input", { name: "key", type: "password", required: true, autocomplete: "current-password", spellcheck: "false" })),
+    h(
+      "label",
+      {},
+      "This service needs a key: ",
+      h("input", {
+        name: "key",
+        type: "password",
+        required: true,
+        autocomplete: "current-password",
+        spellcheck: "false",
+      }),
+    ),
     h("button", {}, "Sign in"),
     h("span", { role: "alert" }, () => said.value),
   );

@@ -1,23 +1,37 @@
 /** What stands where an answer will be: that it is asked for, why it was refused, or the answer. */
 
 import { h } from "../core/dom.js";
+import { computed, unread } from "../core/signals.js";
 
 /** @typedef {import("../core/dom.js").Child} Child */
 /** @typedef {ReturnType<typeof import("../core/api.js").resource>} Resource */
 
 /**
  * @param {Resource} resource
- * @param {(answer: any) => Child} render
+ * @param {(answer: any) => Child} render Made anew for each answer.
  */
-export const answered = (resource, render) => () => {
-  const refused = resource.refused.value;
-  const answer = resource.answer.value;
-  return [
-    refused && refused.status !== 401 && refusal(refused),
-    answer !== null && render(answer),
-    answer === null && !refused && h("p", { class: "quiet", "aria-busy": "true" }, "Asking…"),
-  ];
-};
+export const answered = (resource, render) => [
+  () => resource.refused.value && resource.refused.value.status !== 401 && refusal(resource.refused.value),
+  () => resource.answer.value !== null && render(resource.answer.value),
+  () =>
+    resource.answer.value === null &&
+    !resource.refused.value &&
+    h("p", { class: "quiet", "aria-busy": "true" }, "Asking…"),
+];
+
+/**
+ * @param {Resource} resource
+ * @param {() => Child} render Made once, when there is an answer; it follows the next ones by itself.
+ */
+export function following(resource, render) {
+  const isThere = computed(() => resource.answer.value !== null);
+  const there = {
+    get value() {
+      return isThere.value || null;
+    },
+  };
+  return answered(/** @type {Resource} */ ({ ...resource, answer: there }), () => unread(render));
+}
 
 /** @param {import("../core/api.js").Refused} refused */
 export function refusal(refused) {
@@ -25,7 +39,12 @@ export function refusal(refused) {
     "div",
     { class: "notice bad", role: "alert" },
     h("p", {}, refused.message),
-    refused.fields.length > 0 && h("ul", {}, refused.fields.map((text) => h("li", {}, text))),
+    refused.fields.length > 0 &&
+      h(
+        "ul",
+        {},
+        refused.fields.map((text) => h("li", {}, text)),
+      ),
   );
 }
 
@@ -49,3 +68,7 @@ export function badge(status) {
 /** @param {Record<string, string>} labels */
 export const labels = (labels) =>
   Object.entries(labels ?? {}).map(([name, value]) => h("span", { class: "label" }, `${name}=${value}`));
+
+/** Why a run or a work failed. @param {{ code: string, detail: string } | null} error */
+export const failure = (error) =>
+  error && h("p", { class: "notice bad", role: "alert" }, h("strong", {}, error.code), " ", error.detail);

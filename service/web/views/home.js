@@ -6,8 +6,13 @@ import { onRows } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
 import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
+import { head } from "../parts/layout.js";
 import { time } from "../parts/numbers.js";
-import { answered, badge, labels } from "../parts/states.js";
+import { evaluationPlace, splitPlace } from "../parts/places.js";
+import { answered, badge, following, labels } from "../parts/states.js";
+
+/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["DatasetOut"]} Dataset */
 
 export function home() {
   const latest = pages(() => place("/v1/evaluations", { limit: 20 }));
@@ -15,7 +20,15 @@ export function home() {
   onChange((change) => {
     if (!change || change.kind === "evaluation") latest.refresh();
   });
-  const rows = h("tbody", {}, each(() => latest.items.value, (run) => run.id, row));
+  const rows = h(
+    "tbody",
+    {},
+    each(
+      () => latest.items.value,
+      (run) => run.id,
+      row,
+    ),
+  );
   onRows(() => [.../** @type {NodeListOf<HTMLElement>} */ (rows.querySelectorAll("a.main"))], "evaluations");
   return {
     title: "Home",
@@ -23,20 +36,33 @@ export function home() {
       "div",
       {},
       h("h1", {}, "Prescore"),
-      h("p", { class: "lead" }, "How good are an image captioner's captions? Scores before anything is generated, within seconds; then the usual ones, each with its interval."),
-      h("section", { "aria-labelledby": "datasets" }, h("h2", { id: "datasets" }, "Datasets"), answered(datasets, shown)),
+      h(
+        "p",
+        { class: "lead" },
+        "How good are an image captioner's captions? Scores before anything is generated, within seconds; then the usual ones, each with its interval.",
+      ),
+      h(
+        "section",
+        { "aria-labelledby": "datasets" },
+        h("h2", { id: "datasets" }, "Datasets"),
+        answered(datasets, shown),
+      ),
       h(
         "section",
         { "aria-labelledby": "latest" },
         h("h2", { id: "latest" }, "Latest evaluations"),
-        answered(latest, () => [
+        following(latest, () => [
           () =>
             latest.items.value.length
               ? table(rows)
               : h("p", { class: "quiet" }, "None yet. The commands below make the first."),
           () =>
             latest.next.value &&
-            h("button", { type: "button", onclick: latest.more, disabled: () => latest.isMore.value }, "More"),
+            h(
+              "button",
+              { type: "button", onclick: latest.more, disabled: () => latest.isMore.value },
+              "More",
+            ),
         ]),
       ),
       h("section", { "aria-labelledby": "begin" }, h("h2", { id: "begin" }, "Begin"), firstSteps()),
@@ -44,13 +70,13 @@ export function home() {
   };
 }
 
-/** @param {any} found */
+/** @param {{ items: Dataset[] }} found */
 function shown({ items }) {
   if (!items.length) return h("p", { class: "quiet" }, "None yet.");
   return h(
     "ul",
     { class: "cards" },
-    items.map((/** @type {any} */ dataset) =>
+    items.map((dataset) =>
       h(
         "li",
         {},
@@ -60,7 +86,12 @@ function shown({ items }) {
           "ul",
           {},
           Object.entries(dataset.splits).map(([split, { images }]) =>
-            h("li", {}, h("a", { href: place("/ui/datasets", dataset.name, split) }, split), ` ${images.toLocaleString("en")} images`),
+            h(
+              "li",
+              {},
+              h("a", { href: splitPlace(dataset.name, split) }, split),
+              ` ${images.toLocaleString("en")} images`,
+            ),
           ),
         ),
       ),
@@ -70,22 +101,22 @@ function shown({ items }) {
 
 /** @param {Node} rows */
 function table(rows) {
-  return h(
-    "table",
-    {},
-    h("thead", {}, h("tr", {}, ["Evaluation", "Dataset", "State", "Labels", "Submitted"].map((name) => h("th", { scope: "col" }, name)))),
-    rows,
-  );
+  return h("table", {}, head(["Evaluation", "Dataset", "State", "Labels", "Submitted"]), rows);
 }
 
-/** @param {() => any} run */
+/** @param {() => Evaluation} run */
 function row(run) {
   const { id, dataset, created_at } = run();
   return h(
     "tr",
     {},
-    h("th", { scope: "row" }, h("a", { class: "main", href: place("/ui/evaluations", id) }, id)),
-    h("td", {}, h("a", { href: place("/ui/datasets", dataset.name, dataset.split) }, `${dataset.name}/${dataset.split}`), ` ${dataset.version}`),
+    h("th", { scope: "row", class: "id" }, h("a", { class: "main", href: evaluationPlace(id) }, id)),
+    h(
+      "td",
+      {},
+      h("a", { href: splitPlace(dataset.name, dataset.split) }, `${dataset.name}/${dataset.split}`),
+      ` ${dataset.version}`,
+    ),
     h("td", {}, () => [badge(run().status), run().verdict && badge(run().verdict)]),
     h("td", {}, () => labels(run().labels)),
     h("td", {}, time(created_at)),
@@ -96,11 +127,20 @@ function firstSteps() {
   const here = location.origin;
   return [
     h("p", {}, "Captions of any system, without a checkpoint:"),
-    command(`export PRESCORE_URL=${here}\nprescore score captions.json --dataset NAME/SPLIT`, "Score captions by a command"),
+    command(
+      `export PRESCORE_URL=${here}\nprescore score captions.json --dataset NAME/SPLIT`,
+      "Score captions by a command",
+    ),
     h("p", {}, "A checkpoint, by its columns or as it is:"),
-    command(`prescore submit model.safetensors --url ${here} --dataset NAME/SPLIT --wait`, "Submit a checkpoint by a command"),
+    command(
+      `prescore submit model.safetensors --url ${here} --dataset NAME/SPLIT --wait`,
+      "Submit a checkpoint by a command",
+    ),
     h("p", {}, "By curl alone:"),
-    command(`curl ${here}/v1/evaluations -H 'Content-Type: application/json' \\\n  -d '{"dataset": "NAME/SPLIT", "captions": [{"image": "1.jpg", "caption": "a dog runs"}], "postgen": ["cider_d"]}'`, "Submit captions by curl"),
+    command(
+      `curl ${here}/v1/evaluations -H 'Content-Type: application/json' \\\n  -d '{"dataset": "NAME/SPLIT", "captions": [{"image": "1.jpg", "caption": "a dog runs"}], "postgen": ["cider_d"]}'`,
+      "Submit captions by curl",
+    ),
     h("p", {}, h("a", { href: "/docs" }, "The whole interface")),
   ];
 }

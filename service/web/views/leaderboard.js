@@ -1,17 +1,22 @@
 /** The evaluations on one split, best first: ranks that differ only where a paired test says so. */
 
 import { pages, resource } from "../core/api.js";
-import { each, h } from "../core/dom.js";
-import { onKey, onRows } from "../core/keyboard.js";
+import { h } from "../core/dom.js";
+import { onKey } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
-import { computed } from "../core/signals.js";
+import { computed, signal } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
 import { direction, interval, number, time } from "../parts/numbers.js";
+import { evaluationPlace, runPlace, splitPlaces } from "../parts/places.js";
 import { answered, labels } from "../parts/states.js";
-import { rangeOf, whisker } from "../parts/whisker.js";
+import { windowed } from "../parts/windowed.js";
+import { rangeOf, whisker } from "../plots/whisker.js";
+
+/** @typedef {import("../core/api.js").Schemas["Standing"]} Standing */
+/** @typedef {import("../core/api.js").Schemas["MetricOut"]} Metric */
 
 const METRICS = ["cider_d", "bleu_4", "meteor", "rouge_l", "spice", "accord"];
-const PAGE = 50;
+const PAGE = 200;
 
 /** @param {string} name @param {string} split */
 export function leaderboard(name, split) {
@@ -19,44 +24,196 @@ export function leaderboard(name, split) {
   const beside = query("metrics");
   const label = query("label");
   const signature = query("signature");
+  const chosen = query("chosen");
   const url = computed(() => {
-    const [mark, value] = label.value.split("=");
+    const [mark, value] = parted(label.value);
     const marked = mark && value ? { [`label.${mark}`]: value } : {};
-    return place("/v1/datasets", name, "leaderboard", { split, metric: metric.value, metrics: beside.value, signature: signature.value, limit: PAGE, ...marked });
+    return place("/v1/datasets", name, "leaderboard", {
+      split,
+      metric: metric.value,
+      metrics: beside.value,
+      signature: signature.value,
+      limit: PAGE,
+      ...marked,
+    });
   });
   const board = pages(() => url.value);
-  const known = resource(() => "/v1/metrics");
+  const isOlder = signal(false);
+  const refresh = () => {
+    isOlder.value = false;
+    board.refresh();
+  };
   onChange((told) => {
-    if (!told || told.status === "succeeded") board.refresh();
+    if (told && told.status !== "succeeded") return;
+    if (board.items.peek().length > PAGE) isOlder.value = true;
+    else refresh();
   });
+  const known = resource(() => "/v1/metrics");
+  const marks = resource(() => place("/v1/labels", { dataset: name }));
   const range = computed(() => rangeOf(board.items.value));
   const columns = computed(() => beside.value.split(",").filter(Boolean));
-  const rows = h("tbody", {}, each(() => board.items.value, (item) => item.evaluation, (item) => row(item, range, columns)));
-  onRows(() => [.../** @type {NodeListOf<HTMLElement>} */ (rows.querySelectorAll("a.main"))], "evaluations");
-  const field = h("input", { name: "label", value: label.value, placeholder: "NAME=VALUE", spellcheck: "false" });
+  const selected = computed(() => chosen.value.split(",").filter(Boolean));
+  const choose = (/** @type {Standing} */ { evaluation }) => {
+    const rest = selected.value.filter((id) => id !== evaluation);
+    chosen.value = (rest.length < selected.value.length ? rest : [...rest.slice(-1), evaluation]).join(",");
+  };
+  const field = h("input", {
+    name: "label",
+    value: label.value,
+    list: "labels",
+    placeholder: "NAME=VALUE",
+    spellcheck: "false",
+  });
   onKey("/", "filter by a label", () => field.focus());
+  const table = windowed(board.items, {
+    columns: () => [
+      "Rank",
+      "Compare",
+      "Evaluation",
+      "Score",
+      "Interval",
+      "Drawn",
+      ...columns.value,
+      "Labels",
+      "Submitted",
+    ],
+    keyOf: (item) => item.evaluation,
+    cells: (item) => cells(item, { range, columns, selected, choose }),
+    name: "Leaderboard",
+    what: "evaluations",
+    more: board.more,
+    hasMore: () => board.next.value !== null,
+    keys: { c: ["choose this evaluation to compare it", choose] },
+  });
   return {
     title: `${name}/${split}`,
     content: h(
       "div",
       {},
       h("h1", {}, `${name}/${split}`),
+      splitPlaces(name, split),
       h(
         "form",
-        { class: "asked", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); label.value = field.value.trim(); } },
-        h("label", {}, "Ranked by ", h("select", { onchange: (/** @type {any} */ { target }) => change({ metric: target.value, signature: null }) }, () => names(known, metric.value).map((each) => h("option", { value: each, selected: each === metric.value }, each)))),
-        h("label", {}, "Beside ", h("input", { value: beside.value, placeholder: METRICS.slice(1, 3).join(","), spellcheck: "false", onchange: (/** @type {any} */ { target }) => { beside.value = target.value.replaceAll(" ", ""); } })),
+        {
+          class: "asked",
+          onsubmit: (/** @type {Event} */ event) => {
+            event.preventDefault();
+            label.value = field.value.trim();
+          },
+        },
+        h(
+          "label",
+          {},
+          "Ranked by ",
+          h(
+            "select",
+            {
+              onchange: (/** @type {any} */ { target }) => change({ metric: target.value, signature: null }),
+            },
+            () =>
+              names(known, metric.value).map((each) =>
+                h("option", { value: each, selected: each === metric.value }, each),
+              ),
+          ),
+        ),
+        h(
+          "label",
+          {},
+          "Beside ",
+          h("input", {
+            value: beside.value,
+            placeholder: METRICS.slice(1, 3).join(","),
+            spellcheck: "false",
+            onchange: (/** @type {any} */ { target }) => {
+              beside.value = target.value.replaceAll(" ", "");
+            },
+          }),
+        ),
         h("label", {}, "Label ", field),
+        h("datalist", { id: "labels" }, () => options(marks)),
         h("button", {}, "Filter"),
       ),
-      answered(board, () => [() => about(board), () => (board.items.value.length ? table(rows, columns) : h("p", { class: "quiet" }, board.answer.value?.none_because ?? "No evaluation has this score.")), () => board.next.value && h("button", { type: "button", onclick: board.more, disabled: () => board.isMore.value }, "More")]),
+      () => trainings(marks, name, split),
+      () => selected.value.length > 0 && comparing(selected.value, chosen),
+      () =>
+        isOlder.value &&
+        h(
+          "p",
+          { class: "notice" },
+          "There are newer scores. ",
+          h("button", { type: "button", onclick: refresh }, "Show them"),
+        ),
+      answered(board, () => [
+        () => about(board),
+        () =>
+          board.items.value.length === 0 &&
+          h("p", { class: "quiet" }, board.answer.value?.none_because ?? "No evaluation has this score."),
+        table,
+      ]),
     ),
   };
 }
 
-/** @param {ReturnType<typeof resource>} known @param {string} chosen */
+/** A label's name, and its value, which may hold a `=`. @param {string} text */
+function parted(text) {
+  const at = text.indexOf("=");
+  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** @param {import("../parts/states.js").Resource} marks @returns {{ name: string, values: { value: string, evaluations: number }[] }[]} */
+const known = (marks) => marks.answer.value?.items ?? [];
+
+/** @param {import("../parts/states.js").Resource} marks */
+const options = (marks) =>
+  known(marks).flatMap(({ name, values }) =>
+    values.map(({ value }) => h("option", { value: `${name}=${value}` })),
+  );
+
+/** @param {import("../parts/states.js").Resource} marks @param {string} name @param {string} split */
+function trainings(marks, name, split) {
+  const runs = known(marks).find((each) => each.name === "run")?.values ?? [];
+  return (
+    runs.length > 0 &&
+    h(
+      "p",
+      {},
+      "Trainings: ",
+      runs.map(({ value, evaluations }) => [
+        h("a", { href: runPlace(name, split, value) }, value),
+        ` (${evaluations}) `,
+      ]),
+    )
+  );
+}
+
+/** @param {string[]} selected @param {{ value: string }} chosen */
+function comparing(selected, chosen) {
+  const [a, b] = selected;
+  return h(
+    "p",
+    { class: "notice" },
+    b
+      ? h("a", { href: place("/ui/compare", { a, b }) }, `Compare ${a} with ${b}`)
+      : `${a} is chosen: choose another to compare it with.`,
+    " ",
+    h(
+      "button",
+      {
+        type: "button",
+        onclick: () => {
+          chosen.value = "";
+        },
+      },
+      "Clear",
+    ),
+  );
+}
+
+/** @param {import("../parts/states.js").Resource} known @param {string} chosen */
 function names(known, chosen) {
-  const all = (known.answer.value?.items ?? []).filter((/** @type {any} */ each) => each.family === "postgen").map((/** @type {any} */ each) => each.name);
+  const all = (known.answer.value?.items ?? [])
+    .filter((/** @type {Metric} */ each) => each.family === "postgen" && each.higher_is_better !== null)
+    .map((/** @type {Metric} */ each) => each.name);
   return [...new Set([chosen, ...METRICS, ...all])];
 }
 
@@ -71,39 +228,42 @@ function about(board) {
     h("code", {}, found?.signature ?? "no signature"),
     others.length > 0 && [
       "; computed otherwise and not comparable: ",
-      others.map(([signature, many]) => h("button", { type: "button", class: "link", onclick: () => change({ signature }) }, `${signature} (${many})`)),
+      others.map(([signature, many]) =>
+        h(
+          "button",
+          { type: "button", class: "link", onclick: () => change({ signature }) },
+          `${signature} (${many})`,
+        ),
+      ),
     ],
   );
 }
 
-/** @param {Node} rows @param {{ value: string[] }} columns */
-function table(rows, columns) {
-  return h(
-    "div",
-    { class: "scrolled", tabindex: "0", role: "region", "aria-label": "Leaderboard" },
+/**
+ * @param {() => Standing} item
+ * @param {{ range: { value: [number, number] }, columns: { value: string[] }, selected: { value: string[] }, choose: (item: any) => void }} how
+ */
+function cells(item, { range, columns, selected, choose }) {
+  return [
+    h("td", { class: "number" }, () => `${item().rank}${item().tied ? "=" : ""}`),
     h(
-      "table",
+      "td",
       {},
-      h("thead", {}, h("tr", {}, () => ["Rank", "Evaluation", "Score", "Interval", "Drawn", ...columns.value, "Labels", "Submitted"].map((name) => h("th", { scope: "col" }, name)))),
-      rows,
+      h("input", {
+        type: "checkbox",
+        ".checked": () => selected.value.includes(item().evaluation),
+        "aria-label": () => `Compare ${item().evaluation}`,
+        onchange: () => choose(item()),
+      }),
     ),
-  );
-}
-
-/** @param {() => any} item @param {{ value: [number, number] }} range @param {{ value: string[] }} columns */
-function row(item, range, columns) {
-  return h(
-    "tr",
-    {},
-    () => [
-      h("td", { class: "number" }, `${item().rank}${item().tied ? "=" : ""}`),
-      h("th", { scope: "row" }, h("a", { class: "main", href: place("/ui/evaluations", item().evaluation) }, item().evaluation)),
-      h("td", { class: "number" }, number(item().value)),
-      h("td", { class: "number" }, interval(item().interval)),
-      h("td", {}, whisker(item(), range.value)),
-      columns.value.map((name) => h("td", { class: "number" }, number(item().scores[name]?.value))),
-      h("td", {}, labels(item().labels)),
-      h("td", {}, time(item().created_at)),
-    ],
-  );
+    h("th", { scope: "row" }, () =>
+      h("a", { class: "main", href: evaluationPlace(item().evaluation) }, item().evaluation),
+    ),
+    h("td", { class: "number" }, () => number(item().value)),
+    h("td", { class: "number" }, () => interval(item().interval)),
+    h("td", {}, () => whisker(item(), range.value)),
+    () => columns.value.map((name) => h("td", { class: "number" }, number(item().scores[name]?.value))),
+    h("td", {}, () => labels(item().labels)),
+    h("td", {}, () => time(item().created_at)),
+  ];
 }

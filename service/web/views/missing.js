@@ -3,5 +3,11 @@ import { h } from "../core/dom.js";
 /** @param {string} pathname */
 export const missing = (pathname) => ({
   title: "Nothing here",
-  content: h("section", {}, h("h1", {}, "Nothing is at this place"), h("p", {}, h("code", {}, pathname)), h("p", {}, h("a", { href: "/" }, "Home"))),
+  content: h(
+    "section",
+    {},
+    h("h1", {}, "Nothing is at this place"),
+    h("p", {}, h("code", {}, pathname)),
+    h("p", {}, h("a", { href: "/" }, "Home")),
+  ),
 });

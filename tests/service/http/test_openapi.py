@@ -36,6 +36,14 @@ def test_the_interface_is_openapi_3_1():
     OpenAPIV31SpecValidator(DOCUMENT).validate()
 
 
+def test_what_is_referred_to_is_there():
+    text = json.dumps(DOCUMENT)
+    referred = set(re.findall(r'"\$ref": "#/components/(\w+)/(\w+)"', text))
+    assert ("schemas", "Problem") in referred
+    components = DOCUMENT["components"]
+    assert [each for each in referred if each[1] not in components[each[0]]] == []
+
+
 def test_no_two_paths_are_the_same_but_for_their_parameters_names():
     """The standard: such paths are identical, and tools see one of them."""
     shapes = sorted(re.sub(r"\{\w+\}", "{}", path) for path in DOCUMENT["paths"])

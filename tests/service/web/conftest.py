@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import page_runs
 from fleet import bundle
 
 
@@ -33,7 +34,9 @@ def chromium():
 def service(serve_here, tmp_path_factory):
     with serve_here(tmp_path_factory.mktemp("page") / "home") as service:
         with service.client() as client:
-            assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
+            assert (
+                client.put("/v1/datasets/tiny", content=bundle(page_runs.IMAGES)).status_code == 201
+            )
         yield service
 
 
@@ -73,3 +76,15 @@ def window(chromium, service) -> Iterator[Watched]:
         watched = Watched(context, service.url)
         yield watched
         watched.check()
+
+
+@pytest.fixture(scope="module")
+def evaluated(service) -> dict[str, str]:
+    with service.client() as client:
+        return page_runs.evaluations(client)
+
+
+@pytest.fixture(scope="module")
+def training(service) -> list[str]:
+    with service.client() as client:
+        return page_runs.training(client)

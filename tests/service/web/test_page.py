@@ -5,37 +5,11 @@ import re
 import httpx
 import pytest
 
-from fleet import checkpoint, upload
+from page_runs import submitted
 from service.contract.asking import Scope
 from service.works.keyring import keys
 
 pytestmark = pytest.mark.processes
-
-HOSTILE = "<img src=x onerror=document.title='taken'> \u202e right to left"
-CAPTIONS = [{"image": f"{at}.jpg", "caption": "w3 w4 w5"} for at in range(40)]
-
-
-def _submitted(client, **more):
-    request = {"dataset": "tiny/test", "postgen": ["cider_d"], **more}
-    if "checkpoint" not in request:
-        request["captions"] = CAPTIONS
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code == 202, answer.text
-    return answer.json()["id"]
-
-
-@pytest.fixture(scope="module")
-def evaluated(service):
-    """Captions with a hostile label, of a checkpoint, with gates, and one that fails its gates."""
-    with service.client() as client:
-        given = upload(client, checkpoint(1))
-        asked = {"postgen": ["cider_d"], "decoding": {"beam": 1, "max_words": 8}}
-        return {
-            "captions": _submitted(client, labels={"branch": HOSTILE[:60]}),
-            "checkpoint": _submitted(client, **asked | {"checkpoint": given}),
-            "passed": _submitted(client, gates=["cider_d >= 0"], labels={"branch": "main"}),
-            "failed": _submitted(client, gates=["cider_d >= 9"], labels={"branch": "dev"}),
-        }
 
 
 def _violations(page):
@@ -100,7 +74,8 @@ def test_what_hostile_people_write_is_text(window, evaluated):
 def test_a_board_ranks_and_filters_and_its_address_says_how(window, service, evaluated):
     window.open("/ui/datasets/tiny/test")
     page = window.page
-    page.wait_for_selector("tbody tr >> nth=1")
+    rows = page.locator(".windowed tbody tr:not(.space)")
+    rows.nth(1).wait_for()
     with service.client() as client:
         board = client.get("/v1/datasets/tiny/leaderboard?split=test&metric=cider_d").json()
     shown = page.locator("tbody th a").all_inner_texts()
@@ -108,11 +83,11 @@ def test_a_board_ranks_and_filters_and_its_address_says_how(window, service, eva
     page.keyboard.press("/")
     page.keyboard.type("branch=dev")
     page.keyboard.press("Enter")
-    page.wait_for_selector("tbody tr:only-child")
+    page.wait_for_selector("[aria-rowcount='2']")
     assert "label=branch%3Ddev" in page.url
     page.reload()
     page.wait_for_selector(f"a:has-text('{evaluated['failed']}')")
-    assert page.locator("tbody tr").count() == 1
+    assert rows.count() == 1
 
 
 def test_one_goes_through_it_by_keys_alone(window, evaluated):
@@ -135,7 +110,7 @@ def test_an_evaluation_changes_as_it_goes_on(window, service):
     window.open("/")
     window.page.wait_for_selector("[data-live=true]")
     with service.client() as client, service.held():
-        made = _submitted(client, labels={"who": "live"}, postgen=["bleu", "rouge_l"])
+        made = submitted(client, labels={"who": "live"}, postgen=["bleu", "rouge_l"])
         window.page.click(f"a:has-text('{made}')")
         window.page.wait_for_selector("dd .badge.queued, dd .badge.running")
     window.page.wait_for_selector("dd .badge.succeeded")
@@ -151,7 +126,7 @@ def test_a_second_tab_hears_through_the_first(chromium, service):
             page.wait_for_selector("[data-live=true]")
         assert not any("/v1/events" in url for url in asked)
         with service.client() as client:
-            made = _submitted(client, labels={"who": "two tabs"})
+            made = submitted(client, labels={"who": "two tabs"})
         second.wait_for_selector(f"a:has-text('{made}')")
         first.close()
         second.wait_for_selector("[data-live=true]")
@@ -165,20 +140,31 @@ def test_what_is_not_there_is_told_in_the_services_words(window):
     window.page.wait_for_selector("h1:has-text('Nothing is at this place')")
 
 
+PLACES = {
+    "home": ("/", "main tbody tr"),
+    "evaluation": ("/ui/evaluations/{failed}", ".gate"),
+    "captions": ("/ui/evaluations/{checkpoint}/captions", ".windowed a.main"),
+    "image": ("/ui/evaluations/{checkpoint}/images/1.jpg", ".strip"),
+    "compare": ("/ui/compare?a={failed}&b={checkpoint}", ".layers"),
+    "board": ("/ui/datasets/tiny/test?metrics=bleu_4", ".windowed a.main"),
+    "run": ("/ui/datasets/tiny/test/runs/warm", "circle.best"),
+    "trust": ("/ui/datasets/tiny/test/trust", "section >> nth=2"),
+    "pregen": ("/ui/datasets/tiny/test/pregen", "[role=gridcell]"),
+    "now": ("/ui/now", "[aria-label=Queues] tbody"),
+    "missing": ("/ui/nowhere", "h1"),
+}
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("view", ["home", "evaluation", "board", "missing"])
-def test_nobody_is_left_out(chromium, service, evaluated, view, scheme):
+@pytest.mark.parametrize("view", PLACES)
+def test_nobody_is_left_out(chromium, service, evaluated, training, view, scheme):
     """As axe judges: names, roles, contrasts, order."""
-    places = {
-        "home": "/",
-        "evaluation": f"/ui/evaluations/{evaluated['failed']}",
-        "board": "/ui/datasets/tiny/test?metrics=bleu_4",
-        "missing": "/ui/nowhere",
-    }
+    place, shown = PLACES[view]
     with chromium.new_context(color_scheme=scheme) as context:
         page = context.new_page()
-        page.goto(service.url + places[view])
-        page.wait_for_selector("tbody tr, h1:has-text('Nothing')")
+        page.goto(service.url + place.format(**evaluated))
+        page.wait_for_selector(shown)
+        page.wait_for_selector("[aria-busy]", state="detached")
         assert _violations(page) == []
 
 

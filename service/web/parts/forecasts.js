@@ -1,0 +1,17 @@
+/** An answer's `forecast` is one for each metric, or says why there is none at all. */
+
+/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["ForecastOut"]} Forecast */
+/** @typedef {import("../core/api.js").Schemas["NoForecastOut"]} NoForecast */
+
+/** @param {Evaluation["forecast"]} forecast @returns {forecast is NoForecast} */
+const isNone = (forecast) => typeof forecast?.none_because === "string";
+
+/** Those that there are, by metric. @param {Evaluation} run @returns {Record<string, Forecast>} */
+export const forecastsOf = ({ forecast }) => (forecast && !isNone(forecast) ? forecast : {});
+
+/** All that is told of forecasts, by metric; also of those that there are not. @param {Evaluation} run @returns {Record<string, Forecast>} */
+export const toldOf = ({ forecast }) => (isNone(forecast) ? forecast.metrics : (forecast ?? {}));
+
+/** @param {Evaluation} run */
+export const noneBecause = ({ forecast }) => (isNone(forecast) ? forecast.none_because : null);

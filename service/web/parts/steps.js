@@ -1,0 +1,19 @@
+/** The evaluations of one training, in the order of its steps. */
+
+/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
+/** @typedef {Evaluation & { step: number }} Step */
+
+/** The number that ends the label `step`, or else `epoch`. @param {Record<string, string>} labels */
+export function stepOf(labels) {
+  const found = /(\d+(?:\.\d+)?)$/.exec(labels.step ?? labels.epoch ?? "");
+  return found ? Number(found[1]) : null;
+}
+
+/** Where none has a step: in the order in which they were submitted. @param {Evaluation[]} items The latest first. @returns {Step[]} */
+export function bySteps(items) {
+  const stepped = items.filter(({ labels }) => stepOf(labels) !== null);
+  const list = stepped.length ? stepped : [...items].reverse();
+  return list
+    .map((item, at) => ({ ...item, step: stepOf(item.labels) ?? at + 1 }))
+    .sort((a, b) => a.step - b.step);
+}

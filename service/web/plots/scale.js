@@ -1,0 +1,77 @@
+/** Scales, their round ticks and axes: what all plots are drawn on. */
+
+import { s } from "../core/dom.js";
+import { number } from "../parts/numbers.js";
+
+/** @typedef {[number, number]} Range */
+/** @typedef {(value: number) => number} Scale */
+
+/** @param {Range} from @param {Range} to @returns {Scale} */
+export function linear([low, high], [start, end]) {
+  const width = high - low || 1;
+  return (value) => start + ((value - low) / width) * (end - start);
+}
+
+/** The values that are numbers. @param {Iterable<number | null | undefined>} values */
+export const finite = (values) =>
+  /** @type {number[]} */ (
+    [...values].filter((value) => typeof value === "number" && Number.isFinite(value))
+  );
+
+/** From the lowest to the highest, or 0 to 1 where there is none. @param {Iterable<number | null | undefined>} values @returns {Range} */
+export function extent(values) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of finite(values)) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return low > high ? [0, 1] : [low, high];
+}
+
+/** With room at both ends. @param {Range} range @param {number} [share] @returns {Range} */
+export function padded([low, high], share = 0.05) {
+  const room = (high - low) * share || Math.abs(low) * share || share;
+  return [low - room, high + room];
+}
+
+/** Round values within, about as many as asked for. @param {Range} range @param {number} [many] */
+export function ticks([low, high], many = 5) {
+  const rough = (high - low) / many;
+  if (!(rough > 0) || !Number.isFinite(rough)) return [low];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5].find((each) => each * power >= rough) ?? 10);
+  const first = Math.ceil(low / step);
+  const last = Math.floor(high / step);
+  return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
+}
+
+/**
+ * Lines and numbers at two sides of a plot.
+ *
+ * @param {{ x: Scale, y: Scale, xTicks: number[], yTicks: number[], xName: string, yName: string, box: { left: number, right: number, top: number, bottom: number } }} of
+ */
+export function axes({ x, y, xTicks, yTicks, xName, yName, box }) {
+  return s(
+    "g",
+    { class: "axes", "aria-hidden": "true" },
+    xTicks.map((at) => [
+      s("line", { x1: x(at), x2: x(at), y1: box.top, y2: box.bottom }),
+      s("text", { x: x(at), y: box.bottom + 14, "text-anchor": "middle" }, number(at)),
+    ]),
+    yTicks.map((at) => [
+      s("line", { x1: box.left, x2: box.right, y1: y(at), y2: y(at) }),
+      s("text", { x: box.left - 5, y: y(at) + 4, "text-anchor": "end" }, number(at)),
+    ]),
+    s("text", { x: (box.left + box.right) / 2, y: box.bottom + 30, "text-anchor": "middle" }, xName),
+    s(
+      "text",
+      {
+        x: 12,
+        y: (box.top + box.bottom) / 2,
+        "text-anchor": "middle",
+        transform: `rotate(-90 12 ${(box.top + box.bottom) / 2})`,
+      },
+      yName,
+    ),
+  );
+}

@@ -1,0 +1,83 @@
+/** Points by two numbers. More than a thousand are drawn on a canvas. */
+
+import { h, s } from "../core/dom.js";
+import { number } from "../parts/numbers.js";
+import { brush } from "./brush.js";
+import { axes, extent, linear, padded, ticks } from "./scale.js";
+
+const WIDTH = 460;
+const HEIGHT = 400;
+const BOX = { left: 56, right: WIDTH - 10, top: 10, bottom: HEIGHT - 42 };
+const MOST_MARKS = 1000;
+
+/** @typedef {{ x: number, y: number }} Point */
+/** @typedef {[number, number, number, number]} Chosen From x to x, from y to y. */
+
+/**
+ * Both axes have one scale, and a line where both numbers are equal.
+ *
+ * @param {Point[]} points
+ * @param {{ xName: string, yName: string, name: string, what: string, chosen?: Chosen | null, choose?: ((chosen: Chosen | null) => void) | null }} how `what`: what the points are, in the plural. Without `choose` nothing can be chosen.
+ */
+export function scatter(points, { xName, yName, name, what, chosen = null, choose = null }) {
+  const range = padded(extent(points.flatMap(({ x, y }) => [x, y])));
+  const x = linear(range, [BOX.left, BOX.right]);
+  const y = linear(range, [BOX.bottom, BOX.top]);
+  const marks = ticks(range);
+  const isMany = points.length > MOST_MARKS;
+  const plot = s(
+    "svg",
+    {
+      class: ["plot", choose && "brushed"],
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "img",
+      "aria-label": `${name}: ${points.length.toLocaleString("en")} ${what}`,
+    },
+    axes({ x, y, xTicks: marks, yTicks: marks, xName, yName, box: BOX }),
+    s("line", { class: "zero", x1: x(range[0]), y1: y(range[0]), x2: x(range[1]), y2: y(range[1]) }),
+    !isMany && points.map((point) => s("circle", { class: "point", cx: x(point.x), cy: y(point.y), r: 3 })),
+    chosen &&
+      s("rect", {
+        class: "brush",
+        x: x(chosen[0]),
+        y: y(chosen[3]),
+        width: Math.max(1, x(chosen[1]) - x(chosen[0])),
+        height: Math.max(1, y(chosen[2]) - y(chosen[3])),
+      }),
+  );
+  const back = (/** @type {[number, number]} */ [left, top]) => [
+    linear([BOX.left, BOX.right], range)(left),
+    linear([BOX.bottom, BOX.top], range)(top),
+  ];
+  if (choose) {
+    brush(plot, BOX, false, (from, to) => {
+      if (!from || !to) return choose(null);
+      const [[x0, y1], [x1, y0]] = [back(from), back(to)];
+      choose([x0, x1, y0, y1]);
+    });
+  }
+  const told = chosen
+    ? `${xName} ${number(chosen[0])} to ${number(chosen[1])}, ${yName} ${number(chosen[2])} to ${number(chosen[3])}`
+    : `Draw a rectangle to list its ${what}.`;
+  return h(
+    "div",
+    { class: "layers" },
+    isMany && cloud(points, x, y),
+    plot,
+    choose && h("p", { class: "quiet" }, told),
+  );
+}
+
+/** @param {Point[]} points @param {(value: number) => number} x @param {(value: number) => number} y */
+function cloud(points, x, y) {
+  const canvas = h("canvas", { width: 2 * WIDTH, height: 2 * HEIGHT, "aria-hidden": "true" });
+  requestAnimationFrame(() => {
+    const drawn = canvas.getContext("2d");
+    if (!drawn) return;
+    drawn.scale(2, 2);
+    drawn.fillStyle = getComputedStyle(canvas).color;
+    drawn.globalAlpha = 0.35;
+    for (const point of points) drawn.fillRect(x(point.x) - 1.5, y(point.y) - 1.5, 3, 3);
+  });
+  return canvas;
+}

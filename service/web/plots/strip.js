@@ -1,0 +1,132 @@
+/**
+ * A reference caption as a strip of its tokens: the height by −log p, colour and pattern by the rank,
+ * a bracket over the tokens that `prefix0` counts, a tick at each that `filter0` counts.
+ */
+
+import { h } from "../core/dom.js";
+import { signal } from "../core/signals.js";
+import { number } from "../parts/numbers.js";
+
+/** @typedef {{ word: string | null, logp: number | null, rank: number, top: string | null, top_logp: number | null }} Token */
+
+/** Ranks from which a token is drawn in another way. @type {[number, string][]} */
+export const RANKS = [
+  [0, "rank 0: the model's own first choice"],
+  [1, "rank 1 to 4"],
+  [5, "rank 5 to 19"],
+  [20, "rank 20 to 99"],
+  [100, "rank 100 and above"],
+];
+const TALLEST = 8; // nats, from which on all are as tall
+
+/** @param {number} rank */
+const kind = (rank) => RANKS.findLastIndex(([from]) => rank >= from);
+
+/**
+ * @param {Token[]} tokens
+ * @param {string} name For those who hear the page.
+ */
+export function strip(tokens, name) {
+  const prefix = tokens.findIndex(({ rank }) => rank !== 0);
+  const many = prefix < 0 ? tokens.length : prefix;
+  const hits = tokens.filter(({ rank }) => rank === 0).length;
+  const shown = signal(/** @type {Token | null} */ (null));
+  const marks = tokens.map((token, at) => mark(token, at, many, shown));
+  const group = h(
+    "div",
+    { class: "strip", role: "group", "aria-label": `${name}: arrow keys go through its words` },
+    marks,
+  );
+  group.addEventListener("keydown", (event) => walk(event, marks));
+  return h(
+    "div",
+    {},
+    group,
+    h("p", { class: "quiet spoken" }, () =>
+      shown.value
+        ? told(shown.value)
+        : `prefix0: ${many} of ${tokens.length} tokens (${number(many / tokens.length)}); filter0: ${hits}`,
+    ),
+  );
+}
+
+/** @param {Token} token @param {number} at @param {number} many @param {{ value: Token | null }} shown */
+function mark(token, at, many, shown) {
+  const cost = token.logp === null ? TALLEST : Math.min(TALLEST, -token.logp);
+  return h(
+    "span",
+    {
+      class: [
+        "token",
+        `rank-${kind(token.rank)}`,
+        at < many && "prefixed",
+        at === 0 && many > 0 && "first",
+        at === many - 1 && "last",
+        token.rank === 0 && "hit",
+      ],
+      tabindex: at === 0 ? "0" : "-1",
+      role: "img",
+      "aria-label": told(token),
+      onfocus: () => {
+        shown.value = token;
+      },
+      onmouseenter: () => {
+        shown.value = token;
+      },
+      onblur: () => {
+        shown.value = null;
+      },
+      onmouseleave: () => {
+        shown.value = null;
+      },
+    },
+    h("span", { class: "bar", style: { "--cost": (cost / TALLEST).toFixed(3) } }),
+    h("bdi", {}, token.word ?? "·"),
+  );
+}
+
+/** @param {Token} token */
+function told({ word, logp, rank, top, top_logp }) {
+  const own =
+    top === null
+      ? ""
+      : rank === 0
+        ? "; the model's own word too"
+        : `; the model's own word: ${top} (p ${probability(top_logp)})`;
+  return `${word ?? "a word that is not told"}: p ${probability(logp)}, rank ${rank.toLocaleString("en")}${own}`;
+}
+
+/** @param {number | null} logp */
+const probability = (logp) => number(logp === null ? 0 : Math.exp(logp));
+
+/** @param {KeyboardEvent} event @param {HTMLElement[]} marks */
+function walk(event, marks) {
+  const step = { ArrowLeft: -1, ArrowRight: 1, Home: -marks.length, End: marks.length }[event.key];
+  if (step === undefined) return;
+  event.preventDefault();
+  const at = marks.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  const next = marks[Math.max(0, Math.min(marks.length - 1, at + step))];
+  for (const each of marks) each.tabIndex = each === next ? 0 : -1;
+  next.focus();
+}
+
+/** What the colours and patterns mean. */
+export function legend() {
+  return h(
+    "ul",
+    { class: "legend", "aria-label": "What the strips show" },
+    RANKS.map(([, text], at) =>
+      h(
+        "li",
+        {},
+        h(
+          "span",
+          { class: ["token", "sample", `rank-${at}`] },
+          h("span", { class: "bar", style: { "--cost": "1" } }),
+        ),
+        ` ${text}`,
+      ),
+    ),
+    h("li", {}, "height: −log p; bracket: prefix0; tick: filter0"),
+  );
+}

@@ -1,0 +1,210 @@
+/** One image: its references under the model, word by word, and what evaluations say of it. */
+
+import { resource } from "../core/api.js";
+import { h } from "../core/dom.js";
+import { onKey } from "../core/keyboard.js";
+import { computed, signal } from "../core/signals.js";
+import { go, place, query } from "../core/urls.js";
+import { number } from "../parts/numbers.js";
+import { captionsPlace, evaluationPlace, imagePlace, runPlace } from "../parts/places.js";
+import { answered, following } from "../parts/states.js";
+import { bySteps } from "../parts/steps.js";
+import { legend, strip } from "../plots/strip.js";
+
+/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["ReferenceOut"]} Reference */
+
+const MOST = 8;
+
+/** @param {string} id @param {string} image */
+export function imageView(id, image) {
+  const run = resource(() => place("/v1/evaluations", id));
+  return {
+    title: image,
+    content: h(
+      "div",
+      {},
+      h("h1", {}, image),
+      h(
+        "p",
+        {},
+        "In ",
+        h("a", { href: evaluationPlace(id) }, id),
+        " · ",
+        h("a", { href: captionsPlace(id) }, "all its captions"),
+      ),
+      following(run, () => parts(id, image, run.answer.value)),
+    ),
+  };
+}
+
+/** @param {string} id @param {string} image @param {Evaluation} run */
+function parts(id, image, run) {
+  const dataset = `${run.dataset.name}@${run.dataset.version}`;
+  const found = resource(() => place("/v1/datasets", dataset, "images", image, "references"));
+  return [
+    neighbours(id, () => found.answer.value),
+    h(
+      "div",
+      { class: "beside" },
+      h("div", {}, captionsOf(id, image)),
+      () => found.answer.value?.has_picture && picture(dataset, image),
+    ),
+    run.checkpoint || run.columns
+      ? words(id, image, run)
+      : h(
+          "section",
+          { "aria-label": "References" },
+          h("h2", {}, "References"),
+          answered(found, ({ references }) =>
+            h(
+              "ul",
+              {},
+              references.map((/** @type {string} */ text) => h("li", {}, h("bdi", {}, text))),
+            ),
+          ),
+        ),
+  ];
+}
+
+/** @param {string} dataset @param {string} image */
+function picture(dataset, image) {
+  const isThere = signal(true);
+  return () =>
+    isThere.value &&
+    h("img", {
+      class: "picture",
+      src: place("/v1/datasets", dataset, "images", image, { size: "320" }),
+      alt: `The image ${image}`,
+      onerror: () => {
+        isThere.value = false;
+      },
+    });
+}
+
+/** The images before and after it, in the order of the dataset. @param {string} id @param {() => any} told */
+function neighbours(id, told) {
+  const place = (/** @type {"before" | "after"} */ side) => {
+    const name = told()?.[side];
+    return typeof name === "string" ? imagePlace(id, name) + location.search : null;
+  };
+  const step = (/** @type {"before" | "after"} */ side) => () => {
+    const to = place(side);
+    if (to) go(to);
+  };
+  onKey("j", "the next image", step("after"));
+  onKey("k", "the image before", step("before"));
+  const link = (/** @type {"before" | "after"} */ side, /** @type {string} */ text) => () =>
+    place(side) && h("a", { href: place(side) }, text);
+  return h("p", {}, link("before", "← the image before"), " ", link("after", "the next image →"));
+}
+
+/** The captions of up to eight evaluations. @param {string} id @param {string} image */
+function captionsOf(id, image) {
+  const others = query("with");
+  const ids = computed(() => [...new Set([id, ...others.value.split(",").filter(Boolean)])].slice(0, MOST));
+  const field = h("input", { placeholder: "ev_…", spellcheck: "false", "aria-label": "Another evaluation" });
+  const add = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    others.value = [...ids.value.slice(1), field.value.trim()].join(",");
+    field.value = "";
+  };
+  return h(
+    "section",
+    { "aria-label": "Captions" },
+    h("h2", {}, "Captions"),
+    () =>
+      h(
+        "ul",
+        { class: "said" },
+        ids.value.map((each) => h("li", {}, said(each, image))),
+      ),
+    () =>
+      ids.value.length < MOST &&
+      h("form", { class: "asked", onsubmit: add }, h("label", {}, "Beside ", field), h("button", {}, "Add")),
+  );
+}
+
+/** @param {string} id @param {string} image */
+function said(id, image) {
+  const found = resource(() => place("/v1/evaluations", id, "captions", { image }));
+  return [
+    h("a", { href: evaluationPlace(id) }, id),
+    answered(found, ({ items: [item] }) =>
+      item
+        ? [
+            h("p", { class: "caption" }, h("bdi", {}, item.caption)),
+            h(
+              "p",
+              { class: "quiet" },
+              Object.entries(item.scores)
+                .map(([name, value]) => `${name} ${number(value)}`)
+                .join(" · "),
+            ),
+          ]
+        : h("p", { class: "quiet" }, "no caption"),
+    ),
+  ];
+}
+
+/** The references as strips, under this checkpoint or another of its training. @param {string} id @param {string} image @param {Evaluation} run */
+function words(id, image, run) {
+  const steps = training(run);
+  const at = signal(/** @type {string} */ (id));
+  const found = resource(() => place("/v1/evaluations", at.value, "tokens", image));
+  return h(
+    "section",
+    { "aria-label": "References" },
+    h("h2", {}, "References, as the model sees them"),
+    () => steps.value.length > 1 && scrubber(steps.value, at, run),
+    legend(),
+    answered(found, ({ captions }) =>
+      captions.map((/** @type {Reference} */ each, /** @type {number} */ place) => [
+        h("h3", { class: "reference" }, h("bdi", {}, each.text)),
+        strip(each.tokens, `Reference ${place + 1}`),
+      ]),
+    ),
+  );
+}
+
+/** The evaluations of the same training that have tokens, by their step. @param {Evaluation} run */
+function training(run) {
+  const { run: name } = run.labels;
+  const { name: dataset, split } = run.dataset;
+  const found = resource(() =>
+    name ? place("/v1/evaluations", { dataset: `${dataset}/${split}`, "label.run": name, limit: 200 }) : null,
+  );
+  return computed(() =>
+    bySteps(
+      (found.answer.value?.items ?? []).filter(
+        (/** @type {Evaluation} */ each) => each.checkpoint || each.columns,
+      ),
+    ),
+  );
+}
+
+/** @param {{ id: string, step: number }[]} steps @param {{ value: string }} at @param {Evaluation} run */
+function scrubber(steps, at, run) {
+  const place = computed(() => steps.findIndex(({ id }) => id === at.value));
+  return h(
+    "p",
+    { class: "scrubber" },
+    h(
+      "label",
+      {},
+      "Step ",
+      h("input", {
+        type: "range",
+        min: 0,
+        max: steps.length - 1,
+        ".value": () => String(Math.max(0, place.value)),
+        "aria-valuetext": () => `step ${steps[place.value]?.step ?? "not known"}`,
+        oninput: (/** @type {any} */ { target }) => {
+          at.value = steps[Number(target.value)].id;
+        },
+      }),
+      h("output", {}, () => ` ${steps[place.value]?.step ?? ""} of `),
+    ),
+    h("a", { href: runPlace(run.dataset.name, run.dataset.split, run.labels.run) }, run.labels.run),
+  );
+}

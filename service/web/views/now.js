@@ -1,0 +1,174 @@
+/** What the service does now: what runs and waits, who works, what failed last; a team's limits. */
+
+import { resource } from "../core/api.js";
+import { h } from "../core/dom.js";
+import { onChange } from "../core/live.js";
+import { onEnd } from "../core/signals.js";
+import { place } from "../core/urls.js";
+import { head, section } from "../parts/layout.js";
+import { duration, number, time } from "../parts/numbers.js";
+import { evaluationPlace, splitPlace } from "../parts/places.js";
+import { answered, badge, labels } from "../parts/states.js";
+
+/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["WorkOut"]} Work */
+/** @typedef {import("../core/api.js").Schemas["MeOut"]} Me */
+
+const EVERY = 5_000; // milliseconds: workers and queues tell no changes
+
+export function now() {
+  const running = resource(() => place("/v1/evaluations", { status: "running", limit: 50 }));
+  const queued = resource(() => place("/v1/evaluations", { status: "queued", limit: 50 }));
+  const failed = resource(() => place("/v1/evaluations", { status: "failed", limit: 10 }));
+  const workers = resource(() => "/v1/workers");
+  const queues = resource(() => "/v1/queues");
+  const me = resource(() => "/v1/me");
+  const timer = setInterval(() => {
+    if (document.hidden) return;
+    workers.refresh();
+    queues.refresh();
+  }, EVERY);
+  onEnd(() => clearInterval(timer));
+  onChange(() => [running, queued, failed, workers, queues].forEach((each) => each.refresh()));
+  return {
+    title: "Now",
+    content: h(
+      "div",
+      {},
+      h("h1", {}, "Now"),
+      section(
+        "Runs",
+        answered(running, ({ items }) => list(items, "Nothing runs.")),
+      ),
+      section(
+        "Waits",
+        answered(queued, ({ items }) => list(items, "Nothing waits.")),
+      ),
+      section("Workers", answered(workers, workersTable)),
+      section("Queues", answered(queues, queuesTable)),
+      section(
+        "Failed last",
+        answered(failed, ({ items }) => list(items, "Nothing has failed.")),
+      ),
+      section("You", answered(me, about)),
+    ),
+  };
+}
+
+/** @param {string[]} names @param {import("../core/dom.js").Child} rows */
+const table = (names, rows) => h("table", {}, head(names), h("tbody", {}, rows));
+
+/** @param {Evaluation[]} items @param {string} none */
+function list(items, none) {
+  if (!items.length) return h("p", { class: "quiet" }, none);
+  return table(
+    ["Evaluation", "Dataset", "State", "Works", "Labels", "Since"],
+    items.map((run) =>
+      h(
+        "tr",
+        {},
+        h(
+          "th",
+          { scope: "row", class: "id" },
+          h("a", { class: "main", href: evaluationPlace(run.id) }, run.id),
+        ),
+        h(
+          "td",
+          {},
+          h(
+            "a",
+            { href: splitPlace(run.dataset.name, run.dataset.split) },
+            `${run.dataset.name}/${run.dataset.split}`,
+          ),
+        ),
+        h("td", {}, badge(run.status)),
+        h(
+          "td",
+          {},
+          run.error ? h("span", { class: "bad" }, `${run.error.code}: ${run.error.detail}`) : done(run.works),
+        ),
+        h("td", {}, labels(run.labels)),
+        h("td", {}, time(run.created_at)),
+      ),
+    ),
+  );
+}
+
+/** @param {Work[]} works */
+function done(works) {
+  const many = works.filter(({ status }) => status === "done").length;
+  const running = works.filter(({ status }) => status === "running").map(({ name }) => name);
+  return [
+    h("progress", { max: works.length, value: many, "aria-label": `${many} of ${works.length} works` }),
+    running.length > 0 && ` ${running.join(", ")}`,
+  ];
+}
+
+/** @param {any} found */
+function workersTable({ items }) {
+  if (!items.length)
+    return h("p", { class: "notice bad" }, "No worker is there: what is submitted waits until one comes.");
+  return table(
+    ["Worker", "Role", "State", "Works on", "Since"],
+    items.map((/** @type {any} */ each) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, each.name),
+        h("td", {}, each.role),
+        h("td", {}, each.state),
+        h(
+          "td",
+          {},
+          each.work && [
+            `${each.work.name} of `,
+            h("a", { href: evaluationPlace(each.work.evaluation) }, each.work.evaluation),
+          ],
+        ),
+        h("td", {}, each.since && time(each.since)),
+      ),
+    ),
+  );
+}
+
+/** @param {any} found */
+function queuesTable({ items }) {
+  return table(
+    ["Queue", "Waiting", "Running", "Yours", "The oldest waits"],
+    items.map((/** @type {any} */ each) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, each.name),
+        [each.waiting, each.running, each.yours].map((value) => h("td", { class: "number" }, value)),
+        h("td", { class: "number" }, duration(each.oldest_seconds)),
+      ),
+    ),
+  );
+}
+
+/** @param {Me} me */
+function about({ team, scope, name, expires_at, limits }) {
+  return [
+    h(
+      "p",
+      {},
+      `Team ${team}, scope ${scope}`,
+      name && `, key “${name}”`,
+      expires_at && `, until ${time(expires_at)}`,
+    ),
+    limits.length > 0 &&
+      table(
+        ["Limit", "Used", "Of"],
+        limits.map((/** @type {any} */ each) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, each.name),
+            h("td", { class: "number" }, number(each.used)),
+            h("td", { class: "number" }, number(each.limit)),
+          ),
+        ),
+      ),
+  ];
+}

@@ -1,0 +1,73 @@
+/** How far metrics can be trusted on one split: correlations, probes, forecasts against what came. */
+
+import { ask, Refused, resource } from "../core/api.js";
+import { h } from "../core/dom.js";
+import { onChange } from "../core/live.js";
+import { signal } from "../core/signals.js";
+import { place } from "../core/urls.js";
+import { section } from "../parts/layout.js";
+import { splitPlaces } from "../parts/places.js";
+import { answered, badge, refusal } from "../parts/states.js";
+import { correlations } from "./trusted/correlations.js";
+import { forecasts } from "./trusted/forecasts.js";
+import { probed } from "./trusted/probes.js";
+
+const MOST = 5; // pre-gen metrics shown for each post-gen metric
+
+/** @param {string} name @param {string} split */
+export function trust(name, split) {
+  const dataset = `${name}/${split}`;
+  const study = resource(() => place("/v1/datasets", name, "correlations", { split, limit: MOST }));
+  const probes = resource(() => place("/v1/probes", { dataset, status: "succeeded", limit: 1 }));
+  const past = resource(() => place("/v1/evaluations", { dataset, status: "succeeded", limit: 200 }));
+  onChange((told) => {
+    if (!told || told.kind === "study") study.refresh();
+    if (!told || told.kind === "probes") probes.refresh();
+    if (!told || (told.kind === "evaluation" && told.status === "succeeded")) past.refresh();
+  });
+  return {
+    title: `Trust in ${dataset}`,
+    content: h(
+      "div",
+      {},
+      h("h1", {}, `How far metrics can be trusted on ${dataset}`),
+      splitPlaces(name, split),
+      section(
+        "Do pre-gen scores tell post-gen scores?",
+        answered(study, (found) => correlations(found)),
+        asking("Study the correlations", "/v1/studies", { dataset }),
+      ),
+      section(
+        "What do metrics say of captions that are known?",
+        answered(probes, ({ items: [latest] }) =>
+          latest ? probed(latest.id) : h("p", { class: "quiet" }, "No probes have been run on this split."),
+        ),
+        asking("Run the probes", "/v1/probes", { dataset }),
+      ),
+      section(
+        "Did forecasts come true?",
+        answered(past, ({ items }) => forecasts(items)),
+      ),
+    ),
+  };
+}
+
+/** A run that this page can start. @param {string} text @param {string} url @param {unknown} json */
+function asking(text, url, json) {
+  const said = signal(/** @type {import("../core/dom.js").Child} */ (null));
+  const begin = async () => {
+    try {
+      const made = await ask(url, { method: "POST", json });
+      said.value = h(
+        "span",
+        { role: "status" },
+        " ",
+        badge(made.status),
+        " It is shown here when it is done.",
+      );
+    } catch (error) {
+      if (error instanceof Refused) said.value = refusal(error);
+    }
+  };
+  return h("p", {}, h("button", { type: "button", onclick: begin }, text), () => said.value);
+}

@@ -1,0 +1,293 @@
+"""Each view against what the interface itself tells, by pointer and by keys."""
+
+import csv
+
+import pytest
+
+import page_runs
+from page_runs import IMAGES, submitted
+
+pytestmark = pytest.mark.processes
+
+
+def _told(service, place):
+    with service.client() as client:
+        return client.get(place).json()
+
+
+def _board_rows(page):
+    return page.locator(".windowed tbody tr:not(.space)")
+
+
+def test_two_are_chosen_on_a_board_and_compared_by_keys_alone(window, evaluated):
+    window.open("/ui/datasets/tiny/test")
+    page = window.page
+    _board_rows(page).nth(2).wait_for()
+    for key in ("j", "c", "j", "c"):
+        page.keyboard.press(key)
+    link = page.locator("a:has-text('Compare ev_')")
+    link.wait_for()
+    assert page.url.count("ev_") == 2
+    link.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('Compare two evaluations')")
+    page.wait_for_selector("table.forest tbody tr")
+
+
+def test_a_comparison_shows_its_differences_and_images(window, service, evaluated):
+    a, b = evaluated["captions"], evaluated["checkpoint"]
+    window.open(f"/ui/compare?a={a}&b={b}")
+    page = window.page
+    rows = _board_rows(page)
+    rows.nth(3).wait_for()
+    made = _told(service, "/v1/comparisons?limit=1")["items"][0]["id"]
+    told = _told(service, f"/v1/comparisons/{made}")["scores"]["cider_d"]
+    forest = page.locator("table.forest tr", has_text="cider_d")
+    assert float(forest.locator("td").nth(0).inner_text()) == pytest.approx(told["a"], abs=5e-4)
+    assert float(forest.locator("td").nth(1).inner_text()) == pytest.approx(told["b"], abs=5e-4)
+    assert page.locator("circle.point").count() == IMAGES
+    images = _told(service, f"/v1/comparisons/{made}/images?metric=cider_d")["items"]
+    worst = min(images, key=lambda each: each["scores"]["cider_d"]["difference"])
+    assert rows.first.locator("a").inner_text() == worst["image"]
+    _choose_the_lower_half(page)
+    page.wait_for_selector(".layers .brush")
+    assert "brush=" in page.url
+    page.reload()
+    rows.first.wait_for()
+    low, high, bottom, top = map(float, page.url.split("brush=")[1].split("&")[0].split("%2C"))
+    inside = [
+        each["image"]
+        for each in images
+        if bottom <= each["scores"]["cider_d"]["a"] <= top
+        and low <= each["scores"]["cider_d"]["b"] <= high
+    ]
+    assert page.locator(f"text={len(inside)} of {IMAGES} images").count() == 1
+
+
+def _choose_the_lower_half(page):
+    plot = page.locator("svg.brushed")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    left, right = box["x"] + box["width"] * 0.15, box["x"] + box["width"] * 0.98
+    page.mouse.move(left, box["y"] + box["height"] * 0.5)
+    page.mouse.down()
+    page.mouse.move(right, box["y"] + box["height"] * 0.88, steps=4)
+    page.mouse.up()
+
+
+def test_a_comparison_is_one_however_often_one_looks(window, service, evaluated):
+    for _ in range(2):
+        window.open(f"/ui/compare?a={evaluated['passed']}&b={evaluated['hostile']}")
+        window.page.wait_for_selector("table.forest tbody tr")
+    items = _told(service, "/v1/comparisons?limit=100")["items"]
+    same = [
+        one for one in items if (one["a"], one["b"]) == (evaluated["passed"], evaluated["hostile"])
+    ]
+    assert len(same) == 1
+
+
+def test_references_are_strips_of_their_tokens(window, service, evaluated):
+    one = evaluated["checkpoint"]
+    window.open(f"/ui/evaluations/{one}/images/3.jpg")
+    page = window.page
+    page.wait_for_selector(".strip")
+    told = _told(service, f"/v1/evaluations/{one}/tokens/3.jpg")["captions"]
+    strips = page.locator(".strip")
+    assert strips.count() == len(told)
+    first = told[0]["tokens"]
+    tokens = strips.first.locator(".token")
+    assert tokens.locator("bdi").all_inner_texts() == [each["word"] for each in first]
+    bounds = [0, 1, 5, 20, 100]
+    for at, each in enumerate(first):
+        kind = max(place for place, bound in enumerate(bounds) if each["rank"] >= bound)
+        assert f"rank-{kind}" in tokens.nth(at).get_attribute("class").split()
+    hits = [each["rank"] == 0 for each in first]
+    prefix = hits.index(False) if False in hits else len(hits)
+    assert strips.first.locator(".prefixed").count() == prefix
+    assert strips.first.locator(".hit").count() == sum(hits)
+    tokens.first.focus()
+    page.keyboard.press("ArrowRight")
+    spoken = page.locator(".spoken").first.inner_text()
+    assert spoken.startswith(f"{first[1]['word']}: ")
+    assert f"rank {first[1]['rank']:,}" in spoken
+
+
+def test_a_training_is_scrubbed_through(window, service, training):
+    window.open(f"/ui/evaluations/{training[0]}/images/0.jpg")
+    page = window.page
+    slider = page.get_by_label("Step")
+    slider.wait_for()
+    ranks = ".strip >> nth=0 >> .token"
+    before = [each.get_attribute("aria-label") for each in page.locator(ranks).all()]
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("output:has-text('2 of')")
+    told = _told(service, f"/v1/evaluations/{training[1]}/tokens/0.jpg")["captions"][0]["tokens"]
+    page.wait_for_selector(f".token[aria-label*='rank {told[0]['rank']:,}']")
+    after = [each.get_attribute("aria-label") for each in page.locator(ranks).all()]
+    assert after != before
+    assert f"rank {told[0]['rank']:,}" in after[0]
+
+
+def test_captions_of_several_evaluations_stand_beside_each_other(window, evaluated):
+    window.open(f"/ui/evaluations/{evaluated['captions']}/images/1.jpg")
+    page = window.page
+    page.get_by_label("Another evaluation").fill(evaluated["hostile"])
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".said li >> nth=1 >> .caption")
+    assert f"with={evaluated['hostile']}" in page.url
+    page.keyboard.press("j")
+    page.wait_for_selector("h1:has-text('2.jpg')")
+    assert page.locator(".said li").count() == 2
+    page.keyboard.press("k")
+    page.wait_for_selector("h1:has-text('1.jpg')")
+
+
+def test_captions_come_worst_first_and_are_searched(window, service, evaluated):
+    one = evaluated["checkpoint"]
+    window.open(f"/ui/evaluations/{one}/captions")
+    page = window.page
+    rows = _board_rows(page)
+    rows.first.wait_for()
+    told = _told(service, f"/v1/evaluations/{one}/captions?sort=cider_d&limit=1")
+    assert rows.first.locator("a").inner_text() == told["items"][0]["image"]
+    assert page.locator(f"text={IMAGES} captions").count() == 1
+    page.click("button:has-text('Worst first')")
+    best = _told(service, f"/v1/evaluations/{one}/captions?sort=-cider_d&limit=1")
+    page.wait_for_selector(f".windowed a >> nth=0 >> text={best['items'][0]['image']}")
+    page.keyboard.press("/")
+    page.keyboard.type("17.jpg")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=1 captions")
+    assert rows.locator("a").all_inner_texts() == ["17.jpg"]
+
+
+def test_captions_of_a_span_of_scores_are_saved(window, service, evaluated, tmp_path):
+    one = evaluated["checkpoint"]
+    window.open(f"/ui/evaluations/{one}/captions")
+    page = window.page
+    plot = page.locator("svg.brushed")
+    plot.wait_for()
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.97, box["y"] + 60, steps=4)
+    page.mouse.up()
+    page.wait_for_selector("button:has-text('All scores')")
+    parameters = dict(part.split("=") for part in page.url.split("?")[1].split("&"))
+    low, high = float(parameters["from"]), float(parameters["to"])
+    items = _told(service, f"/v1/evaluations/{one}/captions")["items"]
+    inside = {each["image"] for each in items if low <= each["scores"]["cider_d"] <= high}
+    assert 0 < len(inside) < IMAGES
+    page.wait_for_selector(f"text={len(inside)} captions")
+    with page.expect_download() as saved:
+        page.click("button:has-text('CSV')")
+    path = tmp_path / "saved.csv"
+    saved.value.save_as(path)
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert {row["image"] for row in rows} == inside
+
+
+@pytest.mark.parametrize("view", ["captions", "images/4.jpg"])
+def test_hostile_captions_are_text(window, evaluated, view):
+    window.open(f"/ui/evaluations/{evaluated['hostile']}/{view}")
+    window.page.wait_for_selector(".windowed a.main, .said .caption")
+    assert "owned" not in window.page.title()
+    assert window.page.locator("main script, main img").count() == 0
+    wide = window.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert wide <= 0
+
+
+def test_a_training_marks_its_best_checkpoint(window, service, training):
+    window.open("/ui/datasets/tiny/test/runs/warm")
+    page = window.page
+    page.wait_for_selector("circle.best")
+    scores = [
+        _told(service, f"/v1/evaluations/{each}")["scores"]["cider_d"]["value"] for each in training
+    ]
+    best = training[scores.index(max(scores))]
+    panel = page.locator("figure", has_text="cider_d")
+    assert panel.locator("a").get_attribute("href") == f"/ui/evaluations/{best}"
+    assert panel.locator("circle.point").count() == len(training)
+    page.click("a:has-text('with the step before') >> nth=0")
+    page.wait_for_selector("table.forest tbody tr")
+    assert f"a={training[1]}&b={training[0]}" in page.url
+
+
+def test_trust_is_studied_and_probed_from_the_page(window, service, evaluated, training):
+    window.open("/ui/datasets/tiny/test/trust")
+    page = window.page
+    page.wait_for_selector("section[aria-label*='known'] >> text=No probes have been run")
+    page.click("text=Run the probes")
+    page.wait_for_selector("summary:has-text('Probe human')")
+    made = _told(service, "/v1/probes?dataset=tiny/test&limit=1")["items"][0]["id"]
+    health = _told(service, f"/v1/probes/{made}")["health"]["cider_d"]
+    row = page.locator("tr", has=page.locator("th:text-is('cider_d')")).first
+    assert float(row.locator("td").first.inner_text()) == pytest.approx(health["human"], abs=5e-4)
+    page.click("text=Study the correlations")
+    page.wait_for_selector(
+        "section[aria-label*='pre-gen'] .badge, section[aria-label*='pre-gen'] .notice"
+    )
+
+
+def test_the_map_of_pre_gen_metrics_tells_what_each_is(window, service, evaluated):
+    window.open("/ui/datasets/tiny/test/pregen")
+    page = window.page
+    page.wait_for_selector("[role=gridcell] >> nth=671")
+    assert page.locator("[role=gridcell]").count() == 672
+    names = {
+        each.split(":")[0]
+        for each in page.locator("[role=gridcell]").evaluate_all(
+            "all => all.map(each => each.ariaLabel)"
+        )
+    }
+    told = _told(service, "/v1/metrics")["items"]
+    assert names == {each["name"] for each in told if each["family"] == "pregen"}
+    page.locator("[role=gridcell][tabindex='0']").focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("strong:text-is('mean_max_normcount_filter0')")
+    definition = next(
+        each["definition"] for each in told if each["name"] == "mean_max_normcount_filter0"
+    )
+    assert definition in page.inner_text("main")
+    assert "metric=mean_max_normcount_filter0" in page.url
+
+
+def test_now_shows_what_waits_and_what_failed(window, service):
+    page = window.page
+    with service.client() as client, service.held():
+        waiting = submitted(client, postgen=["meteor"], labels={"who": "waits"})
+        window.open("/ui/now")
+        unfinished = ":is([aria-label='Waits'], [aria-label='Runs'])"
+        page.wait_for_selector(f"{unfinished} a:has-text('{waiting}')")
+        page.wait_for_selector("section[aria-label='Queues'] tbody tr")
+        assert client.post(f"/v1/evaluations/{waiting}/cancel").status_code == 202
+    page.wait_for_selector(f"{unfinished} a:has-text('{waiting}')", state="detached")
+    page.wait_for_selector("section[aria-label='You'] >> text=Team")
+
+
+def test_it_waits_for_a_service_that_is_away(chromium, tmp_path):
+    from fleet import Fleet, bundle
+
+    fleet = Fleet(tmp_path / "home").start()
+    try:
+        with fleet.client() as client:
+            assert client.put("/v1/datasets/tiny", content=bundle(IMAGES)).status_code == 201
+        with chromium.new_context() as context:
+            page = context.new_page()
+            page.goto(fleet.url)
+            page.wait_for_selector("[data-live=true]")
+            fleet.stop()
+            page.wait_for_selector("[data-live=false]")
+            page.click("text=Now")
+            page.wait_for_selector("text=The service does not answer")
+            page.click("text=Home")
+            fleet.start()
+            page.wait_for_selector("[data-live=true]", timeout=60_000)
+            page.wait_for_selector("text=The service does not answer", state="detached")
+            with fleet.client() as client:
+                made = page_runs.submitted(client)
+            page.wait_for_selector(f"a:has-text('{made}')")
+    finally:
+        if fleet.stands:
+            fleet.stop()
