@@ -40,6 +40,7 @@ from service.http.routers import (
     pictures,
 )
 from service.http.routers.access import me, oidc, session
+from service.http.routers.browsing import images, references
 from service.http.routers.life import audit, deletions
 from service.http.routers.life import runs as changed_runs
 from service.http.routers.outgoing import datasets as datasets_by_url
@@ -131,12 +132,14 @@ def _routes() -> FastAPI:
     Site(app)
     resources = (
         details,
+        images,
         events,
         learned,
         checkpoints,
         columns,
         datasets,
         uploads,
+        references,  # before pictures, whose names of images may have slashes
         pictures,
         leaderboard,
         correlations,
