@@ -40,11 +40,12 @@ from service.http.routers import (
     pictures,
 )
 from service.http.routers.access import me, oidc, session
+from service.http.routers.browsing import images, labels, references
 from service.http.routers.life import audit, deletions
 from service.http.routers.life import runs as changed_runs
 from service.http.routers.outgoing import datasets as datasets_by_url
 from service.http.routers.outgoing import webhooks
-from service.http.routers.overview import events
+from service.http.routers.overview import events, now
 from service.http.routers.runs import router_of
 from service.runs.kinds import KINDS
 from service.stored import judges
@@ -131,12 +132,16 @@ def _routes() -> FastAPI:
     Site(app)
     resources = (
         details,
+        images,
         events,
+        labels,
+        now,
         learned,
         checkpoints,
         columns,
         datasets,
         uploads,
+        references,  # before pictures, whose names of images may have slashes
         pictures,
         leaderboard,
         correlations,

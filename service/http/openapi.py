@@ -57,6 +57,7 @@ TAGS = [
     },
     {"name": "keys", "description": "Who asks, and what they may."},
     {"name": "webhooks", "description": "URLs that are told of a team's runs."},
+    {"name": "queues", "description": "What waits to be computed, and who works."},
     {"name": "limits", "description": "How much requests, files and connections may hold."},
     {"name": "audit", "description": "Who changed what, and when."},
     {"name": HEALTH, "description": "For load balancers and Prometheus."},

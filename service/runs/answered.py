@@ -1,6 +1,6 @@
 """The captions of an evaluation with their scores, in files that are read in blocks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -12,10 +12,11 @@ from service.contract.errors import NotFound
 from service.contract.formats.strict_json import finite
 from service.contract.metrics.families import FAMILIES
 from service.runs import base, evaluations, lacking, pairs
-from service.runs.pairs import Pair
+from service.runs.pairs import Index, Pair
 from service.runs.tensor_files import TensorFile
 from service.stored import datasets
-from service.stored.splits import Items
+from service.stored.datasets import Pinned
+from service.stored.splits import Items, Split
 from service.works.parts import Parts
 
 _BLOCK = 1000
@@ -25,9 +26,18 @@ _BLOCK = 1000
 class Answered:
     """The captions of an evaluation and their scores so far, in files that are read in blocks."""
 
-    items: Items
+    pinned: Pinned
+    split: Split
     path: Path  # of the captions
     files: Mapping[str, Path]  # of scores, by the works' names
+
+    @property
+    def items(self) -> Items:
+        return self.split.items
+
+    @cached_property
+    def index(self) -> Index:
+        return pairs.index(self.path)
 
     @cached_property
     def scores(self) -> dict[str, tuple[TensorFile, str]]:
@@ -49,10 +59,25 @@ class Answered:
     def rows(self, found: Sequence[Pair], start: int) -> list[CaptionOut]:
         """Captions from place `start` of the file on, with their scores."""
         stop = start + len(found)
+        return self._rows(
+            found, {name: file.rows(at, start, stop) for name, (file, at) in self.scores.items()}
+        )
+
+    def some_rows(
+        self, wanted: Sequence[int], only: Collection[str] | None = None
+    ) -> list[CaptionOut]:
+        """The captions at these places of the file, with their scores: with these `only`, if they
+        are given.
+        """
+        scores = self.scores.items() if only is None else [(at, self.scores[at]) for at in only]
+        return self._rows(
+            self.index.read(wanted), {name: file.some(at, wanted) for name, (file, at) in scores}
+        )
+
+    def _rows(
+        self, found: Sequence[Pair], scores: Mapping[str, Sequence[float]]
+    ) -> list[CaptionOut]:
         names = self.items.names([pair.place for pair in found])
-        scores = {
-            name: file.rows(tensor, start, stop) for name, (file, tensor) in self.scores.items()
-        }
         return [
             CaptionOut(
                 image=image,
@@ -61,12 +86,6 @@ class Answered:
             )
             for at, (pair, (image, _)) in enumerate(zip(found, names, strict=True))
         ]
-
-    def some_rows(self, wanted: Sequence[int]) -> list[CaptionOut]:
-        """The captions at these places of the file."""
-        these = set(wanted)
-        found = {at: pair for at, pair in enumerate(pairs.read(self.path)) if at in these}
-        return [self.rows([found[at]], at)[0] for at in wanted]
 
     def all_rows(self) -> Iterator[CaptionOut]:
         start = 0
@@ -96,8 +115,9 @@ def of(parts: Parts, identity: str) -> Answered:
     """An evaluation's captions with their scores; NotFound where there are none (yet)."""
     evaluation = evaluations.get(parts, identity)
     path = path_of(parts, identity)
-    items = datasets.split_of(parts.blobs, evaluations.pinned_of(parts, evaluation)).items
-    return Answered(items, path, _score_files(parts, evaluation))
+    pinned = evaluations.pinned_of(parts, evaluation)
+    split = datasets.split_of(parts.blobs, pinned)
+    return Answered(pinned, split, path, _score_files(parts, evaluation))
 
 
 def _score_files(parts: Parts, evaluation: EvaluationOut) -> dict[str, Path]:

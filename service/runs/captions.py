@@ -20,6 +20,8 @@ from service.contract.formats.columns import header
 from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
 from service.runs import answered, base, evaluations, lacking, pairs, search, tensor_files
+from service.runs.browsing import chosen
+from service.runs.browsing.chosen import EVERY, Wanted
 from service.runs.tensor_files import TensorFile
 from service.stored import checkpoints, datasets
 from service.works.parts import Parts
@@ -28,8 +30,12 @@ _END = "<end>"
 _BLANKS = "blanks"  # of these tokenizers, the one that takes words as they are written
 
 
-def captions(parts: Parts, identity: str, limit: int, cursor: str | None) -> CaptionPage:
+def captions(
+    parts: Parts, identity: str, limit: int, cursor: str | None, wanted: Wanted = EVERY
+) -> CaptionPage:
     """A page of captions, with the scores that are computed so far."""
+    if wanted != EVERY:
+        return chosen.page(parts, identity, wanted, limit, cursor)
     of = f"captions of {identity}"
     start, byte = _position(of, cursor)
     found = answered.of(parts, identity)
@@ -43,7 +49,7 @@ def captions(parts: Parts, identity: str, limit: int, cursor: str | None) -> Cap
     items = found.rows(page, start)
     following = page[-1].following if page else None
     more = None if following is None else search.write_cursor(of, start + len(page), following)
-    return CaptionPage(items=items, next=more)
+    return CaptionPage(items=items, next=more, matching=None, distribution=None)
 
 
 def _position(of: str, cursor: str | None) -> tuple[int, int]:
@@ -56,14 +62,17 @@ def _position(of: str, cursor: str | None) -> tuple[int, int]:
     return start, byte
 
 
-def captions_sheet(parts: Parts, identity: str) -> Iterator[Sequence[object]]:
-    """All captions with their scores as rows of a table, with the columns' names first."""
+def captions_sheet(
+    parts: Parts, identity: str, wanted: Wanted = EVERY
+) -> Iterator[Sequence[object]]:
+    """Captions with their scores as rows of a table, with the columns' names first."""
     found = answered.of(parts, identity)
     names = list(found.scores)
+    shown = found.all_rows() if wanted == EVERY else chosen.rows(found, wanted)
 
     def rows() -> Iterator[Sequence[object]]:
         yield ["image", "caption", *names]
-        for row in found.all_rows():
+        for row in shown:
             yield [row.image, row.caption, *(row.scores[name] for name in names)]
 
     return rows()

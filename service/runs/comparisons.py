@@ -185,7 +185,7 @@ def _images(parts: Parts, request: ComparisonKept, names: Sequence[str]) -> list
     both = [name for name in names if name in a.scores and name in b.scores]
     most = _most([(a.column(name), b.column(name)) for name in both])
     rows = zip(a.some_rows(most), b.some_rows(most), strict=True)
-    return [_image(*row, both) for row in rows]
+    return [image(*row, both) for row in rows]
 
 
 def _most(columns: Iterable[tuple[Sequence[float], Sequence[float]]]) -> list[int]:
@@ -209,7 +209,8 @@ def _apart(a: float, b: float) -> float:
     return a - b if math.isfinite(a) and math.isfinite(b) else 0.0
 
 
-def _image(a: CaptionOut, b: CaptionOut, names: Sequence[str]) -> MovedOut:
+def image(a: CaptionOut, b: CaptionOut, names: Sequence[str]) -> MovedOut:
+    """Both captions of an image, with their scores by these metrics."""
     scores = {name: _difference(a.scores[name], b.scores[name]) for name in names}
     return MovedOut(image=a.image, a=a.caption, b=b.caption, scores=scores)
 

@@ -1,8 +1,10 @@
 """A file of captions, [[place in the split, caption], …], read from any of its pairs on."""
 
 import json
+import os
 import re
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,47 @@ class Pair:
 
 def read(path: Path, start: int = 0) -> Iterator[Pair]:
     """The pairs from the byte `start` on; ValueError where there is no pair."""
+    for found, _, end in _found(path, start):
+        is_last = found[3] == b"]"
+        yield Pair(int(found[1]), json.loads(found[2]), None if is_last else end)
+
+
+@dataclass(frozen=True)
+class Index:
+    """Where the pairs of a file are, so that single ones are read without the others.
+
+    `starts`: the byte at which each begins, and at last the size of the file.
+    """
+
+    path: Path
+    places: Sequence[int]  # in the split
+    starts: Sequence[int]
+
+    def read(self, wanted: Sequence[int]) -> list[Pair]:
+        """The pairs at these places of the file."""
+        with self.path.open("rb") as stream:
+            return [self._read(stream.fileno(), at) for at in wanted]
+
+    def _read(self, file: int, at: int) -> Pair:
+        start, end = self.starts[at], self.starts[at + 1]
+        found = _PAIR.match(os.pread(file, end - start, start))
+        assert found is not None, f"{self.path.name} has changed"
+        is_last = at + 1 == len(self.places)
+        return Pair(self.places[at], json.loads(found[2]), None if is_last else end)
+
+
+def index(path: Path) -> Index:
+    """Look through a file; no caption is decoded."""
+    places, starts = array("q"), array("q")
+    for found, start, _ in _found(path, 0):
+        places.append(int(found[1]))
+        starts.append(start)
+    starts.append(path.stat().st_size)
+    return Index(path, places, starts)
+
+
+def _found(path: Path, start: int) -> Iterator[tuple[re.Match[bytes], int, int]]:
+    """Each pair from a byte on, with the bytes of its start and of its end."""
     with path.open("rb") as stream:
         stream.seek(start)
         data = stream.read(_CHUNK)
@@ -36,8 +79,7 @@ def read(path: Path, start: int = 0) -> Iterator[Pair]:
                 start += at
                 data, at = data[at:] + more, 0
                 continue
+            yield found, start + at, start + found.end()
             at = found.end()
-            is_last = found[3] == b"]"
-            yield Pair(int(found[1]), json.loads(found[2]), None if is_last else start + at)
-            if is_last:
+            if found[3] == b"]":
                 return

@@ -46,7 +46,7 @@ def page(parts: Parts, kind: AnyKind, asked: Asked) -> tuple[Sequence[tuple[str,
     """
     of = kind.place.removeprefix("/v1/")
     query = sa.select(runs.c.id, runs.c.version, runs.c.created_at)
-    query = query.where(runs.c.kind == kind.name, *_meeting(asked))
+    query = query.where(runs.c.kind == kind.name, *meeting(asked))
     order = runs.c.created_at, runs.c.id
     with parts.records.reading() as connection:
         if asked.labels:
@@ -75,7 +75,8 @@ def answers(parts: Parts, kind: AnyKind, identities: Sequence[str]) -> list[RunO
     return [kind.answer(parts, each) for each in looked]
 
 
-def _meeting(asked: Asked) -> Iterable[sa.ColumnElement[bool]]:
+def meeting(asked: Asked) -> Iterable[sa.ColumnElement[bool]]:
+    """The conditions for runs on this dataset, with this status."""
     if asked.dataset is not None:
         whole, _, split = asked.dataset.partition("/")
         name, _, version = whole.partition("@")

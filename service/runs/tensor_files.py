@@ -2,9 +2,10 @@
 
 import json
 import math
+import os
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,17 @@ class TensorFile:
         with self._path.open("rb") as stream:
             stream.seek(self.header.data_start + entry.start + start * width * values.itemsize)
             values.frombytes(stream.read((stop - start) * width * values.itemsize))
+        return values.tolist()
+
+    def some(self, name: str, places: Sequence[int]) -> list[Any]:
+        """The elements of a vector at these places."""
+        entry = self.header.tensors[name]
+        values: array[Any] = array(_CODES[entry.dtype])
+        start, size = self.header.data_start + entry.start, values.itemsize
+        with self._path.open("rb") as stream:
+            file = stream.fileno()
+            for place in places:
+                values.frombytes(os.pread(file, size, start + place * size))
         return values.tolist()
 
 

@@ -177,15 +177,28 @@ def pin_shown(records: Records, blobs: Blobs, reference: str, image: str) -> tup
     """
     name, _, version = reference.partition("@")
     row = _row(records, name, version)
-    told = f"{row.name}@v{row.version}"
     if not row.shown:
+        told = f"{row.name}@v{row.version}"
         raise NotFound(
             f"the pictures of {told} are not shown: `prescore datasets images {told} --show` lets "
             "everybody who reaches this service look at them"
         )
+    return _pinned_image(blobs, row, image)
+
+
+def pin_image(
+    records: Records, blobs: Blobs, reference: str, image: str
+) -> tuple[Pinned, int, bool]:
+    """As `pin_shown`, where the pictures are not shown too; and whether they are."""
+    name, _, version = reference.partition("@")
+    row = _row(records, name, version)
+    return *_pinned_image(blobs, row, image), row.shown
+
+
+def _pinned_image(blobs: Blobs, row: Any, image: str) -> tuple[Pinned, int]:
     found = splits.find(_images(blobs, row.captions), image)
     if found is None:
-        raise NotFound(f"dataset {told} has no image {image!r:.200}")
+        raise NotFound(f"dataset {row.name}@v{row.version} has no image {image!r:.200}")
     return _pinned(row, found[0]), found[1]
 
 

@@ -64,6 +64,23 @@ def get(parts: Parts, reference: str, image: str, size: int, caller: str = LOCAL
     return found
 
 
+def may_have(parts: Parts, pinned: Pinned, place: int) -> bool:
+    """Whether there is a picture of an image; True also where only some images have one and it is
+    not known yet which. Nothing is begun.
+    """
+    if pinned.has_pictures or not pinned.pictures:
+        return pinned.has_pictures
+    with parts.records.reading() as connection:
+        row = _Digests(parts, pinned, LOCAL).look(connection)
+    if row is None or row.status != "done":
+        return True
+    try:
+        path = parts.blobs.path(row.result, check=False)
+        return _block(path, place)[place % _BLOCK] is not None
+    except (BlobUnreadable, UnusableDataset):  # it is made again where a picture is asked for
+        return True
+
+
 def forget_unseen(records: Records, before: float) -> int:
     """Forget what nobody has looked at since that time; its objects are then collected as garbage.
     Returns how many works would make it again.

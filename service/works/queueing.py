@@ -56,6 +56,10 @@ class Queue(Protocol):
         """How many workers of each role are there now; raises if the queue cannot be reached."""
         ...
 
+    def connected(self) -> dict[str, float]:
+        """The names of these workers, each with the time since when it is there; raises alike."""
+        ...
+
     def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:
         """Add to numbers that all processes share, by their names, which are forgotten after so
         many seconds; returns the sums.
@@ -71,6 +75,7 @@ class AtOnce:
     def __init__(self, perform: Callable[[str], None]) -> None:
         self._perform = perform
         self._performing = False
+        self._since = time.time()
         self._sums: Mapping[str, int] = {}
 
     def flush(self, records: Records) -> int:
@@ -99,6 +104,9 @@ class AtOnce:
 
     def workers(self) -> dict[str, int]:
         return dict.fromkeys(QUEUES, 1)
+
+    def connected(self) -> dict[str, float]:
+        return {f"{role}@in-process": self._since for role in QUEUES}
 
     def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:  # noqa: ARG002
         """There are no other processes; sums grow, since who asks adds what is new."""
@@ -260,16 +268,25 @@ class RedisQueue:
                     self._note_foreign()
 
     def workers(self) -> dict[str, int]:
+        names = self.connected()
+        return {role: sum(name.startswith(f"{role}@") for name in names) for role in QUEUES}
+
+    def connected(self) -> dict[str, float]:
         """Redis knows their connections by name: those of a dead one are gone. Asked over a new
         connection, since one that is kept may lead to a server that others no longer reach.
         """
         kept = self.connection.connection_pool
         pool = redis.ConnectionPool(kept.connection_class, **kept.connection_kwargs)
         try:
-            names = {client["name"] for client in redis.Redis(connection_pool=pool).client_list()}
+            clients = redis.Redis(connection_pool=pool).client_list()
         finally:
             pool.disconnect()
-        return {role: sum(name.startswith(f"{role}@") for name in names) for role in QUEUES}
+        now, begins = time.time(), tuple(f"{role}@" for role in QUEUES)
+        return {
+            client["name"]: now - int(client["age"])
+            for client in clients
+            if client["name"].startswith(begins)
+        }
 
     def foreign(self) -> int:
         count = self.connection.get(_FOREIGN)

@@ -45,6 +45,7 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
         ("run part", "run part-alone", "run one-image"), ("/body/warnings",)
     ),
     "evaluations page *": ("/body/items/*/warnings",),
+    "captions *": ("/body/matching", "/body/distribution"),  # of sorted and searched ones
     "captions in pages *": ("/body/next",),  # opaque; those of then are still taken
     "dataset*": tuple(
         f"/body/{place}{name}"

@@ -66,6 +66,9 @@ class Turns:
     def workers(self) -> dict[str, int]:
         return self._performing.workers()
 
+    def connected(self) -> dict[str, float]:
+        return self._performing.connected()
+
     def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:
         return self._performing.add_up(more, seconds)
 

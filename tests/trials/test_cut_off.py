@@ -230,9 +230,11 @@ def test_cut_off_from_redis_alone_it_takes_requests_without_delay(api, pool):
             found = list(pool.map(lambda number: _submitted(api.client, number), many))
             assert {status for status, _ in found} == {202}
             assert max(seconds for _, seconds in found) < LATEST
-        status, seconds = api.ask("GET", "/readyz", "readyz")
-        assert status == 503
-        assert seconds < LATEST
+        for path, name in (("/readyz", "readyz"), ("/v1/workers", "list_workers")):
+            status, seconds = api.ask("GET", path, name)
+            assert status == 503
+            assert seconds < LATEST
+        assert api.ask("GET", "/v1/queues", "list_queues")[0] == 200
     finally:
         api.links["redis"].mend()
 

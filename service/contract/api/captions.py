@@ -124,5 +124,24 @@ class TokensOut(BaseModel):
     captions: list[ReferenceOut]
 
 
+class ScoreDistribution(BaseModel):
+    """How often scores are how high."""
+
+    edges: list[float] = Field(
+        description="Of 30 bins of the same width, from the lowest score to the highest one. A bin "
+        "has its lower edge, and the last one has both. Where all scores are equal, from .5 below "
+        "to .5 above them; without scores, 0 to 1."
+    )
+    counts: list[int] = Field(description="Scores in each bin.")
+    missing: int = Field(description="Captions without this score.")
+
+
 class CaptionPage(Page[CaptionOut]):
-    pass
+    matching: int | None = Field(
+        description="How many captions there are on all pages; null without `sort`, `search` and "
+        "`image`."
+    )
+    distribution: ScoreDistribution | None = Field(
+        description="On the first page, with `sort`: the scores of all captions that `search` and "
+        "`image` leave, whatever the bounds. Otherwise null."
+    )

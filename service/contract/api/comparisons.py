@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from service.contract import limits
-from service.contract.api.answers import RunProblem
+from service.contract.api.answers import Page, RunProblem
 from service.contract.api.runs import DatasetPinned, RunOut, WorkOut
 from service.contract.api.strict import Many, Strict, Whole
 from service.contract.api.texts import (
@@ -53,7 +53,7 @@ class ComparedOut(BaseModel):
 
 
 class MovedOut(BaseModel):
-    """An image on which the two evaluations differ much: their captions, and their scores."""
+    """An image: the captions that the two evaluations have of it, and their scores."""
 
     image: str
     a: str
@@ -65,6 +65,10 @@ class ImageCompared(BaseModel):
     a: float | None
     b: float | None
     difference: float | None
+
+
+class ComparedImagePage(Page[MovedOut]):
+    metric: str = Field(description="The one whose scores are shown.", examples=["bleu_4"])
 
 
 class ComparisonOut(RunOut):

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.contract.api.answers import Page, RunProblem
+from service.contract.api.runs import DatasetPinned
 from service.contract.api.strict import Strict
 from service.contract.api.texts import Digest, Timestamp
 
@@ -60,6 +61,21 @@ class DatasetOut(BaseModel):
         "reaches this service. PATCH changes it; the version stays the same."
     )
     created_at: Timestamp
+
+
+class ReferencesOut(BaseModel):
+    """An image, and what people have written about it."""
+
+    dataset: DatasetPinned
+    image: str
+    id: str | None = Field(description="Its `id` in the bundle, if it has one.")
+    split: str
+    references: list[str]
+    has_picture: bool = Field(
+        description="Whether its picture may be looked at: its dataset's pictures are shown, and "
+        "this one is there. Where only some images have one, it is true until the service has "
+        "looked which."
+    )
 
 
 class DatasetChange(Strict):

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
+from service.contract import limits
 from service.contract.api.captions import CaptionPage, CocoCaption, TokensOut
 from service.contract.api.runs import EndEvent, WorkEvent
 from service.contract.api.scores import PregenOut, ScoresEvent
@@ -18,15 +19,17 @@ from service.contract.errors import (
     NotFound,
     StoreUnavailable,
     Unavailable,
+    UnknownMetric,
 )
 from service.http import csv_answers, openapi
 from service.http.dependencies import Running, Service
 from service.http.entrance.access import ScopedRoute
 from service.http.image_names import IMAGE, ImageName
 from service.http.preferences import event_number
-from service.http.routers.parameters import Cursor, Digits, Identity, LastEventId
+from service.http.routers.parameters import Cursor, Digits, Identity, LastEventId, Number
 from service.http.streaming import paced
 from service.runs import base, captions, evaluations
+from service.runs.browsing.chosen import Wanted
 from service.works.keyring.keys import is_valid
 
 router = APIRouter(prefix="/v1/evaluations/{id}", tags=["evaluations"], route_class=ScopedRoute)
@@ -39,6 +42,67 @@ _EVENT = {
         openapi.event("end", EndEvent),
     ]
 }
+_TEXT = 200  # characters
+_Bound = Annotated[float | None, Number]
+
+
+def _wanted(
+    sort: Annotated[
+        str | None,
+        Query(
+            max_length=_TEXT,
+            description="A metric by whose scores of single captions they are sorted, the lowest "
+            "first; after a `-`, the highest first. Equal ones are in the dataset's order, those "
+            "without a score at the end.",
+            examples=["-cider_d"],
+        ),
+    ] = None,
+    search: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=_TEXT,
+            description="Only those that contain this text, in the caption or in the image's name, "
+            "in upper or lower case.",
+        ),
+    ] = None,
+    image: Annotated[
+        str | None,
+        Query(
+            max_length=limits.IMAGE,
+            description="Only the caption of this image, by its name or id; 404 if the split has "
+            "no such image.",
+        ),
+    ] = None,
+    at_least: Annotated[
+        _Bound,
+        Query(
+            allow_inf_nan=False,
+            description="Only those whose score by the metric of `sort` is not lower.",
+        ),
+    ] = None,
+    at_most: Annotated[
+        _Bound,
+        Query(
+            allow_inf_nan=False,
+            description="Only those whose score by the metric of `sort` is not higher.",
+        ),
+    ] = None,
+) -> Wanted:
+    return Wanted(sort, search, image, at_least, at_most)
+
+
+def _refuse(wanted: Wanted, format: str) -> None:
+    """Raise for what a format does not take."""
+    if wanted.given:
+        raise InvalidRequest(
+            f"format={format} has all captions, in the dataset's order: leave out "
+            f"{' and '.join(wanted.given)}, or ask for a page or for CSV",
+            [(f"/query/{name}", f"not with format={format}") for name in wanted.given],
+        )
+
+
+_Wanted = Annotated[Wanted, Depends(_wanted)]
 _STORED = (NotFound, BlobMissing, BlobDamaged, StoreUnavailable, Unavailable)
 
 
@@ -59,9 +123,10 @@ def pregen(id: Identity, service: Service) -> PregenOut:
     summary="Every caption with its own scores",
     response_model=CaptionPage | list[CocoCaption],
     response_description="A page; with `format=coco` all of them in COCO's results format; with "
-    "`Accept: text/csv` all of them as CSV, a column for each score; with `format=columns` one "
-    "safetensors file: `captions/METRIC` (N), `statistics/FAMILY/…` (N, …), from which corpus "
-    "scores are computed, and as JSON in its metadata `images`, `captions` and `signatures`.",
+    "`Accept: text/csv` all that are asked for as CSV, a column for each score; with "
+    "`format=columns` one safetensors file: `captions/METRIC` (N), `statistics/FAMILY/…` (N, …), "
+    "from which corpus scores are computed, and as JSON in its metadata `images`, `captions` and "
+    "`signatures`.",
     responses={
         200: {
             "content": {
@@ -69,12 +134,13 @@ def pregen(id: Identity, service: Service) -> PregenOut:
                 _COLUMNS: {"schema": {"type": "string", "format": "binary"}},
             }
         },
-        **openapi.refusals(InvalidCursor, *_STORED, InvalidRequest),
+        **openapi.refusals(InvalidCursor, *_STORED, InvalidRequest, UnknownMetric),
     },
 )
 def list_captions(
     id: Identity,
     service: Service,
+    wanted: _Wanted,
     accept: Annotated[str | None, Header(include_in_schema=False)] = None,
     format: Annotated[
         Literal["coco", "columns"] | None,
@@ -86,7 +152,11 @@ def list_captions(
     limit: Annotated[int, Query(ge=1, le=10_000), Digits] = 1000,
     cursor: Cursor = None,
 ) -> Response | CaptionPage:
-    """The submitted captions, or those decoded from the checkpoint (404 until they exist)."""
+    """The submitted captions, or those decoded from the checkpoint (404 until they exist), in the
+    dataset's order. `sort`, `search`, `image` and bounds are of pages and of CSV.
+    """
+    if format is not None:
+        _refuse(wanted, format)
     if format == "coco":
         coco = captions.captions_coco(service, id)
         return StreamingResponse(paced(coco), media_type="application/json")
@@ -94,8 +164,8 @@ def list_captions(
         columns = captions.captions_columns(service, id)
         return StreamingResponse(paced(columns), media_type=_COLUMNS)
     if csv_answers.is_wanted(accept):
-        return csv_answers.streamed(captions.captions_sheet(service, id))
-    return captions.captions(service, id, limit, cursor)
+        return csv_answers.streamed(captions.captions_sheet(service, id, wanted))
+    return captions.captions(service, id, limit, cursor, wanted)
 
 
 @router.get(

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from service.contract.api.texts import run_id
 from service.http.preferences import IDEMPOTENCY_KEY
-from service.runs import evaluations, training
+from service.runs import comparisons, evaluations, training
 from service.runs.base import AnyKind
 
 
@@ -20,6 +20,16 @@ def _digits(value: Any) -> Any:
 
 
 Digits = BeforeValidator(_digits)
+
+
+def _number(value: Any) -> Any:
+    """Accept only numbers as JSON has them; pydantic would also accept ` 5` and `1_0`."""
+    if isinstance(value, str) and not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", value):
+        raise ValueError(f"expected a number, found {value!r:.40}")
+    return value
+
+
+Number = BeforeValidator(_number)
 
 
 def identity_of(kind: AnyKind) -> Any:
@@ -45,6 +55,7 @@ def _path(kind: AnyKind) -> Any:
 
 
 Identity = Annotated[str, _one_of(evaluations.KIND), _path(evaluations.KIND)]
+ComparisonIdentity = Annotated[str, _one_of(comparisons.KIND), _path(comparisons.KIND)]
 TrainingIdentity = Annotated[str, _one_of(training.KIND), _path(training.KIND)]
 Cursor = Annotated[
     str | None, Query(description="The `next` of the previous page. None: the first page.")

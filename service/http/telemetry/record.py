@@ -8,7 +8,6 @@ import sqlalchemy as sa
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from sqlalchemy.engine import Connection
 
-from service.contract.plan.works import QUEUES
 from service.works.kept import moments
 from service.works.leases import MAX_DEATHS
 from service.works.tables import (
@@ -20,11 +19,10 @@ from service.works.tables import (
     webhooks,
     work_rows,
 )
+from service.works.watched import queues
 
-_QUEUES = tuple(queue for queues in QUEUES.values() for queue in queues)
-_SHOWN = ("ready", "running", "failed")
-# As in the indexes' own conditions: a plan that is made before values are known needs them there.
-_READY, _KILLERS = sa.text("status = 'ready'"), sa.text("deaths > 0")
+# As in the index's own condition: a plan that is made before values are known needs it there.
+_KILLERS = sa.text("deaths > 0")
 
 
 def numbers(connection: Connection, now: float) -> Iterator[Metric]:
@@ -32,8 +30,9 @@ def numbers(connection: Connection, now: float) -> Iterator[Metric]:
     meaning = "Evaluations by state."
     yield _gauge("prescore_evaluations", meaning, _by(connection, runs.c.status), "status")
     yield _attempts(connection)
+    found = queues.counted(connection, "ready", "running", "failed")
     meaning = "Works of a queue by state: ready, running, failed."
-    yield _gauge("prescore_queue_works", meaning, _in_queues(connection), "queue", "status")
+    yield _gauge("prescore_queue_works", meaning, found.items(), "queue", "status")
     meaning = "Seconds since the longest ready work of a queue became ready; 0 if none is."
     yield _gauge("prescore_queue_oldest_seconds", meaning, _oldest(connection, now), "queue")
     meaning = "Works that failed since they killed the process that computed them."
@@ -72,23 +71,9 @@ def _attempts(connection: Connection) -> Metric:
     return family
 
 
-def _in_queues(connection: Connection) -> Iterator[tuple[Sequence[str], int]]:
-    """Every queue with every state, so that nothing is 0 and not missing."""
-    of = work_rows.c.queue, work_rows.c.status
-    these = work_rows.c.queue.in_(_QUEUES), work_rows.c.status.in_(_SHOWN)
-    query = sa.select(*of, sa.func.count()).where(*these).group_by(*of)
-    found = {(queue, status): count for queue, status, count in connection.execute(query)}
-    return (
-        ((queue, status), found.get((queue, status), 0)) for queue in _QUEUES for status in _SHOWN
-    )
-
-
 def _oldest(connection: Connection, now: float) -> Iterator[tuple[Sequence[str], float]]:
-    first = sa.func.min(work_rows.c.ready_at)
-    for queue in _QUEUES:
-        query = sa.select(first).where(work_rows.c.queue == queue, _READY)
-        since = connection.execute(query).scalar()
-        yield (queue,), 0.0 if since is None else max(0.0, now - since)
+    for queue, seconds in queues.longest_ready(connection, now).items():
+        yield (queue,), seconds or 0.0
 
 
 def _quarantined(connection: Connection) -> Iterator[tuple[Sequence[str], int]]:
@@ -96,7 +81,7 @@ def _quarantined(connection: Connection) -> Iterator[tuple[Sequence[str], int]]:
     query = sa.select(work_rows.c.queue, sa.func.count()).where(*these)
     rows = connection.execute(query.group_by(work_rows.c.queue))
     found = {queue: count for queue, count in rows}  # noqa: C416  a row is no tuple to mypy
-    return (((queue,), found.get(queue, 0)) for queue in _QUEUES)
+    return (((queue,), found.get(queue, 0)) for queue in queues.NAMES)
 
 
 def _outgoing(connection: Connection) -> Iterator[Metric]:

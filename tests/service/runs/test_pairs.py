@@ -29,6 +29,10 @@ def test_captions_are_read_as_json_reads_them(tmp_path_factory, captions, ascii_
             rest = pairs.read(path, pair.following)
             assert [each.caption for each in rest] == captions[at + 1 :]
         assert [pair.following for pair in found[-1:]] in ([None], [])
+        index = pairs.index(path)
+        assert list(index.places) == list(range(len(captions)))
+        backwards = range(len(captions))[::-1]
+        assert index.read(backwards) == found[::-1]
 
 
 @pytest.mark.parametrize("start", [1, 3, 10_000])

@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 
 from prescore.client.async_analyses import AsyncAnalyses
 from prescore.client.async_outgoing import AsyncOutgoing
+from prescore.client.async_overview import AsyncOverview
 from prescore.client.connecting import PATIENCE_SECONDS, address
 from prescore.client.listing import AsyncListing, Scores
 from prescore.http import events, paging, polling, uploads
@@ -25,11 +26,11 @@ from prescore.models import (
     Metric,
     Tokens,
 )
-from prescore.routes import analyses, asking, evaluations, life, stored
+from prescore.routes import analyses, asking, evaluations, life, overview, stored
 from prescore.routes.evaluations import Submission
 
 
-class AsyncClient(AsyncAnalyses, AsyncOutgoing):
+class AsyncClient(AsyncAnalyses, AsyncOutgoing, AsyncOverview):
     """Talks to a Prescore service, for programs with asyncio.
 
         async with prescore.AsyncClient() as client:
@@ -191,9 +192,19 @@ class AsyncClient(AsyncAnalyses, AsyncOutgoing):
     async def pregen(self, id: str) -> Scores:
         return Scores((await self._run(evaluations.pregen(self._address, id))).scores)
 
-    def captions(self, id: str, *, page_size: int | None = None) -> AsyncListing[Caption]:
-        place, params = f"{evaluations.place(id)}/captions", asking.given(limit=page_size)
-        steps = paging.pages(self._address, Caption, place, params)
+    def captions(
+        self,
+        id: str,
+        *,
+        sort: str | None = None,
+        search: str | None = None,
+        image: str | None = None,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        page_size: int | None = None,
+    ) -> AsyncListing[Caption]:
+        texts, bounds = (sort, search, image), (at_least, at_most)
+        steps = overview.captions(self._address, id, texts, bounds, page_size)
         return AsyncListing(self._transport, f"captions of {id}", steps)
 
     async def captions_csv(self, id: str) -> str:

@@ -10,6 +10,7 @@ from prescore.client.analyses import Analyses
 from prescore.client.connecting import PATIENCE_SECONDS, address
 from prescore.client.listing import Listing, Scores
 from prescore.client.outgoing import Outgoing
+from prescore.client.overview import Overview
 from prescore.http import events, paging, polling, uploads
 from prescore.http.polling import OnChange
 from prescore.http.transport import Transport
@@ -25,11 +26,11 @@ from prescore.models import (
     Metric,
     Tokens,
 )
-from prescore.routes import analyses, asking, evaluations, life, stored
+from prescore.routes import analyses, asking, evaluations, life, overview, stored
 from prescore.routes.evaluations import Submission
 
 
-class Client(Analyses, Outgoing):
+class Client(Analyses, Outgoing, Overview):
     """Talks to a Prescore service.
 
         with prescore.Client() as client:
@@ -241,10 +242,24 @@ class Client(Analyses, Outgoing):
         """All pre-gen scores of an evaluation, by name."""
         return Scores(self._run(evaluations.pregen(self._address, id)).scores)
 
-    def captions(self, id: str, *, page_size: int | None = None) -> Listing[Caption]:
-        """Each image's caption with its own scores."""
-        place, params = f"{evaluations.place(id)}/captions", asking.given(limit=page_size)
-        steps = paging.pages(self._address, Caption, place, params)
+    def captions(
+        self,
+        id: str,
+        *,
+        sort: str | None = None,
+        search: str | None = None,
+        image: str | None = None,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        page_size: int | None = None,
+    ) -> Listing[Caption]:
+        """Each image's caption with its own scores, in the dataset's order.
+
+        `sort`: a metric, after a `-` the highest first; `at_least` and `at_most` are bounds of its
+        scores. `search`: only captions and names of images that contain this text.
+        """
+        texts, bounds = (sort, search, image), (at_least, at_most)
+        steps = overview.captions(self._address, id, texts, bounds, page_size)
         return Listing(self._transport, f"captions of {id}", steps)
 
     def captions_csv(self, id: str) -> str:

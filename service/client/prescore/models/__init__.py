@@ -52,6 +52,13 @@ from prescore.models.outgoing import (
     WebhookError,
     WebhookSecret,
 )
+from prescore.models.overview import (
+    Label,
+    LabelValue,
+    Queue,
+    Worker,
+    WorkHeld,
+)
 from prescore.models.probes import (
     MetricHealth,
     ProbeRow,
@@ -73,6 +80,7 @@ from prescore.models.stored import (
     Encoder,
     Features,
     Plugin,
+    References,
     Split,
 )
 from prescore.models.studies import (
@@ -113,6 +121,8 @@ __all__ = [
     "GateScore",
     "Id",
     "Idf",
+    "Label",
+    "LabelValue",
     "Learned",
     "LeftOut",
     "Linked",
@@ -129,6 +139,8 @@ __all__ = [
     "Probes",
     "Problem",
     "Progress",
+    "Queue",
+    "References",
     "Remaining",
     "Run",
     "Score",
@@ -150,4 +162,6 @@ __all__ = [
     "WebhookFormat",
     "WebhookSecret",
     "Work",
+    "WorkHeld",
+    "Worker",
 ]

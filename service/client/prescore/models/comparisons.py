@@ -20,7 +20,7 @@ class Compared(Answer):
 
 
 class Moved(Answer):
-    """An image on which two evaluations differ much; `a` and `b` are their captions."""
+    """An image of two evaluations; `a` and `b` are their captions."""
 
     image: str
     a: str

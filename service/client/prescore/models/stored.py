@@ -7,6 +7,7 @@ from urllib.parse import quote
 from pydantic import Field
 
 from prescore.models.base import Answer, Brief, Digest, Linked, Problem
+from prescore.models.runs import Pinned
 
 SPLITS_SHOWN = 4  # in a short form
 
@@ -121,6 +122,19 @@ class Dataset(Linked):
     def facts(self) -> tuple[object, ...]:
         shown = [f"{name}={split.images}" for name, split in self.splits.items()]
         return str(self), *shown[:SPLITS_SHOWN]
+
+
+class References(Brief):
+    """What people have written about an image. `has_picture`: it may be looked at."""
+
+    dataset: Pinned
+    image: str
+    id: str | None = None
+    references: tuple[str, ...] = ()
+    has_picture: bool = False
+
+    def facts(self) -> tuple[object, ...]:
+        return self.image, *self.references[:1]
 
 
 class Upload(Answer):

@@ -71,7 +71,7 @@ def of(model: type[Run], id_: str) -> str:
     return f"{model.PLACE}/{segment(id_)}"
 
 
-def given(**params: str | int | None) -> dict[str, str]:
+def given(**params: str | float | None) -> dict[str, str]:
     """Parameters of a query, without those that are None."""
     return {name: str(value) for name, value in params.items() if value is not None}
 

@@ -1,0 +1,1 @@
+"""What a page shows of all runs: labels in use, queues, workers."""

@@ -1,0 +1,80 @@
+"""/v1/workers and /v1/queues: who works now, and what waits."""
+
+import time
+
+import redis
+from fastapi import APIRouter
+
+from service.contract import plain_text
+from service.contract.api.overview.now import (
+    QueueOut,
+    QueuesOut,
+    WorkerOut,
+    WorkersOut,
+    WorkHeld,
+)
+from service.contract.api.texts import rfc3339
+from service.contract.errors import Unavailable
+from service.http import openapi
+from service.http.dependencies import Service
+from service.http.entrance.access import ScopedRoute
+from service.works.watched import queues, workers
+from service.works.watched.workers import Worker
+
+router = APIRouter(prefix="/v1", tags=["queues"], route_class=ScopedRoute)
+
+
+@router.get(
+    "/workers",
+    operation_id="list_workers",
+    summary="See who works",
+    responses=openapi.refusals(),
+)
+def list_workers(service: Service) -> WorkersOut:
+    """All workers that are connected or hold a work, by name. A worker that computes a second,
+    short work beside a long one shows the long one. 503 while Redis does not answer.
+    """
+    try:
+        connected = service.queue.connected()
+    except (redis.RedisError, OSError) as error:
+        raise Unavailable(f"Redis does not answer ({type(error).__name__}); try again") from None
+    return WorkersOut(items=[_shown(one) for one in workers.every(service.records, connected)])
+
+
+def _shown(worker: Worker) -> WorkerOut:
+    held = worker.held
+    return WorkerOut(
+        name=plain_text.quoted(worker.name),
+        role=plain_text.quoted(worker.role),
+        state=worker.state,
+        since=rfc3339(worker.since),
+        work=None if held is None else WorkHeld(**vars(held)),
+    )
+
+
+@router.get(
+    "/queues",
+    operation_id="list_queues",
+    summary="See what waits",
+    responses=openapi.refusals(),
+)
+def list_queues(service: Service) -> QueuesOut:
+    """How many works each queue has, whichever team asked for them. Works that wait for others are
+    not counted.
+    """
+    with service.records.reading() as connection:
+        every = queues.counted(connection, "ready", "running")
+        own = queues.counted(connection, "ready", "running", payer=service.asker.team)
+        oldest = queues.longest_ready(connection, time.time())
+    return QueuesOut(
+        items=[
+            QueueOut(
+                name=name,
+                waiting=every[name, "ready"],
+                running=every[name, "running"],
+                yours=own[name, "ready"] + own[name, "running"],
+                oldest_seconds=oldest[name],
+            )
+            for name in queues.NAMES
+        ]
+    )

@@ -1,0 +1,82 @@
+"""The images of a comparison: both captions of each, and their scores by one metric."""
+
+from collections.abc import Sequence
+
+from service.contract.api.comparisons import ComparedImagePage
+from service.contract.errors import InvalidRequest, NotFound, UnknownMetric
+from service.contract.metrics import catalogue
+from service.contract.results import ComparisonKept
+from service.runs import answered, base, comparisons, search
+from service.runs.answered import Answered
+from service.runs.browsing import ordering
+from service.works.parts import Parts
+
+
+def page(
+    parts: Parts,
+    identity: str,
+    metric: str | None,
+    sort: str | None,
+    limit: int,
+    cursor: str | None,
+) -> ComparedImagePage:
+    """A page of all images, in the dataset's order, or sorted by `difference`, `a` or `b`, after a
+    `-` for the highest first.
+    """
+    with parts.records.reading() as connection:
+        request = base.look(connection, identity, comparisons.KIND).request(ComparisonKept)
+    names = [catalogue.metric(name).name for name in request.metrics]
+    asked = None if metric is None else _asked(metric, names)
+    a, b = (answered.of(parts, side) for side in (request.a, request.b))
+    both = [name for name in names if name in a.scores and name in b.scores]
+    shown = _shown(identity, both, asked)
+    of = f"images of {identity} by {shown}, {sort}"
+    start = 0 if cursor is None else search.read_cursor(of, cursor, int)[0]
+    places = _places(a, b, shown, sort)
+    end = start + limit
+    rows = (side.some_rows(places[start:end], [shown]) for side in (a, b))
+    return ComparedImagePage(
+        items=[comparisons.image(one, other, [shown]) for one, other in zip(*rows, strict=True)],
+        next=search.write_cursor(of, end) if end < len(places) else None,
+        metric=shown,
+    )
+
+
+def _asked(metric: str, names: Sequence[str]) -> str:
+    """The full name of a metric, which is one of the comparison's."""
+    there = ", ".join(names)
+    try:
+        full = catalogue.metric(metric).name
+    except UnknownMetric as error:
+        told = f"{error.detail}; this comparison is by {there}"
+        raise UnknownMetric(told, pointer="/query/metric", name=metric) from None
+    if full not in names:
+        raise InvalidRequest(
+            f"expected a metric of this comparison, which are {there}; found {metric!r:.200}",
+            [("/query/metric", f"expected one of: {there}")],
+        )
+    return full
+
+
+def _shown(identity: str, there: Sequence[str], asked: str | None) -> str:
+    if not there or asked not in (None, *there):
+        which = asked or "any metric of this comparison"
+        raise NotFound(
+            f"the captions that {identity} compares have no scores of their own by {which}"
+        )
+    return asked or there[0]
+
+
+def _places(a: Answered, b: Answered, metric: str, sort: str | None) -> Sequence[int]:
+    """The places of all images in the files of captions, which have the same images."""
+    every = range(len(a.index.places))
+    if sort is None:
+        return every
+    scores = a.column(metric), b.column(metric)
+    by = sort.removeprefix("-")
+    values = scores["ab".index(by)] if by != "difference" else _differences(*scores)
+    return ordering.ordered(every, values, descending=sort != by)
+
+
+def _differences(a: Sequence[float], b: Sequence[float]) -> list[float]:
+    return [one - other for one, other in zip(a, b, strict=True)]

@@ -1,0 +1,59 @@
+"""The labels that a team's evaluations have, for choosing one."""
+
+from itertools import groupby
+
+import sqlalchemy as sa
+
+from service.contract.api.overview.labels import (
+    LOOKED_AT,
+    MOST,
+    LabelOut,
+    LabelsOut,
+    LabelValue,
+)
+from service.contract.api.texts import rfc3339
+from service.runs import evaluations, search
+from service.runs.search import Asked
+from service.works.parts import Parts
+from service.works.tables import labels, runs
+
+
+def used(parts: Parts, dataset: str | None) -> LabelsOut:
+    """Names and values of the latest evaluations, those of the latest one first. `dataset`:
+    `name[@version][/split]`.
+    """
+    of = runs.c.kind == evaluations.KIND.name, *search.meeting(Asked(dataset))
+    newest = sa.select(runs.c.id).where(*of).order_by(runs.c.created_at.desc(), runs.c.id.desc())
+    few = newest.limit(LOOKED_AT).subquery()
+    latest = sa.func.max(labels.c.created_at)
+    counted = (
+        sa.select(labels.c.name, labels.c.value, sa.func.count().label("many"), latest.label("at"))
+        .join(few, few.c.id == labels.c.run_id)
+        .group_by(labels.c.name, labels.c.value)
+        .subquery()
+    )
+    named, order = counted.c.name, (counted.c.at.desc(), counted.c.value)
+    placed = sa.select(
+        *counted.c,
+        sa.func.row_number().over(partition_by=named, order_by=order).label("place"),
+        sa.func.max(counted.c.at).over(partition_by=named).label("named_at"),
+    ).subquery()
+    query = sa.select(*placed.c).where(placed.c.place <= MOST + 1)
+    query = query.order_by(placed.c.named_at.desc(), placed.c.name, placed.c.place)
+    with parts.records.reading() as connection:
+        rows = connection.execute(query).all()
+    found = [(name, list(own)) for name, own in groupby(rows, key=lambda row: row.name)]
+    return LabelsOut(
+        items=[
+            LabelOut(
+                name=name,
+                values=[
+                    LabelValue(value=row.value, evaluations=row.many, latest=rfc3339(row.at))
+                    for row in own[:MOST]
+                ],
+                more_values=len(own) > MOST,
+            )
+            for name, own in found[:MOST]
+        ],
+        more_names=len(found) > MOST,
+    )

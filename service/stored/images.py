@@ -1,0 +1,19 @@
+"""Single images of datasets: what people have written about them."""
+
+from service.contract.api.data import ReferencesOut
+from service.stored import datasets, thumbnails
+from service.works.parts import Parts
+
+
+def references(parts: Parts, reference: str, image: str) -> ReferencesOut:
+    """Of an image by its name or id, in `name[@version]`."""
+    pinned, place, is_shown = datasets.pin_image(parts.records, parts.blobs, reference, image)
+    item = datasets.split_of(parts.blobs, pinned).items[place]
+    return ReferencesOut(
+        dataset=pinned.out,
+        image=item.image,
+        id=item.id,
+        split=pinned.split,
+        references=list(item.references),
+        has_picture=is_shown and thumbnails.may_have(parts, pinned, place),
+    )
