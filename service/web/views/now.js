@@ -13,6 +13,8 @@ import { answered, badge, labels } from "../parts/states.js";
 /** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
 /** @typedef {import("../core/api.js").Schemas["WorkOut"]} Work */
 /** @typedef {import("../core/api.js").Schemas["MeOut"]} Me */
+/** @typedef {import("../core/api.js").Schemas["WorkerOut"]} Worker */
+/** @typedef {import("../core/api.js").Schemas["QueueOut"]} Queue */
 
 const EVERY = 5_000; // milliseconds: workers and queues tell no changes
 
@@ -104,13 +106,13 @@ function done(works) {
   ];
 }
 
-/** @param {any} found */
+/** @param {{ items: Worker[] }} found */
 function workersTable({ items }) {
   if (!items.length)
     return h("p", { class: "notice bad" }, "No worker is there: what is submitted waits until one comes.");
   return table(
     ["Worker", "Role", "State", "Works on", "Since"],
-    items.map((/** @type {any} */ each) =>
+    items.map((each) =>
       h(
         "tr",
         {},
@@ -121,8 +123,11 @@ function workersTable({ items }) {
           "td",
           {},
           each.work && [
-            `${each.work.name} of `,
-            h("a", { href: evaluationPlace(each.work.evaluation) }, each.work.evaluation),
+            each.work.name,
+            each.work.evaluation && [
+              " of ",
+              h("a", { href: evaluationPlace(each.work.evaluation) }, each.work.evaluation),
+            ],
           ],
         ),
         h("td", {}, each.since && time(each.since)),
@@ -131,11 +136,11 @@ function workersTable({ items }) {
   );
 }
 
-/** @param {any} found */
+/** @param {{ items: Queue[] }} found */
 function queuesTable({ items }) {
   return table(
     ["Queue", "Waiting", "Running", "Yours", "The oldest waits"],
-    items.map((/** @type {any} */ each) =>
+    items.map((each) =>
       h(
         "tr",
         {},
@@ -160,7 +165,7 @@ function about({ team, scope, name, expires_at, limits }) {
     limits.length > 0 &&
       table(
         ["Limit", "Used", "Of"],
-        limits.map((/** @type {any} */ each) =>
+        limits.map((each) =>
           h(
             "tr",
             {},

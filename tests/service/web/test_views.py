@@ -139,6 +139,7 @@ def test_captions_of_several_evaluations_stand_beside_each_other(window, evaluat
     page.keyboard.press("j")
     page.wait_for_selector("h1:has-text('2.jpg')")
     assert page.locator(".said li").count() == 2
+    page.wait_for_selector("text=the image before")
     page.keyboard.press("k")
     page.wait_for_selector("h1:has-text('1.jpg')")
 

@@ -56,6 +56,8 @@ def test_the_references_of_an_image_are_as_they_were_written(client, image, enco
         "id": None,
         "split": "test",
         "references": NAMES[image],
+        "before": ([None, *NAMES])[list(NAMES).index(image)],
+        "after": ([*NAMES, None])[list(NAMES).index(image) + 1],
         "has_picture": False,
     }
 
