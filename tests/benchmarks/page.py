@@ -88,13 +88,13 @@ def _measure(browser, fleet: Fleet) -> None:
     first, following, board, sizes = [], [], [], []
     for _ in range(TURNS):
         with browser.new_context() as context:
-            page, files = context.new_page(), []
-            page.on("response", files.append)
+            page, files = context.new_page(), _Files()
+            page.on("response", files.heard)
             page.goto(fleet.url)
             first.append(page.evaluate(WATCH, "main tbody a.main"))
             page.wait_for_selector("[data-live=true]")
-            sizes.append((len(files), _packed(files)))
-            following.append(page.evaluate(FOLLOW, ["/ui/now", "h1 + section tbody tr"]))
+            sizes.append((len(files.all), files.packed))
+            following.append(page.evaluate(FOLLOW, ["/ui/now", "[aria-label=Queues] tbody tr"]))
         with browser.new_context() as context:
             page = context.new_page()
             page.goto(fleet.url + BOARD)
@@ -118,23 +118,33 @@ def _measure(browser, fleet: Fleet) -> None:
     _print("an event until it is on the screen", _events(browser, fleet))
 
 
-def _packed(files) -> int:
-    return sum(
-        int(each.headers.get("content-length", 0)) for each in files if "/ui/files/" in each.url
-    )
+class _Files:
+    """What a page was answered with."""
+
+    def __init__(self) -> None:
+        self.all = []
+
+    def heard(self, answer) -> None:
+        self.all.append(answer)
+
+    @property
+    def packed(self) -> int:
+        own = [each for each in self.all if "/ui/files/" in each.url]
+        return sum(int(each.headers.get("content-length", 0)) for each in own)
 
 
 def _events(browser, fleet: Fleet) -> list[float]:
-    """From the answer to a submission until the page shows its row."""
+    """From the answer to a change until the page shows it."""
     found = []
     with browser.new_context() as context, fleet.client() as client:
         page = context.new_page()
-        page.goto(fleet.url)
+        shown = client.get("/v1/evaluations?limit=1").json()["items"][0]["id"]
+        page.goto(f"{fleet.url}/ui/evaluations/{shown}")
         page.wait_for_selector("[data-live=true]")
-        for number in range(TURNS):
-            made = page_runs.submitted(client, labels={"turn": f"{time.time()}{number}"})
-            found.append(_until(page, f"a[href='/ui/evaluations/{made}']"))
-            until_ended(client, made, 60)
+        for turn in range(TURNS):
+            told = {"note": f"turn {turn}"}
+            assert client.patch(f"/v1/evaluations/{shown}", json=told).status_code == 200
+            found.append(_until(page, f"dd:text-is('turn {turn}')"))
     return found
 
 

@@ -3,7 +3,7 @@
 import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onKey } from "../core/keyboard.js";
-import { computed, signal } from "../core/signals.js";
+import { computed, onEnd, signal } from "../core/signals.js";
 import { go, place, query } from "../core/urls.js";
 import { number } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, imagePlace, runPlace } from "../parts/places.js";
@@ -15,6 +15,8 @@ import { legend, strip } from "../plots/strip.js";
 /** @typedef {import("../core/api.js").Schemas["ReferenceOut"]} Reference */
 
 const MOST = 8;
+const TRIES = 8;
+const PAUSE = 700; // milliseconds until a picture that was not there is asked for again
 
 /** @param {string} id @param {string} image */
 export function imageView(id, image) {
@@ -67,19 +69,20 @@ function parts(id, image, run) {
   ];
 }
 
-/** @param {string} dataset @param {string} image */
+/** It is made the first time that somebody looks, which takes a moment. @param {string} dataset @param {string} image */
 function picture(dataset, image) {
   const isThere = signal(true);
+  const url = place("/v1/datasets", dataset, "images", image, { size: "320" });
+  let left = TRIES;
+  let timer = 0;
+  onEnd(() => clearTimeout(timer));
+  const again = (/** @type {Event} */ { target }) => {
+    left -= 1;
+    if (left === 0) isThere.value = false;
+    else timer = setTimeout(() => /** @type {HTMLImageElement} */ (target).setAttribute("src", url), PAUSE);
+  };
   return () =>
-    isThere.value &&
-    h("img", {
-      class: "picture",
-      src: place("/v1/datasets", dataset, "images", image, { size: "320" }),
-      alt: `The image ${image}`,
-      onerror: () => {
-        isThere.value = false;
-      },
-    });
+    isThere.value && h("img", { class: "picture", src: url, alt: `The image ${image}`, onerror: again });
 }
 
 /** The images before and after it, in the order of the dataset. @param {string} id @param {() => any} told */
@@ -205,6 +208,10 @@ function scrubber(steps, at, run) {
       }),
       h("output", {}, () => ` ${steps[place.value]?.step ?? ""} of `),
     ),
-    h("a", { href: runPlace(run.dataset.name, run.dataset.split, run.labels.run) }, run.labels.run),
+    h(
+      "a",
+      { href: runPlace(run.dataset.name, run.dataset.split, run.labels.run) },
+      `the training ${run.labels.run}`,
+    ),
   );
 }

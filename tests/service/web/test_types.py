@@ -15,7 +15,9 @@ TOOLS = Path(__file__).with_name("types")
 
 
 def _run(folder, *command):
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        command, check=False, cwd=folder, capture_output=True, text=True, timeout=300
+    )
 
 
 @pytest.fixture(scope="module")

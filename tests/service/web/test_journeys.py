@@ -1,0 +1,119 @@
+"""What people come for, from the first place to the last: by keys alone, and what they may do."""
+
+import pytest
+
+from contract_files import line, tar, tar_entry
+from fleet import checkpoint, upload
+from page_runs import submitted
+
+pytestmark = pytest.mark.processes
+
+
+def _follow(page, text):
+    """By keys alone: Tab until a link or button with this text has the focus, then Enter."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            "[document.activeElement.tagName, document.activeElement.textContent]"
+        )
+        if focused[0] in ("A", "BUTTON") and text in focused[1]:
+            page.keyboard.press("Enter")
+            return
+    raise AssertionError(f"{text} cannot be reached by Tab")
+
+
+def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
+    window.open("/")
+    page = window.page
+    page.wait_for_selector(f"a:has-text('{evaluated['hostile']}')")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h2:has-text('Scores')")
+    _follow(page, "Captions")
+    page.wait_for_selector(".windowed a.main")
+    page.keyboard.press("j")
+    worst = page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"h1:has-text('{worst}')")
+
+
+def test_by_keys_from_a_board_to_a_step_of_a_training(window, training):
+    window.open("/ui/datasets/tiny/test")
+    page = window.page
+    page.wait_for_selector("text=Trainings:")
+    _follow(page, "warm")
+    page.wait_for_selector("h1:has-text('Training warm')")
+    page.wait_for_selector("circle.best")
+    _follow(page, "with the step before")
+    page.wait_for_selector("table.forest tbody tr")
+    page.wait_for_selector(".windowed a.main")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".strip")
+    assert page.locator(".said .caption").count() == 2
+
+
+def test_by_keys_a_board_is_filtered_and_left_by_back(window, evaluated):
+    window.open("/")
+    page = window.page
+    page.wait_for_selector("main a:text-is('test')")
+    _follow(page, "test")
+    page.wait_for_selector(".windowed a.main")
+    before = page.locator(".windowed a.main").count()
+    page.keyboard.press("/")
+    page.keyboard.type("branch=main")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[aria-rowcount='2']")
+    assert before > 1
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"h1:has-text('{evaluated['passed']}')")
+    page.go_back()
+    page.wait_for_selector("[aria-rowcount='2']")
+
+
+def test_an_evaluation_is_canceled(window, service):
+    with service.client() as client, service.held():
+        waiting = submitted(client, postgen=["rouge_l"], labels={"who": "is canceled"})
+        window.open(f"/ui/evaluations/{waiting}")
+        window.page.click("button:has-text('Cancel')")
+        window.page.wait_for_selector("dd .badge.canceled")
+        assert client.get(f"/v1/evaluations/{waiting}").json()["status"] == "canceled"
+
+
+def test_a_failed_evaluation_says_why(window, service):
+    with service.client() as client:
+        sent = bytearray(checkpoint(5))
+        sent[-4:] = b"\x00\x00\xc0\x7f"  # not a number
+        given = upload(client, bytes(sent))
+        failed = submitted(client, checkpoint=given, decoding={"beam": 1, "max_words": 8})
+        run = client.get(f"/v1/evaluations/{failed}").json()
+        window.open(f"/ui/evaluations/{failed}")
+    assert run["status"] == "failed"
+    window.page.wait_for_selector("dd .badge.failed")
+    assert run["error"]["detail"] in window.page.locator("[role=alert]").first.inner_text()
+    window.open("/ui/now")
+    window.page.wait_for_selector(f"section[aria-label='Failed last'] a:has-text('{failed}')")
+
+
+def test_a_picture_is_shown_once_it_is_made(window, service):
+    pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
+    from picture_files import quarters, saved
+
+    lines = b"".join(line(f"{at}.png", references=["w2 w3", "w5"]) for at in range(3))
+    files = [tar_entry(f"images/{at}.png".encode(), saved(quarters(), "PNG")) for at in range(3)]
+    captions = [{"image": f"{at}.png", "caption": "w2"} for at in range(3)]
+    with service.client() as client:
+        bundle = tar(tar_entry(b"captions.jsonl", lines), *files)
+        assert client.put("/v1/datasets/seen", content=bundle).status_code == 201
+        assert client.patch("/v1/datasets/seen", json={"pictures_shown": True}).status_code == 200
+        one = submitted(client, dataset="seen/test", captions=captions)
+    window.expected.add("503")
+    window.open(f"/ui/evaluations/{one}/images/1.png")
+    picture = window.page.get_by_role("img", name="The image 1.png")
+    picture.wait_for()
+    window.page.wait_for_selector("text=w2 w3")
+    for _ in window.page.locator("img").all():
+        picture.evaluate("each => each.decode().catch(() => new Promise((ok) => each.onload = ok))")
+    assert picture.evaluate("each => each.naturalWidth") == 32
