@@ -55,6 +55,7 @@ const main = h("main", { id: "content", tabindex: "-1" });
 document.body.append(...frame(main));
 effect(() => {
   const pathname = path.value;
+  end(); // the view that is left heeds the new address no more
   found(pathname).then(
     (make) => path.peek() === pathname && show(make),
     () => path.peek() === pathname && show(notLoaded),

@@ -61,7 +61,7 @@ export async function ask(url, { json, ...how } = {}) {
  * What a place answers, asked for again when the place changes, when `refresh` is called, and
  * after a while if the service was away. While it is asked for again the last answer stays.
  *
- * @param {() => string | null} urlOf Null: nothing is asked.
+ * @param {() => string | null} urlOf Null or empty: nothing is asked.
  */
 export function resource(urlOf) {
   const answer = signal(/** @type {any} */ (null));
@@ -74,7 +74,7 @@ export function resource(urlOf) {
   effect(() => {
     again.value;
     const asked = url.value;
-    if (asked === null) return;
+    if (!asked) return;
     const stop = new AbortController();
     let timer = 0;
     onEnd(() => {
