@@ -15,6 +15,8 @@ import { frame } from "./parts/frame.js";
  * @type {[string, () => Promise<Make>][]} */
 const VIEWS = [
   ["/", async () => (await import("./views/home.js")).home],
+  ["/ui", async () => (await import("./views/home.js")).home],
+  ["/ui/", async () => (await import("./views/home.js")).home],
   ["/ui/evaluations/{id}", async () => (await import("./views/evaluation.js")).evaluation],
   ["/ui/evaluations/{id}/captions", async () => (await import("./views/captions.js")).captions],
   ["/ui/evaluations/{id}/images/{image}", async () => (await import("./views/image.js")).imageView],

@@ -34,6 +34,7 @@ class Site:
         app.add_route("/", self._entrance, include_in_schema=False)
         app.add_route("/ui/files/{digest}/{name:path}", self._file, include_in_schema=False)
         app.add_route("/ui/{place:path}", self._page, include_in_schema=False)
+        app.add_route("/ui", self._page, include_in_schema=False)
 
     def _entrance(self, request: Request) -> Response:
         if _HTML.search(request.headers.get("accept", "")):

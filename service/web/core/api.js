@@ -19,6 +19,7 @@ export const isReached = signal(true);
 /** Whether a key is needed, and none is there that is valid. */
 export const isKeyNeeded = signal(false);
 
+const CALM = 200; // milliseconds between two questions after the same, when much changes
 const SOON = 1_000;
 const LATE = 15_000;
 
@@ -101,8 +102,18 @@ export function resource(urlOf) {
       },
     );
   });
-  const refresh = () => {
+  let last = -CALM;
+  let waiting = 0;
+  onEnd(() => clearTimeout(waiting));
+  const now = () => {
+    waiting = 0;
+    last = performance.now();
     again.value = again.peek() + 1;
+  };
+  const refresh = () => {
+    const left = last + CALM - performance.now();
+    if (left <= 0) now();
+    else if (!waiting) waiting = setTimeout(now, left);
   };
   return { answer, refused, isAsking, refresh };
 }

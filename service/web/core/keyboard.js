@@ -25,7 +25,8 @@ export function heedKeys() {
     const target = /** @type {HTMLElement} */ (event.target);
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const isTyping =
-      target.isContentEditable || target.matches("select, textarea, input:not([type=checkbox])");
+      target.isContentEditable ||
+      target.matches("select, textarea, input:not([type=checkbox], [type=radio], [type=range])");
     if (isTyping) {
       if (event.key === "Escape") target.blur();
       return;
@@ -55,5 +56,5 @@ export function onRows(rowsOf, what) {
     next?.scrollIntoView({ block: "nearest" });
   };
   onKey("j", `the next of the ${what}`, move(1));
-  onKey("k", `the one before among the ${what}`, move(-1));
+  onKey("k", `the previous of the ${what}`, move(-1));
 }

@@ -1,11 +1,13 @@
 /** Where the page is: its path and query are its state, so that every view can be sent to others. */
 
+import { keep, restore } from "./kept.js";
 import { computed, signal, unread } from "./signals.js";
 
 const here = signal(new URL(location.href), (a, b) => a.href === b.href);
 
 addEventListener("popstate", () => {
   here.value = new URL(location.href);
+  restore();
 });
 
 export const path = computed(() => here.value.pathname);
@@ -14,7 +16,8 @@ export const path = computed(() => here.value.pathname);
 export function go(url, { instead = false } = {}) {
   const next = new URL(url, location.href);
   if (next.href === location.href) return;
-  history[instead ? "replaceState" : "pushState"](null, "", next);
+  if (!instead) keep();
+  history[instead ? "replaceState" : "pushState"](instead ? history.state : null, "", next);
   here.value = next;
 }
 

@@ -11,7 +11,7 @@ import { signIn, signOut } from "./sign_in.js";
 const PLACES = [
   ["/", "Home"],
   ["/ui/now", "Now"],
-  ["/docs", "Interface"],
+  ["/docs", "API"],
 ];
 const THEMES = ["auto", "light", "dark"];
 

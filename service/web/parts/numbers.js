@@ -5,7 +5,9 @@ export function number(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
   if (size !== 0 && (size < 0.001 || size >= 100_000)) return value.toExponential(2);
-  return value.toLocaleString("en", { maximumFractionDigits: size < 10 ? 3 : size < 1000 ? 1 : 0 });
+  if (Number.isInteger(value)) return value.toLocaleString("en");
+  const digits = size < 10 ? 3 : size < 1000 ? 1 : 0;
+  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 /** A probability that chance alone does it. @param {number | null | undefined} value */

@@ -16,7 +16,7 @@ export const answered = (resource, render) => [
   () =>
     resource.answer.value === null &&
     !resource.refused.value &&
-    h("p", { class: "quiet", "aria-busy": "true" }, "Asking…"),
+    h("p", { class: "quiet", "aria-busy": "true" }, "Loading…"),
 ];
 
 /**

@@ -69,6 +69,11 @@ export function windowed(
   });
   watcher.observe(frame);
   effect(() => {
+    if (top.value <= items.value.length * ROW) return;
+    frame.scrollTop = 0; // another, shorter list
+    top.value = 0;
+  });
+  effect(() => {
     if (last.value > items.value.length - AHEAD && items.value.length && hasMore()) more();
   });
 
@@ -83,7 +88,7 @@ export function windowed(
     /** @type {HTMLElement | null} */ (rows.querySelector(`tr[data-place="${next}"] a.main`))?.focus();
   };
   onKey("j", `the next of the ${what}`, move(1));
-  onKey("k", `the one before among the ${what}`, move(-1));
+  onKey("k", `the previous of the ${what}`, move(-1));
   for (const [key, [text, action]] of Object.entries(keys)) {
     onKey(key, text, () => {
       const item = items.peek()[placeOf()];

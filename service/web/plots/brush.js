@@ -14,14 +14,15 @@ export function brush(plot, box, isSpan, choose) {
   const place = (/** @type {PointerEvent} */ event) =>
     /** @type {[number, number]} */ (within(plot, box, event));
   plot.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    began = place(event);
-    plot.setPointerCapture(event.pointerId);
-    plot.append(shade);
-    event.preventDefault();
+    if (event.button === 0) began = place(event);
   });
   plot.addEventListener("pointermove", (event) => {
-    if (began) draw(began, place(event));
+    if (!began) return;
+    const now = place(event);
+    if (!shade.isConnected && isNear(began, now)) return;
+    plot.setPointerCapture(event.pointerId); // not before: a click is for what is drawn here
+    plot.append(shade);
+    draw(began, now);
   });
   plot.addEventListener("pointerup", (event) => {
     if (!began) return;
@@ -49,6 +50,9 @@ export function brush(plot, box, isSpan, choose) {
     for (const [name, value] of Object.entries(sides)) shade.setAttribute(name, String(value));
   }
 }
+
+/** Whether it is a click. @param {[number, number]} from @param {[number, number]} to */
+const isNear = (from, to) => Math.abs(from[0] - to[0]) < 6 && Math.abs(from[1] - to[1]) < 6;
 
 /** @param {SVGSVGElement} plot @param {{ left: number, right: number, top: number, bottom: number }} box @param {PointerEvent} event */
 function within(plot, box, event) {

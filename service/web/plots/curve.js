@@ -9,7 +9,7 @@ const WIDTH = 560;
 const HEIGHT = 240;
 const BOX = { left: 56, right: WIDTH - 14, top: 12, bottom: HEIGHT - 42 };
 
-/** @typedef {import("./whisker.js").Score & { step: number, forecast?: import("./whisker.js").Score | null }} Point */
+/** @typedef {import("./whisker.js").Score & { step: number, isWorse?: boolean, forecast?: import("./whisker.js").Score | null }} Point */
 
 /**
  * @param {Point[]} points By step.
@@ -32,7 +32,9 @@ export function curve(points, { name, best, said }) {
     axes({
       x,
       y,
-      xTicks: ticks(steps, 8),
+      xTicks: ticks(steps, 8).filter(
+        (at) => Number.isInteger(at) || !points.every(({ step }) => Number.isInteger(step)),
+      ),
       yTicks: ticks(padded(extent(all), 0.08), 4),
       xName: "step",
       yName: name,
@@ -49,7 +51,7 @@ export function curve(points, { name, best, said }) {
       s(
         "circle",
         {
-          class: ["point", point.step === best && "best"],
+          class: ["point", point.step === best && "best", point.isWorse && "worse"],
           cx: x(point.step),
           cy: y(Number(point.value)),
           r: point.step === best ? 6 : 4,

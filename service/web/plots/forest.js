@@ -39,9 +39,9 @@ export function forest(rows, nameOf) {
     h(
       "caption",
       {},
-      "Differences with intervals of 95 %. Right of the middle, the first is better; dotted: the smallest difference that these images would show in 4 of 5 cases.",
+      "Differences with intervals of 95 %. On the right, A is better. Dotted lines: the smallest difference that a test on these images finds in 4 of 5 cases.",
     ),
-    head(["Metric", "A", "B", "Difference", "Drawn", "p", "Could be seen from"]),
+    head(["Metric", "A", "B", "Difference", "Plot", "p", "Detectable from"]),
     h(
       "tbody",
       {},

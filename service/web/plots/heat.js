@@ -63,7 +63,7 @@ export function heat({ rows, columns, at, share, told, chosen, choose, name }) {
       style: { "--share": Math.abs(value ?? 0).toFixed(3) },
       title: told(item),
       "aria-label": told(item),
-      "aria-selected": String(chosen(item)),
+      "aria-selected": () => String(chosen(item)),
       onfocus: () => choose(item),
     });
   }

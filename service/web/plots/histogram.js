@@ -46,6 +46,16 @@ export function histogram({ edges, counts }, { name, chosen, choose }) {
     }),
   );
   const back = linear([BOX.left, BOX.right], range);
-  brush(plot, BOX, true, (from, to) => choose(from && to ? [back(from[0]), back(to[0])] : null));
+  const at = (/** @type {number} */ value) =>
+    Math.max(
+      0,
+      Math.min(
+        counts.length - 1,
+        edges.findLastIndex((edge) => edge <= value),
+      ),
+    );
+  brush(plot, BOX, true, (from, to) =>
+    choose(from && to ? [edges[at(back(from[0]))], edges[at(back(to[0])) + 1]] : null),
+  ); // whole bars
   return plot;
 }

@@ -10,16 +10,16 @@ const HEIGHT = 400;
 const BOX = { left: 56, right: WIDTH - 10, top: 10, bottom: HEIGHT - 42 };
 const MOST_MARKS = 1000;
 
-/** @typedef {{ x: number, y: number }} Point */
+/** @typedef {{ x: number, y: number, name?: string }} Point */
 /** @typedef {[number, number, number, number]} Chosen From x to x, from y to y. */
 
 /**
  * Both axes have one scale, and a line where both numbers are equal.
  *
  * @param {Point[]} points
- * @param {{ xName: string, yName: string, name: string, what: string, chosen?: Chosen | null, choose?: ((chosen: Chosen | null) => void) | null }} how `what`: what the points are, in the plural. Without `choose` nothing can be chosen.
+ * @param {{ xName: string, yName: string, name: string, what: string, chosen?: Chosen | null, choose?: ((chosen: Chosen | null) => void) | null, open?: ((name: string) => void) | null }} how `what`: what the points are, in the plural. Without `choose` nothing can be chosen. `open`: what a click on a point does.
  */
-export function scatter(points, { xName, yName, name, what, chosen = null, choose = null }) {
+export function scatter(points, { xName, yName, name, what, chosen = null, choose = null, open = null }) {
   const range = padded(extent(points.flatMap(({ x, y }) => [x, y])));
   const x = linear(range, [BOX.left, BOX.right]);
   const y = linear(range, [BOX.bottom, BOX.top]);
@@ -35,7 +35,20 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
     },
     axes({ x, y, xTicks: marks, yTicks: marks, xName, yName, box: BOX }),
     s("line", { class: "zero", x1: x(range[0]), y1: y(range[0]), x2: x(range[1]), y2: y(range[1]) }),
-    !isMany && points.map((point) => s("circle", { class: "point", cx: x(point.x), cy: y(point.y), r: 3 })),
+    !isMany &&
+      points.map((point) =>
+        s(
+          "circle",
+          {
+            class: ["point", open && "link"],
+            cx: x(point.x),
+            cy: y(point.y),
+            r: 3.5,
+            onclick: () => open?.(point.name ?? ""),
+          },
+          s("title", {}, `${point.name ?? ""} ${number(point.x)}, ${number(point.y)}`),
+        ),
+      ),
     chosen &&
       s("rect", {
         class: "brush",

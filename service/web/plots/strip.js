@@ -127,6 +127,10 @@ export function legend() {
         ` ${text}`,
       ),
     ),
-    h("li", {}, "height: −log p; bracket: prefix0; tick: filter0"),
+    h(
+      "li",
+      {},
+      "a tall bar is a word that the model did not expect (−log p); the bracket holds the words that prefix0 counts; a green line stands under each that filter0 counts",
+    ),
   );
 }

@@ -6,9 +6,11 @@ import { onKey } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
 import { computed } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
+import { select } from "../parts/layout.js";
+import { nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
 import { evaluationPlace, imagePlace } from "../parts/places.js";
-import { following } from "../parts/states.js";
+import { following, refusal } from "../parts/states.js";
 import { windowed } from "../parts/windowed.js";
 import { histogram } from "../plots/histogram.js";
 
@@ -16,6 +18,7 @@ import { histogram } from "../plots/histogram.js";
 /** @typedef {import("../core/api.js").Schemas["CaptionPage"]} CaptionPage */
 
 const PAGE = 200;
+const MOST_METRICS = 5;
 
 /** @param {string} id */
 export function captions(id) {
@@ -26,7 +29,21 @@ export function captions(id) {
   const run = resource(() => place("/v1/evaluations", id));
   const first = resource(() => place("/v1/evaluations", id, "captions", { limit: 1 })); // tells by which metrics captions have scores
   const metrics = computed(() => Object.keys(first.answer.value?.items[0]?.scores ?? {}));
-  const by = computed(() => sort.value || worstFirst(metrics.value, run.answer.value));
+  const by = {
+    get value() {
+      return sort.value || worstFirst(metrics.value, run.answer.value);
+    },
+    set value(text) {
+      sort.value = text;
+    },
+  };
+  const orders = () =>
+    by.value
+      ? [
+          [worst(metric.value, run.answer.value), "worst first"],
+          [best(metric.value, run.answer.value), "best first"],
+        ]
+      : [];
   const metric = computed(() => by.value.replace(/^-/, ""));
   const asked = computed(() => ({
     sort: by.value,
@@ -81,7 +98,12 @@ export function captions(id) {
     content: h(
       "div",
       {},
-      h("h1", {}, "Captions of ", h("a", { href: evaluationPlace(id) }, h("code", {}, id))),
+      h(
+        "h1",
+        {},
+        "Captions of ",
+        h("a", { href: evaluationPlace(id) }, () => nameOrId(run.answer.value?.labels, id)),
+      ),
       h(
         "form",
         {
@@ -107,17 +129,7 @@ export function captions(id) {
               ),
           ),
         ),
-        h(
-          "button",
-          {
-            type: "button",
-            disabled: () => !by.value,
-            onclick: () => {
-              sort.value = by.value.startsWith("-") ? metric.value : `-${by.value}`;
-            },
-          },
-          () => (by.value === worst(metric.value, run.answer.value) ? "Worst first" : "Best first"),
-        ),
+        h("label", {}, "Order ", select(orders, by)),
         h("label", {}, "Search ", field),
         h("button", {}, "Search"),
         h(
@@ -125,21 +137,31 @@ export function captions(id) {
           { href: place("/v1/evaluations", id, "captions", { format: "coco" }), download: `${id}.json` },
           "COCO",
         ),
-        h("button", { type: "button", class: "link", onclick: () => save(id, asked.value) }, "CSV"),
+        h("button", { type: "button", class: "link", onclick: () => save(id, asked.value) }, "These as CSV"),
       ),
-      following(list, () => [
-        () => distribution(list.answer.value, metric.value, chosen.value),
-        () => chosen.value && span(chosen.value, metric.value),
-        h("p", { class: "quiet" }, () => counted(list)),
-        table,
-      ]),
+      () =>
+        [run, first].map(
+          ({ refused }) => refused.value && refused.value.status !== 401 && refusal(refused.value),
+        ),
+      () =>
+        !run.refused.value &&
+        !first.refused.value &&
+        following(list, () => [
+          () => distribution(list.answer.value, metric.value, chosen.value),
+          () => chosen.value && span(chosen.value, metric.value),
+          h("p", { class: "quiet" }, () => counted(list)),
+          table,
+        ]),
     ),
   };
 }
 
 /** @param {string[]} metrics @param {string} first */
 const ordered = (metrics, first) =>
-  [...metrics.filter((name) => name === first), ...metrics.filter((name) => name !== first)].slice(0, 6);
+  [...metrics.filter((name) => name === first), ...metrics.filter((name) => name !== first)].slice(
+    0,
+    MOST_METRICS,
+  );
 
 /** @param {string[]} metrics @param {Evaluation | null} run */
 const worstFirst = (metrics, run) =>
@@ -148,6 +170,9 @@ const worstFirst = (metrics, run) =>
 /** @param {string} metric @param {Evaluation | null} run */
 const worst = (metric, run) => (run?.scores[metric]?.higher_is_better === false ? `-${metric}` : metric);
 
+/** @param {string} metric @param {Evaluation | null} run */
+const best = (metric, run) => (worst(metric, run) === metric ? `-${metric}` : metric);
+
 /** @param {CaptionPage | null} answer @param {string} metric @param {[number, number] | null} chosen */
 function distribution(answer, metric, chosen) {
   const found = answer?.distribution;
@@ -155,7 +180,7 @@ function distribution(answer, metric, chosen) {
   return histogram(found, {
     name: metric,
     chosen,
-    choose: (span) => change({ from: span && span[0].toPrecision(5), to: span && span[1].toPrecision(5) }),
+    choose: (span) => change({ from: span && String(span[0]), to: span && String(span[1]) }),
   });
 }
 

@@ -5,13 +5,16 @@ import { h } from "../core/dom.js";
 import { onChange } from "../core/live.js";
 import { computed, effect, onEnd, signal } from "../core/signals.js";
 import { changed, place, query } from "../core/urls.js";
-import { scrolled, section } from "../parts/layout.js";
+import { fact, scrolled, section } from "../parts/layout.js";
+import { nameOrId } from "../parts/names.js";
+import { time } from "../parts/numbers.js";
 import { evaluationPlace, splitPlace } from "../parts/places.js";
 import { answered, badge, failure, following, labels, refusal } from "../parts/states.js";
 import { forest } from "../plots/forest.js";
 import { images } from "./compared/images.js";
 
 /** @typedef {import("../core/api.js").Schemas["ComparisonOut"]} Comparison */
+/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
 /** @typedef {import("../core/api.js").Schemas["ScoreOut"]} Score */
 
 export function compare() {
@@ -41,6 +44,9 @@ export function compare() {
       },
     );
   });
+  const [first, second] = [a, b].map((each) =>
+    resource(() => each.value && place("/v1/evaluations", each.value)),
+  );
   const found = resource(() => id.value && place("/v1/comparisons", id.value));
   onChange((told) => {
     if (id.peek() && (!told || told.id === id.peek())) found.refresh();
@@ -51,51 +57,93 @@ export function compare() {
       "div",
       {},
       h("h1", {}, "Compare two evaluations"),
-      h("dl", { class: "facts" }, side("A", a), side("B", b)),
-      h("p", {}, h("a", { href: () => changed({ a: b.value, b: a.value }) }, "Swap A and B")),
+      h("dl", { class: "facts" }, side("A", first), () => b.value && side("B", second)),
+      () => a.value && b.value && h("p", {}, h("a", { href: swapped() }, "Swap A and B")),
       () =>
-        !(a.value && b.value) &&
+        !a.value &&
         h(
           "p",
           { class: "notice" },
-          "Choose two evaluations on a leaderboard: mark them in the column “Compare”.",
+          "Mark two evaluations on a leaderboard, in its column “Compare”; ",
+          h("a", { href: "/" }, "datasets and their leaderboards"),
+          ".",
         ),
+      () => a.value && !b.value && answered(first, (run) => others(run)),
       () => refused.value && refusal(refused.value),
-      () => id.value && following(found, () => parts(() => found.answer.value, a, b)),
+      () => id.value && following(found, () => parts(() => found.answer.value, a, b, first)),
     ),
   };
 }
 
-/** @param {string} name @param {{ value: string }} id */
-function side(name, id) {
-  const found = resource(() => id.value && place("/v1/evaluations", id.value));
-  return h(
-    "div",
-    {},
-    h("dt", {}, name),
-    h(
-      "dd",
-      {},
-      () => id.value && h("a", { href: evaluationPlace(id.value) }, id.value),
+/** The same with both sides exchanged, what is chosen of the images included. */
+function swapped() {
+  const [a, b] = [query("a").value, query("b").value];
+  const [x0, x1, y0, y1] = query("brush").value.split(",");
+  const other = { a: "b", b: "a", b_better: "a_better", a_better: "b_better" };
+  const exchange = (/** @type {string} */ key) => other[/** @type {keyof typeof other} */ (key)] ?? key;
+  return changed({
+    a: b,
+    b: a,
+    brush: y1 === undefined ? null : [y0, y1, x0, x1].join(","),
+    group: exchange(query("group").value),
+    order: exchange(query("order").value),
+  });
+}
+
+/** @param {string} name @param {import("../parts/states.js").Resource} found */
+const side = (name, found) =>
+  fact(
+    name,
+    answered(found, (/** @type {Evaluation} */ run) => [
+      h("a", { href: evaluationPlace(run.id) }, nameOrId(run.labels, run.id)),
       " ",
-      answered(found, (run) => [
-        badge(run.status),
-        " ",
-        labels(run.labels),
-        h("br", {}),
-        h(
-          "a",
-          { href: splitPlace(run.dataset.name, run.dataset.split) },
-          `${run.dataset.name}/${run.dataset.split}`,
-        ),
-      ]),
+      badge(run.status),
+      h("br", {}),
+      labels(run.labels),
+      h("br", {}),
+      h(
+        "a",
+        { href: splitPlace(run.dataset.name, run.dataset.split) },
+        `${run.dataset.name}/${run.dataset.split}`,
+      ),
+    ]),
+  );
+
+/** With what an evaluation may be compared: the latest on its split. @param {Evaluation} run */
+function others(run) {
+  const { name, split } = run.dataset;
+  const latest = resource(() =>
+    place("/v1/evaluations", { dataset: `${name}/${split}`, status: "succeeded", limit: 50 }),
+  );
+  return section(
+    "Compare it with",
+    answered(latest, ({ items }) =>
+      h(
+        "ul",
+        {},
+        items
+          .filter((/** @type {Evaluation} */ each) => each.id !== run.id)
+          .map((/** @type {Evaluation} */ each) =>
+            h(
+              "li",
+              {},
+              h(
+                "a",
+                { href: place("/ui/compare", { a: run.id, b: each.id }) },
+                nameOrId(each.labels, each.id),
+              ),
+              " ",
+              labels(each.labels),
+              h("span", { class: "quiet" }, ` ${time(each.created_at)}`),
+            ),
+          ),
+      ),
     ),
   );
 }
 
-/** @param {() => Comparison} run @param {{ value: string }} a @param {{ value: string }} b */
-function parts(run, a, b) {
-  const first = resource(() => a.value && place("/v1/evaluations", a.value)); // tells families and directions
+/** @param {() => Comparison} run @param {{ value: string }} a @param {{ value: string }} b @param {import("../parts/states.js").Resource} first A's evaluation, which tells families and directions. */
+function parts(run, a, b, first) {
   const specs = computed(
     () => new Map(Object.entries(/** @type {Record<string, any>} */ (first.answer.value?.scores ?? {}))),
   );
@@ -122,7 +170,7 @@ function differences(scores, specs) {
   }));
   return forest(rows, ({ metric }) =>
     specs.get(metric)?.family === "postgen"
-      ? h("a", { href: changed({ metric, brush: null, group: null }) }, metric)
+      ? h("a", { href: changed({ metric, brush: null }) }, metric)
       : metric,
   );
 }

@@ -7,6 +7,7 @@ import { signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { fact, section } from "../parts/layout.js";
+import { nameOf } from "../parts/names.js";
 import { short, time } from "../parts/numbers.js";
 import { captionsPlace, runPlace, splitPlace } from "../parts/places.js";
 import { badge, failure, following, labels, refusal } from "../parts/states.js";
@@ -27,7 +28,7 @@ export function evaluation(id) {
     content: h(
       "div",
       {},
-      h("h1", {}, "Evaluation ", h("code", {}, id)),
+      h("h1", {}, () => nameOf(found.answer.value?.labels) || "Evaluation", " ", h("code", {}, id)),
       following(found, () => parts(found)),
     ),
   };
@@ -54,7 +55,7 @@ function parts(found) {
           ),
         ),
       ),
-    section("Ask for it", () =>
+    section("By API", () =>
       command(
         `curl ${location.origin}${place("/v1/evaluations", run().id)}`,
         "Ask for this evaluation by curl",

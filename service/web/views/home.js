@@ -6,9 +6,10 @@ import { onRows } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
 import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
-import { head } from "../parts/layout.js";
-import { time } from "../parts/numbers.js";
-import { evaluationPlace, splitPlace } from "../parts/places.js";
+import { head, scrolled } from "../parts/layout.js";
+import { evaluationLink } from "../parts/names.js";
+import { number, time } from "../parts/numbers.js";
+import { runPlace, splitPlace } from "../parts/places.js";
 import { answered, badge, following, labels } from "../parts/states.js";
 
 /** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
@@ -101,7 +102,10 @@ function shown({ items }) {
 
 /** @param {Node} rows */
 function table(rows) {
-  return h("table", {}, head(["Evaluation", "Dataset", "State", "Labels", "Submitted"]), rows);
+  return scrolled(
+    "Table of the latest evaluations",
+    h("table", {}, head(["Evaluation", "Dataset", "State", "Score", "Labels", "Submitted"]), rows),
+  );
 }
 
 /** @param {() => Evaluation} run */
@@ -110,7 +114,7 @@ function row(run) {
   return h(
     "tr",
     {},
-    h("th", { scope: "row", class: "id" }, h("a", { class: "main", href: evaluationPlace(id) }, id)),
+    h("th", { scope: "row" }, () => evaluationLink(id, run().labels)),
     h(
       "td",
       {},
@@ -118,9 +122,22 @@ function row(run) {
       ` ${dataset.version}`,
     ),
     h("td", {}, () => [badge(run().status), run().verdict && badge(run().verdict)]),
-    h("td", {}, () => labels(run().labels)),
+    h("td", { class: "number" }, () => score(run())),
+    h("td", {}, () => [
+      labels(run().labels),
+      run().labels.run &&
+        h("a", { href: runPlace(dataset.name, dataset.split, run().labels.run) }, "training"),
+    ]),
     h("td", {}, time(created_at)),
   );
+}
+
+/** CIDEr-D, or else the first score of its captions that there is. @param {Evaluation} run */
+function score({ scores }) {
+  const name = scores.cider_d
+    ? "cider_d"
+    : Object.keys(scores).find((each) => scores[each].family === "postgen");
+  return name && `${name} ${number(scores[name].value)}`;
 }
 
 function firstSteps() {
@@ -131,7 +148,7 @@ function firstSteps() {
       `export PRESCORE_URL=${here}\nprescore score captions.json --dataset NAME/SPLIT`,
       "Score captions by a command",
     ),
-    h("p", {}, "A checkpoint, by its columns or as it is:"),
+    h("p", {}, "A checkpoint, which the service decodes and scores:"),
     command(
       `prescore submit model.safetensors --url ${here} --dataset NAME/SPLIT --wait`,
       "Submit a checkpoint by a command",
@@ -141,6 +158,6 @@ function firstSteps() {
       `curl ${here}/v1/evaluations -H 'Content-Type: application/json' \\\n  -d '{"dataset": "NAME/SPLIT", "captions": [{"image": "1.jpg", "caption": "a dog runs"}], "postgen": ["cider_d"]}'`,
       "Submit captions by curl",
     ),
-    h("p", {}, h("a", { href: "/docs" }, "The whole interface")),
+    h("p", {}, h("a", { href: "/docs" }, "The whole API")),
   ];
 }

@@ -5,10 +5,12 @@ import { h } from "../core/dom.js";
 import { onKey } from "../core/keyboard.js";
 import { computed, onEnd, signal } from "../core/signals.js";
 import { go, place, query } from "../core/urls.js";
+import { evaluationLink, nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, imagePlace, runPlace } from "../parts/places.js";
 import { answered, following } from "../parts/states.js";
 import { bySteps } from "../parts/steps.js";
+import { marked } from "../parts/words.js";
 import { legend, strip } from "../plots/strip.js";
 
 /** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
@@ -31,7 +33,7 @@ export function imageView(id, image) {
         "p",
         {},
         "In ",
-        h("a", { href: evaluationPlace(id) }, id),
+        h("a", { href: evaluationPlace(id) }, () => nameOrId(run.answer.value?.labels, id)),
         " · ",
         h("a", { href: captionsPlace(id) }, "all its captions"),
       ),
@@ -105,11 +107,14 @@ function neighbours(id, told) {
 /** The captions of up to eight evaluations. @param {string} id @param {string} image */
 function captionsOf(id, image) {
   const others = query("with");
-  const ids = computed(() => [...new Set([id, ...others.value.split(",").filter(Boolean)])].slice(0, MOST));
+  const under = query("under");
+  const added = computed(() => others.value.split(",").filter(Boolean));
+  const ids = computed(() => [...new Set([id, under.value, ...added.value].filter(Boolean))].slice(0, MOST));
+  const first = resource(() => place("/v1/evaluations", id, "captions", { image }));
   const field = h("input", { placeholder: "ev_…", spellcheck: "false", "aria-label": "Another evaluation" });
   const add = (/** @type {Event} */ event) => {
     event.preventDefault();
-    others.value = [...ids.value.slice(1), field.value.trim()].join(",");
+    others.value = [...added.value, field.value.trim()].join(",");
     field.value = "";
   };
   return h(
@@ -120,23 +125,37 @@ function captionsOf(id, image) {
       h(
         "ul",
         { class: "said" },
-        ids.value.map((each) => h("li", {}, said(each, image))),
+        ids.value.map((each) => h("li", {}, said(each, image, each === id ? null : first))),
       ),
     () =>
       ids.value.length < MOST &&
-      h("form", { class: "asked", onsubmit: add }, h("label", {}, "Beside ", field), h("button", {}, "Add")),
+      h(
+        "form",
+        { class: "asked", onsubmit: add },
+        h("label", {}, "Also show ", field),
+        h("button", {}, "Add"),
+      ),
   );
 }
 
-/** @param {string} id @param {string} image */
-function said(id, image) {
+/** Words are marked that the first one does not have. @param {string} id @param {string} image @param {import("../parts/states.js").Resource | null} first */
+function said(id, image, first) {
   const found = resource(() => place("/v1/evaluations", id, "captions", { image }));
+  const run = resource(() => place("/v1/evaluations", id));
+  const caption = (/** @type {string} */ text) => {
+    const other = first?.answer.value?.items[0]?.caption;
+    return other === undefined ? text : marked(text, other);
+  };
   return [
-    h("a", { href: evaluationPlace(id) }, id),
+    () => evaluationLink(id, run.answer.value?.labels),
     answered(found, ({ items: [item] }) =>
       item
         ? [
-            h("p", { class: "caption" }, h("bdi", {}, item.caption)),
+            h(
+              "p",
+              { class: "caption" },
+              h("bdi", {}, () => caption(item.caption)),
+            ),
             h(
               "p",
               { class: "quiet" },
@@ -153,7 +172,7 @@ function said(id, image) {
 /** The references as strips, under this checkpoint or another of its training. @param {string} id @param {string} image @param {Evaluation} run */
 function words(id, image, run) {
   const steps = training(run);
-  const at = signal(/** @type {string} */ (id));
+  const at = query("under", id); // the evaluation whose model is asked
   const found = resource(() => place("/v1/evaluations", at.value, "tokens", image));
   return h(
     "section",

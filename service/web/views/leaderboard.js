@@ -6,16 +6,17 @@ import { onKey } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
 import { computed, signal } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
+import { evaluationLink, nameOrId } from "../parts/names.js";
 import { direction, interval, number, time } from "../parts/numbers.js";
-import { evaluationPlace, runPlace, splitPlaces } from "../parts/places.js";
+import { runPlace, splitPlaces } from "../parts/places.js";
 import { answered, labels } from "../parts/states.js";
 import { windowed } from "../parts/windowed.js";
 import { rangeOf, whisker } from "../plots/whisker.js";
 
 /** @typedef {import("../core/api.js").Schemas["Standing"]} Standing */
-/** @typedef {import("../core/api.js").Schemas["MetricOut"]} Metric */
+/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["ScoreOut"]} Score */
 
-const METRICS = ["cider_d", "bleu_4", "meteor", "rouge_l", "spice", "accord"];
 const PAGE = 200;
 
 /** @param {string} name @param {string} split */
@@ -48,8 +49,10 @@ export function leaderboard(name, split) {
     if (board.items.peek().length > PAGE) isOlder.value = true;
     else refresh();
   });
-  const known = resource(() => "/v1/metrics");
-  const marks = resource(() => place("/v1/labels", { dataset: name }));
+  const latest = resource(() =>
+    place("/v1/evaluations", { dataset: `${name}/${split}`, status: "succeeded", limit: 20 }),
+  ); // tells which metrics there are
+  const marks = resource(() => place("/v1/labels", { dataset: `${name}/${split}` }));
   const range = computed(() => rangeOf(board.items.value));
   const columns = computed(() => beside.value.split(",").filter(Boolean));
   const selected = computed(() => chosen.value.split(",").filter(Boolean));
@@ -62,6 +65,8 @@ export function leaderboard(name, split) {
     value: label.value,
     list: "labels",
     placeholder: "NAME=VALUE",
+    pattern: ".+=.+",
+    title: "a label and its value, as branch=main",
     spellcheck: "false",
   });
   onKey("/", "filter by a label", () => field.focus());
@@ -72,7 +77,7 @@ export function leaderboard(name, split) {
       "Evaluation",
       "Score",
       "Interval",
-      "Drawn",
+      "Plot",
       ...columns.value,
       "Labels",
       "Submitted",
@@ -111,7 +116,7 @@ export function leaderboard(name, split) {
               onchange: (/** @type {any} */ { target }) => change({ metric: target.value, signature: null }),
             },
             () =>
-              names(known, metric.value).map((each) =>
+              names(latest, metric.value).map((each) =>
                 h("option", { value: each, selected: each === metric.value }, each),
               ),
           ),
@@ -119,10 +124,10 @@ export function leaderboard(name, split) {
         h(
           "label",
           {},
-          "Beside ",
+          "Also show ",
           h("input", {
             value: beside.value,
-            placeholder: METRICS.slice(1, 3).join(","),
+            placeholder: "bleu_4,meteor",
             spellcheck: "false",
             onchange: (/** @type {any} */ { target }) => {
               beside.value = target.value.replaceAll(" ", "");
@@ -134,7 +139,7 @@ export function leaderboard(name, split) {
         h("button", {}, "Filter"),
       ),
       () => trainings(marks, name, split),
-      () => selected.value.length > 0 && comparing(selected.value, chosen),
+      () => selected.value.length > 0 && comparing(selected.value, chosen, board.items.value),
       () =>
         isOlder.value &&
         h(
@@ -186,35 +191,31 @@ function trainings(marks, name, split) {
   );
 }
 
-/** @param {string[]} selected @param {{ value: string }} chosen */
-function comparing(selected, chosen) {
+/** @param {string[]} selected @param {{ value: string }} chosen @param {Standing[]} items */
+function comparing(selected, chosen, items) {
   const [a, b] = selected;
+  const name = (/** @type {string} */ id) =>
+    nameOrId(items.find(({ evaluation }) => evaluation === id)?.labels, id);
   return h(
     "p",
     { class: "notice" },
     b
-      ? h("a", { href: place("/ui/compare", { a, b }) }, `Compare ${a} with ${b}`)
-      : `${a} is chosen: choose another to compare it with.`,
+      ? h("a", { href: place("/ui/compare", { a, b }) }, `Compare ${name(a)} with ${name(b)}`)
+      : `${name(a)} is marked: mark another to compare it with.`,
     " ",
-    h(
-      "button",
-      {
-        type: "button",
-        onclick: () => {
-          chosen.value = "";
-        },
-      },
-      "Clear",
-    ),
+    h("button", { type: "button", onclick: () => (chosen.value = "") }, "Clear"),
   );
 }
 
-/** @param {import("../parts/states.js").Resource} known @param {string} chosen */
-function names(known, chosen) {
-  const all = (known.answer.value?.items ?? [])
-    .filter((/** @type {Metric} */ each) => each.family === "postgen" && each.higher_is_better !== null)
-    .map((/** @type {Metric} */ each) => each.name);
-  return [...new Set([chosen, ...METRICS, ...all])];
+/** Metrics that the latest evaluations have. @param {import("../parts/states.js").Resource} latest @param {string} chosen */
+function names(latest, chosen) {
+  const scores = (latest.answer.value?.items ?? []).flatMap((/** @type {Evaluation} */ each) =>
+    Object.entries(each.scores),
+  );
+  const ranked = scores.filter(
+    (/** @type {[string, Score]} */ [, each]) => each.family === "postgen" && each.higher_is_better !== null,
+  );
+  return [...new Set([chosen, ...ranked.map((/** @type {[string, Score]} */ [metric]) => metric)])];
 }
 
 /** @param {ReturnType<typeof pages>} board */
@@ -256,9 +257,7 @@ function cells(item, { range, columns, selected, choose }) {
         onchange: () => choose(item()),
       }),
     ),
-    h("th", { scope: "row" }, () =>
-      h("a", { class: "main", href: evaluationPlace(item().evaluation) }, item().evaluation),
-    ),
+    h("th", { scope: "row" }, () => evaluationLink(item().evaluation, item().labels)),
     h("td", { class: "number" }, () => number(item().value)),
     h("td", { class: "number" }, () => interval(item().interval)),
     h("td", {}, () => whisker(item(), range.value)),

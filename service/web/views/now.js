@@ -5,7 +5,8 @@ import { h } from "../core/dom.js";
 import { onChange } from "../core/live.js";
 import { onEnd } from "../core/signals.js";
 import { place } from "../core/urls.js";
-import { head, section } from "../parts/layout.js";
+import { head, scrolled, section } from "../parts/layout.js";
+import { evaluationLink } from "../parts/names.js";
 import { duration, number, time } from "../parts/numbers.js";
 import { evaluationPlace, splitPlace } from "../parts/places.js";
 import { answered, badge, labels } from "../parts/states.js";
@@ -13,15 +14,27 @@ import { answered, badge, labels } from "../parts/states.js";
 /** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
 /** @typedef {import("../core/api.js").Schemas["WorkOut"]} Work */
 /** @typedef {import("../core/api.js").Schemas["MeOut"]} Me */
+/** @typedef {import("../core/api.js").Schemas["ComparisonOut"]} OtherRun */
 /** @typedef {import("../core/api.js").Schemas["WorkerOut"]} Worker */
 /** @typedef {import("../core/api.js").Schemas["QueueOut"]} Queue */
 
 const EVERY = 5_000; // milliseconds: workers and queues tell no changes
 
+/** Kinds of runs beside evaluations, by their places. */
+const OTHERS = [
+  ["comparisons", "comparison"],
+  ["probes", "probes"],
+  ["studies", "study"],
+  ["learned", "training of a metric"],
+];
+
 export function now() {
   const running = resource(() => place("/v1/evaluations", { status: "running", limit: 50 }));
   const queued = resource(() => place("/v1/evaluations", { status: "queued", limit: 50 }));
   const failed = resource(() => place("/v1/evaluations", { status: "failed", limit: 10 }));
+  const others = OTHERS.map(([kind]) =>
+    resource(() => place(`/v1/${kind}`, { status: "running", limit: 20 })),
+  );
   const workers = resource(() => "/v1/workers");
   const queues = resource(() => "/v1/queues");
   const me = resource(() => "/v1/me");
@@ -31,7 +44,7 @@ export function now() {
     queues.refresh();
   }, EVERY);
   onEnd(() => clearInterval(timer));
-  onChange(() => [running, queued, failed, workers, queues].forEach((each) => each.refresh()));
+  onChange(() => [running, queued, failed, ...others, workers, queues].forEach((each) => each.refresh()));
   return {
     title: "Now",
     content: h(
@@ -40,40 +53,40 @@ export function now() {
       h("h1", {}, "Now"),
       section(
         "Runs",
-        answered(running, ({ items }) => list(items, "Nothing runs.")),
+        answered(running, ({ items }) => list(items, "No evaluation runs.", "Table of what runs")),
+      ),
+      section("Comparisons, probes, studies and trainings", () =>
+        otherRuns(others.map(({ answer }) => answer.value?.items ?? [])),
       ),
       section(
         "Waits",
-        answered(queued, ({ items }) => list(items, "Nothing waits.")),
+        answered(queued, ({ items }) => list(items, "No evaluation waits.", "Table of what waits")),
       ),
       section("Workers", answered(workers, workersTable)),
       section("Queues", answered(queues, queuesTable)),
       section(
-        "Failed last",
-        answered(failed, ({ items }) => list(items, "Nothing has failed.")),
+        "Recent failures",
+        answered(failed, ({ items }) => list(items, "No evaluation has failed.", "Table of what failed")),
       ),
       section("You", answered(me, about)),
     ),
   };
 }
 
-/** @param {string[]} names @param {import("../core/dom.js").Child} rows */
-const table = (names, rows) => h("table", {}, head(names), h("tbody", {}, rows));
+/** @param {string} name @param {string[]} columns @param {import("../core/dom.js").Child} rows */
+const table = (name, columns, rows) => scrolled(name, h("table", {}, head(columns), h("tbody", {}, rows)));
 
-/** @param {Evaluation[]} items @param {string} none */
-function list(items, none) {
+/** @param {Evaluation[]} items @param {string} none @param {string} name */
+function list(items, none, name) {
   if (!items.length) return h("p", { class: "quiet" }, none);
   return table(
+    name,
     ["Evaluation", "Dataset", "State", "Works", "Labels", "Since"],
     items.map((run) =>
       h(
         "tr",
         {},
-        h(
-          "th",
-          { scope: "row", class: "id" },
-          h("a", { class: "main", href: evaluationPlace(run.id) }, run.id),
-        ),
+        h("th", { scope: "row" }, evaluationLink(run.id, run.labels)),
         h(
           "td",
           {},
@@ -96,6 +109,26 @@ function list(items, none) {
   );
 }
 
+/** @param {OtherRun[][]} lists One for each of the other kinds. */
+function otherRuns(lists) {
+  const rows = lists.flatMap((items, at) =>
+    items.map((run) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, OTHERS[at][1]),
+        h("td", {}, h("code", {}, run.id)),
+        h("td", {}, badge(run.status)),
+        h("td", {}, done(run.works)),
+        h("td", {}, time(run.created_at)),
+      ),
+    ),
+  );
+  return rows.length
+    ? table("Table of other runs", ["Kind", "Run", "State", "Works", "Since"], rows)
+    : h("p", { class: "quiet" }, "None runs.");
+}
+
 /** @param {Work[]} works */
 function done(works) {
   const many = works.filter(({ status }) => status === "done").length;
@@ -111,6 +144,7 @@ function workersTable({ items }) {
   if (!items.length)
     return h("p", { class: "notice bad" }, "No worker is there: what is submitted waits until one comes.");
   return table(
+    "Table of workers",
     ["Worker", "Role", "State", "Works on", "Since"],
     items.map((each) =>
       h(
@@ -139,7 +173,8 @@ function workersTable({ items }) {
 /** @param {{ items: Queue[] }} found */
 function queuesTable({ items }) {
   return table(
-    ["Queue", "Waiting", "Running", "Yours", "The oldest waits"],
+    "Table of queues",
+    ["Queue", "Waiting", "Running", "Yours", "Longest wait"],
     items.map((each) =>
       h(
         "tr",
@@ -164,6 +199,7 @@ function about({ team, scope, name, expires_at, limits }) {
     ),
     limits.length > 0 &&
       table(
+        "Table of limits",
         ["Limit", "Used", "Of"],
         limits.map((each) =>
           h(

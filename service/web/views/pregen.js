@@ -24,7 +24,7 @@ const TIERS = [
   ],
   [
     "2, captions",
-    "prob: the product of probabilities; pplx: perplexity; count: how many tokens; normcount: that, divided by the caption's length",
+    "prob: the product of probabilities; pplx: perplexity; count: how many tokens; normcount: the count, divided by the caption's length",
   ],
   [
     "3, images",
@@ -90,7 +90,7 @@ export function pregen(name, split) {
         h(
           "label",
           {},
-          "Held against ",
+          "Correlated with ",
           select(() => [...new Set([target.value, ...targets.value])].map((each) => [each, each]), target),
         ),
         h(
@@ -100,7 +100,8 @@ export function pregen(name, split) {
           select(() => SHOWN, shown),
         ),
       ),
-      h("p", { role: "status" }, () =>
+      legend(),
+      h("p", { role: "status", class: "pinned" }, () =>
         told(definitions.value.get(chosen.value), found.value.get(chosen.value), target.value),
       ),
       following(study, () => scrolled("Map of pre-gen metrics", () => map(found.value, shown.value, chosen))),
@@ -132,3 +133,15 @@ function map(found, shown, chosen) {
     name: "Pre-gen metrics: rows are tiers 4 and 3, columns tiers 2 and 1",
   });
 }
+
+const legend = () =>
+  h(
+    "p",
+    { class: "quiet" },
+    [
+      ["over", "positive"],
+      ["under", "negative"],
+      ["none", "no number"],
+    ].map(([name, text]) => [h("span", { class: ["swatch", name], "aria-hidden": "true" }), text]),
+    "; the darker, the stronger. Arrow keys go through the map.",
+  );

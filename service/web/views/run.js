@@ -97,14 +97,16 @@ function bestOf(metric, steps) {
 /** @param {string} metric @param {Step[]} steps */
 function panel(metric, steps) {
   const best = bestOf(metric, steps);
-  if (!best) return h("p", { class: "quiet" }, `${metric}: no score yet.`);
+  if (!best) return h("p", { class: "quiet" }, `${metric}: no evaluation of this training has such a score.`);
   const { value, interval: ends, higher_is_better } = scoreOf(metric, best);
   const points = steps.map((item) => ({
     step: item.step,
     value: scoreOf(metric, item)?.value ?? null,
     interval: scoreOf(metric, item)?.interval ?? null,
     forecast: forecastOf(metric, item),
+    isWorse: isWorse(metric, item, steps),
   }));
+  const worse = points.filter((point) => point.isWorse);
   const said = `${metric} over ${steps.length} steps; the best is step ${best.step}: ${number(value)}`;
   return h(
     "figure",
@@ -116,9 +118,25 @@ function panel(metric, steps) {
       h("span", { class: "quiet" }, ` ${direction(higher_is_better)}; best: `),
       h("a", { href: evaluationPlace(best.id) }, `step ${best.step}`),
       ` ${number(value)} ${interval(ends)}`,
+      worse.length > 0 &&
+        h(
+          "span",
+          { class: "bad" },
+          `; worse than the step before: ${worse.map(({ step }) => step).join(", ")}`,
+        ),
     ),
     curve(points, { name: metric, best: best.step, said }),
   );
+}
+
+/** Whether it is worse than the step before, and their intervals have nothing in common. @param {string} metric @param {Step} item @param {Step[]} steps */
+function isWorse(metric, item, steps) {
+  const before = steps[steps.indexOf(item) - 1];
+  const [now, then] = [item, before].map((each) => each && scoreOf(metric, each));
+  if (!now?.interval || !then?.interval) return false;
+  return now.higher_is_better === false
+    ? now.interval[0] > then.interval[1]
+    : now.interval[1] < then.interval[0];
 }
 
 /** @param {string} metric @param {Step} item */
@@ -135,7 +153,7 @@ function table(metrics, steps) {
     h(
       "table",
       {},
-      head(["Step", "Evaluation", "State", ...metrics, "Compare"]),
+      head(["Step", "Evaluation", "State", "Compare", ...metrics]),
       h(
         "tbody",
         {},
@@ -150,15 +168,6 @@ function table(metrics, steps) {
               h("a", { class: "main", href: evaluationPlace(item.id) }, item.id),
             ),
             h("td", {}, badge(item.status), item.verdict && badge(item.verdict)),
-            metrics.map((metric) =>
-              h(
-                "td",
-                { class: ["number", best.get(metric) === item.id && "best"] },
-                number(scoreOf(metric, item)?.value),
-                ` ${interval(scoreOf(metric, item)?.interval)}`,
-                best.get(metric) === item.id && " ★",
-              ),
-            ),
             h(
               "td",
               {},
@@ -171,6 +180,22 @@ function table(metrics, steps) {
                   },
                   "with the step before",
                 ),
+            ),
+            metrics.map((metric) =>
+              h(
+                "td",
+                {
+                  class: [
+                    "number",
+                    best.get(metric) === item.id && "best",
+                    isWorse(metric, item, steps) && "bad",
+                  ],
+                },
+                number(scoreOf(metric, item)?.value),
+                ` ${interval(scoreOf(metric, item)?.interval)}`,
+                best.get(metric) === item.id && " ★",
+                isWorse(metric, item, steps) && " ▼ worse",
+              ),
             ),
           ),
         ),

@@ -7,7 +7,7 @@ import { signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { section } from "../parts/layout.js";
 import { splitPlaces } from "../parts/places.js";
-import { answered, badge, refusal } from "../parts/states.js";
+import { answered, badge, failure, refusal } from "../parts/states.js";
 import { correlations } from "./trusted/correlations.js";
 import { forecasts } from "./trusted/forecasts.js";
 import { probed } from "./trusted/probes.js";
@@ -33,12 +33,12 @@ export function trust(name, split) {
       h("h1", {}, `How far metrics can be trusted on ${dataset}`),
       splitPlaces(name, split),
       section(
-        "Do pre-gen scores tell post-gen scores?",
+        "Do pre-gen scores predict post-gen scores?",
         answered(study, (found) => correlations(found)),
         asking("Study the correlations", "/v1/studies", { dataset }),
       ),
       section(
-        "What do metrics say of captions that are known?",
+        "What do metrics say of captions whose quality is known?",
         answered(probes, ({ items: [latest] }) =>
           latest ? probed(latest.id) : h("p", { class: "quiet" }, "No probes have been run on this split."),
         ),
@@ -52,22 +52,33 @@ export function trust(name, split) {
   };
 }
 
-/** A run that this page can start. @param {string} text @param {string} url @param {unknown} json */
+/** A run that this page can start, followed until it ends. @param {string} text @param {string} url @param {unknown} json */
 function asking(text, url, json) {
-  const said = signal(/** @type {import("../core/dom.js").Child} */ (null));
+  const id = signal(/** @type {string | null} */ (null));
+  const refused = signal(/** @type {Refused | null} */ (null));
+  const made = resource(() => id.value && place(url, id.value));
+  onChange((told) => {
+    if (!told || told.id === id.peek()) made.refresh();
+  });
   const begin = async () => {
+    refused.value = null;
     try {
-      const made = await ask(url, { method: "POST", json });
-      said.value = h(
-        "span",
-        { role: "status" },
-        " ",
-        badge(made.status),
-        " It is shown here when it is done.",
-      );
+      id.value = (await ask(url, { method: "POST", json })).id;
     } catch (error) {
-      if (error instanceof Refused) said.value = refusal(error);
+      if (error instanceof Refused) refused.value = error;
     }
   };
-  return h("p", {}, h("button", { type: "button", onclick: begin }, text), () => said.value);
+  return h(
+    "p",
+    {},
+    h("button", { type: "button", onclick: begin }, text),
+    h("span", { role: "status" }, () => told(made.answer.value)),
+    () => refused.value && refusal(refused.value),
+  );
+}
+
+/** Nothing once it has succeeded: what it found is shown then. @param {{ status: string, error: { code: string, detail: string } | null } | null} run */
+function told(run) {
+  if (!run || run.status === "succeeded") return null;
+  return [" ", badge(run.status), failure(run.error)];
 }

@@ -25,7 +25,7 @@ def _follow(page, text):
 def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
     window.open("/")
     page = window.page
-    page.wait_for_selector(f"a:has-text('{evaluated['hostile']}')")
+    page.wait_for_selector(f"a[href$='/{evaluated['hostile']}']")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_selector("h2:has-text('Scores')")
@@ -50,7 +50,7 @@ def test_by_keys_from_a_board_to_a_step_of_a_training(window, training):
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_selector(".strip")
-    assert page.locator(".said .caption").count() == 2
+    page.wait_for_selector(".said li >> nth=1 >> .caption")
 
 
 def test_by_keys_a_board_is_filtered_and_left_by_back(window, evaluated):
@@ -94,7 +94,7 @@ def test_a_failed_evaluation_says_why(window, service):
     window.page.wait_for_selector("dd .badge.failed")
     assert run["error"]["detail"] in window.page.locator("[role=alert]").first.inner_text()
     window.open("/ui/now")
-    window.page.wait_for_selector(f"section[aria-label='Failed last'] a:has-text('{failed}')")
+    window.page.wait_for_selector(f"section[aria-label='Recent failures'] a[href$='/{failed}']")
 
 
 def test_a_picture_is_shown_once_it_is_made(window, service):

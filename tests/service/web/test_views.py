@@ -5,6 +5,7 @@ import csv
 import pytest
 
 import page_runs
+from fleet import Fleet, bundle
 from page_runs import IMAGES, submitted
 
 pytestmark = pytest.mark.processes
@@ -25,7 +26,7 @@ def test_two_are_chosen_on_a_board_and_compared_by_keys_alone(window, evaluated)
     _board_rows(page).nth(2).wait_for()
     for key in ("j", "c", "j", "c"):
         page.keyboard.press(key)
-    link = page.locator("a:has-text('Compare ev_')")
+    link = page.locator("a[href^='/ui/compare?a=ev_']")
     link.wait_for()
     assert page.url.count("ev_") == 2
     link.focus()
@@ -122,6 +123,8 @@ def test_a_training_is_scrubbed_through(window, service, training):
     slider.focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_selector("output:has-text('2 of')")
+    assert f"under={training[1]}" in page.url
+    page.wait_for_selector(f".said a[href$='/{training[1]}']")  # its caption stands there too
     told = _told(service, f"/v1/evaluations/{training[1]}/tokens/0.jpg")["captions"][0]["tokens"]
     page.wait_for_selector(f".token[aria-label*='rank {told[0]['rank']:,}']")
     after = [each.get_attribute("aria-label") for each in page.locator(ranks).all()]
@@ -153,7 +156,7 @@ def test_captions_come_worst_first_and_are_searched(window, service, evaluated):
     told = _told(service, f"/v1/evaluations/{one}/captions?sort=cider_d&limit=1")
     assert rows.first.locator("a").inner_text() == told["items"][0]["image"]
     assert page.locator(f"text={IMAGES} captions").count() == 1
-    page.click("button:has-text('Worst first')")
+    page.get_by_label("Order").select_option("best first")
     best = _told(service, f"/v1/evaluations/{one}/captions?sort=-cider_d&limit=1")
     page.wait_for_selector(f".windowed a >> nth=0 >> text={best['items'][0]['image']}")
     page.keyboard.press("/")
@@ -182,7 +185,7 @@ def test_captions_of_a_span_of_scores_are_saved(window, service, evaluated, tmp_
     assert 0 < len(inside) < IMAGES
     page.wait_for_selector(f"text={len(inside)} captions")
     with page.expect_download() as saved:
-        page.click("button:has-text('CSV')")
+        page.click("button:has-text('These as CSV')")
     path = tmp_path / "saved.csv"
     saved.value.save_as(path)
     rows = list(csv.DictReader(path.read_text().splitlines()))
@@ -231,6 +234,84 @@ def test_trust_is_studied_and_probed_from_the_page(window, service, evaluated, t
     )
 
 
+def test_a_run_that_the_page_began_is_followed(window, service):
+    with service.client() as client:
+        assert client.put("/v1/datasets/fresh", content=bundle(6, seed=3)).status_code == 201
+    window.open("/ui/datasets/fresh/test/trust")
+    page = window.page
+    with service.held():
+        page.click("text=Run the probes")
+        page.wait_for_selector("p:has-text('Run the probes') .badge.queued")
+    page.wait_for_selector("p:has-text('Run the probes') .badge", state="detached")
+    page.wait_for_selector("summary:has-text('Probe human')")
+
+
+def test_sides_are_swapped_with_all_that_is_chosen(window, evaluated):
+    a, b = evaluated["captions"], evaluated["hostile"]
+    window.open(f"/ui/compare?a={a}&b={b}&group=a&brush=0,1,2,3&order=a")
+    window.page.wait_for_selector("table.forest tbody tr")
+    window.page.click("text=Swap A and B")
+    window.page.wait_for_selector("table.forest tbody tr")
+    asked = dict(each.split("=") for each in window.page.url.split("?")[1].split("&"))
+    assert asked == {"a": b, "b": a, "group": "b", "brush": "2%2C3%2C0%2C1", "order": "b"}
+
+
+def test_one_evaluation_is_offered_others_to_compare_with(window, evaluated, training):
+    window.open(f"/ui/compare?a={training[0]}")
+    window.page.click("li a:has-text('warm, step 2')")
+    window.page.wait_for_selector("table.forest tbody tr")
+    assert f"b={training[1]}" in window.page.url
+    window.open("/ui/compare")
+    window.page.wait_for_selector("text=Mark two evaluations on a leaderboard")
+
+
+def test_words_that_differ_are_marked_and_counted(window, evaluated):
+    window.open(f"/ui/compare?a={evaluated['captions']}&b={evaluated['hostile']}&search=9.jpg")
+    page = window.page
+    page.wait_for_selector(".windowed a.main")
+    window.open(f"/ui/evaluations/{evaluated['captions']}/images/4.jpg?with={evaluated['hostile']}")
+    page.wait_for_selector(".said mark:text-is('script')")
+    window.open(f"/ui/compare?a={evaluated['captions']}&b={evaluated['hostile']}&search=script")
+    page.wait_for_selector("text=1 of 40 images")
+    page.wait_for_selector(".label:has-text('alert 0 : 1')")
+
+
+def test_what_an_unknown_evaluation_has_is_not_waited_for(window):
+    window.expected.add("404")
+    for part in ("", "/captions", "/images/1.jpg"):
+        window.open(f"/ui/evaluations/ev_absent{part}")
+        window.page.wait_for_selector("[role=alert]:has-text('ev_absent')")
+        window.page.wait_for_selector("[aria-busy]", state="detached")
+
+
+def test_one_comes_back_to_where_one_was(window, evaluated):
+    window.open(f"/ui/evaluations/{evaluated['checkpoint']}/captions")
+    page = window.page
+    page.wait_for_selector(".windowed a.main")
+    for _ in range(31):
+        page.keyboard.press("j")
+    image = page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"h1:has-text('{image}')")
+    page.go_back()
+    page.wait_for_selector(f"a.main:focus:text-is('{image}')")
+    assert page.evaluate("document.querySelector('.windowed').scrollTop") > 0
+
+
+SPLIT = "/ui/datasets/tiny/test"
+PLACES = ["/", "/ui/now", SPLIT, *(f"{SPLIT}/{part}" for part in ("trust", "runs/warm", "pregen"))]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_on_a_telephone_no_view_is_wider_than_the_screen(chromium, service, training, place):
+    with chromium.new_context(viewport={"width": 390, "height": 800}) as context:
+        page = context.new_page()
+        page.goto(service.url + place)
+        page.wait_for_selector("h1")
+        page.wait_for_selector("[aria-busy]", state="detached")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_the_map_of_pre_gen_metrics_tells_what_each_is(window, service, evaluated):
     window.open("/ui/datasets/tiny/test/pregen")
     page = window.page
@@ -245,6 +326,8 @@ def test_the_map_of_pre_gen_metrics_tells_what_each_is(window, service, evaluate
     told = _told(service, "/v1/metrics")["items"]
     assert names == {each["name"] for each in told if each["family"] == "pregen"}
     page.locator("[role=gridcell][tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     page.wait_for_selector("strong:text-is('mean_max_normcount_filter0')")
     definition = next(
@@ -260,16 +343,14 @@ def test_now_shows_what_waits_and_what_failed(window, service):
         waiting = submitted(client, postgen=["meteor"], labels={"who": "waits"})
         window.open("/ui/now")
         unfinished = ":is([aria-label='Waits'], [aria-label='Runs'])"
-        page.wait_for_selector(f"{unfinished} a:has-text('{waiting}')")
+        page.wait_for_selector(f"{unfinished} a[href$='/{waiting}']")
         page.wait_for_selector("section[aria-label='Queues'] tbody tr")
         assert client.post(f"/v1/evaluations/{waiting}/cancel").status_code == 202
-    page.wait_for_selector(f"{unfinished} a:has-text('{waiting}')", state="detached")
+    page.wait_for_selector(f"{unfinished} a[href$='/{waiting}']", state="detached")
     page.wait_for_selector("section[aria-label='You'] >> text=Team")
 
 
 def test_it_waits_for_a_service_that_is_away(chromium, tmp_path):
-    from fleet import Fleet, bundle
-
     fleet = Fleet(tmp_path / "home").start()
     try:
         with fleet.client() as client:
@@ -288,7 +369,7 @@ def test_it_waits_for_a_service_that_is_away(chromium, tmp_path):
             page.wait_for_selector("text=The service does not answer", state="detached")
             with fleet.client() as client:
                 made = page_runs.submitted(client)
-            page.wait_for_selector(f"a:has-text('{made}')")
+            page.wait_for_selector(f"a[href$='/{made}']")
     finally:
         if fleet.stands:
             fleet.stop()

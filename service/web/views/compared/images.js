@@ -3,11 +3,12 @@
 import { resource } from "../../core/api.js";
 import { h } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
-import { change, place, query } from "../../core/urls.js";
+import { change, go, place, query } from "../../core/urls.js";
 import { number } from "../../parts/numbers.js";
 import { imagePlace } from "../../parts/places.js";
 import { following } from "../../parts/states.js";
 import { windowed } from "../../parts/windowed.js";
+import { exchanged, marked } from "../../parts/words.js";
 import { finite } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
 
@@ -16,6 +17,7 @@ import { scatter } from "../../plots/scatter.js";
 /** @typedef {import("../../core/api.js").Schemas["ScoreOut"]} Score */
 
 const MOST = 10_000;
+const MOST_WORDS = 10;
 const GROUPS = [
   ["", "All"],
   ["a", "Only A good"],
@@ -37,6 +39,7 @@ export function images(run, a, b, specs) {
   const known = Object.keys(run.scores).filter((name) => specs.get(name)?.family === "postgen");
   const metric = query("metric", known.includes("cider_d") ? "cider_d" : known[0]);
   const group = query("group");
+  const search = query("search");
   const order = query("order", ORDERS[0][0]);
   const box = query("brush");
   const found = resource(() =>
@@ -55,10 +58,12 @@ export function images(run, a, b, specs) {
     isGood(row.a) ? (isGood(row.b) ? "both" : "a") : isGood(row.b) ? "b" : "neither";
   const chosen = computed(() => corners(box.value));
   const sorted = computed(() => inOrder(rows.value, order.value, isLower()));
+  const inside = computed(() =>
+    sorted.value.filter((/** @type {Row} */ row) => !chosen.value || isWithin(row, chosen.value)),
+  );
   const shown = computed(() =>
-    sorted.value.filter(
-      (/** @type {Row} */ row) =>
-        (!group.value || groupOf(row) === group.value) && (!chosen.value || isWithin(row, chosen.value)),
+    inside.value.filter(
+      (/** @type {Row} */ row) => (!group.value || groupOf(row) === group.value) && holds(row, search.value),
     ),
   );
   const table = windowed(shown, {
@@ -71,12 +76,13 @@ export function images(run, a, b, specs) {
       h("td", { class: "number" }, () => number(row().a)),
       h("td", { class: "number" }, () => number(row().b)),
       h("td", { class: "number" }, () => number(row().difference)),
-      h("td", { title: () => row().captions[0] }, () => row().captions[0]),
-      h("td", { title: () => row().captions[1] }, () => row().captions[1]),
+      h("td", { title: () => row().captions[0] }, () => marked(...row().captions)),
+      h("td", { title: () => row().captions[1] }, () => marked(row().captions[1], row().captions[0])),
     ],
     name: "List of images",
     what: "images",
   });
+  const isNarrowed = () => group.value || search.value || box.value;
   return h(
     "section",
     { "aria-label": "Images" },
@@ -85,34 +91,37 @@ export function images(run, a, b, specs) {
       h(
         "div",
         { class: "beside" },
-        () =>
-          scatter(
-            rows.value.flatMap((/** @type {Row} */ row) =>
-              row.a === null || row.b === null ? [] : [{ x: row.b, y: row.a }],
-            ),
-            {
-              xName: `B ${metric.value}`,
-              yName: `A ${metric.value}`,
-              name: `A against B by ${metric.value}`,
-              what: "images",
-              chosen: chosen.value,
-              choose: (corners) =>
-                change({ brush: corners && corners.map((each) => each.toPrecision(5)).join(",") }),
-            },
-          ),
+        () => plot(rows.value, metric.value, chosen.value, a.value, b.value),
         h(
           "div",
           {},
           choices("Group", GROUPS, group, (key) =>
-            key
-              ? rows.value.filter((/** @type {Row} */ row) => groupOf(row) === key).length
-              : rows.value.length,
+            key ? inside.value.filter((row) => groupOf(row) === key).length : inside.value.length,
           ),
-          h("p", { class: "quiet" }, () => `Good: better than ${number(bound.value)}, the median of both.`),
+          h(
+            "p",
+            { class: "quiet" },
+            () => `Good: better than ${number(bound.value)}, the median of all scores of A and B.`,
+          ),
           choices(
             "Order",
             ORDERS.map(([key, text]) => [key, text]),
             order,
+          ),
+          h(
+            "label",
+            {},
+            "Search ",
+            h("input", {
+              type: "search",
+              value: search.value,
+              maxlength: 200,
+              placeholder: "words or an image",
+              spellcheck: "false",
+              oninput: (/** @type {any} */ { target }) => {
+                search.value = target.value;
+              },
+            }),
           ),
         ),
       ),
@@ -120,13 +129,59 @@ export function images(run, a, b, specs) {
         "p",
         { class: "quiet" },
         () =>
-          `${shown.value.length.toLocaleString("en")} of ${rows.value.length.toLocaleString("en")} images`,
-        () => found.answer.value?.next && `; the first ${MOST.toLocaleString("en")} are looked at`,
+          `${shown.value.length.toLocaleString("en")} of ${rows.value.length.toLocaleString("en")} images `,
+        () => found.answer.value?.next && `(the first ${MOST.toLocaleString("en")} are looked at) `,
+        () =>
+          isNarrowed() &&
+          h(
+            "button",
+            { type: "button", onclick: () => change({ group: null, brush: null, search: null }) },
+            "All images",
+          ),
       ),
+      () => words(shown.value),
       table,
     ]),
   );
 }
+
+/** @param {Row[]} rows @param {string} metric @param {ReturnType<typeof corners>} chosen @param {string} a @param {string} b */
+function plot(rows, metric, chosen, a, b) {
+  const points = rows.flatMap((row) =>
+    row.a === null || row.b === null ? [] : [{ x: row.b, y: row.a, name: row.image }],
+  );
+  return scatter(points, {
+    xName: `B ${metric}`,
+    yName: `A ${metric}`,
+    name: `A against B by ${metric}`,
+    what: "images",
+    chosen,
+    choose: (corners) => change({ brush: corners && corners.map((each) => each.toPrecision(5)).join(",") }),
+    open: (image) => go(imagePlace(a, image, { with: b })),
+  });
+}
+
+/** What one side says in these images and the other does not. @param {Row[]} rows */
+function words(rows) {
+  const found = exchanged(
+    rows.map(({ captions }) => captions),
+    MOST_WORDS,
+  );
+  if (!found.length) return null;
+  return h(
+    "p",
+    {},
+    "Words in these captions, A : B — ",
+    found.map(([word, first, second]) => [
+      h("span", { class: "label" }, h("bdi", {}, word), ` ${first} : ${second}`),
+      " ",
+    ]),
+  );
+}
+
+/** @param {Row} row @param {string} text */
+const holds = ({ image, captions }, text) =>
+  !text || [image, ...captions].some((each) => each.toLowerCase().includes(text.toLowerCase()));
 
 /** Those without a score come last. @param {Row[]} rows @param {string} order @param {boolean} isLower */
 function inOrder(rows, order, isLower) {

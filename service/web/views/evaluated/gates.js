@@ -1,7 +1,7 @@
 /** The gates of an evaluation: the verdict, the baseline, and what difference could be seen. */
 
 import { h } from "../../core/dom.js";
-import { head } from "../../parts/layout.js";
+import { head, scrolled } from "../../parts/layout.js";
 import { chance, interval, number } from "../../parts/numbers.js";
 import { evaluationPlace } from "../../parts/places.js";
 import { badge } from "../../parts/states.js";
@@ -18,29 +18,32 @@ export function gates(run) {
       gate.detail && h("p", {}, gate.detail),
       gate.no_baseline && h("p", { class: "quiet" }, "There was no baseline to compare with."),
       gate.baseline_failed && h("p", { class: "quiet" }, "The baseline failed its own gates."),
-      h(
-        "table",
-        {},
-        head(["Metric", "Score", "Baseline", "Difference", "p", "Could be seen from"]),
+      scrolled(
+        `Table of the gate ${gate.gate}`,
         h(
-          "tbody",
+          "table",
           {},
-          Object.entries(/** @type {Record<string, any>} */ (gate.scores)).map(([name, each]) =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, name),
-              h("td", { class: "number" }, `${number(each.value)} ${interval(each.interval)}`),
+          head(["Metric", "Score", "Baseline", "Difference", "p", "Detectable from"]),
+          h(
+            "tbody",
+            {},
+            Object.entries(/** @type {Record<string, any>} */ (gate.scores)).map(([name, each]) =>
               h(
-                "td",
-                { class: "number" },
-                each.evaluation
-                  ? h("a", { href: evaluationPlace(each.evaluation) }, number(each.baseline))
-                  : number(each.baseline),
+                "tr",
+                {},
+                h("th", { scope: "row" }, name),
+                h("td", { class: "number" }, `${number(each.value)} ${interval(each.interval)}`),
+                h(
+                  "td",
+                  { class: "number" },
+                  each.evaluation
+                    ? h("a", { href: evaluationPlace(each.evaluation) }, number(each.baseline))
+                    : number(each.baseline),
+                ),
+                h("td", { class: "number" }, number(each.difference)),
+                h("td", { class: "number" }, chance(each.p)),
+                h("td", { class: "number" }, number(each.minimum_detectable)),
               ),
-              h("td", { class: "number" }, number(each.difference)),
-              h("td", { class: "number" }, chance(each.p)),
-              h("td", { class: "number" }, number(each.minimum_detectable)),
             ),
           ),
         ),

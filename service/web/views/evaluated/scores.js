@@ -7,11 +7,10 @@ import { direction, interval, number } from "../../parts/numbers.js";
 import { rangeOf, whisker } from "../../plots/whisker.js";
 
 /** @typedef {import("../../core/api.js").Schemas["EvaluationOut"]} Evaluation */
-/** @typedef {import("../../core/api.js").Schemas["ScoreOut"]} Score */
 /** @typedef {import("../../core/api.js").Schemas["ForecastOut"]} Forecast */
 /** @typedef {import("../../core/api.js").Schemas["MetricHealth"]} Health */
-/** @typedef {import("../../core/api.js").Schemas["EstimateOut"]} Estimate */
 
+const FRACTIONS = /^(bleu_\d|rouge_l|meteor|spice|accord|.*normcount.*)/; // never above 1
 /** @type {["human" | "constant", string][]} */
 const SHARES = [
   ["human", "people's own captions"],
@@ -23,35 +22,41 @@ export function scores(run) {
   const forecasts = forecastsOf(run);
   const names = [...new Set([...Object.keys(run.scores), ...Object.keys(forecasts)])];
   if (!names.length) return h("p", { class: "quiet" }, "None yet.");
+  const none = noneBecause(run);
+  const columns = [
+    "Metric",
+    "Score",
+    "Interval",
+    "Plot",
+    Object.keys(forecasts).length > 0 && "Forecast",
+    run.health && "Health",
+    "Signature",
+  ];
   return [
-    noneBecause(run) && h("p", { class: "quiet" }, `No forecast: ${noneBecause(run)}`),
+    none && h("p", { class: "quiet" }, `No forecast: when it was submitted there were ${none}`),
     scrolled(
       "Table of scores",
       h(
         "table",
         {},
-        head(["Metric", "Score", "Interval", "Drawn", "Forecast", "Health", "Signature"]),
+        head(columns.filter((name) => typeof name === "string")),
         h(
           "tbody",
           {},
-          names.map((name) =>
-            scoreRow(name, run.scores[name], forecasts[name], run.health?.[name], run.estimate?.[name]),
-          ),
+          names.map((name) => scoreRow(name, run, forecasts[name])),
         ),
       ),
     ),
   ];
 }
 
-/** @param {string} name @param {Score | undefined} score @param {Forecast | undefined} forecast @param {Health | undefined} health @param {Estimate | undefined} estimate */
-function scoreRow(name, score, forecast, health, estimate) {
+/** @param {string} name @param {Evaluation} run @param {Forecast | undefined} forecast */
+function scoreRow(name, run, forecast) {
+  const score = run.scores[name];
+  const estimate = run.estimate?.[name];
+  const health = run.health?.[name];
   const shown = score ?? { value: estimate?.value ?? null, interval: estimate?.interval ?? null };
-  const marks = {
-    "people's captions": health?.human ?? null,
-    "one caption for all images": health?.constant ?? null,
-  };
-  const known = [shown, forecast, ...Object.values(marks).map((value) => ({ value, interval: null }))];
-  const range = fromZero(rangeOf(known.filter((each) => each !== undefined)));
+  const hasForecasts = Object.keys(forecastsOf(run)).length > 0;
   return h(
     "tr",
     {},
@@ -71,30 +76,50 @@ function scoreRow(name, score, forecast, health, estimate) {
     h(
       "td",
       {},
-      whisker(shown, range, { forecast, marks }),
+      plot(name, shown, forecast, health),
       score && forecast?.interval && landed(score.value, forecast.interval),
     ),
-    h(
-      "td",
-      { class: "number" },
-      forecast && (forecast.none_because ?? `${number(forecast.value)} ${interval(forecast.interval)}`),
-    ),
-    h(
-      "td",
-      {},
-      health &&
-        SHARES.flatMap(([key, told]) =>
-          health[key] === null
-            ? []
-            : [h("span", { class: "label", title: told }, `${key} ${number(health[key])}`)],
-        ),
-    ),
+    hasForecasts &&
+      h(
+        "td",
+        { class: "number" },
+        forecast && (forecast.none_because ?? `${number(forecast.value)} ${interval(forecast.interval)}`),
+      ),
+    run.health &&
+      h(
+        "td",
+        {},
+        health &&
+          SHARES.flatMap(([key, told]) =>
+            health[key] === null
+              ? []
+              : [h("span", { class: "label", title: told }, `${key} ${number(health[key])}`)],
+          ),
+      ),
     h("td", {}, score && h("code", {}, score.signature)),
   );
 }
 
-/** Scores are drawn from zero on, so that lengths can be compared. @param {[number, number]} range @returns {[number, number]} */
-const fromZero = ([low, high]) => [Math.min(0, low), Math.max(0, high) || 1];
+/**
+ * From 0 to what there is to compare with, or to the most that there can be; nothing where there is
+ * neither.
+ *
+ * @param {string} name @param {import("../../plots/whisker.js").Score} shown @param {Forecast | undefined} forecast @param {Health | undefined} health
+ */
+function plot(name, shown, forecast, health) {
+  const marks = {
+    "people's captions": health?.human ?? null,
+    "one caption for all images": health?.constant ?? null,
+  };
+  const beside = [forecast, ...Object.values(marks).map((value) => ({ value, interval: null }))].filter(
+    (each) => each && each.value !== null,
+  );
+  if (beside.length) {
+    const [low, high] = rangeOf([shown, ...beside.filter((each) => each !== undefined)]);
+    return whisker(shown, [Math.min(0, low), 1.05 * Math.max(0, high) || 1], { forecast, marks });
+  }
+  return FRACTIONS.test(name) && whisker(shown, [0, 1]);
+}
 
 /** @param {number | null} value @param {[number, number]} ends */
 function landed(value, [from, to]) {

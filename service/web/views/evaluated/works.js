@@ -1,7 +1,7 @@
 /** The works of an evaluation: how far each is, and why one failed. */
 
 import { h } from "../../core/dom.js";
-import { head } from "../../parts/layout.js";
+import { head, scrolled } from "../../parts/layout.js";
 import { duration } from "../../parts/numbers.js";
 import { badge } from "../../parts/states.js";
 
@@ -16,27 +16,30 @@ export function allWorks({ works: list, status }) {
 
 /** @param {Work[]} list */
 function works(list) {
-  return h(
-    "table",
-    { class: "works" },
-    head(["Work", "State", "Progress", "Time", "Attempts"]),
+  return scrolled(
+    "Table of works",
     h(
-      "tbody",
-      {},
-      list.map((work) =>
-        h(
-          "tr",
-          {},
-          h("th", { scope: "row" }, work.name),
-          h("td", {}, badge(work.status), work.cached && h("span", { class: "label" }, "kept from before")),
+      "table",
+      { class: "works" },
+      head(["Work", "State", "Progress", "Time", "Attempts"]),
+      h(
+        "tbody",
+        {},
+        list.map((work) =>
           h(
-            "td",
+            "tr",
             {},
-            progress(work),
-            work.error && h("span", { class: "bad" }, ` ${work.error.code}: ${work.error.detail}`),
+            h("th", { scope: "row" }, work.name),
+            h("td", {}, badge(work.status), work.cached && h("span", { class: "label" }, "from cache")),
+            h(
+              "td",
+              {},
+              progress(work),
+              work.error && h("span", { class: "bad" }, ` ${work.error.code}: ${work.error.detail}`),
+            ),
+            h("td", { class: "number" }, duration(work.seconds)),
+            h("td", { class: "number" }, work.attempts),
           ),
-          h("td", { class: "number" }, duration(work.seconds)),
-          h("td", { class: "number" }, work.attempts),
         ),
       ),
     ),

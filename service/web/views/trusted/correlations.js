@@ -1,7 +1,7 @@
 /** How pre-gen scores correlate with post-gen scores on a split, over images and over models. */
 
 import { h } from "../../core/dom.js";
-import { head } from "../../parts/layout.js";
+import { head, scrolled } from "../../parts/layout.js";
 import { chance, number, time } from "../../parts/numbers.js";
 import { badge } from "../../parts/states.js";
 
@@ -20,18 +20,32 @@ export function correlations({ study, under_way, none_because }) {
         badge(under_way.status),
         under_way.error && ` ${under_way.error.detail}`,
       ),
-    study === null && !none_because && !under_way && h("p", { class: "quiet" }, "None has been made yet."),
+    study === null &&
+      !none_because &&
+      !under_way &&
+      h("p", { class: "quiet" }, "There is no study of this split yet."),
     study && [
       h(
         "p",
         { class: "quiet" },
-        `${study.evaluations.length} models, ${study.rows} rows, ${time(study.finished_at)}. R² is mostly about which images are hard; the agreement is about which model is better.`,
+        `${study.evaluations.length} models, ${study.rows} rows, ${time(study.finished_at)}. R² is mostly about which images are hard; the agreement (Spearman) is about which model is better. With few models, a strong agreement of the best of many metrics may be chance.`,
       ),
-      h(
-        "table",
-        {},
-        head(["Post-gen", "Of images", "Pre-gen", "R² of images", "Agreement on models", "p", "Models"]),
-        Object.entries(study.metrics).map(([metric, each]) => correlated(metric, each)),
+      scrolled(
+        "Table of correlations",
+        h(
+          "table",
+          {},
+          head([
+            "Post-gen",
+            "Share that is of images",
+            "Pre-gen",
+            "R² of images",
+            "Agreement on models",
+            "p",
+            "Models",
+          ]),
+          Object.entries(study.metrics).map(([metric, each]) => correlated(metric, each)),
+        ),
       ),
     ],
   ];

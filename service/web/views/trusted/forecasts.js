@@ -135,21 +135,24 @@ function outcome(name, pairs) {
       "details",
       {},
       h("summary", {}, "As a table"),
-      h(
-        "table",
-        {},
-        head(["Evaluation", "Forecast", "Measured", "Error"]),
+      scrolled(
+        "Table of forecasts",
         h(
-          "tbody",
+          "table",
           {},
-          pairs.map(({ id, forecast, expected, value }) =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, h("a", { href: evaluationPlace(id) }, id)),
-              h("td", { class: "number" }, `${number(forecast.value)} ${interval(forecast.interval)}`),
-              h("td", { class: "number" }, number(value)),
-              h("td", { class: "number" }, number(value - expected)),
+          head(["Evaluation", "Forecast", "Measured", "Error"]),
+          h(
+            "tbody",
+            {},
+            pairs.map(({ id, forecast, expected, value }) =>
+              h(
+                "tr",
+                {},
+                h("th", { scope: "row" }, h("a", { href: evaluationPlace(id) }, id)),
+                h("td", { class: "number" }, `${number(forecast.value)} ${interval(forecast.interval)}`),
+                h("td", { class: "number" }, number(value)),
+                h("td", { class: "number" }, number(value - expected)),
+              ),
             ),
           ),
         ),

@@ -14,7 +14,7 @@ import { answered } from "../../parts/states.js";
 export function probed(id) {
   const found = resource(() => place("/v1/probes", id));
   return answered(found, ({ health, probes, finished_at }) => [
-    h("p", { class: "quiet" }, `Of ${time(finished_at)}.`),
+    h("p", { class: "quiet" }, `Run at ${time(finished_at)}.`),
     health && healthTable(health),
     Object.entries(probes).map(([probe, rows]) =>
       h("details", {}, h("summary", {}, `Probe ${probe}`), probeTable(probe, rows)),
@@ -32,19 +32,22 @@ const HEALTH = [
 
 /** @param {Record<string, Health>} health */
 function healthTable(health) {
-  return h(
-    "table",
-    {},
-    head(["Metric", ...HEALTH.map(([, text]) => text)]),
+  return scrolled(
+    "Table of health",
     h(
-      "tbody",
+      "table",
       {},
-      Object.entries(health).map(([metric, each]) =>
-        h(
-          "tr",
-          {},
-          h("th", { scope: "row" }, metric),
-          HEALTH.map(([key]) => h("td", { class: "number" }, number(each[key]))),
+      head(["Metric", ...HEALTH.map(([, text]) => text)]),
+      h(
+        "tbody",
+        {},
+        Object.entries(health).map(([metric, each]) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, metric),
+            HEALTH.map(([key]) => h("td", { class: "number" }, number(each[key]))),
+          ),
         ),
       ),
     ),
