@@ -99,7 +99,7 @@ def _kill_api(fleet):
     """As if it had crashed: nothing is written down. Its supervisor starts another."""
     api = fleet.find("api")
     api.kill()
-    until(lambda: fleet.running("api") and fleet.running("api")[0].pid != api.pid, 30, "an API")
+    until(lambda: {each.pid for each in fleet.running("api")} - {api.pid}, 30, "another API")
 
     def answers():
         with contextlib.suppress(httpx.TransportError):
