@@ -126,6 +126,7 @@ TOLD_OTHERWISE: dict[str, tuple[str, ...]] = {
         for name in _TRAINED
     },
     **dict.fromkeys(("model", "model of trees"), ("/body/bytes", "/body/digest")),
+    "correlations sheet": ("/body/*/6",),  # the p of ranks is exact
     **{
         f"run {name}": (
             *(f"/body{at}" for at in _UNGUARDED),
@@ -142,7 +143,11 @@ TOLD_OTHERWISE: dict[str, tuple[str, ...]] = {
     ),
 }
 
-COMPUTED_OTHERWISE = {"comparison", "learned"}  # kinds that have another version since then
+COMPUTED_OTHERWISE = {
+    "comparison",
+    "learned",
+    "study",
+}  # kinds that have another version since then
 NO_LONGER = {"look"}  # the works of estimates
 SHIPPED = {"everything": "nneval"}  # by a model that is no longer the one in the package
 SINCE_THEN = {

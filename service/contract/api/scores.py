@@ -45,17 +45,27 @@ class MetricHealth(BaseModel):
     """How far a metric can be trusted on a split; null: not known."""
 
     human: float | None = Field(
-        description="The score of people's captions against the other references of the image."
+        description="The score of people's captions against the other references of the image, "
+        "each reference in turn: row `RvR` of the probe `human`."
     )
     human_of_range: float | None = Field(description="`human` as a share of the range.")
     constant: float | None = Field(
-        description="The score of the best single sentence for all images."
+        description="The score of the best single sentence for all images, against all references: "
+        "row `single sentence` of the probe `single`."
     )
     constant_of_range: float | None = Field(description="`constant` as a share of the range.")
-    constant_of_human: float | None = Field(description="`constant` as a share of `human`.")
+    constant_of_human: float | None = Field(
+        description="The sentence's score against the same references as people's captions, one of "
+        "each image left out in turn, as a share of `human`: row `single sentence, as RvR` by row "
+        "`RvR`. Not `constant` by `human`, since more references make most scores higher. null for "
+        "metrics that are better the lower they are."
+    )
     rare_of_human: float | None = Field(
-        description="How far the score drops when rare words are replaced, as a share of `human`: "
-        "near 0, the metric does not see rare words."
+        description="How far the score drops when words that training captions hold fewer than 30 "
+        "times are replaced in the first references, as a share of `human`: near 0, the metric "
+        "does not see rare words. null where the first references hold no such word, or there is "
+        "no training split: `note` or `reason` of the rows of the probe `rare` say so; and for "
+        "metrics that are better the lower they are."
     )
 
 

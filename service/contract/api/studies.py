@@ -41,10 +41,13 @@ class CorrelationOut(BaseModel):
     )
     spearman: float | None = Field(
         description="Spearman's rho of models over the whole split: does the pre-gen metric say "
-        "which "
-        "model is better? null where either metric is the same for all models."
+        "which model is better? null where either metric is the same for all models."
     )
-    spearman_p: float | None = Field(description="null for fewer than 5 models.")
+    spearman_p: float | None = Field(
+        description="Two-sided; exact up to 10 models: the share of all their orders in which "
+        "`spearman` is as far from 0. Of more models it is the usual approximation, which is too "
+        "small for few. null for fewer than 5 models."
+    )
     models: int = Field(description="How many models `spearman` is computed over.")
 
 

@@ -66,7 +66,7 @@ OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
         Kind("health", "metrics", version=1, seconds=300),
         Kind("comparison", "metrics", version=2, seconds=900),
         Kind("strata", "metrics", version=1, seconds=300),
-        Kind("study", "metrics", version=1, seconds=300),
+        Kind("study", "metrics", version=2, seconds=300),
     )
 }
 

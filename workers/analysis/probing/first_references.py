@@ -67,7 +67,11 @@ def _frequent(asked: Asked, first: Sequence[str]) -> Iterator[_Change]:
 def _rare(asked: Asked, first: Sequence[str]) -> Iterator[_Change]:
     counts, unknown = count(asked.material.training or ()), variants.unknown(asked.material)
     for fewer in asked.options.thresholds:
-        yield _Change(threshold(fewer), [variants.rare(first, counts, fewer, unknown)])
+        found = variants.rare(first, counts, fewer, unknown)
+        none = (
+            f"no first reference holds a word that training captions hold fewer than {fewer} times"
+        )
+        yield _Change(threshold(fewer), [found], "" if found.share else none)
 
 
 def _swapped(asked: Asked, first: Sequence[str]) -> Iterator[_Change]:

@@ -19,10 +19,12 @@ class Health:
     no answer; only metrics that are better the higher they are have shares.
 
     `human`: people's score against each other (RvR). `constant`: the score of one sentence for all
-    images. Both are also given as shares of the metric's range, if that is finite.
-    `constant_of_human`: the constant's share of people's score, against the same reference sets.
+    images, against all their references. Both are also given as shares of the metric's range, if
+    that is finite.
+    `constant_of_human`: the constant's share of people's score, against the same reference sets as
+    people. It is not `constant` / `human`: most metrics rise with the number of references.
     `rare_of_human`: the share of people's score that is lost when rare words become unknown; if it
-    is near 0, the metric is blind to them; None if the references have no rare words.
+    is near 0, the metric is blind to them; None if the first references have no rare words.
     """
 
     human: float | None

@@ -5,7 +5,7 @@ Over rows of strata, a correlation says which *images* a model describes well. W
 of whole sets, one for each model.
 
 p is the usual one, for independent rows. The rows are not independent: each image is in five rows
-of a model.
+of a model. The p of a rank agreement of few models is exact.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
+from workers.analysis.study import orders
 from workers.analysis.study.rows import Chosen, Rows
 from workers.metrics.family import Floats
 
@@ -115,9 +116,15 @@ def pearson(scores: Floats, values: Floats, chosen: Chosen) -> Correlated:
 
 
 def spearman(scores: Floats, values: Floats, chosen: Chosen) -> Correlated:
-    """The rank correlation of each row of `scores` with `values`; equal values share a rank."""
+    """The rank correlation of each row of `scores` with `values`; equal values share a rank. Its p
+    is exact where there are at most `orders.MOST`.
+    """
     ranks: Floats = stats.rankdata(scores[:, chosen], axis=1)
-    return _correlated(ranks, stats.rankdata(values[chosen]))
+    others: Floats = stats.rankdata(values[chosen])
+    found = _correlated(ranks, others)
+    if not _FEWEST <= len(others) <= orders.MOST:
+        return found
+    return {**found, "p": np.where(np.isnan(found["r"]), np.nan, orders.p_values(ranks, others))}
 
 
 def _correlated(x: Floats, y: Floats) -> Correlated:

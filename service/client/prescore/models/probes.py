@@ -37,7 +37,11 @@ class ProbeRow(Answer):
 
 
 class MetricHealth(Answer):
-    """How far a metric can be trusted; None: not known."""
+    """How far a metric can be trusted; None: not known.
+
+    `constant`: the best single sentence against all references. `constant_of_human`: the same
+    sentence against the references that people's captions have, as a share of `human`.
+    """
 
     human: float | None = None
     human_of_range: float | None = None

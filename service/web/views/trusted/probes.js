@@ -26,7 +26,7 @@ export function probed(id) {
 const HEALTH = [
   ["human", "People's captions"],
   ["constant", "One caption for all images"],
-  ["constant_of_human", "… as a share of people's"],
+  ["constant_of_human", "… by people's references, as a share of people's"],
   ["rare_of_human", "Drop without rare words"],
 ];
 

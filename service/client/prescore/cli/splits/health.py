@@ -9,6 +9,8 @@ from prescore.cli.nearly import Meant
 from prescore.models import MetricHealth, Probes
 
 _COLUMNS = tuple(MetricHealth.model_fields)
+_SHARE = "of people: the sentence by the references of people's captions, one fewer of each image"
+_OF_RARE = ("R1 unchanged", "T = 30")  # the rows that may say why nothing is known of rare words
 
 
 @options.spread
@@ -24,8 +26,9 @@ def health(
     """Show how far each metric can be trusted on a split.
 
     From the latest probes: what people's own captions score, what the best single
-    sentence for all images scores, and how much of the score is lost with the rare
-    words. A metric in which the constant sentence is as good as people says little.
+    sentence for all images scores (by all references; its share of people's is by the
+    same references as theirs), and how much of the score is lost with the rare words,
+    if there are any. A metric in which the constant sentence is as good as people says little.
     Gates look at probes with the default words and tokenizer alone.
 
         prescore health flickr8k/test
@@ -55,7 +58,20 @@ def lines(found: Probes) -> list[str]:
     heading = ("metric", "people", "one sentence", "of people", "lost with rare words")
     rows = [(name, *_row(one)) for name, one in (found.health or {}).items()]
     when = text.moment(found.finished_at)
-    return [*text.aligned([(found.id, str(found.dataset), when)]), *text.aligned([heading, *rows])]
+    return [
+        *text.aligned([(found.id, str(found.dataset), when)]),
+        *text.aligned([heading, *rows]),
+        _SHARE,
+        *_not_known(found),
+    ]
+
+
+def _not_known(found: Probes) -> list[str]:
+    """Why no metric says what is lost with rare words, if the probe does."""
+    if any(one.rare_of_human is not None for one in (found.health or {}).values()):
+        return []
+    told = [row.reason or row.note for row in found.probes.get("rare", ()) if row.name in _OF_RARE]
+    return text.aligned([(f"lost with rare words: {told[-1]}",)]) if told and told[-1] else []
 
 
 def sentence(one: MetricHealth) -> str:
@@ -63,7 +79,7 @@ def sentence(one: MetricHealth) -> str:
     told = [
         f"people score {people}" if one.human is not None else "",
         f"the best single sentence {constant}" if one.constant is not None else "",
-        f"{share} of people" if one.constant_of_human is not None else "",
+        f"{share} of people by the same references" if one.constant_of_human is not None else "",
         f"{rare} is lost with the rare words" if one.rare_of_human is not None else "",
     ]
     return ", ".join(filter(None, told))
