@@ -68,7 +68,10 @@ def test_tests_have_no_packages_that_would_shadow_ours():
     assert not [path for path in _tracked() if path.startswith("tests/") and "__init__" in path]
 
 
-SHIPPED = [  # weights, words and hashed counts; a CARD.md is beside each
+SHIPPED = [
+    # pictures of the page, with made-up data
+    *(f"deploy/guide/page/{view}.png" for view in ("compare", "image", "training")),
+    # weights, words and hashed counts; a CARD.md is beside each
     "workers/metrics/accord/coco.safetensors",
     "workers/metrics/accord/minilm.safetensors",
     "workers/metrics/learned/nneval.safetensors",

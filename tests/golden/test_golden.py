@@ -181,6 +181,8 @@ TOLD_OTHERWISE |= {
 }
 # What gates' details tell of a baseline beside its evaluation, since then.
 _OF_BASELINES = re.compile(r"(?<=>) of [^ ()]+@v[0-9]+/[^()]*(?=\))")
+# Attempts that end because their run was canceled are counted since then.
+_GIVEN_UP = re.compile(r'prescore_attempts_total\{outcome=\\"given up\\"\} (\\n)?')
 _NEW_WARNINGS = {"subset", "no_spread"}  # of what is submitted since then
 _BROUGHT = ("scores", "probes", "model", "metric", "images", "warnings")
 
@@ -336,7 +338,9 @@ def both(anew):
     then = [*POSTS.values(), *ANSWERS.values()]
     now = [exchange for exchange in anew[0] if exchange["name"] in {**POSTS, **ANSWERS}]
     told = json.dumps(comparing.normal(_without_new_warnings(now), exact=exact))
-    return comparing.normal(then, exact=exact), json.loads(_OF_BASELINES.sub("", told))
+    return comparing.normal(then, exact=exact), json.loads(
+        _GIVEN_UP.sub("", _OF_BASELINES.sub("", told))
+    )
 
 
 @pytest.mark.slow

@@ -71,7 +71,9 @@ class ReferencesOut(BaseModel):
     id: str | None = Field(description="Its `id` in the bundle, if it has one.")
     split: str
     references: list[str]
-    before: str | None = Field(description="The image before it in the split; null: it is the first.")
+    before: str | None = Field(
+        description="The image before it in the split; null: it is the first."
+    )
     after: str | None = Field(description="The next image of the split; null: it is the last.")
     has_picture: bool = Field(
         description="Whether its picture may be looked at: its dataset's pictures are shown, and "

@@ -1,7 +1,6 @@
 /** Scales, their round ticks and axes: what all plots are drawn on. */
 
 import { s } from "../core/dom.js";
-import { number } from "../parts/numbers.js";
 
 /** @typedef {[number, number]} Range */
 /** @typedef {(value: number) => number} Scale */
@@ -45,6 +44,14 @@ export function ticks([low, high], many = 5) {
   return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 }
 
+/** A round number in as few digits as it has. @param {number} value */
+function tick(value) {
+  const size = Math.abs(value);
+  return size !== 0 && (size < 0.0001 || size >= 1e6)
+    ? value.toExponential()
+    : value.toLocaleString("en", { maximumFractionDigits: 6 });
+}
+
 /**
  * Lines and numbers at two sides of a plot.
  *
@@ -56,11 +63,11 @@ export function axes({ x, y, xTicks, yTicks, xName, yName, box }) {
     { class: "axes", "aria-hidden": "true" },
     xTicks.map((at) => [
       s("line", { x1: x(at), x2: x(at), y1: box.top, y2: box.bottom }),
-      s("text", { x: x(at), y: box.bottom + 14, "text-anchor": "middle" }, number(at)),
+      s("text", { x: x(at), y: box.bottom + 14, "text-anchor": "middle" }, tick(at)),
     ]),
     yTicks.map((at) => [
       s("line", { x1: box.left, x2: box.right, y1: y(at), y2: y(at) }),
-      s("text", { x: box.left - 5, y: y(at) + 4, "text-anchor": "end" }, number(at)),
+      s("text", { x: box.left - 5, y: y(at) + 4, "text-anchor": "end" }, tick(at)),
     ]),
     s("text", { x: (box.left + box.right) / 2, y: box.bottom + 30, "text-anchor": "middle" }, xName),
     s(

@@ -170,7 +170,7 @@ function table(metrics, steps) {
             h("td", {}, badge(item.status), item.verdict && badge(item.verdict)),
             h(
               "td",
-              {},
+              { class: "link" },
               at > 0 &&
                 h(
                   "a",

@@ -123,3 +123,17 @@ def test_text_is_text_and_no_attribute_is_markup(core):
         const made = dom.h("p", more, "<i>x</i>", 0);
         return [made.outerHTML, made.children.length];
     """) == ['<p title="&lt;b&gt;" class="a b">&lt;i&gt;x&lt;/i&gt;0</p>', 0]
+
+
+def test_words_that_stand_in_the_place_of_others_are_counted(window):
+    window.open("/ui/nowhere")
+    assert window.page.evaluate("""async () => {
+        const script = document.querySelector("script[type=module]").src;
+        const words = await import(script.replace("main.js", "parts/words.js"));
+        const pairs = [
+          ["A red dog runs", "a blue dog runs"], ["the red cat", "the blue cat"],
+          ["one", "one two"], ["", "a dog"], ["a red cat", "a red dog"], ["<b>", "<i>"],
+        ];
+        const marked = words.marked("Red <b> x", "red y").filter((each) => each instanceof Node);
+        return [words.exchanged(pairs, 9), marked.map((each) => each.textContent)];
+    }""") == [[["red", "blue", 2]], ["b", "x"]]

@@ -161,7 +161,7 @@ function plot(rows, metric, chosen, a, b) {
   });
 }
 
-/** What one side says in these images and the other does not. @param {Row[]} rows */
+/** What A says in these images where B says something else. @param {Row[]} rows */
 function words(rows) {
   const found = exchanged(
     rows.map(({ captions }) => captions),
@@ -171,9 +171,9 @@ function words(rows) {
   return h(
     "p",
     {},
-    "Words in these captions, A : B — ",
-    found.map(([word, first, second]) => [
-      h("span", { class: "label" }, h("bdi", {}, word), ` ${first} : ${second}`),
+    "Words of A in the place of words of B: ",
+    found.map(([a, b, count]) => [
+      h("span", { class: "label" }, h("bdi", {}, a), " for ", h("bdi", {}, b), `: ${count}`),
       " ",
     ]),
   );
