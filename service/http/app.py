@@ -39,7 +39,7 @@ from service.http.routers import (
     metrics,
     pictures,
 )
-from service.http.routers.access import me, oidc, session
+from service.http.routers.access import keys, me, oidc, session
 from service.http.routers.browsing import images, labels, references
 from service.http.routers.life import audit, deletions
 from service.http.routers.life import runs as changed_runs
@@ -148,6 +148,7 @@ def _routes() -> FastAPI:
         metrics,
         limits,
         me,
+        keys,
         oidc,
         session,
         audit,

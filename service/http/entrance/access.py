@@ -31,7 +31,7 @@ _SUBMIT = (
 _PUBLISH = ("upload_dataset", "fetch_dataset", "change_dataset", "delete_dataset")
 _ADMIN = (
     *("make_webhook", "list_webhooks", "get_webhook", "test_webhook", "rotate_webhook"),
-    *("delete_webhook", "list_audit"),
+    *("delete_webhook", "list_audit", "list_keys"),
 )
 
 NEEDED: Mapping[str, Scope] = {

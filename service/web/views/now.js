@@ -14,6 +14,7 @@ import { answered, badge, labels } from "../parts/states.js";
 /** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
 /** @typedef {import("../core/api.js").Schemas["WorkOut"]} Work */
 /** @typedef {import("../core/api.js").Schemas["MeOut"]} Me */
+/** @typedef {import("../core/api.js").Schemas["KeyListed"]} Key */
 /** @typedef {import("../core/api.js").Schemas["ComparisonOut"]} OtherRun */
 /** @typedef {import("../core/api.js").Schemas["WorkerOut"]} Worker */
 /** @typedef {import("../core/api.js").Schemas["QueueOut"]} Queue */
@@ -188,7 +189,7 @@ function queuesTable({ items }) {
 }
 
 /** @param {Me} me */
-function about({ team, scope, name, expires_at, limits }) {
+function about({ team, scope, key, name, expires_at, limits }) {
   return [
     h(
       "p",
@@ -197,6 +198,7 @@ function about({ team, scope, name, expires_at, limits }) {
       name && `, key “${name}”`,
       expires_at && `, until ${time(expires_at)}`,
     ),
+    key && scope === "admin" && keys(),
     limits.length > 0 &&
       table(
         "Table of limits",
@@ -212,4 +214,35 @@ function about({ team, scope, name, expires_at, limits }) {
         ),
       ),
   ];
+}
+
+/** The keys of the team, which an admin may see. */
+function keys() {
+  const found = resource(() => place("/v1/keys", { limit: 200 }));
+  return answered(found, (/** @type {{ items: Key[] }} */ { items }) =>
+    table(
+      "Table of keys",
+      ["Key", "Scope", "Made", "Last used", "Ends"],
+      items.map((each) =>
+        h(
+          "tr",
+          {},
+          h(
+            "th",
+            { scope: "row" },
+            each.name || each.id,
+            each.subject && h("span", { class: "quiet" }, ` ${each.subject}`),
+          ),
+          h("td", {}, each.scope),
+          h("td", {}, time(each.created_at)),
+          h("td", {}, time(each.used_at) || "never"),
+          h(
+            "td",
+            {},
+            each.revoked_at ? `revoked ${time(each.revoked_at)}` : time(each.expires_at) || "never",
+          ),
+        ),
+      ),
+    ),
+  );
 }

@@ -101,6 +101,20 @@ def every(records: Records, team: str | None = None) -> list[Key]:
         return [_read(row) for row in connection.execute(query)]
 
 
+def page(
+    records: Records, team: str, limit: int, after: tuple[float, str] | None = None
+) -> list[Key]:
+    """Some keys of a team, the latest first, `after` the time and id of an earlier one."""
+    query = sa.select(keys).where(keys.c.team == team)
+    if after is not None:
+        at, identity = after
+        same = sa.and_(keys.c.created_at == at, keys.c.id > identity)
+        query = query.where(sa.or_(keys.c.created_at < at, same))
+    query = query.order_by(keys.c.created_at.desc(), keys.c.id).limit(limit)
+    with records.reading() as connection:
+        return [_read(row) for row in connection.execute(query)]
+
+
 def rotate(
     records: Records, identity: str, overlap: float = OVERLAP_SECONDS, asker: Asker = audit.SERVICE
 ) -> tuple[Key, str]:

@@ -212,6 +212,26 @@ def test_lists_boards_and_the_audit_show_a_teams_own(teams):
     assert seen <= {"blue"}
 
 
+def test_an_admin_sees_the_keys_of_the_team_and_no_text_of_one(teams):
+    with teams.client("admin") as client:
+        whole = client.get("/v1/keys").json()["items"]
+        first = client.get("/v1/keys?limit=2").json()
+        second = client.get("/v1/keys", params={"limit": 2, "cursor": first["next"]}).json()
+        text = client.get("/v1/keys").text
+    assert {each["id"] for each in whole} == set(teams.ids.values()) - {teams.ids["other"]}
+    assert first["items"] + second["items"] == whole[:4]
+    times = [each["created_at"] for each in whole]
+    assert times == sorted(times, reverse=True)
+    told = {each["id"]: each for each in whole}
+    assert told[teams.ids["revoked"]]["revoked_at"] is not None
+    assert told[teams.ids["read"]]["scope"] == "read"
+    assert not [each for each in teams.texts.values() if each.split("_")[2] in text]
+    with teams.client("other") as client:
+        assert [each["id"] for each in client.get("/v1/keys").json()["items"]] == [
+            teams.ids["other"]
+        ]
+
+
 def test_a_team_brings_its_own_bytes_and_its_own_versions(teams):
     data = checkpoint(seed=5)  # red's
     place = f"/v1/checkpoints/{digest(data)}"

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from service.contract.api.answers import Page
 from service.contract.api.strict import Strict
 from service.contract.api.texts import Timestamp
 
@@ -38,6 +39,25 @@ class MeOut(BaseModel):
         description="Labels NAME=VALUE that need the scope `publish`."
     )
     limits: list[LimitOut] = Field(description="What is not named here has no limit of its own.")
+
+
+class KeyListed(BaseModel):
+    """A key of the team, without its text."""
+
+    id: str
+    name: str = Field(description="What it is called; empty where it has no name.")
+    scope: ScopeName
+    subject: str | None = Field(
+        description="The CI job that it was made for; null: it is no job's."
+    )
+    created_at: Timestamp
+    expires_at: Timestamp | None = Field(description="When it ends; null: never.")
+    revoked_at: Timestamp | None = Field(description="When it was revoked; null: it was not.")
+    used_at: Timestamp | None = Field(description="When it was last used, to a minute.")
+
+
+class KeyPage(Page[KeyListed]):
+    pass
 
 
 class JobKeyIn(Strict):
