@@ -93,6 +93,17 @@ def _columns(case: Case) -> None:
     case.body = COLUMNS
 
 
+def _captions(case: Case) -> None:
+    """In one form: all of them as a file, or those that are looked for."""
+    query = case.query or {}
+    if query.get("format") is not None:
+        looked_for = ("sort", "search", "image", "at_least", "at_most")
+    else:
+        looked_for = () if query.get("sort") is not None else ("at_least", "at_most")
+    for name in looked_for:
+        query.pop(name, None)
+
+
 def _listening(case: Case) -> None:
     case.query["seconds"] = 1
 
@@ -187,6 +198,7 @@ def _answer_the_images(body: dict[str, Any]) -> None:
 COMPLETED: Mapping[str, Callable[[Case], None]] = {
     "append_upload": _append,
     "create_upload": _upload,
+    "list_captions": _captions,
     "override_upload": _override,
     "upload_checkpoint": _checkpoint,
     "upload_columns": _columns,

@@ -102,10 +102,7 @@ def _metric(found: Answered, wanted: Wanted) -> str | None:
         told = f"{error.detail}; captions are sorted by the scores that they have: {there}"
         raise UnknownMetric(told, pointer="/query/sort", name=asked) from None
     if full not in found.scores:
-        raise InvalidRequest(
-            f"captions have no score of their own by {asked!r:.200}; they have: {there}",
-            [("/query/sort", f"expected one of: {there}")],
-        )
+        raise NotFound(f"captions have no score of their own by {asked!r:.200}; they have: {there}")
     return full
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from service.contract.api.comparisons import ComparedImagePage
-from service.contract.errors import InvalidRequest, NotFound, UnknownMetric
+from service.contract.errors import NotFound, UnknownMetric
 from service.contract.metrics import catalogue
 from service.contract.results import ComparisonKept
 from service.runs import answered, base, comparisons, search
@@ -51,10 +51,7 @@ def _asked(metric: str, names: Sequence[str]) -> str:
         told = f"{error.detail}; this comparison is by {there}"
         raise UnknownMetric(told, pointer="/query/metric", name=metric) from None
     if full not in names:
-        raise InvalidRequest(
-            f"expected a metric of this comparison, which are {there}; found {metric!r:.200}",
-            [("/query/metric", f"expected one of: {there}")],
-        )
+        raise NotFound(f"this comparison is not by {metric!r:.200}; it is by {there}")
     return full
 
 

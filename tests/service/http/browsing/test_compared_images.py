@@ -127,7 +127,6 @@ def test_a_cursor_is_of_the_same_question_alone(client, place):
     ("query", "code", "pointer"),
     [
         ({"metric": "cider_e"}, "unknown_metric", "/query/metric"),
-        ({"metric": "bleu_1"}, "invalid_request", "/query/metric"),  # not of this comparison
         ({"metric": "x" * 201}, "invalid_request", "/query/metric"),
         ({"sort": "image"}, "invalid_request", "/query/sort"),
         ({"limit": 10_001}, "invalid_request", "/query/limit"),
@@ -140,6 +139,12 @@ def test_what_cannot_be_meant_is_refused(client, place, query, code, pointer):
     assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
     if "metric" in query and len(query["metric"]) < 200:
         assert "bleu_2, cider_d" in answer.json()["detail"]
+
+
+def test_a_metric_that_the_comparison_is_not_by_is_not_there(client, place):
+    answer = client.get(place, params={"metric": "bleu_1"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert "bleu_2, cider_d" in answer.json()["detail"]
 
 
 def test_without_scores_of_captions_there_are_no_images(client, two):
