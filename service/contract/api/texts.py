@@ -188,6 +188,13 @@ def _single() -> dict[str, Any]:
     return {"anyOf": [{"enum": list(catalogue.POSTGEN)}, {"pattern": _ANY_PREGEN}, _OF_MODEL]}
 
 
+def _sorting() -> dict[str, Any]:
+    """A metric, after a `-` for the highest first."""
+    postgen = [sign + name for sign in ("", "-") for name in catalogue.POSTGEN]
+    others = (_ANY_PREGEN.strip("^$"), catalogue.MODEL)
+    return {"anyOf": [{"enum": postgen}, *({"pattern": f"^-?({one})$"} for one in others)]}
+
+
 def _ranked() -> dict[str, Any]:
     """Of a pre-gen metric, the captions' scores and their filter say whether it has a direction."""
     names = [name for name, row in catalogue.METRICS.items() if row.higher_is_better is not None]
@@ -211,6 +218,7 @@ PostgenName = Annotated[str, _schema(_postgen)]
 ProbedName = Annotated[str, _schema(_probed)]
 ScoreName = Annotated[str, _schema(_score)]
 MetricName = Annotated[str, _schema(_single)]
+SortingName = Annotated[str, _schema(_sorting)]
 RankedName = Annotated[str, _schema(_ranked)]
 MetricNames = Annotated[str, _schema(_several)]
 

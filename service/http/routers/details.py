@@ -11,6 +11,7 @@ from service.contract import limits
 from service.contract.api.captions import CaptionPage, CocoCaption, TokensOut
 from service.contract.api.runs import EndEvent, WorkEvent
 from service.contract.api.scores import PregenOut, ScoresEvent
+from service.contract.api.texts import SortingName
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
@@ -48,7 +49,7 @@ _Bound = Annotated[float | None, Number]
 
 def _wanted(
     sort: Annotated[
-        str | None,
+        SortingName | None,
         Query(
             max_length=_TEXT,
             description="A metric by whose scores of single captions they are sorted, the lowest "

@@ -291,6 +291,17 @@ def test_the_metrics_that_can_be_listed_are_in_the_schema(place):
     assert not any(map(has, ("bleu", "cider_e", "nneval@0", "mean_max_normcount", "")))
 
 
+def test_the_metrics_by_which_captions_are_sorted_are_in_the_schema():
+    parameters = DOCUMENT["paths"]["/v1/evaluations/{id}/captions"]["get"]["parameters"]
+    has = Draft202012Validator(
+        next(p["schema"] for p in parameters if p["name"] == "sort")
+    ).is_valid
+    for name in (*catalogue.METRICS, *catalogue.ALIASES, f"nneval@{'0' * 12}"):
+        assert has(name), name
+        assert has(f"-{name}"), name
+    assert not any(map(has, ("", "-", "--cider_d", "cider_e", "bleu", "+cider_d")))
+
+
 @pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
 def test_links_lead_to_operations_with_such_parameters(method, path, operation):
     known = {

@@ -5,8 +5,10 @@ import csv
 import pytest
 
 import page_runs
-from fleet import Fleet, bundle
+import prescore
+from fleet import Fleet, bundle, upload
 from page_runs import IMAGES, submitted
+from workers.lab import recipes, shapes
 
 pytestmark = pytest.mark.processes
 
@@ -244,6 +246,56 @@ def test_a_run_that_the_page_began_is_followed(window, service):
         page.wait_for_selector("p:has-text('Run the probes') .badge.queued")
     page.wait_for_selector("p:has-text('Run the probes') .badge", state="detached")
     page.wait_for_selector("summary:has-text('Probe human')")
+
+
+def _checkpoints(folder):
+    """Of three trainings, six each."""
+    for seed in range(3):
+        run = recipes.prepare(
+            folder,
+            architecture="merge",
+            sizes={"cell": "gru", "size": 64},
+            at_least=5,
+            splits=("train", "val"),
+            device="cpu",
+        )
+        for epoch in run.train(epochs=6, batch=None, seed=seed):
+            yield recipes.save(folder, epoch)
+
+
+@pytest.mark.slow
+def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path):
+    """They need eight evaluations of trained models before them."""
+    folder = tmp_path / "past"
+    shapes.make(folder, 800, seed=0)
+    with prescore.Client(service.url) as library:
+        library.add_dataset("past", folder)
+    with service.client() as client:
+        for number, path in enumerate(_checkpoints(folder)):
+            submitted(
+                client,
+                dataset="past/test",
+                checkpoint=upload(client, path.read_bytes()),
+                decoding={"beam": 1, "max_words": 20},
+                labels={"run": f"r{number // 6}", "step": str(number % 6)},
+            )
+    runs = _told(service, "/v1/evaluations?dataset=past/test&limit=50")["items"]
+    forecast = [run for run in runs if (run["forecast"] or {}).get("cider_d", {}).get("interval")]
+    assert forecast, runs[0]["forecast"]
+    ends = [
+        (*run["forecast"]["cider_d"]["interval"], run["scores"]["cider_d"]["value"])
+        for run in forecast
+    ]
+    inside = sum(low <= value <= high for low, high, value in ends)
+    window.open("/ui/datasets/past/test/trust")
+    cards = window.page.get_by_role("region", name="Cards of forecasts")
+    row = cards.locator("tr", has=window.page.locator("th:text-is('cider_d')"))
+    row.wait_for()
+    assert row.locator("td").last.inner_text() == f"{inside} of {len(ends)}"
+    assert window.page.locator("circle.point").count() == len(ends)
+    window.open(f"/ui/evaluations/{forecast[0]['id']}")
+    band = window.page.locator("tr", has_text="cider_d").locator("rect.forecast")
+    band.wait_for()
 
 
 def test_sides_are_swapped_with_all_that_is_chosen(window, evaluated):

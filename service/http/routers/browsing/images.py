@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 
 from service.contract.api.comparisons import ComparedImagePage
+from service.contract.api.texts import MetricName
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
@@ -41,7 +42,7 @@ def list_compared_images(
     id: ComparisonIdentity,
     service: Service,
     metric: Annotated[
-        str | None,
+        MetricName | None,
         Query(
             max_length=200,
             description="A post-gen metric of the comparison, of which single captions have "
