@@ -345,7 +345,7 @@ def test_a_method_that_a_path_does_not_take_is_told_with_those_it_takes(client):
         ("GET", "/v1/evaluations/{id}/pregen?limit=2", "expected no parameters in the query"),
         (
             *("GET", "/v1/evaluations/{id}/captions?limt=2"),
-            "expected format, limit or cursor, found 'limt'; did you mean limit?",
+            "at_least, at_most, format, limit or cursor, found 'limt'; did you mean limit?",
         ),
         ("GET", "/v1/evaluations/{id}/captions?label.a=b", "found 'label.a'"),
         ("POST", "/v1/evaluations/{id}/cancel?force=1", "found 'force'"),

@@ -8,7 +8,7 @@ from fleet import bundle
 from service.works.tables import runs
 
 pytestmark = pytest.mark.processes
-SIZES = [450, pytest.param(10_000, marks=pytest.mark.slow)]
+SIZES = [250, pytest.param(10_000, marks=pytest.mark.slow)]
 YEAR = 365 * 24 * 3600.0
 MOST_ROWS = 80  # that exist at a time, in a window of 720 pixels
 TO_THE_END = """() => new Promise((resolve) => {
