@@ -5,12 +5,42 @@ at the end of each test: errors on the console, breaches of its policy, requests
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
 
 import page_runs
 from fleet import bundle
+
+
+class Browser:
+    """Of all its windows it is noted what goes wrong in them."""
+
+    def __init__(self, browser) -> None:
+        self._browser = browser
+        self.wrong: list[str] = []
+        self.expected: set[str] = set()  # parts of what may go wrong in a test
+
+    @contextmanager
+    def new_context(self, **options):
+        with self._browser.new_context(**options) as context:
+            context.on("console", self._said)
+            context.on("weberror", self._failed)
+            context.on("request", self._asked)
+            yield context
+
+    def _said(self, message) -> None:
+        if message.type in ("error", "warning"):
+            self.wrong.append(f"{message.type}: {message.text} {message.location.get('url')}")
+
+    def _failed(self, error) -> None:
+        self.wrong.append(f"error: {error.error}")
+
+    def _asked(self, request) -> None:
+        asked, shown = urlsplit(request.url), urlsplit(request.frame.url)
+        if asked.scheme in ("http", "https") and shown.netloc not in ("", asked.netloc):
+            self.wrong.append(f"a request to {request.url}")
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +56,21 @@ def chromium():
         browser = started.chromium.launch(
             executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
-        yield browser
+        yield Browser(browser)
         browser.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_wrong(request):
+    """No error on the console, no breach of the policy, no request to another host."""
+    yield
+    if "chromium" not in request.fixturenames:
+        return
+    browser = request.getfixturevalue("chromium")
+    left = [each for each in browser.wrong if not any(part in each for part in browser.expected)]
+    browser.wrong.clear()
+    browser.expected.clear()
+    assert left == []
 
 
 @pytest.fixture(scope="module")
@@ -40,42 +83,22 @@ def service(serve_here, tmp_path_factory):
         yield service
 
 
-class Watched:
-    """A browser's window, and what went wrong in it."""
-
-    def __init__(self, context, url: str) -> None:
-        self.url = url
-        self.wrong: list[str] = []
-        self.expected: set[str] = set()  # parts of messages
+class Window:
+    def __init__(self, browser, context, url: str) -> None:
+        self._url = url
+        self.expected = browser.expected
         self.page = context.new_page()
-        self.page.on("console", self._said)
-        self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
-        self.page.on("request", self._asked)
-
-    def _said(self, message) -> None:
-        if message.type in ("error", "warning"):
-            self.wrong.append(f"{message.type}: {message.text} {message.location.get('url')}")
-
-    def _asked(self, request) -> None:
-        if urlsplit(request.url).netloc != urlsplit(self.url).netloc:
-            self.wrong.append(f"a request to {request.url}")
 
     def open(self, place: str) -> None:
-        self.page.goto(self.url + place)
+        self.page.goto(self._url + place)
         self.page.wait_for_selector("h1")
-
-    def check(self) -> None:
-        left = [each for each in self.wrong if not any(part in each for part in self.expected)]
-        assert left == []
 
 
 @pytest.fixture
-def window(chromium, service) -> Iterator[Watched]:
+def window(chromium, service) -> Iterator[Window]:
     with chromium.new_context(locale="en-GB", timezone_id="UTC") as context:
         context.set_default_timeout(30_000)
-        watched = Watched(context, service.url)
-        yield watched
-        watched.check()
+        yield Window(chromium, context, service.url)
 
 
 @pytest.fixture(scope="module")

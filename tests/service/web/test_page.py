@@ -200,6 +200,7 @@ def test_files_are_of_one_version_and_kept(service):
 
 
 def test_one_signs_in_with_a_key_that_no_script_can_read(chromium, serve_here, tmp_path):
+    chromium.expected.add("401")
     with serve_here(tmp_path / "home") as asked, chromium.new_context() as context:
         _, key = keys.make(asked.records, "red", Scope.SUBMIT)
         page = context.new_page()
@@ -221,6 +222,7 @@ def test_one_signs_in_with_a_key_that_no_script_can_read(chromium, serve_here, t
 
 
 def test_an_admin_sees_keys_and_what_is_used_of_limits(chromium, serve_here, tmp_path):
+    chromium.expected.add("401")
     with serve_here(tmp_path / "home") as asked, chromium.new_context() as context:
         _, key = keys.make(asked.records, "red", Scope.ADMIN, "of the nightly build")
         keys.make(asked.records, "blue", Scope.READ, "of others")
@@ -246,3 +248,21 @@ def test_another_site_cannot_use_ones_key(serve_here, tmp_path):
         foreign = {**own, "Origin": "https://elsewhere.example"}
         assert httpx.post(place, headers=foreign).status_code == 403
         assert httpx.post(f"{asked.url}/ui/session", json={"key": "x" * 5000}).status_code == 413
+
+
+def test_what_goes_wrong_in_a_window_is_noticed(chromium, service):
+    """By the tests themselves: they would fail."""
+    with chromium.new_context() as context:
+        page = context.new_page()
+        page.goto(service.url)
+        page.wait_for_selector("h1")
+        page.evaluate("console.error('seen')")
+        page.evaluate("setTimeout(() => { throw new Error('thrown') })")
+        page.evaluate("fetch('http://127.0.0.2:9/').catch(() => {})")
+        page.evaluate("document.body.append(document.createElement('iframe'))")
+        page.evaluate("new Promise((done) => setTimeout(done, 100))")
+    told = "\n".join(chromium.wrong)
+    chromium.wrong.clear()
+    assert "seen" in told
+    assert "thrown" in told
+    assert "Content Security Policy" in told
