@@ -8,9 +8,10 @@ variables.
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, cast
 
 import obstore
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
 
 _CHUNK = 1 << 23
+_PART = 5 << 20  # bytes; a store takes 10,000 parts of an object, which is 52 GB
+_PARTS_AT_ONCE = 2
+_LARGE = BoundedSemaphore(2)  # objects of several parts that are put at a time: parts are in memory
 _COPIES_BYTES = 50_000_000_000
 _IN_USE_SECONDS = 3600
 _PATIENCE: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
@@ -81,10 +85,27 @@ class RemoteBlobs(Store):
         """Write to the store first, since copies may be deleted."""
         if self._hurried:
             self.has(digest)
-        with _translated():
-            obstore.put(self._store, _name(digest), path)
+        is_large = path.stat().st_size > _PART
+        with _LARGE if is_large else nullcontext(), _translated():
+            self._put(path, digest)
         if self._copying:
             self._copies.adopt(path, digest)
+
+    def _put(self, path: Path, digest: str) -> None:
+        try:
+            obstore.put(
+                self._store,
+                _name(digest),
+                path,
+                chunk_size=_PART,
+                max_concurrency=_PARTS_AT_ONCE,
+            )
+        except (
+            FileNotFoundError
+        ) as error:  # the parts that are there are given up, and are gone too
+            raise StoreUnavailable(
+                f"the object store has lost an upload: {error!s:.300}"
+            ) from error
 
     def has(self, digest: str) -> bool:
         try:
