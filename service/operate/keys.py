@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service.contract import plain_text, settings
-from service.contract.api.texts import rfc3339
+from service.contract.api.texts import rfc3339, rfc3339_or_none
 from service.contract.asking import TEAM, Scope
 from service.contract.errors import PrescoreError
 
@@ -184,11 +184,8 @@ def _show_made(made: "Key", text: str, *, as_json: bool) -> None:
 
 
 def _described(key: "Key") -> dict[str, Any]:
-    def at(seconds: float | None) -> str | None:
-        return None if seconds is None else rfc3339(seconds)
-
     state = key.ended_by(time.time()) or ("replaced" if key.follower else "valid")
     times = {"created": key.created_at, "expires": key.expires_at, "used": key.used_at}
     named = {"id": key.id, "team": key.team, "scope": str(key.scope), "name": key.name}
     replaced = {"state": state.removeprefix("was ").removeprefix("has "), "follower": key.follower}
-    return named | {name: at(seconds) for name, seconds in times.items()} | replaced
+    return named | {name: rfc3339_or_none(at) for name, at in times.items()} | replaced

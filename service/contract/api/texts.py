@@ -146,6 +146,11 @@ def rfc3339(seconds: float) -> str:
     )
 
 
+def rfc3339_or_none(seconds: float | None) -> str | None:
+    """The same of a time that may be none."""
+    return None if seconds is None else rfc3339(seconds)
+
+
 def _pregen(*tiers: Iterable[str]) -> str:
     """The pattern of aliases, and of names that have a part of each tier."""
     parts = "_".join(f"({'|'.join(tier)})" for tier in tiers)

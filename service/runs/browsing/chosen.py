@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 
 from service.contract.api.captions import CaptionOut, CaptionPage, ScoreDistribution
-from service.contract.errors import InvalidRequest, NotFound, UnknownMetric
-from service.contract.metrics import catalogue
+from service.contract.errors import InvalidRequest, NotFound
 from service.runs import answered, search
 from service.runs.answered import Answered
-from service.runs.browsing import ordering
+from service.runs.browsing import asked, ordering
 from service.works.parts import Parts
 
 _BLOCK = 1000
@@ -94,16 +93,15 @@ def _metric(found: Answered, wanted: Wanted) -> str | None:
                     [(f"/query/{name}", "expected `sort` beside it")],
                 )
         return None
-    asked = wanted.sort.removeprefix("-")
+    name = wanted.sort.removeprefix("-")
     there = ", ".join(found.scores) or "none yet"
-    try:
-        full = catalogue.metric(asked).name
-    except UnknownMetric as error:
-        told = f"{error.detail}; captions are sorted by the scores that they have: {there}"
-        raise UnknownMetric(told, pointer="/query/sort", name=asked) from None
-    if full not in found.scores:
-        raise NotFound(f"captions have no score of their own by {asked!r:.200}; they have: {there}")
-    return full
+    return asked.metric(
+        name,
+        found.scores,
+        "sort",
+        unknown=f"captions are sorted by the scores that they have: {there}",
+        absent=f"captions have no score of their own by {name!r:.200}; they have: {there}",
+    )
 
 
 def _of_image(found: Answered, image: str) -> Sequence[int]:

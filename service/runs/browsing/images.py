@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from service.contract.api.comparisons import ComparedImagePage
-from service.contract.errors import NotFound, UnknownMetric
+from service.contract.errors import NotFound
 from service.contract.metrics import catalogue
 from service.contract.results import ComparisonKept
 from service.runs import answered, base, comparisons, search
 from service.runs.answered import Answered
-from service.runs.browsing import ordering
+from service.runs.browsing import asked, ordering
 from service.works.parts import Parts
 
 
@@ -26,10 +26,10 @@ def page(
     with parts.records.reading() as connection:
         request = base.look(connection, identity, comparisons.KIND).request(ComparisonKept)
     names = [catalogue.metric(name).name for name in request.metrics]
-    asked = None if metric is None else _asked(metric, names)
+    wanted = None if metric is None else _asked(metric, names)
     a, b = (answered.of(parts, side) for side in (request.a, request.b))
     both = [name for name in names if name in a.scores and name in b.scores]
-    shown = _shown(identity, both, asked)
+    shown = _shown(identity, both, wanted)
     of = f"images of {identity} by {shown}, {sort}"
     start = 0 if cursor is None else search.read_cursor(of, cursor, int)[0]
     places = _places(a, b, shown, sort)
@@ -42,26 +42,24 @@ def page(
     )
 
 
-def _asked(metric: str, names: Sequence[str]) -> str:
-    """The full name of a metric, which is one of the comparison's."""
+def _asked(name: str, names: Sequence[str]) -> str:
     there = ", ".join(names)
-    try:
-        full = catalogue.metric(metric).name
-    except UnknownMetric as error:
-        told = f"{error.detail}; this comparison is by {there}"
-        raise UnknownMetric(told, pointer="/query/metric", name=metric) from None
-    if full not in names:
-        raise NotFound(f"this comparison is not by {metric!r:.200}; it is by {there}")
-    return full
+    return asked.metric(
+        name,
+        names,
+        "metric",
+        unknown=f"this comparison is by {there}",
+        absent=f"this comparison is not by {name!r:.200}; it is by {there}",
+    )
 
 
-def _shown(identity: str, there: Sequence[str], asked: str | None) -> str:
-    if not there or asked not in (None, *there):
-        which = asked or "any metric of this comparison"
+def _shown(identity: str, there: Sequence[str], wanted: str | None) -> str:
+    if not there or wanted not in (None, *there):
+        which = wanted or "any metric of this comparison"
         raise NotFound(
             f"the captions that {identity} compares have no scores of their own by {which}"
         )
-    return asked or there[0]
+    return wanted or there[0]
 
 
 def _places(a: Answered, b: Answered, metric: str, sort: str | None) -> Sequence[int]:

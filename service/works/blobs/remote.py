@@ -103,9 +103,7 @@ class RemoteBlobs(Store):
         except (
             FileNotFoundError
         ) as error:  # the parts that are there are given up, and are gone too
-            raise StoreUnavailable(
-                f"the object store has lost an upload: {error!s:.300}"
-            ) from error
+            raise _unavailable(error) from None
 
     def has(self, digest: str) -> bool:
         try:
@@ -208,10 +206,15 @@ def _missing(digest: str) -> BlobMissing:
     return BlobMissing(digest, f"no object {digest} is stored")
 
 
+def _unavailable(error: Exception) -> StoreUnavailable:
+    """With only the first line of what the store's library says."""
+    return StoreUnavailable(f"the object store: {str(error).splitlines()[0]:.300}")
+
+
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Raise errors of the store's library as StoreUnavailable, with only their first line."""
+    """Raise errors of the store's library as StoreUnavailable."""
     try:
         yield
     except BaseError as error:
-        raise StoreUnavailable(f"the object store: {str(error).splitlines()[0]:.300}") from None
+        raise _unavailable(error) from None

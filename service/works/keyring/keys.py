@@ -94,9 +94,7 @@ def get(records: Records, identity: str) -> Key:
 
 def every(records: Records, team: str | None = None) -> list[Key]:
     """All keys, or those of a team: the latest first."""
-    query = sa.select(keys).order_by(keys.c.created_at.desc(), keys.c.id)
-    if team is not None:
-        query = query.where(keys.c.team == team)
+    query = _LATEST if team is None else _LATEST.where(keys.c.team == team)
     with records.reading() as connection:
         return [_read(row) for row in connection.execute(query)]
 
@@ -105,14 +103,13 @@ def page(
     records: Records, team: str, limit: int, after: tuple[float, str] | None = None
 ) -> list[Key]:
     """Some keys of a team, the latest first, `after` the time and id of an earlier one."""
-    query = sa.select(keys).where(keys.c.team == team)
+    query = _LATEST.where(keys.c.team == team)
     if after is not None:
         at, identity = after
         same = sa.and_(keys.c.created_at == at, keys.c.id > identity)
         query = query.where(sa.or_(keys.c.created_at < at, same))
-    query = query.order_by(keys.c.created_at.desc(), keys.c.id).limit(limit)
     with records.reading() as connection:
-        return [_read(row) for row in connection.execute(query)]
+        return [_read(row) for row in connection.execute(query.limit(limit))]
 
 
 def rotate(
@@ -183,6 +180,7 @@ def is_valid(records: Records, asker: Asker) -> bool:
     return found is not None and found[0].ended_by(time.time()) is None
 
 
+_LATEST = sa.select(keys).order_by(keys.c.created_at.desc(), keys.c.id)
 _BY_ID = sa.select(keys).where(keys.c.id == sa.bindparam("identity"))
 _ANY = sa.select(keys.c.id).limit(1)
 

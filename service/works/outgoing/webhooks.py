@@ -17,7 +17,7 @@ from service.contract.api.outgoing.webhooks import (
     WebhookOut,
     WebhookSecretOut,
 )
-from service.contract.api.texts import rfc3339
+from service.contract.api.texts import rfc3339, rfc3339_or_none
 from service.contract.asking import EVERYBODY, Asker
 from service.contract.errors import Conflict, NotFound
 from service.works.kept import audit
@@ -124,7 +124,7 @@ def _shown(row: Row[Any]) -> WebhookOut:
         waiting=found["waiting"],
         lost=found["lost"],
         errors=[WebhookError.model_validate(each) for each in json.loads(found["errors"])],
-        delivered_at=None if found["delivered_at"] is None else rfc3339(found["delivered_at"]),
+        delivered_at=rfc3339_or_none(found["delivered_at"]),
         created_at=rfc3339(found["created_at"]),
     )
 

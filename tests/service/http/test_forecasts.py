@@ -7,8 +7,9 @@ that stands before the captions.
 import pytest
 
 import prescore
+import trained
 from fleet import bundle, checkpoint, until_ended, upload
-from workers.lab import recipes, shapes
+from workers.lab import shapes
 
 FEWEST = 8
 QUICK = {"decoding": {"beam": 1, "max_words": 20}}
@@ -58,7 +59,7 @@ def test_a_training_run_is_forecast_from_those_before_it(service, client, tmp_pa
         library.add_dataset("shapes", folder)
     outcomes = []
     for run in range(5):
-        for path in _training(folder, run):
+        for path in trained.checkpoints(folder, run):
             labels = {"run": str(run)}
             asked = {"dataset": "shapes/test", "postgen": ["cider_d"], "labels": labels}
             early = _submit(client, path.read_bytes(), **asked)
@@ -72,16 +73,3 @@ def test_a_training_run_is_forecast_from_those_before_it(service, client, tmp_pa
     ]
     assert len(given) >= 10
     assert sum(low <= score <= high for low, high, score in given) >= 0.9 * len(given)
-
-
-def _training(folder, seed):
-    run = recipes.prepare(
-        folder,
-        architecture="merge",
-        sizes={"cell": "gru", "size": 64},
-        at_least=5,
-        splits=("train", "val"),
-        device="cpu",
-    )
-    for epoch in run.train(epochs=6, batch=None, seed=seed):
-        yield recipes.save(folder, epoch)

@@ -6,9 +6,10 @@ import pytest
 
 import page_runs
 import prescore
+import trained
 from fleet import Fleet, bundle, upload
 from page_runs import IMAGES, submitted
-from workers.lab import recipes, shapes
+from workers.lab import shapes
 
 pytestmark = pytest.mark.processes
 
@@ -248,21 +249,6 @@ def test_a_run_that_the_page_began_is_followed(window, service):
     page.wait_for_selector("summary:has-text('Probe human')")
 
 
-def _checkpoints(folder):
-    """Of three trainings, six each."""
-    for seed in range(3):
-        run = recipes.prepare(
-            folder,
-            architecture="merge",
-            sizes={"cell": "gru", "size": 64},
-            at_least=5,
-            splits=("train", "val"),
-            device="cpu",
-        )
-        for epoch in run.train(epochs=6, batch=None, seed=seed):
-            yield recipes.save(folder, epoch)
-
-
 @pytest.mark.slow
 def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path):
     """They need eight evaluations of trained models before them."""
@@ -271,7 +257,8 @@ def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path)
     with prescore.Client(service.url) as library:
         library.add_dataset("past", folder)
     with service.client() as client:
-        for number, path in enumerate(_checkpoints(folder)):
+        paths = (path for seed in range(3) for path in trained.checkpoints(folder, seed))
+        for number, path in enumerate(paths):
             submitted(
                 client,
                 dataset="past/test",

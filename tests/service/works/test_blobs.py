@@ -141,6 +141,20 @@ def test_copies_that_take_too_much_room_go_the_oldest_first(bucket, tmp_path):
     assert blobs.path(digests[2]).read_bytes() == bytes([2]) * 1000
 
 
+def test_a_store_that_loses_an_upload_is_away(monkeypatch, tmp_path):
+    """Stores do so under load, which cannot be had at will: the library fails as it did then."""
+
+    def lose(*_, **__):
+        raise FileNotFoundError("Object at a/b not found: NoSuchUpload\n\nDebug source: …")
+
+    for name, value in outside.CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(obstore, "put", lose)
+    with pytest.raises(StoreUnavailable) as caught:
+        open_blobs("s3://bucket", tmp_path).put(b"a")
+    assert caught.value.detail == "the object store: Object at a/b not found: NoSuchUpload"
+
+
 @pytest.mark.long
 def test_a_store_that_does_not_answer_is_said_in_a_line(monkeypatch, tmp_path):
     for name, value in outside.CREDENTIALS.items():

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from service.contract.api.access.keys import KeyListed, KeyPage
-from service.contract.api.texts import rfc3339
+from service.contract.api.texts import rfc3339, rfc3339_or_none
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.http import openapi
 from service.http.dependencies import Service
@@ -45,19 +45,13 @@ def every(
 
 
 def _listed(key: Key) -> KeyListed:
-    told = {
-        name: None if at is None else rfc3339(at)
-        for name, at in (
-            ("expires_at", key.expires_at),
-            ("revoked_at", key.revoked_at),
-            ("used_at", key.used_at),
-        )
-    }
     return KeyListed(
         id=key.id,
         name=key.name,
         scope=key.scope.value,
         subject=key.subject,
         created_at=rfc3339(key.created_at),
-        **told,
+        expires_at=rfc3339_or_none(key.expires_at),
+        revoked_at=rfc3339_or_none(key.revoked_at),
+        used_at=rfc3339_or_none(key.used_at),
     )

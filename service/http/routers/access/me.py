@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fastapi import APIRouter, Request
 
 from service.contract.api.access.keys import LimitOut, MeOut
-from service.contract.api.texts import rfc3339
+from service.contract.api.texts import rfc3339_or_none
 from service.http import openapi
 from service.http.dependencies import Running, Service
 from service.http.entrance.access import ScopedRoute
@@ -26,13 +26,12 @@ def get(request: Request, service: Service) -> MeOut:
     """The team and the scope of the key that asks, and how much of its limits is used."""
     asker = service.asker
     key = None if asker.key is None else keys.get(service.records, asker.key)
-    until = None if key is None else key.expires_at
     return MeOut(
         team=asker.team,
         scope=asker.scope.value,
         key=asker.key,
         name=None if key is None else key.name,
-        expires_at=None if until is None else rfc3339(until),
+        expires_at=None if key is None else rfc3339_or_none(key.expires_at),
         protected_labels=sorted(service.protected),
         limits=[*_requests(request), *_of_team(service)],
     )

@@ -1,0 +1,20 @@
+"""Checkpoints of small captioners that were trained on shapes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from workers.lab import recipes
+
+
+def checkpoints(folder: Path, seed: int) -> Iterator[Path]:
+    """Of one training on the dataset in `folder`: before it and after each of six epochs."""
+    run = recipes.prepare(
+        folder,
+        architecture="merge",
+        sizes={"cell": "gru", "size": 64},
+        at_least=5,
+        splits=("train", "val"),
+        device="cpu",
+    )
+    for epoch in run.train(epochs=6, batch=None, seed=seed):
+        yield recipes.save(folder, epoch)
