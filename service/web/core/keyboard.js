@@ -55,6 +55,16 @@ export function onRows(rowsOf, what) {
     next?.focus();
     next?.scrollIntoView({ block: "nearest" });
   };
+  onSteps(what, move);
+}
+
+/**
+ * `j` steps forward, `k` back.
+ *
+ * @param {string} what Of what, in the plural.
+ * @param {(step: number) => () => void} move
+ */
+export function onSteps(what, move) {
   onKey("j", `the next of the ${what}`, move(1));
   onKey("k", `the previous of the ${what}`, move(-1));
 }

@@ -26,6 +26,16 @@ export function onChange(action) {
   onEnd(() => listeners.delete(action));
 }
 
+/**
+ * @param {() => string | null} idOf Of one run, or null: of none yet.
+ * @param {() => void} action What is done when it has changed, or may have.
+ */
+export const onChangeOf = (idOf, action) =>
+  onChange((change) => {
+    const id = idOf();
+    if (id !== null && (!change || change.id === id)) action();
+  });
+
 /** @param {{ is: string, change?: Change | null }} told */
 function tell(told) {
   if (told.is === "live") isLive.value = true;

@@ -17,6 +17,3 @@ export function command(text, what) {
     h("button", { type: "button", onclick: copy }, () => (isCopied.value ? "Copied" : "Copy")),
   );
 }
-
-/** @param {string} text As one word of a shell. */
-export const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;

@@ -24,6 +24,10 @@ export const head = (names) =>
 export const scrolled = (name, ...content) =>
   h("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": name }, ...content);
 
+/** @param {string} name @param {(string | Node)[]} columns @param {Child} rows */
+export const table = (name, columns, rows) =>
+  scrolled(name, h("table", {}, head(columns), h("tbody", {}, rows)));
+
 /** One of a few facts, in a list of the class `facts`. @param {string} name @param {...Child} content */
 export const fact = (name, ...content) => h("div", {}, h("dt", {}, name), h("dd", {}, ...content));
 

@@ -23,6 +23,9 @@ export function splitPlaces(name, split) {
   );
 }
 
+/** @param {{ name: string, split: string }} dataset */
+export const splitLink = ({ name, split }) => h("a", { href: splitPlace(name, split) }, `${name}/${split}`);
+
 /** Where one evaluation is shown. @param {string} id */
 export const evaluationPlace = (id) => place("/ui/evaluations", id);
 

@@ -11,7 +11,7 @@ import { computed, unread } from "../core/signals.js";
  * @param {(answer: any) => Child} render Made anew for each answer.
  */
 export const answered = (resource, render) => [
-  () => resource.refused.value && resource.refused.value.status !== 401 && refusal(resource.refused.value),
+  () => refusalOf(resource),
   () => resource.answer.value !== null && render(resource.answer.value),
   () =>
     resource.answer.value === null &&
@@ -32,6 +32,10 @@ export function following(resource, render) {
   };
   return answered(/** @type {Resource} */ ({ ...resource, answer: there }), () => unread(render));
 }
+
+/** Why it was refused; a key that is missing is asked for elsewhere. @param {Pick<Resource, "refused">} resource */
+export const refusalOf = ({ refused }) =>
+  refused.value && refused.value.status !== 401 && refusal(refused.value);
 
 /** @param {import("../core/api.js").Refused} refused */
 export function refusal(refused) {

@@ -4,7 +4,7 @@
  */
 
 import { each, h } from "../core/dom.js";
-import { onKey } from "../core/keyboard.js";
+import { onKey, onSteps } from "../core/keyboard.js";
 import { computed, effect, signal } from "../core/signals.js";
 
 const ROW = 36; // pixels, as the style sheet has it
@@ -87,8 +87,7 @@ export function windowed(
     top.value = frame.scrollTop;
     /** @type {HTMLElement | null} */ (rows.querySelector(`tr[data-place="${next}"] a.main`))?.focus();
   };
-  onKey("j", `the next of the ${what}`, move(1));
-  onKey("k", `the previous of the ${what}`, move(-1));
+  onSteps(what, move);
   for (const [key, [text, action]] of Object.entries(keys)) {
     onKey(key, text, () => {
       const item = items.peek()[placeOf()];

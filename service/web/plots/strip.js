@@ -10,7 +10,7 @@ import { number } from "../parts/numbers.js";
 /** @typedef {{ word: string | null, logp: number | null, rank: number, top: string | null, top_logp: number | null }} Token */
 
 /** Ranks from which a token is drawn in another way. @type {[number, string][]} */
-export const RANKS = [
+const RANKS = [
   [0, "rank 0: the model's own first choice"],
   [1, "rank 1 to 4"],
   [5, "rank 5 to 19"],

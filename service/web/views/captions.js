@@ -3,14 +3,15 @@
 import { pages, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onKey } from "../core/keyboard.js";
-import { onChange } from "../core/live.js";
+import { onChangeOf } from "../core/live.js";
 import { computed } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
+import { bounds } from "../parts/bounds.js";
 import { select } from "../parts/layout.js";
 import { nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
 import { evaluationPlace, imagePlace } from "../parts/places.js";
-import { following, refusal } from "../parts/states.js";
+import { following, refusalOf } from "../parts/states.js";
 import { windowed } from "../parts/windowed.js";
 import { histogram } from "../plots/histogram.js";
 
@@ -56,11 +57,13 @@ export function captions(id) {
       ? place("/v1/evaluations", id, "captions", { ...asked.value, limit: PAGE })
       : null,
   );
-  onChange((told) => {
-    if (told?.id !== id) return;
-    run.refresh();
-    first.refresh();
-  });
+  onChangeOf(
+    () => id,
+    () => {
+      run.refresh();
+      first.refresh();
+    },
+  );
   const chosen = computed(
     () =>
       /** @type {[number, number] | null} */ (
@@ -135,20 +138,27 @@ export function captions(id) {
         h(
           "a",
           { href: place("/v1/evaluations", id, "captions", { format: "coco" }), download: `${id}.json` },
-          "COCO",
+          "All as COCO's results",
         ),
         h("button", { type: "button", class: "link", onclick: () => save(id, asked.value) }, "These as CSV"),
       ),
-      () =>
-        [run, first].map(
-          ({ refused }) => refused.value && refused.value.status !== 401 && refusal(refused.value),
-        ),
+      () => [run, first].map(refusalOf),
       () =>
         !run.refused.value &&
         !first.refused.value &&
         following(list, () => [
           () => distribution(list.answer.value, metric.value, chosen.value),
-          () => chosen.value && span(chosen.value, metric.value),
+          h(
+            "p",
+            {},
+            bounds(
+              () => metric.value,
+              () => ends(list.answer.value),
+              () => chosen.value,
+              choose,
+            ),
+            () => chosen.value && h("button", { type: "button", onclick: () => choose(null) }, "All scores"),
+          ),
           h("p", { class: "quiet" }, () => counted(list)),
           table,
         ]),
@@ -180,18 +190,18 @@ function distribution(answer, metric, chosen) {
   return histogram(found, {
     name: metric,
     chosen,
-    choose: (span) => change({ from: span && String(span[0]), to: span && String(span[1]) }),
+    choose,
   });
 }
 
-/** @param {[number, number]} chosen @param {string} metric */
-const span = (chosen, metric) =>
-  h(
-    "p",
-    {},
-    `${metric} from ${number(chosen[0])} to ${number(chosen[1])} `,
-    h("button", { type: "button", onclick: () => change({ from: null, to: null }) }, "All scores"),
-  );
+/** @param {[number, number] | null} span */
+const choose = (span) => change({ from: span && String(span[0]), to: span && String(span[1]) });
+
+/** @param {CaptionPage | null} answer @returns {[number, number]} */
+function ends(answer) {
+  const edges = answer?.distribution?.edges ?? [];
+  return edges.length ? [edges[0], edges[edges.length - 1]] : [0, 1];
+}
 
 /** @param {ReturnType<typeof pages>} list */
 function counted(list) {

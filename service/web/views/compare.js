@@ -2,13 +2,13 @@
 
 import { ask, Refused, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
-import { onChange } from "../core/live.js";
+import { onChangeOf } from "../core/live.js";
 import { computed, effect, onEnd, signal } from "../core/signals.js";
 import { changed, place, query } from "../core/urls.js";
 import { fact, scrolled, section } from "../parts/layout.js";
 import { nameOrId } from "../parts/names.js";
 import { time } from "../parts/numbers.js";
-import { evaluationPlace, splitPlace } from "../parts/places.js";
+import { evaluationPlace, splitLink } from "../parts/places.js";
 import { answered, badge, failure, following, labels, refusal } from "../parts/states.js";
 import { forest } from "../plots/forest.js";
 import { images } from "./compared/images.js";
@@ -48,9 +48,7 @@ export function compare() {
     resource(() => each.value && place("/v1/evaluations", each.value)),
   );
   const found = resource(() => id.value && place("/v1/comparisons", id.value));
-  onChange((told) => {
-    if (id.peek() && (!told || told.id === id.peek())) found.refresh();
-  });
+  onChangeOf(() => id.peek(), found.refresh);
   return {
     title: "Compare",
     content: h(
@@ -101,11 +99,7 @@ const side = (name, found) =>
       h("br", {}),
       labels(run.labels),
       h("br", {}),
-      h(
-        "a",
-        { href: splitPlace(run.dataset.name, run.dataset.split) },
-        `${run.dataset.name}/${run.dataset.split}`,
-      ),
+      splitLink(run.dataset),
     ]),
   );
 

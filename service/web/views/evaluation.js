@@ -2,14 +2,14 @@
 
 import { ask, Refused, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
-import { onChange } from "../core/live.js";
+import { onChangeOf } from "../core/live.js";
 import { signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { fact, section } from "../parts/layout.js";
 import { nameOf } from "../parts/names.js";
 import { short, time } from "../parts/numbers.js";
-import { captionsPlace, runPlace, splitPlace } from "../parts/places.js";
+import { captionsPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
 import { badge, failure, following, labels, refusal } from "../parts/states.js";
 import { gates } from "./evaluated/gates.js";
 import { scores } from "./evaluated/scores.js";
@@ -20,9 +20,7 @@ import { allWorks } from "./evaluated/works.js";
 /** @param {string} id */
 export function evaluation(id) {
   const found = resource(() => place("/v1/evaluations", id));
-  onChange((change) => {
-    if (!change || change.id === id) found.refresh();
-  });
+  onChangeOf(() => id, found.refresh);
   return {
     title: id,
     content: h(
@@ -98,7 +96,7 @@ function heading(run, refresh) {
     ]),
     fact(
       "Dataset",
-      h("a", { href: splitPlace(dataset.name, dataset.split) }, `${dataset.name}/${dataset.split}`),
+      splitLink(dataset),
       ` ${dataset.version} `,
       h("code", { title: dataset.digest }, short(dataset.digest)),
     ),

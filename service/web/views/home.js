@@ -9,7 +9,7 @@ import { command } from "../parts/command.js";
 import { head, scrolled } from "../parts/layout.js";
 import { evaluationLink } from "../parts/names.js";
 import { number, time } from "../parts/numbers.js";
-import { runPlace, splitPlace } from "../parts/places.js";
+import { runPlace, splitLink, splitPlace } from "../parts/places.js";
 import { answered, badge, following, labels } from "../parts/states.js";
 
 /** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
@@ -115,12 +115,7 @@ function row(run) {
     "tr",
     {},
     h("th", { scope: "row" }, () => evaluationLink(id, run().labels)),
-    h(
-      "td",
-      {},
-      h("a", { href: splitPlace(dataset.name, dataset.split) }, `${dataset.name}/${dataset.split}`),
-      ` ${dataset.version}`,
-    ),
+    h("td", {}, splitLink(dataset), ` ${dataset.version}`),
     h("td", {}, () => [badge(run().status), run().verdict && badge(run().verdict)]),
     h("td", { class: "number" }, () => score(run())),
     h("td", {}, () => [

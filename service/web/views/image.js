@@ -51,7 +51,7 @@ function parts(id, image, run) {
     h(
       "div",
       { class: "beside" },
-      h("div", {}, captionsOf(id, image)),
+      h("div", {}, captionsOf(id, image, run)),
       () => found.answer.value?.has_picture && picture(dataset, image),
     ),
     run.checkpoint || run.columns
@@ -104,14 +104,26 @@ function neighbours(id, told) {
   return h("p", {}, link("before", "← the image before"), " ", link("after", "the next image →"));
 }
 
-/** The captions of up to eight evaluations. @param {string} id @param {string} image */
-function captionsOf(id, image) {
+/** The captions of up to eight evaluations. @param {string} id @param {string} image @param {Evaluation} run */
+function captionsOf(id, image, run) {
   const others = query("with");
   const under = query("under");
   const added = computed(() => others.value.split(",").filter(Boolean));
   const ids = computed(() => [...new Set([id, under.value, ...added.value].filter(Boolean))].slice(0, MOST));
   const first = resource(() => place("/v1/evaluations", id, "captions", { image }));
-  const field = h("input", { placeholder: "ev_…", spellcheck: "false", "aria-label": "Another evaluation" });
+  const latest = resource(() =>
+    place("/v1/evaluations", {
+      dataset: `${run.dataset.name}/${run.dataset.split}`,
+      status: "succeeded",
+      limit: 50,
+    }),
+  );
+  const field = h("input", {
+    placeholder: "ev_…",
+    list: "evaluations",
+    spellcheck: "false",
+    "aria-label": "Another evaluation",
+  });
   const add = (/** @type {Event} */ event) => {
     event.preventDefault();
     others.value = [...added.value, field.value.trim()].join(",");
@@ -133,10 +145,17 @@ function captionsOf(id, image) {
         "form",
         { class: "asked", onsubmit: add },
         h("label", {}, "Also show ", field),
+        h("datalist", { id: "evaluations" }, () => offered(latest.answer.value?.items ?? [], ids.value)),
         h("button", {}, "Add"),
       ),
   );
 }
+
+/** Those of the same split that are not shown. @param {Evaluation[]} latest @param {string[]} shown */
+const offered = (latest, shown) =>
+  latest
+    .filter(({ id }) => !shown.includes(id))
+    .map(({ id, labels }) => h("option", { value: id }, nameOrId(labels, id)));
 
 /** Words are marked that the first one does not have. @param {string} id @param {string} image @param {import("../parts/states.js").Resource | null} first */
 function said(id, image, first) {

@@ -5,10 +5,10 @@ import { h } from "../core/dom.js";
 import { onChange } from "../core/live.js";
 import { onEnd } from "../core/signals.js";
 import { place } from "../core/urls.js";
-import { head, scrolled, section } from "../parts/layout.js";
+import { section, table } from "../parts/layout.js";
 import { evaluationLink } from "../parts/names.js";
 import { duration, number, time } from "../parts/numbers.js";
-import { evaluationPlace, splitPlace } from "../parts/places.js";
+import { evaluationPlace, splitLink } from "../parts/places.js";
 import { answered, badge, labels } from "../parts/states.js";
 
 /** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
@@ -74,9 +74,6 @@ export function now() {
   };
 }
 
-/** @param {string} name @param {string[]} columns @param {import("../core/dom.js").Child} rows */
-const table = (name, columns, rows) => scrolled(name, h("table", {}, head(columns), h("tbody", {}, rows)));
-
 /** @param {Evaluation[]} items @param {string} none @param {string} name */
 function list(items, none, name) {
   if (!items.length) return h("p", { class: "quiet" }, none);
@@ -88,15 +85,7 @@ function list(items, none, name) {
         "tr",
         {},
         h("th", { scope: "row" }, evaluationLink(run.id, run.labels)),
-        h(
-          "td",
-          {},
-          h(
-            "a",
-            { href: splitPlace(run.dataset.name, run.dataset.split) },
-            `${run.dataset.name}/${run.dataset.split}`,
-          ),
-        ),
+        h("td", {}, splitLink(run.dataset)),
         h("td", {}, badge(run.status)),
         h(
           "td",

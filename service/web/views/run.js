@@ -6,7 +6,7 @@ import { onChange } from "../core/live.js";
 import { computed } from "../core/signals.js";
 import { place, query } from "../core/urls.js";
 import { forecastsOf } from "../parts/forecasts.js";
-import { head, scrolled } from "../parts/layout.js";
+import { table } from "../parts/layout.js";
 import { direction, interval, number } from "../parts/numbers.js";
 import { evaluationPlace, splitPlaces } from "../parts/places.js";
 import { badge, following } from "../parts/states.js";
@@ -69,7 +69,7 @@ export function run(name, split, training) {
           found.answer.value?.next &&
           h("p", { class: "notice" }, `Only the latest ${MOST} evaluations are shown.`),
         h("div", { class: "figures" }, () => metrics.value.map((metric) => panel(metric, steps.value))),
-        () => steps.value.length > 0 && table(metrics.value, steps.value),
+        () => steps.value.length > 0 && stepsTable(metrics.value, steps.value),
       ]),
     ),
   };
@@ -146,57 +146,49 @@ function forecastOf(metric, item) {
 }
 
 /** @param {string[]} metrics @param {Step[]} steps */
-function table(metrics, steps) {
+function stepsTable(metrics, steps) {
   const best = new Map(metrics.map((metric) => [metric, bestOf(metric, steps)?.id]));
-  return scrolled(
+  return table(
     "Table of steps",
-    h(
-      "table",
-      {},
-      head(["Step", "Evaluation", "State", "Compare", ...metrics]),
+    ["Step", "Evaluation", "State", "Compare", ...metrics],
+    steps.map((item, at) =>
       h(
-        "tbody",
+        "tr",
         {},
-        steps.map((item, at) =>
+        h("td", { class: "number" }, item.step.toLocaleString("en")),
+        h(
+          "th",
+          { scope: "row", class: "id" },
+          h("a", { class: "main", href: evaluationPlace(item.id) }, item.id),
+        ),
+        h("td", {}, badge(item.status), item.verdict && badge(item.verdict)),
+        h(
+          "td",
+          { class: "link" },
+          at > 0 &&
+            h(
+              "a",
+              {
+                href: place("/ui/compare", { a: item.id, b: steps[at - 1].id }),
+                "aria-label": `Compare step ${item.step} with the step before`,
+              },
+              "with the step before",
+            ),
+        ),
+        metrics.map((metric) =>
           h(
-            "tr",
-            {},
-            h("td", { class: "number" }, item.step.toLocaleString("en")),
-            h(
-              "th",
-              { scope: "row", class: "id" },
-              h("a", { class: "main", href: evaluationPlace(item.id) }, item.id),
-            ),
-            h("td", {}, badge(item.status), item.verdict && badge(item.verdict)),
-            h(
-              "td",
-              { class: "link" },
-              at > 0 &&
-                h(
-                  "a",
-                  {
-                    href: place("/ui/compare", { a: item.id, b: steps[at - 1].id }),
-                    "aria-label": `Compare step ${item.step} with the step before`,
-                  },
-                  "with the step before",
-                ),
-            ),
-            metrics.map((metric) =>
-              h(
-                "td",
-                {
-                  class: [
-                    "number",
-                    best.get(metric) === item.id && "best",
-                    isWorse(metric, item, steps) && "bad",
-                  ],
-                },
-                number(scoreOf(metric, item)?.value),
-                ` ${interval(scoreOf(metric, item)?.interval)}`,
-                best.get(metric) === item.id && " ★",
-                isWorse(metric, item, steps) && " ▼ worse",
-              ),
-            ),
+            "td",
+            {
+              class: [
+                "number",
+                best.get(metric) === item.id && "best",
+                isWorse(metric, item, steps) && "bad",
+              ],
+            },
+            number(scoreOf(metric, item)?.value),
+            ` ${interval(scoreOf(metric, item)?.interval)}`,
+            best.get(metric) === item.id && " ★",
+            isWorse(metric, item, steps) && " ▼ worse",
           ),
         ),
       ),

@@ -2,7 +2,7 @@
 
 import { ask, Refused, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
-import { onChange } from "../core/live.js";
+import { onChange, onChangeOf } from "../core/live.js";
 import { signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { section } from "../parts/layout.js";
@@ -57,9 +57,7 @@ function asking(text, url, json) {
   const id = signal(/** @type {string | null} */ (null));
   const refused = signal(/** @type {Refused | null} */ (null));
   const made = resource(() => id.value && place(url, id.value));
-  onChange((told) => {
-    if (!told || told.id === id.peek()) made.refresh();
-  });
+  onChangeOf(() => id.peek(), made.refresh);
   const begin = async () => {
     refused.value = null;
     try {

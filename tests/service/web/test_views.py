@@ -1,6 +1,7 @@
 """Each view against what the interface itself tells, by pointer and by keys."""
 
 import csv
+from statistics import median
 
 import pytest
 
@@ -17,6 +18,12 @@ pytestmark = pytest.mark.processes
 def _told(service, place):
     with service.client() as client:
         return client.get(place).json()
+
+
+def _compared(service, a, b):
+    """The comparisons of these two."""
+    items = _told(service, "/v1/comparisons?limit=100")["items"]
+    return [one["id"] for one in items if (one["a"], one["b"]) == (a, b)]
 
 
 def _board_rows(page):
@@ -44,7 +51,7 @@ def test_a_comparison_shows_its_differences_and_images(window, service, evaluate
     page = window.page
     rows = _board_rows(page)
     rows.nth(3).wait_for()
-    made = _told(service, "/v1/comparisons?limit=1")["items"][0]["id"]
+    made = _compared(service, a, b)[0]
     told = _told(service, f"/v1/comparisons/{made}")["scores"]["cider_d"]
     forest = page.locator("table.forest tr", has_text="cider_d")
     assert float(forest.locator("td").nth(0).inner_text()) == pytest.approx(told["a"], abs=5e-4)
@@ -83,11 +90,7 @@ def test_a_comparison_is_one_however_often_one_looks(window, service, evaluated)
     for _ in range(2):
         window.open(f"/ui/compare?a={evaluated['passed']}&b={evaluated['hostile']}")
         window.page.wait_for_selector("table.forest tbody tr")
-    items = _told(service, "/v1/comparisons?limit=100")["items"]
-    same = [
-        one for one in items if (one["a"], one["b"]) == (evaluated["passed"], evaluated["hostile"])
-    ]
-    assert len(same) == 1
+    assert len(_compared(service, evaluated["passed"], evaluated["hostile"])) == 1
 
 
 def test_references_are_strips_of_their_tokens(window, service, evaluated):
@@ -138,6 +141,8 @@ def test_a_training_is_scrubbed_through(window, service, training):
 def test_captions_of_several_evaluations_stand_beside_each_other(window, evaluated):
     window.open(f"/ui/evaluations/{evaluated['captions']}/images/1.jpg")
     page = window.page
+    offered = page.locator(f"datalist#evaluations option[value='{evaluated['hostile']}']")
+    offered.wait_for(state="attached")
     page.get_by_label("Another evaluation").fill(evaluated["hostile"])
     page.keyboard.press("Enter")
     page.wait_for_selector(".said li >> nth=1 >> .caption")
@@ -193,6 +198,57 @@ def test_captions_of_a_span_of_scores_are_saved(window, service, evaluated, tmp_
     saved.value.save_as(path)
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert {row["image"] for row in rows} == inside
+
+
+def test_by_keys_captions_of_a_span_of_scores_are_listed(window, service, evaluated):
+    one = evaluated["checkpoint"]
+    window.open(f"/ui/evaluations/{one}/captions")
+    page = window.page
+    items = _told(service, f"/v1/evaluations/{one}/captions")["items"]
+    scores = sorted(each["scores"]["cider_d"] for each in items)
+    low, high = (round(scores[0] + share * (scores[-1] - scores[0]), 3) for share in (0.2, 0.8))
+    page.get_by_label("cider_d from").focus()
+    page.keyboard.type(str(low))
+    page.keyboard.press("Tab")
+    page.wait_for_url("**from=**")
+    page.keyboard.type(str(high))  # the next field has kept the focus
+    page.keyboard.press("Enter")
+    many = sum(low <= score <= high for score in scores)
+    assert 0 < many < IMAGES
+    page.wait_for_selector(f"text={many} captions")
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"text={sum(low <= score for score in scores)} captions")
+    page.click("button:has-text('All scores')")
+    page.wait_for_selector(f"text={IMAGES} captions")
+    assert page.get_by_label("cider_d from").input_value() == ""
+
+
+def test_by_keys_images_of_a_comparison_are_bounded(window, service, evaluated):
+    a, b = evaluated["captions"], evaluated["checkpoint"]
+    window.open(f"/ui/compare?a={a}&b={b}")
+    page = window.page
+    _board_rows(page).nth(3).wait_for()
+    made = _compared(service, a, b)[0]
+    images = _told(service, f"/v1/comparisons/{made}/images?metric=cider_d")["items"]
+    pairs = [(each["scores"]["cider_d"]["a"], each["scores"]["cider_d"]["b"]) for each in images]
+    of_a, of_b = (round(median(side), 3) for side in zip(*pairs, strict=True))
+    for label, bound in (("A from", of_a), ("B to", of_b)):
+        page.get_by_label(label, exact=True).focus()
+        page.keyboard.press("Control+a")  # as what Tab comes to is
+        page.keyboard.type(str(bound))
+        page.keyboard.press("Enter")
+    inside = sum(one >= of_a and other <= of_b for one, other in pairs)
+    assert 0 < inside < IMAGES
+    page.wait_for_selector(f"text={inside} of {IMAGES} images")
+    page.get_by_label("B to", exact=True).focus()
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"text={sum(one >= of_a for one, _ in pairs)} of {IMAGES} images")
+    page.click("button:has-text('All images')")
+    page.wait_for_selector(f"text={IMAGES} of {IMAGES} images")
 
 
 @pytest.mark.parametrize("view", ["captions", "images/4.jpg"])

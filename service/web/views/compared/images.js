@@ -5,16 +5,19 @@ import { h } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
 import { change, go, place, query } from "../../core/urls.js";
 import { number } from "../../parts/numbers.js";
+import { bounds } from "../../parts/bounds.js";
 import { imagePlace } from "../../parts/places.js";
 import { following } from "../../parts/states.js";
 import { windowed } from "../../parts/windowed.js";
 import { exchanged, marked } from "../../parts/words.js";
-import { finite } from "../../plots/scale.js";
+import { extent, finite, padded } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
 
 /** @typedef {import("../../core/api.js").Schemas["ComparisonOut"]} Comparison */
 /** @typedef {import("../../core/api.js").Schemas["MovedOut"]} Moved */
 /** @typedef {import("../../core/api.js").Schemas["ScoreOut"]} Score */
+/** @typedef {import("../../parts/bounds.js").Span} Span */
+/** @typedef {import("../../plots/scatter.js").Chosen} Corners From B's scores to A's. */
 
 const MOST = 10_000;
 const MOST_WORDS = 10;
@@ -57,6 +60,9 @@ export function images(run, a, b, specs) {
   const groupOf = (/** @type {Row} */ row) =>
     isGood(row.a) ? (isGood(row.b) ? "both" : "a") : isGood(row.b) ? "b" : "neither";
   const chosen = computed(() => corners(box.value));
+  const extents = computed(() =>
+    padded(extent(rows.value.flatMap((/** @type {Row} */ row) => [row.a, row.b]))),
+  );
   const sorted = computed(() => inOrder(rows.value, order.value, isLower()));
   const inside = computed(() =>
     sorted.value.filter((/** @type {Row} */ row) => !chosen.value || isWithin(row, chosen.value)),
@@ -108,6 +114,7 @@ export function images(run, a, b, specs) {
             ORDERS.map(([key, text]) => [key, text]),
             order,
           ),
+          h("fieldset", {}, h("legend", {}, "Scores"), fields(extents, chosen)),
           h(
             "label",
             {},
@@ -156,9 +163,37 @@ function plot(rows, metric, chosen, a, b) {
     name: `A against B by ${metric}`,
     what: "images",
     chosen,
-    choose: (corners) => change({ brush: corners && corners.map((each) => each.toPrecision(5)).join(",") }),
+    choose,
     open: (image) => go(imagePlace(a, image, { with: b })),
   });
+}
+
+/** @param {Corners | null} corners */
+const choose = (corners) =>
+  change({ brush: corners && corners.map((each) => each.toPrecision(5)).join(",") });
+
+/** The same as the rectangle on the plot, by numbers. @param {{ value: Span }} range @param {{ value: Corners | null }} chosen */
+function fields(range, chosen) {
+  const sides = /** @type {[string, 0 | 2][]} */ ([
+    ["A", 2],
+    ["B", 0],
+  ]);
+  return sides.map(([name, first]) =>
+    h(
+      "div",
+      {},
+      bounds(
+        () => name,
+        () => range.value,
+        () => /** @type {Span | null} */ (chosen.value && chosen.value.slice(first, first + 2)),
+        (span) => {
+          const [x0, x1, y0, y1] = chosen.value ?? [...range.value, ...range.value];
+          const own = span ?? range.value;
+          choose(first ? [x0, x1, ...own] : [...own, y0, y1]);
+        },
+      ),
+    ),
+  );
 }
 
 /** What A says in these images where B says something else. @param {Row[]} rows */

@@ -1,7 +1,7 @@
 /** The gates of an evaluation: the verdict, the baseline, and what difference could be seen. */
 
 import { h } from "../../core/dom.js";
-import { head, scrolled } from "../../parts/layout.js";
+import { table } from "../../parts/layout.js";
 import { chance, interval, number } from "../../parts/numbers.js";
 import { evaluationPlace } from "../../parts/places.js";
 import { badge } from "../../parts/states.js";
@@ -18,33 +18,25 @@ export function gates(run) {
       gate.detail && h("p", {}, gate.detail),
       gate.no_baseline && h("p", { class: "quiet" }, "There was no baseline to compare with."),
       gate.baseline_failed && h("p", { class: "quiet" }, "The baseline failed its own gates."),
-      scrolled(
+      table(
         `Table of the gate ${gate.gate}`,
-        h(
-          "table",
-          {},
-          head(["Metric", "Score", "Baseline", "Difference", "p", "Detectable from"]),
+        ["Metric", "Score", "Baseline", "Difference", "p", "Detectable from"],
+        Object.entries(/** @type {Record<string, any>} */ (gate.scores)).map(([name, each]) =>
           h(
-            "tbody",
+            "tr",
             {},
-            Object.entries(/** @type {Record<string, any>} */ (gate.scores)).map(([name, each]) =>
-              h(
-                "tr",
-                {},
-                h("th", { scope: "row" }, name),
-                h("td", { class: "number" }, `${number(each.value)} ${interval(each.interval)}`),
-                h(
-                  "td",
-                  { class: "number" },
-                  each.evaluation
-                    ? h("a", { href: evaluationPlace(each.evaluation) }, number(each.baseline))
-                    : number(each.baseline),
-                ),
-                h("td", { class: "number" }, number(each.difference)),
-                h("td", { class: "number" }, chance(each.p)),
-                h("td", { class: "number" }, number(each.minimum_detectable)),
-              ),
+            h("th", { scope: "row" }, name),
+            h("td", { class: "number" }, `${number(each.value)} ${interval(each.interval)}`),
+            h(
+              "td",
+              { class: "number" },
+              each.evaluation
+                ? h("a", { href: evaluationPlace(each.evaluation) }, number(each.baseline))
+                : number(each.baseline),
             ),
+            h("td", { class: "number" }, number(each.difference)),
+            h("td", { class: "number" }, chance(each.p)),
+            h("td", { class: "number" }, number(each.minimum_detectable)),
           ),
         ),
       ),

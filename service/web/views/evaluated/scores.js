@@ -2,7 +2,7 @@
 
 import { h } from "../../core/dom.js";
 import { forecastsOf, noneBecause } from "../../parts/forecasts.js";
-import { head, scrolled } from "../../parts/layout.js";
+import { table } from "../../parts/layout.js";
 import { direction, interval, number } from "../../parts/numbers.js";
 import { rangeOf, whisker } from "../../plots/whisker.js";
 
@@ -34,18 +34,10 @@ export function scores(run) {
   ];
   return [
     none && h("p", { class: "quiet" }, `No forecast: when it was submitted there were ${none}`),
-    scrolled(
+    table(
       "Table of scores",
-      h(
-        "table",
-        {},
-        head(columns.filter((name) => typeof name === "string")),
-        h(
-          "tbody",
-          {},
-          names.map((name) => scoreRow(name, run, forecasts[name])),
-        ),
-      ),
+      columns.filter((name) => typeof name === "string"),
+      names.map((name) => scoreRow(name, run, forecasts[name])),
     ),
   ];
 }

@@ -1,7 +1,7 @@
 /** The works of an evaluation: how far each is, and why one failed. */
 
 import { h } from "../../core/dom.js";
-import { head, scrolled } from "../../parts/layout.js";
+import { table } from "../../parts/layout.js";
 import { duration } from "../../parts/numbers.js";
 import { badge } from "../../parts/states.js";
 
@@ -16,31 +16,23 @@ export function allWorks({ works: list, status }) {
 
 /** @param {Work[]} list */
 function works(list) {
-  return scrolled(
+  return table(
     "Table of works",
-    h(
-      "table",
-      { class: "works" },
-      head(["Work", "State", "Progress", "Time", "Attempts"]),
+    ["Work", "State", "Progress", "Time", "Attempts"],
+    list.map((work) =>
       h(
-        "tbody",
+        "tr",
         {},
-        list.map((work) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, work.name),
-            h("td", {}, badge(work.status), work.cached && h("span", { class: "label" }, "from cache")),
-            h(
-              "td",
-              {},
-              progress(work),
-              work.error && h("span", { class: "bad" }, ` ${work.error.code}: ${work.error.detail}`),
-            ),
-            h("td", { class: "number" }, duration(work.seconds)),
-            h("td", { class: "number" }, work.attempts),
-          ),
+        h("th", { scope: "row" }, work.name),
+        h("td", {}, badge(work.status), work.cached && h("span", { class: "label" }, "from cache")),
+        h(
+          "td",
+          {},
+          progress(work),
+          work.error && h("span", { class: "bad" }, ` ${work.error.code}: ${work.error.detail}`),
         ),
+        h("td", { class: "number" }, duration(work.seconds)),
+        h("td", { class: "number" }, work.attempts),
       ),
     ),
   );

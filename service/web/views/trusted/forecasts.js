@@ -4,7 +4,7 @@ import { h } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
 import { query } from "../../core/urls.js";
 import { forecastsOf, noneBecause, toldOf } from "../../parts/forecasts.js";
-import { head, scrolled, select } from "../../parts/layout.js";
+import { select, table } from "../../parts/layout.js";
 import { interval, number } from "../../parts/numbers.js";
 import { evaluationPlace } from "../../parts/places.js";
 import { scatter } from "../../plots/scatter.js";
@@ -29,32 +29,24 @@ export function forecasts(items) {
     );
   const shown = computed(() => (names.includes(metric.value) ? metric.value : names[0]));
   return [
-    scrolled(
+    table(
       "Cards of forecasts",
-      h(
-        "table",
-        {},
-        head([
-          "Metric",
-          "Forecast from",
-          "Learned from",
-          "Error",
-          "Without it",
-          "Agreement",
-          "Within runs",
-          "Promised coverage",
-          "Came true",
-        ]),
-        h(
-          "tbody",
-          {},
-          names.map((name) =>
-            card(
-              name,
-              cards.get(name),
-              pairs.filter((each) => each.name === name),
-            ),
-          ),
+      [
+        "Metric",
+        "Forecast from",
+        "Learned from",
+        "Error",
+        "Without it",
+        "Agreement",
+        "Within runs",
+        "Promised coverage",
+        "Came true",
+      ],
+      names.map((name) =>
+        card(
+          name,
+          cards.get(name),
+          pairs.filter((each) => each.name === name),
         ),
       ),
     ),
@@ -135,25 +127,17 @@ function outcome(name, pairs) {
       "details",
       {},
       h("summary", {}, "As a table"),
-      scrolled(
+      table(
         "Table of forecasts",
-        h(
-          "table",
-          {},
-          head(["Evaluation", "Forecast", "Measured", "Error"]),
+        ["Evaluation", "Forecast", "Measured", "Error"],
+        pairs.map(({ id, forecast, expected, value }) =>
           h(
-            "tbody",
+            "tr",
             {},
-            pairs.map(({ id, forecast, expected, value }) =>
-              h(
-                "tr",
-                {},
-                h("th", { scope: "row" }, h("a", { href: evaluationPlace(id) }, id)),
-                h("td", { class: "number" }, `${number(forecast.value)} ${interval(forecast.interval)}`),
-                h("td", { class: "number" }, number(value)),
-                h("td", { class: "number" }, number(value - expected)),
-              ),
-            ),
+            h("th", { scope: "row" }, h("a", { href: evaluationPlace(id) }, id)),
+            h("td", { class: "number" }, `${number(forecast.value)} ${interval(forecast.interval)}`),
+            h("td", { class: "number" }, number(value)),
+            h("td", { class: "number" }, number(value - expected)),
           ),
         ),
       ),

@@ -3,7 +3,7 @@
 import { resource } from "../../core/api.js";
 import { h } from "../../core/dom.js";
 import { place } from "../../core/urls.js";
-import { head, scrolled } from "../../parts/layout.js";
+import { table } from "../../parts/layout.js";
 import { number, time } from "../../parts/numbers.js";
 import { answered } from "../../parts/states.js";
 
@@ -32,23 +32,15 @@ const HEALTH = [
 
 /** @param {Record<string, Health>} health */
 function healthTable(health) {
-  return scrolled(
+  return table(
     "Table of health",
-    h(
-      "table",
-      {},
-      head(["Metric", ...HEALTH.map(([, text]) => text)]),
+    ["Metric", ...HEALTH.map(([, text]) => text)],
+    Object.entries(health).map(([metric, each]) =>
       h(
-        "tbody",
+        "tr",
         {},
-        Object.entries(health).map(([metric, each]) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, metric),
-            HEALTH.map(([key]) => h("td", { class: "number" }, number(each[key]))),
-          ),
-        ),
+        h("th", { scope: "row" }, metric),
+        HEALTH.map(([key]) => h("td", { class: "number" }, number(each[key]))),
       ),
     ),
   );
@@ -57,35 +49,27 @@ function healthTable(health) {
 /** @param {string} probe @param {Row[]} rows */
 function probeTable(probe, rows) {
   const metrics = Object.keys(rows[0]?.scores ?? {});
-  return scrolled(
+  return table(
     `Probe ${probe}`,
-    h(
-      "table",
-      {},
-      head(["Captions", "Replaced", ...metrics]),
+    ["Captions", "Replaced", ...metrics],
+    rows.map((row) =>
       h(
-        "tbody",
+        "tr",
         {},
-        rows.map((row) =>
+        h(
+          "th",
+          { scope: "row" },
+          row.name,
+          row.text && h("bdi", { class: "quiet" }, ` “${row.text}”`),
+          (row.note || row.reason) && h("span", { class: "quiet" }, ` ${row.note || row.reason}`),
+        ),
+        h("td", { class: "number" }, number(row.share)),
+        metrics.map((metric) =>
           h(
-            "tr",
-            {},
-            h(
-              "th",
-              { scope: "row" },
-              row.name,
-              row.text && h("bdi", { class: "quiet" }, ` “${row.text}”`),
-              (row.note || row.reason) && h("span", { class: "quiet" }, ` ${row.note || row.reason}`),
-            ),
-            h("td", { class: "number" }, number(row.share)),
-            metrics.map((metric) =>
-              h(
-                "td",
-                { class: "number" },
-                number(row.scores[metric]),
-                row.drop[metric] ? h("span", { class: "quiet" }, ` −${number(row.drop[metric])}`) : null,
-              ),
-            ),
+            "td",
+            { class: "number" },
+            number(row.scores[metric]),
+            row.drop[metric] ? h("span", { class: "quiet" }, ` −${number(row.drop[metric])}`) : null,
           ),
         ),
       ),
