@@ -1,6 +1,7 @@
 /** Two numbers between which something lies: what is drawn on a plot with a pointer, by keys. */
 
 import { h } from "../core/dom.js";
+import { number } from "./numbers.js";
 
 /** @typedef {[number, number]} Span */
 
@@ -16,7 +17,7 @@ export function bounds(name, range, chosen, choose) {
       type: "number",
       step: "any",
       "aria-label": () => `${name()} ${side}`,
-      placeholder: () => short(range()[at]),
+      placeholder: () => number(range()[at]),
       ".value": () => (chosen() ? short(/** @type {Span} */ (chosen())[at]) : ""),
       onchange: () => changed(),
     }),

@@ -86,6 +86,18 @@ def _choose_the_lower_half(page):
     page.mouse.up()
 
 
+def test_a_name_from_right_to_left_moves_nothing_beside_it(window, evaluated):
+    window.open(f"/ui/compare?a={evaluated['captions']}&b={evaluated['checkpoint']}")
+    side = window.page.locator("dl.facts dd").first
+    side.locator(".badge").wait_for()
+    right, bottom, left, top = side.evaluate("""dd => {
+        const name = [...dd.querySelector("a").getClientRects()].at(-1);
+        const badge = dd.querySelector(".badge").getBoundingClientRect();
+        return [name.right, name.bottom, badge.left, badge.top];
+    }""")
+    assert left >= right or top >= bottom
+
+
 def test_a_comparison_is_one_however_often_one_looks(window, service, evaluated):
     for _ in range(2):
         window.open(f"/ui/compare?a={evaluated['passed']}&b={evaluated['hostile']}")
