@@ -13,6 +13,7 @@ import typer
 from service.contract import plain_text, settings
 from service.contract.errors import InvalidSetting, PrescoreError
 from service.contract.settings import Settings
+from service.operate import memory
 
 Host = Annotated[str, typer.Option(help="Address to listen at.")]
 USUAL_PORT = 8000  # that of PRESCORE_URL's default
@@ -48,6 +49,7 @@ def api(host: Host = "127.0.0.1", port: Port = USUAL_PORT) -> None:
     from service.http.entrance.connections import BoundedConnection, open_many_files
 
     with _errors():
+        memory.give_back()
         open_many_files()
         uvicorn.run(
             "service.http.app:from_environment",
