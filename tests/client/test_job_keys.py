@@ -1,5 +1,6 @@
 """prescore gate in a CI job with no key gets one for the job's own token: with a real service."""
 
+import asyncio
 import json
 import os
 import threading
@@ -192,9 +193,36 @@ def test_the_token_is_for_the_services_url_unless_another_audience_is_set(
     assert runner.audiences == [service.url]
 
 
+def test_one_sees_who_one_is_and_an_admin_the_keys_of_the_team(service):
+    _, text = keys.make(service.records, "red", Scope.ADMIN, name="mine")
+    _, other = keys.make(service.records, "red", Scope.READ, name="yours")
+    keys.make(service.records, "blue", Scope.READ, name="theirs")
+    with prescore.Client(service.url, text) as client:
+        me = client.me()
+        assert (me.team, me.scope, me.name) == ("red", "admin", "mine")
+        listed = list(client.keys(page_size=1))
+        assert [one.name for one in listed[:2]] == ["yours", "mine"]
+        assert "theirs" not in [one.name for one in listed]
+        assert me.key == listed[1].id
+        assert listed[1].used_at is not None
+    with prescore.Client(service.url, other) as client:
+        assert client.me().scope == "read"
+        with pytest.raises(prescore.Refused, match="admin"):
+            list(client.keys())
+
+    async def seen():
+        async with prescore.AsyncClient(service.url, text) as client:
+            everyone = client.keys()
+            return (await client.me()).key, [one.id async for one in everyone]
+
+    assert asyncio.run(seen()) == (me.key, [one.id for one in listed])
+
+
 def test_a_service_that_is_open_gets_no_token(runner, tmp_path):
     with service_here(tmp_path) as service:
         assert job_key(service.url, 1) is None
+        with prescore.Client(service.url) as client:
+            assert (client.me().key, client.me().scope) == (None, "admin")
     assert runner.audiences == []
 
 

@@ -1,10 +1,10 @@
-"""What `AsyncClient` asks of images, labels, queues, workers; `overview` explains its methods."""
+"""What `AsyncClient` asks of images, labels, queues, keys; `overview` explains its methods."""
 # ruff: noqa: A002  `id` is the contract's word
 
 from prescore.client.listing import AsyncListing
 from prescore.http.addresses import Address
 from prescore.http.async_transport import AsyncTransport
-from prescore.models import Label, Moved, Queue, References, Worker
+from prescore.models import Key, Label, Me, Moved, Queue, References, Worker
 from prescore.routes import overview
 
 
@@ -34,3 +34,9 @@ class AsyncOverview:
 
     async def workers(self) -> tuple[Worker, ...]:
         return await self._transport.run(overview.workers(self._address))
+
+    async def me(self) -> Me:
+        return await self._transport.run(overview.me(self._address))
+
+    def keys(self, *, page_size: int | None = None) -> AsyncListing[Key]:
+        return AsyncListing(self._transport, "keys", overview.keys(self._address, page_size))

@@ -1,10 +1,10 @@
-"""What `Client` asks of single images, and of labels, queues and workers."""
+"""What `Client` asks of single images, and of labels, queues, workers and keys."""
 # ruff: noqa: A002  `id` is the contract's word
 
 from prescore.client.listing import Listing
 from prescore.http.addresses import Address
 from prescore.http.transport import Transport
-from prescore.models import Label, Moved, Queue, References, Worker
+from prescore.models import Key, Label, Me, Moved, Queue, References, Worker
 from prescore.routes import overview
 
 
@@ -44,3 +44,11 @@ class Overview:
     def workers(self) -> tuple[Worker, ...]:
         """Who works."""
         return self._transport.run(overview.workers(self._address))
+
+    def me(self) -> Me:
+        """Your team, what your key allows, and how much of its limits is used."""
+        return self._transport.run(overview.me(self._address))
+
+    def keys(self, *, page_size: int | None = None) -> Listing[Key]:
+        """Your team's keys without their texts, the latest first. Needs the scope admin."""
+        return Listing(self._transport, "keys", overview.keys(self._address, page_size))

@@ -43,6 +43,7 @@ from prescore.models.evaluations import (
     Tokens,
     TopWord,
 )
+from prescore.models.keys import Key, Limit, Me
 from prescore.models.learned import (
     Learned,
     ModelCard,
@@ -121,11 +122,14 @@ __all__ = [
     "GateScore",
     "Id",
     "Idf",
+    "Key",
     "Label",
     "LabelValue",
     "Learned",
     "LeftOut",
+    "Limit",
     "Linked",
+    "Me",
     "Metric",
     "MetricHealth",
     "ModelCard",

@@ -1,9 +1,19 @@
-"""Requests for images, labels, queues and workers."""
+"""Requests for images, labels, queues, workers and keys."""
 
 from prescore.http import paging
 from prescore.http.addresses import Address
 from prescore.http.steps import Steps, segment
-from prescore.models import Caption, Comparison, Label, Moved, Queue, References, Worker
+from prescore.models import (
+    Caption,
+    Comparison,
+    Key,
+    Label,
+    Me,
+    Moved,
+    Queue,
+    References,
+    Worker,
+)
 from prescore.models.overview import Labels, Queues, Workers
 from prescore.routes import asking, evaluations
 
@@ -45,3 +55,11 @@ def queues(address: Address) -> Steps[tuple[Queue, ...]]:
 
 def workers(address: Address) -> Steps[tuple[Worker, ...]]:
     return (yield from asking.gotten(address, Workers, "/v1/workers")).items
+
+
+def me(address: Address) -> Steps[Me]:
+    return asking.gotten(address, Me, "/v1/me")
+
+
+def keys(address: Address, page_size: int | None) -> Steps[None]:
+    return paging.pages(address, Key, "/v1/keys", asking.given(limit=page_size))
