@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -17,6 +18,7 @@ import commanding
 import prescore
 from ci_tokens import github, gitlab, signed
 from fleet import bundle
+from prescore.cli import gating
 from prescore.client import job_key
 from prescore.http.addresses import Address
 from prescore.http.transport import Transport
@@ -175,6 +177,53 @@ def test_a_job_of_gitlab_has_its_token_in_a_variable(gate, issuers, monkeypatch)
     assert result.exit_code == 2
     assert "expected a token of a CI job" in result.stderr
     assert token not in result.output
+
+
+@pytest.fixture
+def ends_early(service, monkeypatch):
+    """The first key of a job ends as soon as its run is waited for."""
+    given, follow = gating.job_key, gating.follow
+    made, waits = [], []
+
+    def job_key(*at):
+        found = given(*at)
+        made.append(found)
+        if len(made) > 1:
+            return found
+        return found.model_copy(update={"expires_at": datetime.now(UTC)})
+
+    def followed(*run):
+        waits.append(run[2])
+        if len(waits) == 1:
+            latest, *_ = keys.page(service.records, "red", 1, None)
+            keys.revoke(service.records, latest.id)  # both are refused alike
+        return follow(*run)
+
+    monkeypatch.setattr(gating, "job_key", job_key)
+    monkeypatch.setattr(gating, "follow", followed)
+    return made, waits
+
+
+def test_a_run_that_takes_longer_than_its_key_is_waited_for_with_another(gate, runner, ends_early):
+    result = gate("--timeout", "60", "--label", "x=longer")
+    assert result.exit_code == 0, result.output
+    (first, second), (all_, left) = ends_early
+    assert first.key != second.key
+    assert runner.audiences == [ci_tokens.AUDIENCE] * 2
+    assert 0 < left < all_ == 60
+    assert first.key not in result.output
+    assert second.key not in result.output
+
+
+def test_where_there_is_one_token_it_is_said_that_its_key_has_ended(
+    gate, issuers, ends_early, monkeypatch
+):
+    monkeypatch.setenv("PRESCORE_ID_TOKEN", signed(issuers.gitlab, gitlab()))
+    result = gate("--label", "x=gitlab")
+    assert result.exit_code == 2
+    assert "its token is exchanged once; ev_" in result.stderr
+    assert "give a key by PRESCORE_KEY" in result.stderr
+    assert len(ends_early[0]) == 1
 
 
 def test_a_key_comes_before_a_token(service, gate, runner, monkeypatch):

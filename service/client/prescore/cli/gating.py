@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,8 +20,10 @@ from prescore.cli.nearly import Meant
 from prescore.cli.outcomes import DECISIVE, Outcome, is_decided
 from prescore.cli.reports import Reports, tell_github
 from prescore.client import Client, job_key
-from prescore.errors import InvalidArgument, PrescoreClientError
+from prescore.errors import InvalidArgument, PrescoreClientError, Refused
+from prescore.http import job_tokens
 from prescore.models import Evaluation
+from prescore.models.keys import JobKey
 
 
 class IfNoBaseline(StrEnum):
@@ -28,6 +32,7 @@ class IfNoBaseline(StrEnum):
     UNDECIDED = "undecided"
 
 
+_UNAUTHORIZED = 401
 _VERDICTS = {
     IfNoBaseline.PASS: "passed",
     IfNoBaseline.FAIL: "failed",
@@ -123,7 +128,7 @@ def gate(
             request = {**fields, **scored}
             with console.suggesting(client, Meant(dataset, (), gate)):
                 evaluation = _submitted(client, request, _key(once_for, around, request))
-            followed = follow(client, evaluation.id, timeout)
+            followed = _followed(client, evaluation.id, timeout, connection, job)
             outcome = Outcome.of(followed, _VERDICTS[if_no_baseline])
     except PrescoreClientError as error:
         outcome = Outcome.without(gate, error)
@@ -148,6 +153,34 @@ def _advise(outcome: Outcome, wanted: str | None, labels: Sequence[str]) -> None
         console.say(f"runs that are to be the baseline need --label {wanted}")
     if not any(gate.verdict in DECISIVE for gate in found):
         console.say("a first run passes with --if-no-baseline pass")
+
+
+def _followed(
+    client: Client,
+    id_: str,
+    timeout: float | None,
+    connection: options.Connection,
+    job: JobKey | None,
+) -> Evaluation:
+    """The run at its end. If it takes longer than the key of a job is valid, it is waited for with
+    another one, where the CI system gives tokens on demand.
+    """
+    until = None if timeout is None else time.monotonic() + timeout
+    try:
+        return follow(client, id_, timeout)
+    except Refused as error:
+        if error.status != _UNAUTHORIZED or job is None or job.expires_at > datetime.now(UTC):
+            raise
+        if not job_tokens.is_on_demand(os.environ):
+            error.add_note(
+                f"the key of this job was valid until {job.expires_at:%H:%M} UTC, and its token is "
+                f"exchanged once; {id_} goes on: give a key by PRESCORE_KEY for longer runs"
+            )
+            raise
+    another = job_key(connection.url, connection.patience)
+    left = None if until is None else max(0.0, until - time.monotonic())
+    with console.opened(connection, another.key if another else None) as renewed:
+        return _followed(renewed, id_, left, connection, another)
 
 
 def _submitted(client: Client, request: dict[str, Any], key: str | None) -> Evaluation:

@@ -29,6 +29,11 @@ def is_there(environment: Mapping[str, str]) -> bool:
     return bool(environment.get(GIVEN) or (environment.get(_URL) and environment.get(_PASSWORD)))
 
 
+def is_on_demand(environment: Mapping[str, str]) -> bool:
+    """Whether this job gets another token each time that it asks for one."""
+    return is_there(environment) and not environment.get(GIVEN)
+
+
 def take(environment: Mapping[str, str], service: str) -> str:
     """A token for the service at this URL; a new one at each call, where the CI system gives it on
     demand.
