@@ -46,6 +46,7 @@ export function captions(id) {
         ]
       : [];
   const metric = computed(() => by.value.replace(/^-/, ""));
+  const isScored = computed(() => metric.value !== "");
   const asked = computed(() => ({
     sort: by.value,
     search: search.value,
@@ -148,17 +149,7 @@ export function captions(id) {
         !first.refused.value &&
         following(list, () => [
           () => distribution(list.answer.value, metric.value, chosen.value),
-          h(
-            "p",
-            {},
-            bounds(
-              () => metric.value,
-              () => ends(list.answer.value),
-              () => chosen.value,
-              choose,
-            ),
-            () => chosen.value && h("button", { type: "button", onclick: () => choose(null) }, "All scores"),
-          ),
+          () => isScored.value && span(list, metric, chosen),
           h("p", { class: "quiet" }, () => counted(list)),
           table,
         ]),
@@ -193,6 +184,20 @@ function distribution(answer, metric, chosen) {
     choose,
   });
 }
+
+/** The same by two numbers. @param {ReturnType<typeof pages>} list @param {{ value: string }} metric @param {{ value: [number, number] | null }} chosen */
+const span = (list, metric, chosen) =>
+  h(
+    "p",
+    {},
+    bounds(
+      () => metric.value,
+      () => ends(list.answer.value),
+      () => chosen.value,
+      choose,
+    ),
+    () => chosen.value && h("button", { type: "button", onclick: () => choose(null) }, "All scores"),
+  );
 
 /** @param {[number, number] | null} span */
 const choose = (span) => change({ from: span && String(span[0]), to: span && String(span[1]) });
