@@ -95,26 +95,45 @@ def scored(
 def right(contrasts_: Sequence[Contrast], jvm: Jvm, names: Sequence[str]) -> dict[str, dict]:
     """By metric and kind, for each contrast 1 if the right caption scores more, 1/2 if both score
     the same.
+
+    A right caption is one of its image's captions. Were it beside another of them a reference,
+    document frequencies would know its words, and not those of the wrong one: so each image has one
+    set of references at a time.
     """
-    captions = [each.right for each in contrasts_] + [each.wrong for each in contrasts_]
-    sets = [each.references for each in contrasts_] * 2
     kinds = np.array([each.kind for each in contrasts_])
-    found = {}
-    for name, scores in scored(captions, sets, jvm, names).items():
-        each = solved(*np.split(scores, 2))
-        found[name] = {str(kind): each[kinds == kind] for kind in dict.fromkeys(kinds)}
-    return found
+    found = {name: np.empty(len(contrasts_)) for name in names}
+    for part in apart(contrasts_):
+        chosen = [contrasts_[place] for place in part]
+        captions = [each.right for each in chosen] + [each.wrong for each in chosen]
+        sets = [each.references for each in chosen] * 2
+        for name, scores in scored(captions, sets, jvm, names).items():
+            found[name][part] = solved(*np.split(scores, 2))
+    return {
+        name: {str(kind): each[kinds == kind] for kind in dict.fromkeys(kinds)}
+        for name, each in found.items()
+    }
+
+
+def apart(contrasts_: Sequence[Contrast]) -> list[list[int]]:
+    """The places of contrasts in groups, in each of which no image has two sets of references."""
+    groups: dict[int, list[int]] = {}
+    for place, each in enumerate(contrasts_):
+        image = sorted([each.right, *each.references])
+        groups.setdefault(image.index(each.right), []).append(place)
+    return [groups[at] for at in sorted(groups)]
 
 
 def solved(better: np.ndarray, worse: np.ndarray) -> np.ndarray:
     return (better > worse + _TIE) + 0.5 * (np.abs(better - worse) <= _TIE)
 
 
-def left_out(chosen: Sequence[Contrast], seen: Features, kind: str) -> np.ndarray:
+def left_out(
+    chosen: Sequence[Contrast], seen: Features, kind: str, beta: float = training.Recipe().beta
+) -> np.ndarray:
     """The weights as learned without one kind of contrasts."""
     kinds = np.array([each.kind for each in chosen])
     kept = kinds != kind
-    return training.fit((seen[0] - seen[1])[kept], kinds[kept], training.Recipe().beta)
+    return training.fit((seen[0] - seen[1])[kept], kinds[kept], beta)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ MODEL: the folder of all-MiniLM-L6-v2 (`prescore assets add minilm`).
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from workers.metrics.tokens import tokenize
 from workers.metrics.vectors import encoder as encoders
 from workers.metrics.vectors.encoder import Encoder
 
-Features = tuple[Floats, Floats]  # of right captions, and of wrong ones
+RECIPE = training.Recipe(beta=0.03)
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,46 @@ class Written:
     references: tuple[str, ...]
 
 
-def learned(data: Path, encoder: Encoder, jvm: Jvm) -> Large:
-    """The shipped weights, learned anew."""
+@dataclass(frozen=True, eq=False)
+class Read:
+    """Of captions: the features, not yet cut, and BERTScore by the same encoder."""
+
+    features: Floats
+    bertscore: Floats
+
+    def __getitem__(self, part: slice) -> "Read":
+        return Read(self.features[part], self.bertscore[part])
+
+
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """The contrasts that are learned from, and the cut features of their captions."""
+
+    contrasts: Sequence[Contrast]
+    enough: Floats
+    right: Floats
+    wrong: Floats
+
+
+def learning(data: Path, encoder: Encoder, jvm: Jvm) -> Learning:
     chosen, said = learned_from(data, jvm)
-    right, wrong = measured(chosen, said, encoder, jvm)
-    recipe = training.Recipe()
-    kinds = np.array([each.kind for each in chosen])
-    weights, middle = training.fitted(right, wrong, kinds, recipe.beta)
+    right, wrong = (read.features for read in measured(chosen, said, encoder, jvm))
+    enough: Floats = np.median(right, axis=0)
+    enough[0] = 1  # the sum of `accord` counts in full
+    return Learning(chosen, enough, *(accord_large.cut(each, enough) for each in (right, wrong)))
+
+
+def learned(seen: Learning, encoder: Encoder) -> Large:
+    """The shipped weights, learned anew."""
+    kinds = np.array([each.kind for each in seen.contrasts])
+    weights, middle = training.fitted(seen.right, seen.wrong, kinds, RECIPE.beta)
     about = {
         "source": accord.SOURCE,
-        "contrasts": training.counted(chosen),
-        "recipe": vars(recipe),
+        "contrasts": training.counted(seen.contrasts),
+        "recipe": vars(RECIPE),
     }
-    return Large(model.shipped(), encoder.name, accord_large.NAMES, weights, middle, about)
+    names = accord_large.NAMES
+    return Large(model.shipped(), encoder.name, names, weights, seen.enough, middle, about)
 
 
 def learned_from(data: Path, jvm: Jvm) -> tuple[list[Contrast], dict[str, str]]:
@@ -77,10 +104,10 @@ def written(chosen: Sequence[Contrast], said: Mapping[str, str]) -> list[Written
 
 def measured(
     chosen: Sequence[Contrast], said: Mapping[str, str], encoder: Encoder, jvm: Jvm
-) -> Features:
-    """The features of the right and of the wrong captions."""
+) -> tuple[Read, Read]:
+    """The right and the wrong captions."""
     as_written = written(chosen, said)
-    found = _features(
+    found = _read(
         [each.right for each in chosen] + [each.wrong for each in chosen],
         [each.right for each in as_written] + [each.wrong for each in as_written],
         [each.references for each in chosen] * 2,
@@ -91,15 +118,15 @@ def measured(
     return found[: len(chosen)], found[len(chosen) :]
 
 
-def _features(
+def _read(
     captions: Sequence[str],
     texts: Sequence[str],
     sets: Sequence[tuple[str, ...]],
     people: Sequence[tuple[str, ...]],
     encoder: Encoder,
     jvm: Jvm,
-) -> Floats:
-    """Of captions and their references: both as tokens, and as they were written."""
+) -> Read:
+    """Captions and their references: both as tokens, and as they were written."""
     distinct = dict(zip(sets, people, strict=True))
     places = {tokens: place for place, tokens in enumerate(distinct)}
     task = Task(
@@ -111,18 +138,23 @@ def _features(
         tools={"encoder": encoder, "texts": texts, "people": list(distinct.values())},
         others=postgen.score,
     )
-    return accord_large.measured(bertscore.completed(task), model.shipped())
+    given = bertscore.completed(task)
+    features = accord_large.measured(given, model.shipped())
+    as_people_wrote = replace(given, captions=texts, tokenizer=None)
+    return Read(features, postgen.score("bertscore", as_people_wrote).captions["bertscore"])
 
 
-def alone(found: Floats) -> dict[str, Floats]:
-    """Scores from features: of the metric, and of what it is made of. BERTScore's F1 is one, and
-    the scores of `accord` are in the order of its sums.
+def alone(read: Read) -> dict[str, Floats]:
+    """Scores of the metric, and of what it is made of. Those of `accord` are in the order of its
+    sums.
     """
-    parts = {"accord": "accord_sum", "bertscore": "meant_f", "sentence_best": "sentence_best"}
-    columns = dict(zip(accord_large.NAMES, found.T, strict=True))
+    shipped = large.shipped()
+    columns = dict(zip(accord_large.NAMES, read.features.T, strict=True))
     return {
-        "accord_large": large.shipped()(found),
-        **{metric: columns[feature] for metric, feature in parts.items()},
+        "accord_large": shipped(accord_large.cut(read.features, shipped.enough)),
+        "accord": columns["accord_sum"],
+        "bertscore": read.bertscore,
+        "sentence_best": columns["sentence_best"],
     }
 
 
@@ -136,24 +168,34 @@ def agreement(
     said = dict(zip(texts, tokenize(list(texts), "ptb", jvm), strict=True))
     captions = [said[text] for text in judged.captions]
     sets = [tuple(said[text] for text in each) for each in judged.reference_sets]
-    found = _features(captions, judged.captions, sets, judged.reference_sets, encoder, jvm)
+    found = _read(captions, judged.captions, sets, judged.reference_sets, encoder, jvm)
     scores = {**alone(found), **accord.scored(captions, sets, jvm, accord.LEXICAL)}
     return accord.ahead("accord_large", scores, judged, draws)
 
 
 def right(
-    chosen: Sequence[Contrast], said: Mapping[str, str], encoder: Encoder, jvm: Jvm
+    chosen: Sequence[Contrast], better: Read, worse: Read
 ) -> dict[str, dict[str, np.ndarray]]:
     """By metric and kind, for each contrast 1 if the right caption scores more, 1/2 if both score
     the same.
     """
     kinds = np.array([each.kind for each in chosen])
-    better, worse = (alone(each) for each in measured(chosen, said, encoder, jvm))
-    solved = {name: accord.solved(better[name], worse[name]) for name in better}
+    ours, theirs = alone(better), alone(worse)
+    solved = {name: accord.solved(ours[name], theirs[name]) for name in ours}
     return {
         name: {kind: found[kinds == kind] for kind in dict.fromkeys(kinds.tolist())}
         for name, found in solved.items()
     }
+
+
+def right_without(
+    seen: Learning, kind: str, chosen: Sequence[Contrast], better: Read, worse: Read
+) -> np.ndarray:
+    """Of the contrasts of this kind, by weights that were learned without it."""
+    weights = accord.left_out(seen.contrasts, (seen.right, seen.wrong), kind, RECIPE.beta)
+    are = np.array([each.kind == kind for each in chosen])
+    sums = [accord_large.cut(each.features[are], seen.enough) @ weights for each in (better, worse)]
+    return accord.solved(*sums)
 
 
 def people_and_systems(
@@ -182,4 +224,4 @@ def people_and_systems(
 if __name__ == "__main__":
     with Jvm() as java:
         reader = encoders.read(Path(sys.argv[2]))
-        large.write(Path(sys.argv[3]), learned(Path(sys.argv[1]), reader, java))
+        large.write(Path(sys.argv[3]), learned(learning(Path(sys.argv[1]), reader, java), reader))

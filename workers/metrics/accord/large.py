@@ -2,7 +2,7 @@
 
 Words, vectors and frequencies are those of the model of `accord`, which is named by its SHA-256.
 
-weights (features) f64; middle () f64
+weights, enough (features) f64; middle () f64
 metadata: prescore_accord_large "1"; features: JSON; small: the SHA-256 of the model of `accord`;
 encoder: the SHA-256 of the language model's files, and its layer; about: JSON
 """
@@ -25,26 +25,28 @@ from workers.metrics.accord.model import Model
 from workers.metrics.family import Floats
 from workers.metrics.model_files import Tensors
 
-_FORMAT = "1"
+_FORMAT = "2"
 SHIPPED = Path(__file__).with_name("minilm.safetensors")
 
 
 @dataclass(frozen=True, eq=False)
 class Large:
     """`weights` of `features`, none negative; at `middle`, right and wrong captions are as likely.
-    `encoder`: the name of the language model. `digest`: the SHA-256 of the file.
+    `enough`: of each feature, the value beyond which it counts no more. `encoder`: the name of the
+    language model. `digest`: the SHA-256 of the file.
     """
 
     small: Model
     encoder: str
     features: Sequence[str]
     weights: Floats
+    enough: Floats
     middle: float
     about: Mapping[str, Any] = field(default_factory=dict)
     digest: str = ""
 
     def __call__(self, features: Floats) -> Floats:
-        """Scores in [0, 1], as those of `accord` follow from its features."""
+        """Scores in [0, 1] of cut features, as those of `accord` follow from its features."""
         return model.scores(features, self.weights, self.middle)
 
 
@@ -55,7 +57,11 @@ def shipped() -> Large:
 
 
 def write(path: Path, large: Large) -> None:
-    tensors: Tensors = {"weights": large.weights, "middle": np.array(large.middle)}
+    tensors: Tensors = {
+        "weights": large.weights,
+        "enough": large.enough,
+        "middle": np.array(large.middle),
+    }
     metadata = {
         "prescore_accord_large": _FORMAT,
         "features": json.dumps(list(large.features)),
@@ -77,7 +83,7 @@ def read(path: Path, small: Model) -> Large:
                 raise MetricFailed(
                     f"expected weights of accord_large, format {_FORMAT}, in {path.name}"
                 )
-            tensors = {name: file.get_tensor(name) for name in ("weights", "middle")}
+            tensors = {name: file.get_tensor(name) for name in ("weights", "enough", "middle")}
         return _restored(metadata, tensors, small, digest_of(path).removeprefix("sha256:"))
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise MetricFailed(f"{path.name} has no weights of accord_large: {error}") from None
@@ -92,11 +98,14 @@ def _restored(metadata: Mapping[str, str], tensors: Tensors, small: Model, diges
     features = json.loads(metadata["features"])
     if tensors["weights"].shape != (len(features),) or (tensors["weights"] < 0).any():
         raise ValueError(f"expected {len(features)} weights, none of them negative")
+    if tensors["enough"].shape != (len(features),) or not (tensors["enough"] > 0).all():
+        raise ValueError(f"expected {len(features)} values that are enough, all above 0")
     return Large(
         small=small,
         encoder=metadata["encoder"],
         features=features,
         weights=tensors["weights"],
+        enough=tensors["enough"],
         middle=float(tensors["middle"]),
         about=json.loads(metadata["about"]),
         digest=digest,

@@ -2,7 +2,8 @@
 beside its references, weighted as the features of `accord` are (`workers/metrics/accord`).
 
 The weights hold for the vectors of that very model. It reads captions and references as they were
-written, or, where a task has tokens alone, these joined by blanks.
+written, or, where a task has tokens alone, these joined by blanks. What it says counts until a
+caption is as near as people's captions usually are to each other; beyond that the words decide.
 """
 
 import numpy as np
@@ -21,7 +22,6 @@ NAMES = (
     "accord_sum",  # of the features of `accord` by its weights, as a share of the highest sum
     "meant_precision",  # the mean over its words of the cosine to the nearest of any reference
     "meant_recall",  # BERTScore's recall, its mean over references
-    "meant_f",  # BERTScore's F1, of the best reference
     "sentence_best",  # the cosine of the sentences' vectors, with the closest reference
     "sentence_mean",  # its mean over references
 )
@@ -44,14 +44,20 @@ def completed(task: Task) -> Task:
 
 def measure(task: Task) -> Measured:
     found = large.shipped()
-    scores = found(measured(task, found.small))
+    scores = found(cut(measured(task, found.small), found.enough))
     return Measured({"accord_large": scores}, {"accord_large": scores})
 
 
 def measured(task: Task, small: Model) -> Floats:
-    """The features (captions, NAMES) of a completed task's captions, from 0 to 1."""
+    """The features (captions, NAMES) of a completed task's captions, from 0 to 1, not yet cut."""
     sums = features.measure(task, small.language) @ small.weights / small.weights.sum()
     found: Floats = np.clip(np.column_stack([sums, _meant(task)]), 0, 1)
+    return found
+
+
+def cut(values: Floats, enough: Floats) -> Floats:
+    """Features as shares of what is `enough` of each; more counts no more."""
+    found: Floats = np.minimum(values / enough, 1)
     return found
 
 
@@ -86,18 +92,13 @@ def _meant(task: Task) -> Floats:
     return np.concatenate([words, sentences], axis=1)
 
 
-def _words(beside: Beside | None, references: int) -> tuple[float, float, float]:
-    """Of so many references. A negative mean of cosines counts as 0, so that no F1 is above 1."""
+def _words(beside: Beside | None, references: int) -> tuple[float, float]:
+    """Of so many references; those without words, and negative means of cosines, count as 0."""
     if beside is None or not beside.filled.any():
-        return 0.0, 0.0, 0.0
-    precisions, recalls = (
-        np.where(beside.filled, np.maximum(each, 0), 0)
-        for each in (beside.precisions, beside.recalls)
-    )
-    both = precisions + recalls
-    f1 = 2 * precisions * recalls / np.where(both > 0, both, 1)
+        return 0.0, 0.0
+    recalls = np.where(beside.filled, np.maximum(beside.recalls, 0), 0)
     nearest = beside.alike[:, beside.theirs > 0].max(axis=1)
-    return float(beside.own @ nearest), float(recalls.sum() / references), float(f1.max())
+    return float(beside.own @ nearest), float(recalls.sum() / references)
 
 
 def _sentences(embedded: Embedded, encoder: Encoder) -> Floats:

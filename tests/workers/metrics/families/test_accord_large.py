@@ -103,9 +103,9 @@ def test_features_are_the_sum_of_accord_and_follow_from_bertscores_definition(fo
         ours = _sentence(reference, caption)
         cosines = [float(ours @ _sentence(reference, text)) for text in image]
         each = [oracle.score(reference, caption, [text]) for text in image]
-        recall, f1 = np.mean([recall for _, recall, _ in each]), max(f1 for *_, f1 in each)
+        recall = np.mean([recall for _, recall, _ in each])
         precision = _precision(reference, caption, image)
-        expected = [precision, recall, f1, max(cosines), np.mean(cosines)]
+        expected = [precision, recall, max(cosines), np.mean(cosines)]
         np.testing.assert_allclose(got, np.clip(expected, 0, 1), rtol=0, atol=2e-6)
     assert not found[4].any()
 
@@ -126,8 +126,18 @@ def test_the_encoder_reads_what_was_written_and_the_rest_tokens(small, fitting):
     how = f"refs:1|tok:none|model:{fitting.digest[:12]}|encoder:{small.name[:12]}"
     signed = [postgen.score("accord_large", each).signatures for each in (both, plain)]
     assert signed == [
-        {"accord_large": f"accord_large|{how}|texts:{read}|v:2"} for read in ("written", "tokens")
+        {"accord_large": f"accord_large|{how}|texts:{read}|v:3"} for read in ("written", "tokens")
     ]
+
+
+def test_what_is_enough_of_a_feature_counts_in_full_and_more_no_more(small, fitting):
+    values = np.array([[0.2, 0.35], [0.4, 0.7], [0.5, 0.9]])
+    found = accord_large.cut(values, np.array([1.0, 0.7]))
+    np.testing.assert_allclose(found, [[0.2, 0.5], [0.4, 1], [0.5, 1]])
+    assert fitting.enough[0] == 1  # of the sum of `accord`
+    captions, people = ["a dog runs", "the cat sits"], [["the dog runs"], ["a cat sat"]]
+    expected = fitting(accord_large.cut(_measured(small, captions, people), fitting.enough))
+    np.testing.assert_array_equal(_scores(small, captions, people), expected)
 
 
 def test_no_score_falls_where_a_feature_rises_and_all_are_in_0_to_1():
@@ -186,7 +196,7 @@ def test_its_works_read_what_was_written_and_share_embedded_references_with_bert
     expected = _scores(small, captions, people, tools=written)
     got = [own["accord_large"] for *_, own in found.captions]
     np.testing.assert_allclose(got, expected, atol=1e-6)
-    assert found.scores["accord_large"].signature.endswith("|texts:written|v:2")
+    assert found.scores["accord_large"].signature.endswith("|texts:written|v:3")
     assert 0 < found.scores["accord_large"].value < 1
 
 
@@ -240,6 +250,7 @@ def test_weights_are_written_and_read(tmp_path):
     shipped = large.shipped()
     found = large.read(_written(tmp_path / "again.safetensors"), model.shipped())
     np.testing.assert_array_equal(found.weights, shipped.weights)
+    np.testing.assert_array_equal(found.enough, shipped.enough)
     assert found.digest == shipped.digest
     assert (found.encoder, found.about) == (shipped.encoder, shipped.about)
 
@@ -251,7 +262,10 @@ def test_weights_beside_another_model_or_negative_ones_are_refused(tmp_path):
         large.read(_written(path), other)
     with pytest.raises(MetricFailed, match=f"expected {len(NAMES)} weights, none of them negative"):
         large.read(_written(path, weights=-large.shipped().weights), model.shipped())
-    with pytest.raises(MetricFailed, match="expected weights of accord_large, format 1"):
+    for wrong in (0 * large.shipped().enough, large.shipped().enough[:1]):
+        with pytest.raises(MetricFailed, match=f"expected {len(NAMES)} values that are enough"):
+            large.read(_written(path, enough=wrong), model.shipped())
+    with pytest.raises(MetricFailed, match="expected weights of accord_large, format 2"):
         large.read(model.SHIPPED, model.shipped())
 
 
