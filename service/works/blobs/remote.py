@@ -30,6 +30,7 @@ _CHUNK = 1 << 23
 _PART = 5 << 20  # bytes; a store takes 10,000 parts of an object, which is 52 GB
 _PARTS_AT_ONCE = 2
 _LARGE = BoundedSemaphore(2)  # objects of several parts that are put at a time: parts are in memory
+_TRIES = 4  # of a second each, before a large object that was received is given up
 _COPIES_BYTES = 50_000_000_000
 _IN_USE_SECONDS = 3600
 _PATIENCE: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
@@ -83,9 +84,9 @@ class RemoteBlobs(Store):
 
     def _publish(self, path: Path, digest: str) -> None:
         """Write to the store first, since copies may be deleted."""
-        if self._hurried:
-            self.has(digest)
         is_large = path.stat().st_size > _PART
+        if self._hurried:
+            self._check_answering(digest, _TRIES if is_large else 1)
         with _LARGE if is_large else nullcontext(), _translated():
             self._put(path, digest)
         if self._copying:
@@ -104,6 +105,14 @@ class RemoteBlobs(Store):
             FileNotFoundError
         ) as error:  # the parts that are there are given up, and are gone too
             raise _unavailable(error) from None
+
+    def _check_answering(self, digest: str, tries: int) -> None:
+        """A store that takes in other large objects may need more than a second once."""
+        for _ in range(tries - 1):
+            with suppress(StoreUnavailable):
+                self.has(digest)
+                return
+        self.has(digest)
 
     def has(self, digest: str) -> bool:
         try:

@@ -188,6 +188,30 @@ def test_who_is_hurried_does_not_wait_for_a_silent_store(monkeypatch, tmp_path):
             assert time.monotonic() - began < 2
 
 
+@pytest.mark.parametrize(
+    ("times", "size", "is_put"), [(3, 6 << 20, True), (4, 6 << 20, False), (1, 9, False)]
+)
+def test_a_large_object_is_not_given_up_because_a_busy_store_answers_late(
+    tmp_path, monkeypatch, times, size, is_put
+):
+    """The store that answers late so many times is made up: a real one does so when it likes."""
+    for name, value in outside.CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    blobs = open_blobs("s3://bucket", tmp_path, hurried=True)
+    late, put = iter(range(times)), []
+
+    def has(_):
+        if next(late, None) is not None:
+            raise StoreUnavailable("late")
+        return False
+
+    monkeypatch.setattr(blobs, "has", has)
+    monkeypatch.setattr(blobs, "_put", lambda path, digest: put.append(digest))
+    with contextlib.nullcontext() if is_put else pytest.raises(StoreUnavailable):
+        blobs.put(bytes(size))
+    assert len(put) == is_put
+
+
 @pytest.mark.parametrize("url", ["ftp://x/y", "s3:///x", "file://host/x", "nonsense", ""])
 def test_other_addresses_are_refused(url, tmp_path):
     with pytest.raises(InvalidSetting, match="PRESCORE_BLOB_URL: expected file:///folder or s3://"):
