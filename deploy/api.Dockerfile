@@ -13,7 +13,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY deploy/constraints.txt deploy/
 COPY service service
 RUN /opt/prescore/bin/pip install --no-cache-dir -c deploy/constraints.txt \
-    ./service/client '.[service,otel]'
+    ./service/client '.[service,otel,s3]'
 
 FROM python:3.11-slim
 RUN groupadd --gid 10001 prescore \

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from documents import ROOT, read
 
 CONSTRAINTS = "deploy/constraints.txt"
-INSTALLED = ("service", "workers", "otel")  # extras of what is deployed
+INSTALLED = ("service", "workers", "otel", "s3")  # extras of what is deployed
 ALLOWED = {
     *("0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause"),
     *("BSL-1.0", "CC0-1.0", "CNRI-Python", "ISC", "MIT", "MIT-CMU", "PSF-2.0", "Zlib"),

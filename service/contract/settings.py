@@ -36,6 +36,12 @@ def _labels(value: str) -> str:
     return value
 
 
+def _public_url(value: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s@?#]+/?", value):
+        raise ValueError("expected a URL such as https://s3.example.org")
+    return value.rstrip("/")
+
+
 def _data_home() -> Path:
     try:
         return Path.home() / ".local" / "share" / "prescore"
@@ -69,6 +75,12 @@ class Settings(BaseModel):
         default=None,
         description="The object store: file:///folder or s3://bucket/prefix (AWS_… variables); "
         "else a folder in PRESCORE_HOME.",
+    )
+    blob_public_url: Annotated[str, AfterValidator(_public_url)] | None = Field(
+        default=None,
+        description="Where clients reach the S3-compatible store, such as "
+        "https://s3.example.org: they send large files there themselves, in parts. Default: all "
+        "come through the API.",
     )
     assets: Path | None = Field(
         default=None,

@@ -25,6 +25,7 @@ from service.http.live.teams import Teams
 from service.http.pages.reference import Reference
 from service.http.pages.site import Site
 from service.http.queries import only_known
+from service.http.resumable import parts as parts_of_uploads
 from service.http.resumable import routes as uploads
 from service.http.routers import (
     checkpoints,
@@ -141,6 +142,7 @@ def _routes() -> FastAPI:
         columns,
         datasets,
         uploads,
+        parts_of_uploads,
         references,  # before pictures, whose names of images may have slashes
         pictures,
         leaderboard,

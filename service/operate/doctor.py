@@ -51,6 +51,7 @@ def probes(settings: Settings, url: str) -> list[Probe]:
         Probe("record", lambda: _record(settings)),
         Probe("Redis", lambda: _redis(settings.redis_url)),
         Probe("blobs", lambda: _blobs(settings), seconds=_STORE_SECONDS),
+        Probe("parts", lambda: _parts(settings), needed=False, seconds=_STORE_SECONDS),
         Probe("CI jobs", lambda: ci_jobs.look(settings.oidc)),
         Probe("service", lambda: _service(url), needed=False),
         Probe("engine", lambda: _engine(settings), _INSTALL, seconds=_ENGINE_SECONDS + 5),
@@ -193,6 +194,45 @@ def _blobs(settings: Settings) -> Iterator[Finding]:
         yield Finding("blobs", "unavailable", found, advice, needed=True)
     else:
         yield Finding("blobs", "ok", f"{place}: objects can be written, read and deleted")
+
+
+def _parts(settings: Settings) -> Iterator[Finding]:
+    """Whether clients may send files to the store, asked as a client on this machine."""
+    url = settings.blob_public_url
+    if url is None:
+        return
+    try:
+        size = _send_a_part(settings)
+    except Exception as error:  # noqa: BLE001  the store's and HTTP's own errors
+        advice = (
+            "see PRESCORE_BLOB_PUBLIC_URL and the AWS_… variables: the store must take multipart "
+            "uploads there. Until then clients send files to the API"
+        )
+        found = f"{_place(url)}: {_discreet(error, url)}"
+        yield Finding("parts", "warning", found, advice)
+    else:
+        found = f"{_place(url)}: clients can send parts of files to the store ({size} bytes tried)"
+        yield Finding("parts", "ok", found)
+
+
+def _send_a_part(settings: Settings) -> int:
+    from service.works.blobs import open_blobs
+
+    data, name = secrets.token_bytes(16), f"doctor_{secrets.token_hex(8)}"
+    with tempfile.TemporaryDirectory() as copies:
+        staging = open_blobs(settings.blob_url, Path(copies), settings.blob_public_url).staging
+        assert staging is not None
+        begun = staging.begin(name)
+        try:
+            place = staging.url(name, begun, 1, len(data), seconds=60)
+            answer = httpx.put(place, content=data, timeout=_HTTP_SECONDS)
+            if not answer.is_success:  # without the URL, by which a part can be sent
+                raise OSError(f"the store answered {answer.status_code}")
+            if staging.held(name, begun) != {1: len(data)}:
+                raise OSError("the store has not what was sent to it; is it another one?")
+        finally:
+            staging.forget(name, begun)
+    return len(data)
 
 
 def _put_and_delete(settings: Settings) -> None:

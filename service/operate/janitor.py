@@ -63,6 +63,7 @@ def run(parts: Parts, wait: Callable[[float], bool], policy: Policy) -> None:
                 unseen = time.time() - thumbnails.KEPT_SECONDS
                 done["thumbnails"] = thumbnails.forget_unseen(parts.records, unseen)
                 done["objects"] = garbage.collect(parts.records, parts.blobs)
+                done["staged"] = expiry.sweep_staged(parts.records, parts.blobs)
             if any(done.values()):
                 log.info("swept", **{name: count for name, count in done.items() if count})
         except Exception:

@@ -37,7 +37,7 @@ def connect(settings: Settings, *, hurried: bool = False) -> Parts:
     queueing.check(connection)
     return Parts(
         Records(engine),
-        open_blobs(settings.blob_url, settings.home, hurried=hurried),
+        open_blobs(settings.blob_url, settings.home, settings.blob_public_url, hurried=hurried),
         RedisQueue(connection),
         Places.of(settings),
         speed=settings.inference_speed,

@@ -81,6 +81,9 @@ uploads = sa.Table(
     sa.Column("judged", sa.Boolean, nullable=False),
     sa.Column("complete", sa.Boolean, nullable=False),
     sa.Column("writer", sa.String(32)),
+    # The multipart upload in the store, where the client sends it parts, and their bytes there.
+    sa.Column("staging", sa.Text),
+    sa.Column("staged", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("location", sa.String(400)),
     sa.Column("problem", sa.Text),
     sa.Column("created_at", sa.Float, nullable=False),

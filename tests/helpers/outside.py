@@ -98,7 +98,11 @@ def s3_server() -> Iterator[str]:
     """Start moto's S3 server; gives its URL."""
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    # Small files may come in several parts; what is kept in memory is what moto keeps there.
+    sizes = {"S3_UPLOAD_PART_MIN_SIZE": "1", "MOTO_S3_DEFAULT_KEY_BUFFER_SIZE": "5241856"}
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **sizes}
+    ) as process:
         try:
             until(lambda: _answers(f"http://127.0.0.1:{port}/"), 30, "the store's answer")
             yield f"http://127.0.0.1:{port}"

@@ -119,6 +119,7 @@ def service_here(
     jvm: Jvm | None = None,
     url: str | None = None,
     blob_url: str | None = None,
+    public_url: str | None = None,
     assets: Path | None = None,
     most_runs: int = MOST_RUNS,
     speed: float = 1.0,
@@ -131,7 +132,7 @@ def service_here(
     home.mkdir(parents=True, exist_ok=True)
     engine = database.connect(url) if url else empty_record.at(home)
     database.migrate(engine)  # the record may be an earlier version's
-    records, blobs = Records(engine), open_blobs(blob_url, home)
+    records, blobs = Records(engine), open_blobs(blob_url, home, public_url)
     toolbox = Toolbox("cpu", Places(home, assets), _jvm=jvm)
     turns = Turns(in_process.queue(records, blobs, home / "attempts", toolbox, tracer))
     parts = Parts(records, blobs, turns, toolbox.places, speed=speed)

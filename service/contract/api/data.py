@@ -210,12 +210,38 @@ class UploadOut(BaseModel):
     name: str | None = Field(description="Of the dataset of which it becomes a version.")
     length: int | None = Field(description="Bytes in all; null until they are told.")
     offset: int = Field(description="Bytes that are kept here for certain: send those after them.")
+    staged: int = Field(description="Bytes in parts that the client has sent to the store itself.")
     complete: bool = Field(description="All bytes are there.")
     active: bool = Field(description="A request sends bytes of it just now.")
     location: str | None = Field(description="What it became; null until that is stored.")
     problem: UploadProblem | None = Field(description="Why it was refused; null unless it was.")
     created_at: Timestamp
     expires_at: Timestamp = Field(description="When it is deleted if no more bytes come.")
+
+
+class PartOut(BaseModel):
+    """A part of a file, and where it is sent."""
+
+    number: int = Field(description="From 1 on.")
+    offset: int = Field(description="Its first byte in the file.")
+    bytes: int = Field(description="How many the store takes at this URL: exactly these.")
+    url: str = Field(
+        description="PUT the bytes here, without the service's key: whoever has the URL may.",
+        examples=["https://s3.example.org/bucket/staged/up_…?partNumber=1&X-Amz-Signature=…"],
+    )
+    expires_at: Timestamp = Field(description="When the URL holds no more: ask again.")
+
+
+class PartsOut(BaseModel):
+    """What is still to be sent of a file that a client sends to the store itself."""
+
+    length: int = Field(description="Bytes in all.")
+    staged: int = Field(description="Bytes that the store has.")
+    complete: bool = Field(description="All bytes are there: `GET` of the upload tells the rest.")
+    parts: list[PartOut] = Field(
+        description="The next ones that the store does not have, at most 16; none once the upload "
+        "is complete."
+    )
 
 
 class UploadPage(Page[UploadOut]):

@@ -17,7 +17,7 @@ from service.works.quotas import room, usage
 UPLOADS = frozenset(
     {
         *("upload_checkpoint", "upload_columns", "upload_dataset", "fetch_dataset"),
-        *("create_upload", "append_upload"),
+        *("create_upload", "append_upload", "place_parts"),
     }
 )
 _OURS = 500  # statuses from here on are the service's fault

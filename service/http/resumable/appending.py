@@ -5,6 +5,7 @@ import contextlib
 
 from fastapi import Request
 
+from service.contract.asking import Scope
 from service.contract.errors import (
     OffsetMismatch,
     PrescoreError,
@@ -14,11 +15,12 @@ from service.contract.errors import (
     UploadRefused,
 )
 from service.http.dependencies import Running, caller_of
+from service.http.entrance.access import require
 from service.http.resumable import fields, finishing
 from service.http.resumable.finishing import Outcome
 from service.http.resumable.receiving import Receiving
 from service.stored.unfinished import rows
-from service.stored.unfinished.rows import Unfinished
+from service.stored.unfinished.rows import Purpose, Unfinished
 
 _SOON = 20.0  # seconds: what is judged by its header alone has ended by then
 
@@ -118,3 +120,9 @@ def check_not_refused(upload: Unfinished) -> None:
         raise UploadRefused(
             f"this upload was refused (GET /v1/uploads/{upload.id} says why): send another file"
         )
+
+
+def check_scope(service: Running, purpose: Purpose) -> None:
+    """Forbidden where what an upload becomes needs more than uploads do."""
+    if purpose.kind == "dataset":
+        require(service.asker, Scope.PUBLISH, "a version of a dataset")

@@ -17,6 +17,7 @@ from service.contract.errors import (
     DiskFull,
     Overloaded,
     RequestRefused,
+    StoreUnavailable,
     Unavailable,
 )
 from service.http import problems
@@ -27,7 +28,7 @@ from service.http.entrance.uploads import Early, check_digest
 from service.http.routers import checkpoints, columns
 from service.stored import judges
 from service.stored.judges import Facts
-from service.stored.unfinished import rows
+from service.stored.unfinished import rows, staging
 from service.stored.unfinished.rows import Purpose, Unfinished
 from service.stored.unfinished.turns import Turn
 from service.works.blobs.resumed import Resumed
@@ -36,6 +37,7 @@ _BY_DIGEST: Mapping[str, tuple[str, ByDigest]] = {
     "checkpoint": ("/v1/checkpoints", checkpoints.FILES),
     "columns": ("/v1/columns", columns.FILES),
 }
+_FETCHES = asyncio.Semaphore(2)  # from the store at a time: more would delay other requests
 _PASSING = (Unavailable, DiskFull, Overloaded)  # of RequestRefused, what a later attempt may do
 
 
@@ -76,12 +78,16 @@ async def refuse(
     status = problems.status_of(type(error))
     await asyncio.to_thread(rows.refused, service.records, upload.id, status, error)
     file.delete()
+    await forget_staged(service, upload)
 
 
 async def _finished(service: Running, upload: Unfinished, caller: str, nobody: Event) -> Outcome:
-    await asyncio.to_thread(_put_back, service, upload)
+    if not upload.is_in_the_store:
+        await asyncio.to_thread(_put_back, service, upload)
     async with service.turns.taken(service, upload) as turn:
         try:
+            if turn.upload.is_in_the_store:
+                await _fetch(service, turn)
             async with service.turns.writing:
                 await asyncio.to_thread(turn.file.hash)
             found = await _kept(service, turn, caller, nobody)
@@ -92,7 +98,27 @@ async def _finished(service: Running, upload: Unfinished, caller: str, nobody: E
         await asyncio.to_thread(rows.became, service.records, upload.id, found.location)
         turn.file.delete()  # if the object was there already
         service.turns.forget_hash(upload.id)
+        await forget_staged(service, turn.upload)
         return found
+
+
+async def _fetch(service: Running, turn: Turn) -> None:
+    """Write what the client has sent to the store to the file. It counts as received only once it
+    is an object: until then it can be fetched again.
+    """
+    async with _FETCHES:
+        turn.file.begin(0)
+        chunks = staging.whole(service, turn.upload)
+        while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+            async with service.turns.writing:
+                await asyncio.to_thread(turn.file.write, chunk)
+    if turn.file.size != turn.upload.length:
+        raise rows.missing(turn.upload.id)
+
+
+async def forget_staged(service: Running, upload: Unfinished) -> None:
+    with suppress(StoreUnavailable):  # it is deleted when the upload is
+        await asyncio.to_thread(staging.forget, service, upload)
 
 
 async def _kept(service: Running, turn: Turn, caller: str, nobody: Event) -> Outcome:

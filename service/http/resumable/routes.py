@@ -7,7 +7,6 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from service.contract.api.data import UploadOut, UploadPage
 from service.contract.api.texts import DatasetName, Digest
-from service.contract.asking import Scope
 from service.contract.errors import (
     Conflict,
     InvalidRequest,
@@ -20,7 +19,6 @@ from service.contract.errors import (
 )
 from service.http import openapi
 from service.http.dependencies import Running, Service, caller_of
-from service.http.entrance.access import require
 from service.http.resumable import answers, appending, described, fields, finishing
 from service.stored.unfinished import rows
 from service.stored.unfinished.rows import Unfinished
@@ -68,7 +66,7 @@ async def create(
         purpose = fields.purpose(fields.metadata(request), "/header/Upload-Metadata")
     else:
         purpose = fields.purpose(given, "/query")
-    _check_scope(service, purpose)
+    appending.check_scope(service, purpose)
     complete = fields.flag(request, "Upload-Complete")
     if not tus and complete is None:
         raise fields.wrong("Upload-Complete", "?0 or ?1, or Tus-Resumable", None)
@@ -179,7 +177,7 @@ async def patch(id: Identity, request: Request, service: Service) -> Response:
     tus = fields.speaks_tus(request)
     fields.check_type(request, fields.TUS_PART if tus else fields.PART)
     upload = await asyncio.to_thread(rows.find, service.records, id)
-    _check_scope(service, upload.purpose)
+    appending.check_scope(service, upload.purpose)
     offset, complete = _where(request, tus=tus)
     if upload.has_ended or upload.complete:
         return await _again(request, service, upload, offset)
@@ -212,6 +210,7 @@ async def delete(id: Identity, service: Service) -> None:
         await asyncio.to_thread(rows.delete, service.records, id)
         turn.file.delete()
         service.turns.forget_hash(id)
+        await finishing.forget_staged(service, turn.upload)
 
 
 @router.options(
@@ -302,9 +301,3 @@ async def _again(request: Request, service: Running, upload: Unfinished, offset:
         place = outcome.location
     said = {"Upload-Offset": str(upload.received), "Content-Location": place}
     return Response(None, 204, said)
-
-
-def _check_scope(service: Running, purpose: rows.Purpose) -> None:
-    """Forbidden where what an upload becomes needs more than uploads do."""
-    if purpose.kind == "dataset":
-        require(service.asker, Scope.PUBLISH, "a version of a dataset")

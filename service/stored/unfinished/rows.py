@@ -51,6 +51,8 @@ class Unfinished:
     judged: bool
     complete: bool
     writer: str | None
+    staging: str | None
+    staged: int
     location: str | None
     problem: str | None
     created_at: float
@@ -60,6 +62,11 @@ class Unfinished:
     @property
     def has_ended(self) -> bool:
         return self.location is not None or self.problem is not None
+
+    @property
+    def is_in_the_store(self) -> bool:
+        """Whether its bytes are in the store alone, where the client has sent them."""
+        return self.staging is not None and self.received != self.length
 
     @property
     def is_refused(self) -> bool:
@@ -156,12 +163,29 @@ def measured(records: Records, identity: str, length: int | None) -> None:
     _changed(records, identity, length=length)
 
 
+def stage(records: Records, identity: str, staging: str) -> bool:
+    """Say which multipart upload of the store has its parts, unless another one has; whether the
+    upload is still there and this one is it.
+    """
+    free = uploads.c.id == identity, uploads.c.staging.is_(None)
+    change = uploads.update().where(*free).values(staging=staging)
+    with records.transaction() as connection:
+        return connection.execute(change.returning(uploads.c.id)).first() is not None
+
+
+def staged(records: Records, upload: Unfinished, size: int) -> bool:
+    """Note how many bytes the store has; whether the upload is still there."""
+    if size == upload.staged:
+        return True
+    return _changed(records, upload.id, staged=size, **_touched(time.time(), upload.created_at))
+
+
 def completed(records: Records, identity: str, length: int) -> None:
     _changed(records, identity, complete=True, length=length)
 
 
 def became(records: Records, identity: str, location: str) -> None:
-    _changed(records, identity, location=location)
+    _changed(records, identity, location=location, received=uploads.c.length)
 
 
 def refused(records: Records, identity: str, status: int, error: RequestRefused) -> None:
@@ -181,15 +205,17 @@ def delete(records: Records, identity: str) -> None:
         connection.execute(uploads.delete().where(uploads.c.id == identity))
 
 
-def forget_expired(records: Records, now: float) -> Sequence[str]:
-    """Delete the rows of uploads that have ended by time; returns their ids."""
+def forget_expired(records: Records, now: float) -> Sequence[tuple[str, str | None]]:
+    """Delete the rows of uploads that have ended by time; returns their ids, and those of their
+    multipart uploads in the store.
+    """
     old = uploads.c.expires_at < now
     with records.reading() as connection:
         if connection.execute(sa.select(uploads.c.id).where(old).limit(1)).first() is None:
             return []
     with records.transaction() as connection:
-        found = connection.execute(uploads.delete().where(old).returning(uploads.c.id))
-        return list(found.scalars())
+        deleted = uploads.delete().where(old).returning(uploads.c.id, uploads.c.staging)
+        return [(row.id, row.staging) for row in connection.execute(deleted)]
 
 
 def out(upload: Unfinished) -> UploadOut:
@@ -201,6 +227,7 @@ def out(upload: Unfinished) -> UploadOut:
             **vars(upload.purpose),
             "length": upload.length,
             "offset": upload.received,
+            "staged": upload.staged,
             "complete": upload.complete,
             "active": is_active and not upload.complete,
             "location": upload.location,

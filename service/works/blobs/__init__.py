@@ -6,13 +6,16 @@ They are in a folder (`files`), or in an S3-compatible store with a cache folder
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
 
 from service.contract.errors import InvalidSetting
 from service.works.blobs.derived import Derived
 from service.works.blobs.files import FileBlobs, Upload, place
 from service.works.blobs.resumed import Hashed, Resumed
+
+if TYPE_CHECKING:
+    from service.works.blobs.staged import Staging
 
 __all__ = ["Arrived", "Blobs", "Derived", "FileBlobs", "Upload", "open_blobs", "place"]
 
@@ -31,6 +34,7 @@ class Arrived(Protocol):
 
 class Blobs(Protocol):
     derived: Derived
+    staging: "Staging | None"  # where clients send large files to the store themselves
 
     def upload(self) -> AbstractContextManager[Upload]:
         """An upload, which is deleted at the end of the block unless it was committed."""
@@ -80,12 +84,18 @@ class Blobs(Protocol):
 
 
 def open_blobs(
-    url: str | None, home: Path, *, hurried: bool = False, copying: bool = True
+    url: str | None,
+    home: Path,
+    public_url: str | None = None,
+    *,
+    hurried: bool = False,
+    copying: bool = True,
 ) -> Blobs:
     """Open `file:///folder` or `s3://bucket/prefix`; None: the folder `blobs` in `home`. `hurried`:
     for who cannot wait long for a store that does not answer. Not `copying`: what is put into a
-    store is not kept on this machine too.
+    store is not kept on this machine too. `public_url`: where clients reach it, if they do.
     """
+    staging = None if public_url is None else _staging(url, public_url)
     if url is None:
         return FileBlobs(home / "blobs")
     parts = urlsplit(url)
@@ -94,8 +104,23 @@ def open_blobs(
     if parts.scheme == "s3" and parts.netloc:
         from service.works.blobs.remote import RemoteBlobs  # noqa: PLC0415  only where S3 is used
 
-        return RemoteBlobs(url, home / "copies", hurried=hurried, copying=copying)
+        return RemoteBlobs(url, home / "copies", staging, hurried=hurried, copying=copying)
     raise InvalidSetting(
         "PRESCORE_BLOB_URL: expected file:///folder or s3://bucket/prefix, "
         f"found {parts.scheme or 'no scheme'}:…"
     )
+
+
+def _staging(url: str | None, public_url: str) -> "Staging":
+    if urlsplit(url or "").scheme != "s3":
+        raise InvalidSetting(
+            "PRESCORE_BLOB_PUBLIC_URL: clients can send files to a store of s3:// alone; take it "
+            "away, or set PRESCORE_BLOB_URL=s3://bucket/prefix"
+        )
+    try:
+        from service.works.blobs.staged import Staging  # noqa: PLC0415  botocore is an extra
+    except ModuleNotFoundError:
+        raise InvalidSetting(
+            "PRESCORE_BLOB_PUBLIC_URL needs botocore: pip install 'prescore[s3]'"
+        ) from None
+    return Staging(url or "", public_url)

@@ -9,12 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from service.contract.errors import BlobDamaged, BlobMissing
 from service.contract.formats.digests import DIGEST, digest_of
 from service.works.blobs.derived import Derived
 from service.works.blobs.resumed import Hashed, Resumed
+
+if TYPE_CHECKING:
+    from service.works.blobs.staged import Staging
 
 _CHUNK = 1 << 20
 _LOCKED = ".locked"  # ends the names of files that their writer has locked, as long as it lives
@@ -85,6 +88,7 @@ class Store(ABC):
 
 class FileBlobs(Store):
     def __init__(self, folder: Path) -> None:
+        self.staging: Staging | None = None  # what clients send comes through the API
         self._objects = folder / "objects"
         self._uploads = folder / "uploads"
         self._objects.mkdir(parents=True, exist_ok=True)

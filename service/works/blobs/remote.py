@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from obstore import GetResult
     from obstore.store import ClientConfig, RetryConfig
 
+    from service.works.blobs.staged import Staging
+
 _CHUNK = 1 << 23
 _PART = 5 << 20  # bytes; a store takes 10,000 parts of an object, which is 52 GB
 _PARTS_AT_ONCE = 2
@@ -51,6 +53,7 @@ class RemoteBlobs(Store):
         self,
         url: str,
         copies: Path,
+        staging: "Staging | None" = None,
         copies_bytes: int = _COPIES_BYTES,
         *,
         hurried: bool = False,
@@ -64,6 +67,7 @@ class RemoteBlobs(Store):
         if hurried:
             options = cast("ClientConfig", {**_connections(), **_HURRIED})
             self._asked = S3Store.from_url(url, retry_config=_ONCE, client_options=options)
+        self.staging = staging
         self._copies = FileBlobs(copies)
         self.derived = self._copies.derived
         self._objects = copies / "objects"

@@ -354,6 +354,23 @@ def test_a_bucket_is_asked_with_an_object_that_goes_again(tmp_path, monkeypatch,
     assert not (tmp_path / "home").exists()
 
 
+def test_the_store_is_asked_as_clients_will_ask_it(tmp_path, monkeypatch, s3_server):
+    url, environment = outside.new_bucket(s3_server)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    (found,) = _probe("parts", tmp_path, blob_url=url, blob_public_url=s3_server)
+    assert found.status == "ok"
+    assert found.found.startswith(f"{s3_server}: clients can send parts of files")
+    staging = open_blobs(url, tmp_path, s3_server).staging
+    assert not list(staging.old(before=float("inf")))
+    elsewhere = f"http://127.0.0.1:{free_port()}"
+    (found,) = _probe("parts", tmp_path, blob_url=url, blob_public_url=elsewhere)
+    assert (found.status, found.needed) == ("warning", False)
+    assert "PRESCORE_BLOB_PUBLIC_URL" in found.advice
+    assert "Signature" not in str(found)
+    assert list(_probe("parts", tmp_path, blob_url=url)) == []
+
+
 def test_a_bucket_that_nobody_answers_for_is_told_without_its_key(tmp_path, monkeypatch):
     for name, value in outside.CREDENTIALS.items():
         monkeypatch.setenv(name, value)

@@ -1,4 +1,5 @@
-"""Large uploads, which go on after a cut: the IETF's Resumable Uploads for HTTP.
+"""Large uploads, which go on after a cut: in parts to the object store itself, where the service
+offers that, else by the IETF's Resumable Uploads for HTTP.
 
 The service says which bytes it keeps for certain, and gets those after them. An upload that an
 earlier process has begun is found by the file's digest, from another machine too.
@@ -12,7 +13,7 @@ import httpx
 
 from prescore.errors import InvalidArgument, PrescoreClientError, Refused
 from prescore.files.reading import Body
-from prescore.http import answers, retries
+from prescore.http import answers, parts, retries
 from prescore.http.addresses import Address
 from prescore.http.steps import Request, Send, Sleep, Steps, segment
 from prescore.models.stored import Upload, UploadPage
@@ -60,6 +61,8 @@ def stored(
     way = _Way(address)
     while True:
         try:
+            if (yield from parts.sent(address, place, body, progress or _silent)):
+                return (yield from _ended(address, place))
             return (yield from _rest(address, place, body, progress, way))
         except PrescoreClientError as error:
             if not (retries.passes(error) or _may_be_resumed(error)):

@@ -151,6 +151,23 @@ class Upload(Answer):
     problem: Problem | None = None  # why it was refused
 
 
+class Part(Answer):
+    """A part of a file, and where in the object store it is put."""
+
+    number: int
+    offset: int = Field(ge=0)
+    bytes: int = Field(ge=1)
+    url: str = Field(repr=False)  # whoever has it may write there
+
+
+class Parts(Answer):
+    """What is still to be sent of a file that the client sends to the object store itself."""
+
+    staged: int = 0  # bytes that the store has
+    complete: bool
+    parts: list[Part] = Field(default_factory=list, max_length=1000)
+
+
 class UploadPage(Answer):
     items: list[Upload] = Field(max_length=1000)
 

@@ -1,0 +1,182 @@
+"""Large uploads whose parts go to the object store itself, where the service offers that.
+
+The service tells for each part a URL of the store, which takes the bytes and needs no key. A few
+parts are sent at a time. Where the store cannot be reached from here, the service gets the bytes.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Lock
+
+import httpx
+
+from prescore import plain_text
+from prescore.errors import PrescoreClientError, Refused, Unreachable
+from prescore.files.reading import Body
+from prescore.http import answers, retries
+from prescore.http.addresses import CONNECT_SECONDS, READ_SECONDS, Address, is_here, is_private, tls
+from prescore.http.steps import Do, Request, Sleep, Steps
+from prescore.models.stored import Part, Parts
+
+AT_ONCE = 3
+_STORE_SECONDS = 120.0  # the service puts the parts together before it answers
+_NOT_OFFERED = (404, 405, 409)  # by an older service; by this one
+_TRIES = 3  # in which no part is taken, before the service gets the file
+_REFUSED = 410  # the upload tells why
+
+Report = Callable[[int, int], None]
+_log = logging.getLogger("prescore")
+
+
+def sent(address: Address, place: str, body: Body, report: Report) -> Steps[bool]:
+    """Whether the store has all parts of the upload at `place`, and the service knows. Not so where
+    they are to be sent to the service.
+    """
+    way = _Way(address)
+    while (state := (yield from _asked(address, place))) is not None:
+        if state.complete:
+            return True
+        _check(address, state, body)
+        sending = _Sending(body, state.parts, state.staged, report)
+        try:
+            failed: PrescoreClientError | None = yield Do(sending.failure)
+        finally:
+            sending.stop()
+        way.came(sending.taken)
+        if failed is not None:
+            if way.is_closed(sending):
+                reason = plain_text.line(str(failed).partition("\n")[0])
+                _log.warning("%s; the file is sent to the service", reason)
+                return False
+            yield way.after(failed)
+    return False
+
+
+def _asked(address: Address, place: str) -> Steps[Parts | None]:
+    """What is still to be sent to the store; None where the service does not offer it."""
+    try:
+        request = Request("POST", f"{place}/parts", hold=_STORE_SECONDS)
+        answer = yield from retries.sent(address, request)
+    except Refused as error:
+        if error.status in _NOT_OFFERED:
+            return None
+        if error.status == _REFUSED:
+            return Parts(complete=True)
+        raise
+    return answers.parsed(address.url, Parts, answer)
+
+
+class _Way:
+    """The way to the store. Patience begins anew whenever a part was taken."""
+
+    def __init__(self, address: Address) -> None:
+        self._patience = address.patience
+        self._backoff = retries.Backoff(self._patience)
+        self._has_led_there = False
+        self._left = _TRIES
+
+    def came(self, parts: int) -> None:
+        if parts:
+            self._has_led_there = True
+            self._backoff = retries.Backoff(self._patience)
+
+    def is_closed(self, sending: "_Sending") -> bool:
+        """Whether it never led there, as far as can be told."""
+        self._left -= 1
+        return not self._has_led_there and (sending.is_away or self._left <= 0)
+
+    def after(self, error: PrescoreClientError) -> Sleep:
+        return self._backoff.after(error)
+
+
+def _check(address: Address, state: Parts, body: Body) -> None:
+    if not state.parts:
+        raise answers.not_prescore(address.url, "expected parts to send, found none")
+    for part in state.parts:
+        if part.offset + part.bytes > body.size:
+            raise answers.not_prescore(address.url, f"expected parts of {body.size} bytes")
+        try:
+            url = httpx.URL(part.url)
+        except httpx.InvalidURL:
+            url = httpx.URL("")
+        is_right = url.scheme in ("http", "https") and url.host and not url.userinfo
+        if not is_right or (is_private(address.url) and not is_private(part.url)):
+            raise answers.not_prescore(address.url, "expected https:// URLs for parts")
+
+
+class _Sending:
+    """Some parts on their way, and what of the file is there."""
+
+    def __init__(self, body: Body, parts: Sequence[Part], staged: int, report: Report) -> None:
+        self._body = body
+        self._parts = parts
+        self._report = report
+        self._done = staged
+        self._lock = Lock()
+        self._stopped = Event()
+        self._failed = Event()
+        self.taken = 0  # parts
+        self.is_away = False
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def failure(self) -> PrescoreClientError | None:
+        """Send them all; what went wrong, if anything did: what is on its way then is sent, and
+        nothing more is begun.
+        """
+        here = is_here(self._parts[0].url)
+        timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+        self._told(0)
+        with (
+            httpx.Client(verify=tls(), timeout=timeout, trust_env=not here) as http,
+            ThreadPoolExecutor(AT_ONCE) as pool,
+        ):
+            try:
+                found = list(pool.map(lambda part: self._failure_of(http, part), self._parts))
+            except BaseException:
+                self.stop()
+                raise
+        return next((error for error in found if error is not None), None)
+
+    def _failure_of(self, http: httpx.Client, part: Part) -> PrescoreClientError | None:
+        if self._stopped.is_set() or self._failed.is_set():
+            return None
+        place = httpx.URL(part.url).host
+        try:
+            size = {"Content-Length": str(part.bytes)}
+            answer = http.put(part.url, content=self._bytes(part), headers=size)
+        except _Stopped:
+            return None
+        except (httpx.HTTPError, OSError) as error:
+            self._failed.set()
+            self.is_away |= isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            return Unreachable(place, str(error) or type(error).__name__)
+        if not answer.is_success:
+            self._failed.set()
+            return Unreachable(place, f"the object store answered {answer.status_code}")
+        with self._lock:
+            self.taken += 1
+        return None
+
+    def _bytes(self, part: Part) -> Iterator[bytes]:
+        left = part.bytes
+        for chunk in self._body.chunks(part.offset):
+            if self._stopped.is_set():
+                raise _Stopped
+            some = chunk[:left]
+            yield some
+            left -= len(some)
+            self._told(len(some))
+            if not left:
+                return
+
+    def _told(self, more: int) -> None:
+        with self._lock:
+            self._done += more
+            self._report(self._done, self._body.size)
+
+
+class _Stopped(Exception):
+    """The parts are not wanted any more."""

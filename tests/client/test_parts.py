@@ -1,0 +1,230 @@
+"""Large uploads of the client in parts to the object store, which is real (moto's): cut, stopped,
+begun again, and where the store cannot be reached.
+"""
+
+import asyncio
+import itertools
+from threading import Lock
+
+import httpx
+import pytest
+
+import outside
+import prescore
+from cut_network import Cut, Network
+from fleet import bundle, checkpoint, digest
+from prescore.files import reading
+from prescore.http import parts, resumed
+from service.contract.asking import Scope
+from service.stored.unfinished import staging
+from service.works.keyring import keys
+
+SEEDS = itertools.count(9500)
+PART = 1500
+
+
+@pytest.fixture(autouse=True)
+def _all_are_large(monkeypatch, quick):
+    monkeypatch.setattr(resumed, "LARGE_BYTES", 100)
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(staging, "PART_BYTES", PART)
+
+
+class Store(Network):
+    """A link to the store, which remembers what comes."""
+
+    def __init__(self, url):
+        self.seen = b""
+        self._seeing = Lock()
+        super().__init__(int(url.rpartition(":")[2]))
+
+    def _ask(self, near, far):
+        super()._ask(near, _Remembering(far, self))
+
+
+class _Remembering:
+    def __init__(self, far, store):
+        self._far, self._store = far, store
+
+    def __getattr__(self, name):
+        return getattr(self._far, name)
+
+    def sendall(self, data):
+        with self._store._seeing:
+            self._store.seen += data
+        self._far.sendall(data)
+
+
+@pytest.fixture
+def store(s3_server):
+    with Store(s3_server) as link:
+        yield link
+
+
+@pytest.fixture
+def service(serve_here, tmp_path, s3_server, store, monkeypatch):
+    url, environment = outside.new_bucket(s3_server)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with serve_here(tmp_path / "home", blob_url=url, public_url=store.url) as service:
+        yield service
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "epoch-08.safetensors"
+    path.write_bytes(checkpoint(seed=next(SEEDS)))
+    return path
+
+
+def _stored(service, path):
+    data = path.read_bytes()
+    return b"".join(service.parts.blobs.stream(digest(data))[1]) == data
+
+
+def test_parts_go_to_the_store_and_the_key_does_not(service, store, file):
+    calls, key = [], keys.make(service.records, "red", Scope.SUBMIT)[1]
+    with prescore.Client(service.url, key=key) as client:
+        found = client.upload_checkpoint(file, lambda *call: calls.append(call))
+    assert found == digest(file.read_bytes())
+    assert _stored(service, file)
+    size = file.stat().st_size
+    assert (calls[0], calls[-1]) == ((0, size), (size, size))
+    assert store.seen.count(b"PUT /") == -(-size // PART)
+    assert key.encode() not in store.seen
+    assert b"uthorization" not in store.seen
+
+
+def test_an_upload_that_is_stopped_goes_on_where_it_was(service, store, file):
+    class Stop(Exception):
+        pass
+
+    def stop(done, total):
+        if done > 3 * PART:
+            raise Stop
+
+    with prescore.Client(service.url) as client, pytest.raises(Stop):
+        client.upload_checkpoint(file, stop)
+    before, store.seen = store.seen.count(b"PUT /"), b""
+    calls = []
+    with prescore.Client(service.url) as client:
+        client.upload_checkpoint(file, lambda *call: calls.append(call))
+    assert 0 < calls[0][0] < file.stat().st_size
+    assert 0 < store.seen.count(b"PUT /") < -(-file.stat().st_size // PART)
+    assert before
+    assert _stored(service, file)
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_parts_that_are_cut_are_sent_again(service, store, file, answered):
+    store.cuts = [Cut(f"partNumber={n}&".encode(), answered) for n in (2, 4)]
+    with prescore.Client(service.url, patience=10) as client:
+        client.upload_checkpoint(file)
+    assert _stored(service, file)
+    assert not store.cuts
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_cut_between_client_and_service_is_overcome(service, file, answered):
+    cuts = [Cut(b"/parts HTTP", answered) for _ in range(3)]
+    with (
+        Network(service.port, *cuts) as network,
+        prescore.Client(network.url, patience=10) as client,
+    ):
+        client.upload_checkpoint(file)
+    assert _stored(service, file)
+
+
+def test_with_asyncio_too(service, store, file):
+    async def upload():
+        async with prescore.AsyncClient(service.url) as client:
+            return await client.upload_checkpoint(file)
+
+    assert asyncio.run(upload()) == digest(file.read_bytes())
+    assert b"PUT /" in store.seen
+
+
+def test_datasets_too(service, store, tmp_path):
+    path = tmp_path / "bundle.tar"
+    path.write_bytes(bundle(30, seed=next(SEEDS)))
+    with prescore.Client(service.url) as client:
+        found = client.add_dataset("large", path)
+    assert (str(found), found.digest) == ("large@v1", digest(path.read_bytes()))
+    assert b"PUT /" in store.seen
+
+
+def test_where_the_store_cannot_be_reached_the_service_gets_the_bytes(
+    service, store, file, monkeypatch, caplog
+):
+    monkeypatch.setattr(service.parts.blobs.staging, "url", lambda *_: "http://127.0.0.1:1/bucket")
+    with prescore.Client(service.url) as client:
+        client.upload_checkpoint(file)
+    assert _stored(service, file)
+    assert b"PUT /" not in store.seen
+    assert "no answer from 127.0.0.1" in caplog.text
+    assert "the file is sent to the service" in caplog.text
+
+
+def test_a_store_that_refuses_all_is_passed_by(service, store, file, monkeypatch, caplog):
+    """As where a proxy changes what was signed."""
+    nowhere = f"{store.url}/no-such-bucket/x?partNumber=1&uploadId=x"
+    monkeypatch.setattr(service.parts.blobs.staging, "url", lambda *_: nowhere)
+    with prescore.Client(service.url) as client:
+        client.upload_checkpoint(file)
+    assert _stored(service, file)
+    assert "the object store answered 404" in caplog.text
+
+
+def test_a_refusal_is_heard(service, tmp_path):
+    path = tmp_path / "wrong.safetensors"
+    path.write_bytes(b"\x10" + bytes(7) + b"not a header of it" + bytes(5000))
+    with prescore.Client(service.url) as client, pytest.raises(prescore.Refused) as refused:
+        client.upload_checkpoint(path)
+    assert (refused.value.status, refused.value.code) == (422, "invalid_checkpoint")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://store.example/x",
+        "http://store.example/x",  # the service is one of this machine: nobody can listen
+        "https://user:word@store.example/x",
+        "https:///x",
+        "x",
+        "http://[",
+    ],
+)
+def test_urls_that_are_not_private_are_not_followed(service, file, monkeypatch, url):
+    monkeypatch.setattr(service.parts.blobs.staging, "url", lambda *_: url)
+    with prescore.Client(service.url) as client, pytest.raises(prescore.ServiceError) as error:
+        client.upload_checkpoint(file)
+    assert "expected https:// URLs for parts" in str(error.value)
+
+
+def test_a_redirect_of_the_store_is_not_followed(service, store, file, monkeypatch):
+    asked = []
+
+    def redirect(self, url, **_):
+        asked.append(url)
+        return httpx.Response(307, headers={"Location": "http://127.0.0.1:1/"})
+
+    monkeypatch.setattr(parts.httpx.Client, "put", redirect)
+    with prescore.Client(service.url) as client:
+        client.upload_checkpoint(file)
+    assert all(url.startswith(store.url) for url in asked)
+    assert _stored(service, file)
+
+
+def test_a_file_that_becomes_shorter_is_told(service, file, monkeypatch):
+    told = staging.url
+
+    def shorten(*given):
+        file.write_bytes(file.read_bytes()[:PART])
+        return told(*given)
+
+    monkeypatch.setattr(staging, "url", shorten)
+    with (
+        prescore.Client(service.url) as client,
+        pytest.raises(prescore.InvalidArgument, match="changed while it was read"),
+    ):
+        client.upload_checkpoint(file)

@@ -1,0 +1,355 @@
+"""/v1/uploads/{id}/parts: a client sends a file's parts to the object store, and the service makes
+of them what it makes of a PUT.
+"""
+
+import itertools
+import os
+import time
+from contextlib import contextmanager
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+import outside
+from fleet import bundle, checkpoint, digest, until
+from service.contract.asking import Scope
+from service.contract.errors import StoreUnavailable
+from service.contract.quotas import Allowed, Quotas
+from service.stored.unfinished import expiry, rows, staging
+from service.works.keyring import keys
+from service.works.tables import uploads
+
+SEEDS = itertools.count(4000)
+PART = 2000
+
+
+@pytest.fixture
+def store(s3_server, monkeypatch):
+    """Arguments of `serve_here` for a store that clients reach, in small parts."""
+    url, environment = outside.new_bucket(s3_server)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(staging, "PART_BYTES", PART)
+    return {"blob_url": url, "public_url": s3_server}
+
+
+@pytest.fixture
+def service(serve_here, tmp_path, store):
+    with serve_here(tmp_path, **store) as service:
+        yield service
+
+
+@pytest.fixture
+def client(service):
+    with service.client() as client:
+        yield client
+
+
+@pytest.fixture
+def data():
+    return checkpoint(seed=next(SEEDS))
+
+
+def _begin(client, data, query=None, **headers):
+    query = query or f"kind=checkpoint&digest={digest(data)}"
+    told = {"Upload-Complete": "?0", "Upload-Length": str(len(data)), **headers}
+    answer = client.post(f"/v1/uploads?{query}", headers=told)
+    assert answer.status_code == 201, answer.text
+    return answer.headers["Location"]
+
+
+def _ask(client, place):
+    answer = client.post(f"{place}/parts")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def _put(data, parts):
+    for part in parts:
+        content = data[part["offset"] : part["offset"] + part["bytes"]]
+        assert httpx.put(part["url"], content=content).status_code == 200
+
+
+def _send(client, place, data):
+    """All that is missing; the last answer."""
+    while not (state := _ask(client, place))["complete"]:
+        _put(data, state["parts"])
+    return state
+
+
+def _became(client, place):
+    def found():
+        state = client.get(place).json()
+        return state if state["location"] or state["problem"] else None
+
+    return until(found, 20, "what became of an upload")
+
+
+def _staged(service):
+    return list(service.parts.blobs.staging.old(time.time() + 60))
+
+
+def test_parts_become_what_put_stores(service, client, data):
+    place = _begin(client, data)
+    first = _ask(client, place)
+    assert (first["length"], first["staged"], first["complete"]) == (len(data), 0, False)
+    told = [(part["number"], part["offset"], part["bytes"]) for part in first["parts"]]
+    cuts = [
+        (n + 1, at, min(PART, len(data) - at)) for n, at in enumerate(range(0, len(data), PART))
+    ]
+    assert told == cuts
+    _put(data, reversed(first["parts"]))
+    assert _ask(client, place) == {
+        "length": len(data),
+        "staged": len(data),
+        "complete": True,
+        "parts": [],
+    }
+    became = _became(client, place)
+    assert became["location"] == f"/v1/checkpoints/{digest(data)}"
+    assert (became["offset"], became["staged"]) == (len(data), len(data))
+    assert client.get(became["location"]).json()["bytes"] == len(data)
+    assert b"".join(service.parts.blobs.stream(digest(data))[1]) == data
+    assert not _staged(service)
+    assert not service.leftovers()
+    assert _ask(client, place)["complete"]  # for who has not heard the answer
+    assert client.head(place).headers["Upload-Complete"] == "?1"
+
+
+def test_only_what_is_missing_is_asked_for(client, data):
+    """By another client as well, which finds the upload by the file's digest."""
+    place = _begin(client, data)
+    _put(data, _ask(client, place)["parts"][1:3])
+    found = client.get("/v1/uploads", params={"digest": digest(data)}).json()["items"]
+    assert [(f"/v1/uploads/{each['id']}", each["staged"]) for each in found] == [(place, 0)]
+    again = _ask(client, place)
+    assert again["staged"] == 2 * PART
+    assert {2, 3}.isdisjoint(part["number"] for part in again["parts"])
+    assert client.get(place).json()["staged"] == 2 * PART
+    _put(data, again["parts"])
+    assert _ask(client, place)["complete"]
+    assert _became(client, place)["location"]
+
+
+def test_no_more_than_sixteen_are_told_at_once(client, data, monkeypatch):
+    monkeypatch.setattr(staging, "PART_BYTES", 100)
+    place = _begin(client, data)
+    first = _ask(client, place)["parts"]
+    assert [part["number"] for part in first] == list(range(1, 17))
+    _put(data, first)
+    assert _ask(client, place)["parts"][0]["number"] == 17
+    _send(client, place, data)
+    assert _became(client, place)["location"]
+
+
+def test_a_dataset_too(client):
+    data = bundle(30, seed=next(SEEDS))
+    place = _begin(client, data, f"kind=dataset&name=parted&digest={digest(data)}")
+    _send(client, place, data)
+    assert _became(client, place)["location"] == "/v1/datasets/parted@v1"
+
+
+def test_two_who_begin_at_once_send_parts_of_one_file(service, client, data, monkeypatch):
+    place = _begin(client, data)
+    begin = type(service.parts.blobs.staging).begin
+
+    def later(self, name):
+        monkeypatch.setattr(type(self), "begin", begin)
+        _put(data, _ask(client, place)["parts"][:1])  # somebody else was quicker
+        return begin(self, name)
+
+    monkeypatch.setattr(type(service.parts.blobs.staging), "begin", later)
+    assert _ask(client, place)["parts"][0]["number"] == 2
+    assert len(_staged(service)) == 1
+
+
+def _problem(client, place, data):
+    _send(client, place, data)
+    return _became(client, place)["problem"]
+
+
+def test_what_is_wrong_is_refused_as_put_refuses_it(service, client, data):
+    wrong = b"\x10" + bytes(7) + b"not a header of it" + bytes(5000)
+    place = _begin(client, wrong)
+    assert _problem(client, place, wrong)["code"] == "invalid_checkpoint"
+    assert client.post(f"{place}/parts").json()["code"] == "upload_refused"
+    other = _begin(client, data, f"kind=checkpoint&digest={digest(b'other')}")
+    assert _problem(client, other, data)["code"] == "digest_mismatch"
+    assert not _staged(service)
+    assert not service.leftovers()
+
+
+def test_bytes_may_come_through_the_service_after_all(service, client, data):
+    place = _begin(client, data)
+    _put(data, _ask(client, place)["parts"][:2])
+    told = {"Upload-Offset": "0", "Upload-Complete": "?1"}
+    told["Content-Type"] = "application/partial-upload"
+    assert client.patch(place, content=data, headers=told).status_code == 201
+    assert not _staged(service)
+    assert _ask(client, place)["complete"]
+
+
+def test_parts_may_follow_what_came_through_the_service(service, client, data):
+    place = _begin(client, data)
+    told = {"Upload-Offset": "0", "Upload-Complete": "?0"}
+    told["Content-Type"] = "application/partial-upload"
+    assert client.patch(place, content=data[:3000], headers=told).status_code == 204
+    _send(client, place, data)
+    assert _became(client, place)["location"]
+    assert b"".join(service.parts.blobs.stream(digest(data))[1]) == data
+
+
+def test_it_goes_on_after_a_crash_between_the_whole_file_and_its_row(service, client, data):
+    place = _begin(client, data)
+    _put(data, _ask(client, place)["parts"])
+    upload = rows.find(service.records, place.split("/")[-1])
+    service.parts.blobs.staging.assemble(upload.id, upload.staging)
+    assert _ask(client, place)["complete"]
+    assert _became(client, place)["location"]
+
+
+def test_it_goes_on_after_a_crash_between_the_object_and_its_row(service, client, data):
+    """The object's copy on this machine is not written to: it may be in use."""
+    blobs = service.parts.blobs
+    place = _begin(client, data)
+    _put(data, _ask(client, place)["parts"])
+    upload = rows.find(service.records, place.split("/")[-1])
+    blobs.staging.assemble(upload.id, upload.staging)
+    rows.completed(service.records, upload.id, len(data))
+    blobs.put(data)
+    with blobs.path(digest(data)).open("rb") as copy:
+        before = os.fstat(copy.fileno()).st_mtime_ns
+        assert _became(client, place)["location"]
+        assert os.fstat(copy.fileno()).st_mtime_ns == before
+
+
+def test_a_store_that_falls_silent_loses_nothing(service, client, data, monkeypatch):
+    place = _begin(client, data)
+    _put(data, _ask(client, place)["parts"])
+    blobs = service.parts.blobs
+
+    def silent(*_):
+        raise StoreUnavailable("the object store: silent")
+
+    with monkeypatch.context() as at:
+        at.setattr(type(blobs.staging), "held", silent)
+        assert client.post(f"{place}/parts").status_code == 503
+    with monkeypatch.context() as at:
+        at.setattr(type(blobs.staging), "stream", silent)
+        assert _ask(client, place)["complete"]
+        assert client.get(place).json()["location"] is None
+    assert _became(client, place)["location"]
+
+
+def test_what_the_store_has_lost_is_begun_anew(service, client, data):
+    place = _begin(client, data)
+    _put(data, _ask(client, place)["parts"])
+    upload = rows.find(service.records, place.split("/")[-1])
+    service.parts.blobs.staging.forget(upload.id, upload.staging)
+    assert client.post(f"{place}/parts").status_code == 404
+    assert client.get(place).status_code == 404
+
+
+def test_giving_an_upload_up_frees_its_parts(service, client, data):
+    place = _begin(client, data)
+    _put(data, _ask(client, place)["parts"][:1])
+    assert len(_staged(service)) == 1
+    assert client.delete(place).status_code == 204
+    assert not _staged(service)
+
+
+def test_an_upload_to_which_nothing_comes_for_a_day_is_deleted_with_its_parts(
+    service, client, data
+):
+    place, kept = _begin(client, data), _begin(client, data)
+    for each in (place, kept):
+        _put(data, _ask(client, each)["parts"][:1])
+    with service.records.transaction() as connection:
+        same = uploads.c.id == place.split("/")[-1]
+        connection.execute(uploads.update().where(same).values(expires_at=time.time() - 1))
+    expiry.sweep(service.records, service.parts.blobs)
+    assert [f"/v1/uploads/{name}" for name, _ in _staged(service)] == [kept]
+
+
+def test_parts_without_a_row_are_swept(service, client, data, monkeypatch):
+    store = service.parts.blobs.staging
+    store.begin("up_nobody")
+    place = _begin(client, data)
+    _ask(client, place)
+    monkeypatch.setattr(expiry, "_ORPHAN_SECONDS", -1)
+    assert expiry.sweep_staged(service.records, service.parts.blobs) == 1
+    assert [f"/v1/uploads/{name}" for name, _ in _staged(service)] == [place]
+
+
+def test_an_upload_lives_on_while_parts_come(service, client, data):
+    place = _begin(client, data)
+    parts = _ask(client, place)["parts"]
+    with service.records.transaction() as connection:
+        connection.execute(uploads.update().values(expires_at=time.time() + 60))
+    _put(data, parts[:1])
+    _ask(client, place)
+    with service.records.reading() as connection:
+        assert connection.execute(sa.select(uploads.c.expires_at)).scalar_one() > time.time() + 3600
+
+
+def test_who_told_no_length_sends_to_the_service(client, data):
+    answer = client.post(
+        f"/v1/uploads?kind=checkpoint&digest={digest(data)}", headers={"Upload-Complete": "?0"}
+    )
+    refused = client.post(f"{answer.headers['Location']}/parts")
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+
+
+def test_where_the_store_is_not_offered_the_service_gets_the_bytes(serve_here, tmp_path, data):
+    with serve_here(tmp_path) as service, service.client() as client:
+        refused = client.post(f"{_begin(client, data)}/parts")
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+        assert "append with PATCH" in refused.json()["detail"]
+
+
+@contextmanager
+def _team(service, team, scope=Scope.SUBMIT):
+    key = keys.make(service.records, team, scope)[1]
+    with httpx.Client(
+        base_url=service.url, headers={"Authorization": f"Bearer {key}"}, timeout=60
+    ) as client:
+        yield client
+
+
+def test_other_teams_get_no_url(service, data):
+    with _team(service, "red") as red, _team(service, "blue") as blue:
+        place = _begin(red, data)
+        assert blue.post(f"{place}/parts").status_code == 404
+        _send(red, place, data)
+        assert _became(red, place)["location"]
+        assert blue.get(f"/v1/checkpoints/{digest(data)}").status_code == 404
+
+
+def test_a_dataset_is_published_by_who_may(service):
+    data = bundle(5)
+    with _team(service, "red", Scope.PUBLISH) as red, _team(service, "red") as other:
+        place = _begin(red, data, "kind=dataset&name=parted")
+        assert other.post(f"{place}/parts").status_code == 403
+
+
+def test_parts_count_among_the_bytes_that_a_team_may_send(serve_here, tmp_path, store, data):
+    allowed = Allowed(Quotas(), {"red": Quotas(upload_bytes=len(data) + 100)})
+    with serve_here(tmp_path, **store, allowed=allowed) as service, _team(service, "red") as red:
+        place = _begin(red, data)
+
+        def used():
+            found = {each["name"]: each["used"] for each in red.get("/v1/me").json()["limits"]}
+            return found["upload_bytes"]
+
+        _put(data, _ask(red, place)["parts"][:2])
+        assert used() == 0
+        _ask(red, place)
+        assert used() == 2 * PART
+        _send(red, place, data)
+        assert used() == len(data)
+        _ask(red, place)
+        assert used() == len(data)
+        more = checkpoint(seed=next(SEEDS))
+        refused = red.post(f"{_begin(red, more)}/parts")
+        assert (refused.status_code, refused.json()["code"]) == (413, "too_large")
