@@ -17,11 +17,13 @@ import httpx
 import numpy as np
 import pytest
 
+import outside
 import prescore
 from builders import model, tensors
 from cut_network import Network
-from fleet import ROOT, Served, digest, until
+from fleet import ROOT, Fleet, Served, digest, until
 from prescore.http import resumed, retries
+from service.works.blobs import open_blobs
 from workers.inference import checkpoints
 
 SEEDS = itertools.count(5000)
@@ -246,6 +248,63 @@ def test_many_uploads_at_once_are_cut_and_the_api_is_killed(
     most = max(memory)
     print(f"T12 {count} x {size >> 20} MB, {kills} kills: API {most >> 20} MB at most")
     assert most < 300_000_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "megabytes", "kills"), [(12, 100, 3)])
+def test_parts_go_to_the_store_while_it_is_cut_off_and_the_api_is_killed(
+    s3_server, tmp_path, monkeypatch, count, megabytes, kills
+):
+    """T12 with parts that clients send to the store: every byte right, and nothing left there."""
+    monkeypatch.setattr(retries, "FIRST_SECONDS", 0.1)
+    files = [_file(tmp_path, megabytes, next(SEEDS)) for _ in range(count)]
+    url, environment = outside.new_bucket(s3_server)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    names, size = [digest(path.read_bytes()) for path in files], files[0].stat().st_size
+    bounds = 4 << 20, 24 << 20
+    memory = []
+    with (
+        CuttingNetwork(int(s3_server.rpartition(":")[2]), 2 * count, *bounds, seed=8) as network,
+        _fleet(
+            tmp_path / "home", PRESCORE_BLOB_URL=url, PRESCORE_BLOB_PUBLIC_URL=network.url
+        ) as fleet,
+        ThreadPoolExecutor(count) as pool,
+    ):
+        sent = [pool.submit(_by_client, fleet, fleet.port, path) for path in files]
+        for killed in range(1, kills + 1):
+            part = killed / (kills + 2)
+            until(lambda at=part: _at_the_store(fleet, names, size) > at, 900, "parts")
+            memory += [api.memory_info().rss for api in fleet.running("api")]
+            _kill_api(fleet)
+        for each in sent:
+            each.result()
+        memory += [api.memory_info().rss for api in fleet.running("api")]
+        assert all(_is_stored(fleet, path) for path in files)
+        assert not fleet.leftovers()
+        staging = open_blobs(url, tmp_path / "copies", s3_server).staging
+        assert list(staging.old(float("inf"))) == []
+    print(
+        f"T12 {count} x {megabytes} MB in parts, {kills} kills: API {max(memory) >> 20} MB at most"
+    )
+
+
+@contextlib.contextmanager
+def _fleet(home, **environment):
+    fleet = Fleet(home, **environment).start()
+    try:
+        yield fleet
+    finally:
+        fleet.stop()
+
+
+def _at_the_store(fleet, names, size) -> float:
+    """The part of all bytes that the service knows to be in the store, or has as objects."""
+    with contextlib.suppress(httpx.TransportError):
+        going = httpx.get(f"{fleet.url}/v1/uploads", timeout=30).json()["items"]
+        ended = sum(bool(fleet.blob_files(name)) for name in names)
+        return (sum(each["staged"] for each in going) / size + ended) / len(names)
+    return 0.0
 
 
 def _each(work, ended):
