@@ -15,7 +15,9 @@ from cut_network import Cut, Network
 from fleet import bundle, checkpoint, digest
 from prescore.files import reading
 from prescore.http import parts, resumed
+from service.contract.api.data import PartOut
 from service.contract.asking import Scope
+from service.http.resumable import parts as routes
 from service.stored.unfinished import staging
 from service.works.keyring import keys
 
@@ -194,11 +196,25 @@ def test_a_refusal_is_heard(service, tmp_path):
         "http://[",
     ],
 )
-def test_urls_that_are_not_private_are_not_followed(service, file, monkeypatch, url):
+def test_urls_that_are_not_private_are_not_followed(service, store, file, monkeypatch, caplog, url):
     monkeypatch.setattr(service.parts.blobs.staging, "url", lambda *_: url)
-    with prescore.Client(service.url) as client, pytest.raises(prescore.ServiceError) as error:
+    with prescore.Client(service.url) as client:
         client.upload_checkpoint(file)
-    assert "expected https:// URLs for parts" in str(error.value)
+    assert "the service told of a store without https" in caplog.text
+    assert _stored(service, file)
+    assert b"partNumber" not in store.seen
+
+
+@pytest.mark.parametrize("told", [[], [staging.Part(1, 0, 10**9)]])
+def test_parts_of_another_file_are_no_answer(service, file, monkeypatch, told):
+    monkeypatch.setattr(staging, "missing", lambda *_: [staging.Part(1, 0, 1)])
+    monkeypatch.setattr(routes, "_placed", lambda *_: [_part(part) for part in told])
+    with prescore.Client(service.url) as client, pytest.raises(prescore.ServiceError):
+        client.upload_checkpoint(file)
+
+
+def _part(part):
+    return PartOut(**vars(part), url="https://store.example/x", expires_at="2026-01-01T00:00:00Z")
 
 
 def test_a_redirect_of_the_store_is_not_followed(service, store, file, monkeypatch):

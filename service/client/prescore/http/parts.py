@@ -38,6 +38,11 @@ def sent(address: Address, place: str, body: Body, report: Report) -> Steps[bool
         if state.complete:
             return True
         _check(address, state, body)
+        if not all(_is_followed(address, part) for part in state.parts):
+            _log.warning(
+                "the service told of a store without https; the file is sent to the service"
+            )
+            return False
         sending = _Sending(body, state.parts, state.staged, report)
         try:
             failed: PrescoreClientError | None = yield Do(sending.failure)
@@ -93,16 +98,18 @@ class _Way:
 def _check(address: Address, state: Parts, body: Body) -> None:
     if not state.parts:
         raise answers.not_prescore(address.url, "expected parts to send, found none")
-    for part in state.parts:
-        if part.offset + part.bytes > body.size:
-            raise answers.not_prescore(address.url, f"expected parts of {body.size} bytes")
-        try:
-            url = httpx.URL(part.url)
-        except httpx.InvalidURL:
-            url = httpx.URL("")
-        is_right = url.scheme in ("http", "https") and url.host and not url.userinfo
-        if not is_right or (is_private(address.url) and not is_private(part.url)):
-            raise answers.not_prescore(address.url, "expected https:// URLs for parts")
+    if any(part.offset + part.bytes > body.size for part in state.parts):
+        raise answers.not_prescore(address.url, f"expected parts of {body.size} bytes")
+
+
+def _is_followed(address: Address, part: Part) -> bool:
+    """Whether its URL is as private as the service's own: else others could read what is sent."""
+    try:
+        url = httpx.URL(part.url)
+    except httpx.InvalidURL:
+        return False
+    is_web = url.scheme in ("http", "https") and url.host and not url.userinfo
+    return bool(is_web) and (is_private(part.url) or not is_private(address.url))
 
 
 class _Sending:
