@@ -29,6 +29,7 @@ from workers.metrics.vectors import encoder as encoders
 from workers.metrics.vectors.encoder import Encoder
 
 RECIPE = training.Recipe(beta=0.03)
+FEW = 0.1  # of people's captions have less than what is enough of recall and of a sentence
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Written:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """Of captions: the features, not yet cut, and BERTScore by the same encoder."""
+    """Of captions: the features, and BERTScore by the same encoder."""
 
     features: Floats
     bertscore: Floats
@@ -55,9 +56,10 @@ class Read:
 
 @dataclass(frozen=True, eq=False)
 class Learning:
-    """The contrasts that are learned from, and the cut features of their captions."""
+    """The contrasts that are learned from, and what is weighted of their captions."""
 
     contrasts: Sequence[Contrast]
+    near: Floats
     enough: Floats
     right: Floats
     wrong: Floats
@@ -66,9 +68,18 @@ class Learning:
 def learning(data: Path, encoder: Encoder, jvm: Jvm) -> Learning:
     chosen, said = learned_from(data, jvm)
     right, wrong = (read.features for read in measured(chosen, said, encoder, jvm))
-    enough: Floats = np.median(right, axis=0)
-    enough[0] = 1  # the sum of `accord` counts in full
-    return Learning(chosen, enough, *(accord_large.cut(each, enough) for each in (right, wrong)))
+    near, enough = thresholds(right)
+    found = (accord_large.weighted(each, near, enough) for each in (right, wrong))
+    return Learning(chosen, near, enough, *found)
+
+
+def thresholds(right: Floats) -> tuple[Floats, Floats]:
+    """`near` is the median of people's own captions, as is what is enough of precision; of recall
+    and of the closest sentence, what nine of ten have is enough.
+    """
+    meant = right[:, 1:5]
+    near: Floats = np.median(meant, axis=0)
+    return near, np.array([near[0], *np.quantile(meant[:, 1:3], FEW, axis=0)])
 
 
 def learned(seen: Learning, encoder: Encoder) -> Large:
@@ -80,8 +91,16 @@ def learned(seen: Learning, encoder: Encoder) -> Large:
         "contrasts": training.counted(seen.contrasts),
         "recipe": vars(RECIPE),
     }
-    names = accord_large.NAMES
-    return Large(model.shipped(), encoder.name, names, weights, seen.enough, middle, about)
+    return Large(
+        model.shipped(),
+        encoder.name,
+        accord_large.WEIGHTED,
+        weights,
+        seen.near,
+        seen.enough,
+        middle,
+        about,
+    )
 
 
 def learned_from(data: Path, jvm: Jvm) -> tuple[list[Contrast], dict[str, str]]:
@@ -151,7 +170,7 @@ def alone(read: Read) -> dict[str, Floats]:
     shipped = large.shipped()
     columns = dict(zip(accord_large.NAMES, read.features.T, strict=True))
     return {
-        "accord_large": shipped(accord_large.cut(read.features, shipped.enough)),
+        "accord_large": shipped(accord_large.weighted(read.features, shipped.near, shipped.enough)),
         "accord": columns["accord_sum"],
         "bertscore": read.bertscore,
         "sentence_best": columns["sentence_best"],
@@ -194,7 +213,10 @@ def right_without(
     """Of the contrasts of this kind, by weights that were learned without it."""
     weights = accord.left_out(seen.contrasts, (seen.right, seen.wrong), kind, RECIPE.beta)
     are = np.array([each.kind == kind for each in chosen])
-    sums = [accord_large.cut(each.features[are], seen.enough) @ weights for each in (better, worse)]
+    sums = [
+        accord_large.weighted(each.features[are], seen.near, seen.enough) @ weights
+        for each in (better, worse)
+    ]
     return accord.solved(*sums)
 
 

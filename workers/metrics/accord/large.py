@@ -2,8 +2,8 @@
 
 Words, vectors and frequencies are those of the model of `accord`, which is named by its SHA-256.
 
-weights, enough (features) f64; middle () f64
-metadata: prescore_accord_large "1"; features: JSON; small: the SHA-256 of the model of `accord`;
+weights (features) f64; near (4), enough (3), of what the encoder says, f64; middle () f64
+metadata: prescore_accord_large "3"; features: JSON; small: the SHA-256 of the model of `accord`;
 encoder: the SHA-256 of the language model's files, and its layer; about: JSON
 """
 
@@ -25,28 +25,31 @@ from workers.metrics.accord.model import Model
 from workers.metrics.family import Floats
 from workers.metrics.model_files import Tensors
 
-_FORMAT = "2"
+_FORMAT = "3"
+_TENSORS = {"weights": 4, "near": 4, "enough": 3}  # how many values each has
 SHIPPED = Path(__file__).with_name("minilm.safetensors")
 
 
 @dataclass(frozen=True, eq=False)
 class Large:
     """`weights` of `features`, none negative; at `middle`, right and wrong captions are as likely.
-    `enough`: of each feature, the value beyond which it counts no more. `encoder`: the name of the
-    language model. `digest`: the SHA-256 of the file.
+    Of the encoder's features, `near`: the values from which words count in full; `enough`: of its
+    first ones, those beyond which they count no more. `encoder`: the name of the language model.
+    `digest`: the SHA-256 of the file.
     """
 
     small: Model
     encoder: str
     features: Sequence[str]
     weights: Floats
+    near: Floats
     enough: Floats
     middle: float
     about: Mapping[str, Any] = field(default_factory=dict)
     digest: str = ""
 
     def __call__(self, features: Floats) -> Floats:
-        """Scores in [0, 1] of cut features, as those of `accord` follow from its features."""
+        """Scores in [0, 1] of what is weighted, as those of `accord` follow from its features."""
         return model.scores(features, self.weights, self.middle)
 
 
@@ -59,6 +62,7 @@ def shipped() -> Large:
 def write(path: Path, large: Large) -> None:
     tensors: Tensors = {
         "weights": large.weights,
+        "near": large.near,
         "enough": large.enough,
         "middle": np.array(large.middle),
     }
@@ -83,7 +87,7 @@ def read(path: Path, small: Model) -> Large:
                 raise MetricFailed(
                     f"expected weights of accord_large, format {_FORMAT}, in {path.name}"
                 )
-            tensors = {name: file.get_tensor(name) for name in ("weights", "enough", "middle")}
+            tensors = {name: file.get_tensor(name) for name in (*_TENSORS, "middle")}
         return _restored(metadata, tensors, small, digest_of(path).removeprefix("sha256:"))
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise MetricFailed(f"{path.name} has no weights of accord_large: {error}") from None
@@ -95,16 +99,17 @@ def _restored(metadata: Mapping[str, str], tensors: Tensors, small: Model, diges
             f"expected weights beside the model of accord {small.digest:.12}…, found those beside "
             f"{metadata['small']:.12}…; learn them anew"
         )
-    features = json.loads(metadata["features"])
-    if tensors["weights"].shape != (len(features),) or (tensors["weights"] < 0).any():
-        raise ValueError(f"expected {len(features)} weights, none of them negative")
-    if tensors["enough"].shape != (len(features),) or not (tensors["enough"] > 0).all():
-        raise ValueError(f"expected {len(features)} values that are enough, all above 0")
+    for name, count in _TENSORS.items():
+        if tensors[name].shape != (count,) or not (tensors[name] >= 0).all():
+            raise ValueError(f"expected {count} {name}, none of them negative")
+        if name != "weights" and not tensors[name].all():
+            raise ValueError(f"expected {count} {name}, all above 0")
     return Large(
         small=small,
         encoder=metadata["encoder"],
-        features=features,
+        features=json.loads(metadata["features"]),
         weights=tensors["weights"],
+        near=tensors["near"],
         enough=tensors["enough"],
         middle=float(tensors["middle"]),
         about=json.loads(metadata["about"]),

@@ -3,13 +3,18 @@ beside its references, weighted as the features of `accord` are (`workers/metric
 
 The weights hold for the vectors of that very model. It reads captions and references as they were
 written, or, where a task has tokens alone, these joined by blanks. What it says counts until a
-caption is as near as people's captions usually are to each other; beyond that the words decide.
+caption is as near as people's captions are to each other; the nearer a caption is, the more its
+words decide, whose sum counts half where the encoder finds nothing alike.
 """
+
+from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 
 from service.contract.errors import MetricUnavailable
 from workers.metrics.accord import features, large
+from workers.metrics.accord.language import Language, Pair
 from workers.metrics.accord.model import Model
 from workers.metrics.families import bertscore
 from workers.metrics.families.bertscore import Beside, Prepared
@@ -24,7 +29,16 @@ NAMES = (
     "meant_recall",  # BERTScore's recall, its mean over references
     "sentence_best",  # the cosine of the sentences' vectors, with the closest reference
     "sentence_mean",  # its mean over references
+    "unrepeated",  # of adjacent stems, the share not said more often than in any one reference
 )
+WEIGHTED = (
+    "words",  # `accord_sum`, in full where the encoder finds a caption near, down to half of it
+    "precision",  # `meant_precision`, as a share of what is enough, as the next two
+    "recall",  # `meant_recall`
+    "sentence",  # `sentence_best`
+)
+_MEANT = slice(1, 5)  # of NAMES, what the encoder says
+_REPEATED = 0.8  # of adjacent stems unrepeated; from there on a caption is none the worse
 
 
 def completed(task: Task) -> Task:
@@ -44,20 +58,28 @@ def completed(task: Task) -> Task:
 
 def measure(task: Task) -> Measured:
     found = large.shipped()
-    scores = found(cut(measured(task, found.small), found.enough))
+    scores = found(weighted(measured(task, found.small), found.near, found.enough))
     return Measured({"accord_large": scores}, {"accord_large": scores})
 
 
 def measured(task: Task, small: Model) -> Floats:
-    """The features (captions, NAMES) of a completed task's captions, from 0 to 1, not yet cut."""
+    """The features (captions, NAMES) of a completed task's captions, from 0 to 1."""
     sums = features.measure(task, small.language) @ small.weights / small.weights.sum()
-    found: Floats = np.clip(np.column_stack([sums, _meant(task)]), 0, 1)
+    values = np.column_stack([sums, _meant(task), _unrepeated(task, small.language)])
+    found: Floats = np.clip(values, 0, 1)
     return found
 
 
-def cut(values: Floats, enough: Floats) -> Floats:
-    """Features as shares of what is `enough` of each; more counts no more."""
-    found: Floats = np.minimum(values / enough, 1)
+def weighted(values: Floats, near: Floats, enough: Floats) -> Floats:
+    """What is weighted (captions, WEIGHTED), from 0 to 1, of features; none falls as one rises. At
+    `near`, of each that the encoder says, words count in full; at `enough`, it counts in full.
+    """
+    sums, meant = values[:, 0], values[:, _MEANT]
+    unrepeated = np.minimum(values[:, -1] / _REPEATED, 1)
+    nearness = np.minimum(meant / near, 1).mean(axis=1)
+    shares = np.minimum(meant[:, : len(enough)] / enough, 1)
+    shares[:, 0] *= unrepeated  # a word said again finds the same word
+    found: Floats = np.column_stack([sums * unrepeated * (1 + nearness) / 2, shares])
     return found
 
 
@@ -75,6 +97,34 @@ def recipe(task: Task) -> str:
 def _shown(encoder: str) -> str:
     digest, layer = encoder.split("/")
     return f"SHA-256 of its files {digest:.12}…, layer {layer}"
+
+
+def _unrepeated(task: Task, language: Language) -> Floats:
+    """Once is free, whatever references say. A caption without words has 0."""
+    known: dict[tuple[str, ...], Counter[Pair]] = {}
+    found = np.zeros(len(task.captions))
+    for block in task.blocks():
+        for place in range(block.start, block.stop):
+            people = tuple(task.references_of(place))
+            if people not in known:
+                known[people] = _most(people, language)
+            pairs = _pairs(task.captions[place], language)
+            again = sum(max(0, n - max(1, known[people][pair])) for pair, n in pairs.items())
+            if task.captions[place].split():
+                found[place] = 1 - again / max(1, pairs.total())
+    return found
+
+
+def _most(people: tuple[str, ...], language: Language) -> Counter[Pair]:
+    """How often the reference has each pair that has it the most often."""
+    most: Counter[Pair] = Counter()
+    for tokens in people:
+        most |= _pairs(tokens, language)
+    return most
+
+
+def _pairs(tokens: str, language: Language) -> Counter[Pair]:
+    return Counter(pairwise([language.stem(word) for word in tokens.split()]))
 
 
 def _meant(task: Task) -> Floats:

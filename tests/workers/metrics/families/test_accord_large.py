@@ -23,7 +23,7 @@ from workers.jobs.toolbox import Toolbox
 from workers.metrics import postgen, references
 from workers.metrics.accord import features, large, model
 from workers.metrics.families import accord_large, bertscore
-from workers.metrics.families.accord_large import NAMES
+from workers.metrics.families.accord_large import NAMES, WEIGHTED
 from workers.metrics.family import Task
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.vectors import encoder
@@ -99,7 +99,7 @@ def test_features_are_the_sum_of_accord_and_follow_from_bertscores_definition(fo
     own = features.measure(task, shipped.language) @ shipped.weights / sum(shipped.weights)
     np.testing.assert_allclose(found[:, 0], own, rtol=1e-12)
     reference = oracle.Model(folder, encoders.LAYERS)
-    for got, caption, image in zip(found[:, 1:], captions, people, strict=True):
+    for got, caption, image in zip(found[:, 1:5], captions, people, strict=True):
         ours = _sentence(reference, caption)
         cosines = [float(ours @ _sentence(reference, text)) for text in image]
         each = [oracle.score(reference, caption, [text]) for text in image]
@@ -120,31 +120,57 @@ def test_the_encoder_reads_what_was_written_and_the_rest_tokens(small, fitting):
         accord_large.measured(bertscore.completed(task), model.shipped())
         for task in (both, plain, texts)
     )
-    np.testing.assert_array_equal(found[:, 0], of_tokens[:, 0])
-    np.testing.assert_array_equal(found[:, 1:], of_texts[:, 1:])
-    assert (found[:, 1:] != of_tokens[:, 1:]).any()
+    np.testing.assert_array_equal(found[:, [0, 5]], of_tokens[:, [0, 5]])
+    np.testing.assert_array_equal(found[:, 1:5], of_texts[:, 1:5])
+    assert (found[:, 1:5] != of_tokens[:, 1:5]).any()
     how = f"refs:1|tok:none|model:{fitting.digest[:12]}|encoder:{small.name[:12]}"
     signed = [postgen.score("accord_large", each).signatures for each in (both, plain)]
     assert signed == [
-        {"accord_large": f"accord_large|{how}|texts:{read}|v:3"} for read in ("written", "tokens")
+        {"accord_large": f"accord_large|{how}|texts:{read}|v:4"} for read in ("written", "tokens")
     ]
 
 
-def test_what_is_enough_of_a_feature_counts_in_full_and_more_no_more(small, fitting):
-    values = np.array([[0.2, 0.35], [0.4, 0.7], [0.5, 0.9]])
-    found = accord_large.cut(values, np.array([1.0, 0.7]))
-    np.testing.assert_allclose(found, [[0.2, 0.5], [0.4, 1], [0.5, 1]])
-    assert fitting.enough[0] == 1  # of the sum of `accord`
+def test_words_count_the_more_the_nearer_a_caption_is_and_what_is_enough_in_full(small, fitting):
+    values = np.array(
+        [[0.6, 0, 0, 0, 0, 1], [0.6, 0.4, 0.4, 0.4, 0.4, 1], [0.6, 0.9, 0.9, 0.9, 0.9, 1]]
+    )
+    near, enough = np.full(4, 0.8), np.array([0.8, 0.5, 0.4])
+    found = accord_large.weighted(values, near, enough)
+    np.testing.assert_allclose(found, [[0.3, 0, 0, 0], [0.45, 0.5, 0.8, 1], [0.6, 1, 1, 1]])
+    values[:, 5] = 0.4  # half of what is no worse for a caption
+    again = accord_large.weighted(values, near, enough)
+    np.testing.assert_allclose(again, found * [0.5, 0.5, 1, 1])
     captions, people = ["a dog runs", "the cat sits"], [["the dog runs"], ["a cat sat"]]
-    expected = fitting(accord_large.cut(_measured(small, captions, people), fitting.enough))
+    own = _measured(small, captions, people)
+    expected = fitting(accord_large.weighted(own, fitting.near, fitting.enough))
     np.testing.assert_array_equal(_scores(small, captions, people), expected)
+
+
+@pytest.mark.parametrize(
+    ("caption", "people", "expected"),
+    [
+        ("a dog runs and a dog sits", ["the dog"], 1 - 1 / 6),  # "a dog" is said again
+        ("a dog runs and a dog sits", ["a dog and a dog", "a"], 1),
+        ("a dog runs and a dogs sits", ["a dog", "a dog"], 1 - 1 / 6),  # of two references once
+        ("a a a a a", ["the dog"], 1 - 3 / 4),
+        ("dog", ["the dog"], 1),
+        ("", ["the dog"], 0),
+    ],
+)
+def test_words_said_again_are_those_beyond_what_a_reference_says(small, caption, people, expected):
+    found = _measured(small, [caption], [people])
+    assert found[0, NAMES.index("unrepeated")] == pytest.approx(expected)
 
 
 def test_no_score_falls_where_a_feature_rises_and_all_are_in_0_to_1():
     shipped = large.shipped()
-    assert list(shipped.features) == list(NAMES)
+    assert list(shipped.features) == list(WEIGHTED)
     assert shipped.weights.min() >= 0
-    monotone.check(shipped, len(NAMES))
+
+    def scores(values):
+        return shipped(accord_large.weighted(np.atleast_2d(values), shipped.near, shipped.enough))
+
+    monotone.check(scores, len(NAMES))
 
 
 HOSTILE = ["", " ", "...", "🐕", "\0", "ä ö ü", "a" * 3000, "a man " * 500, "3\u00a01/2 cups"]
@@ -196,7 +222,7 @@ def test_its_works_read_what_was_written_and_share_embedded_references_with_bert
     expected = _scores(small, captions, people, tools=written)
     got = [own["accord_large"] for *_, own in found.captions]
     np.testing.assert_allclose(got, expected, atol=1e-6)
-    assert found.scores["accord_large"].signature.endswith("|texts:written|v:3")
+    assert found.scores["accord_large"].signature.endswith("|texts:written|v:4")
     assert 0 < found.scores["accord_large"].value < 1
 
 
@@ -250,6 +276,7 @@ def test_weights_are_written_and_read(tmp_path):
     shipped = large.shipped()
     found = large.read(_written(tmp_path / "again.safetensors"), model.shipped())
     np.testing.assert_array_equal(found.weights, shipped.weights)
+    np.testing.assert_array_equal(found.near, shipped.near)
     np.testing.assert_array_equal(found.enough, shipped.enough)
     assert found.digest == shipped.digest
     assert (found.encoder, found.about) == (shipped.encoder, shipped.about)
@@ -260,12 +287,13 @@ def test_weights_beside_another_model_or_negative_ones_are_refused(tmp_path):
     other = replace(model.shipped(), digest="0" * 64)
     with pytest.raises(MetricFailed, match="beside the model of accord 000000000000…, found those"):
         large.read(_written(path), other)
-    with pytest.raises(MetricFailed, match=f"expected {len(NAMES)} weights, none of them negative"):
+    with pytest.raises(MetricFailed, match="expected 4 weights, none of them negative"):
         large.read(_written(path, weights=-large.shipped().weights), model.shipped())
-    for wrong in (0 * large.shipped().enough, large.shipped().enough[:1]):
-        with pytest.raises(MetricFailed, match=f"expected {len(NAMES)} values that are enough"):
-            large.read(_written(path, enough=wrong), model.shipped())
-    with pytest.raises(MetricFailed, match="expected weights of accord_large, format 2"):
+    with pytest.raises(MetricFailed, match="expected 3 enough, all above 0"):
+        large.read(_written(path, enough=0 * large.shipped().enough), model.shipped())
+    with pytest.raises(MetricFailed, match="expected 4 near, none of them negative"):
+        large.read(_written(path, near=large.shipped().near[:1]), model.shipped())
+    with pytest.raises(MetricFailed, match="expected weights of accord_large, format 3"):
         large.read(model.SHIPPED, model.shipped())
 
 
@@ -274,6 +302,6 @@ def test_its_card_is_about_this_very_file():
     shipped = large.shipped()
     assert shipped.digest in card
     assert shipped.small is model.shipped()
-    for name, weight in zip(NAMES, shipped.weights, strict=True):
+    for name, weight in zip(WEIGHTED, shipped.weights, strict=True):
         assert f"| {name} | {weight:.2f} |" in card
     assert large.SHIPPED.stat().st_size < 10_000
