@@ -24,14 +24,24 @@ SEEDS = itertools.count(4000)
 PART = 2000
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def record(request):
+    """The URL of an empty database, or None for the service's own."""
+    if request.param == "sqlite":
+        yield None
+        return
+    with outside.or_skip(outside.postgres_database()) as url:
+        yield url
+
+
 @pytest.fixture
-def store(s3_server, monkeypatch):
+def store(record, s3_server, monkeypatch):
     """Arguments of `serve_here` for a store that clients reach, in small parts."""
     url, environment = outside.new_bucket(s3_server)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(staging, "PART_BYTES", PART)
-    return {"blob_url": url, "public_url": s3_server}
+    return {"url": record, "blob_url": url, "public_url": s3_server}
 
 
 @pytest.fixture

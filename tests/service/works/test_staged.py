@@ -4,6 +4,7 @@ allow. The store is moto's, which checks no signature; that is done here, from A
 
 import hashlib
 import hmac
+import sys
 import time
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -125,3 +126,10 @@ def test_a_store_that_is_away_is_told(place, s3_server, tmp_path, monkeypatch):
 def test_it_needs_a_store_of_s3(url, tmp_path):
     with pytest.raises(InvalidSetting, match="PRESCORE_BLOB_PUBLIC_URL: clients can send files"):
         open_blobs(url, tmp_path, "https://store.example.org")
+
+
+def test_without_botocore_it_is_said_what_to_install(place, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "service.works.blobs.staged", raising=False)
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    with pytest.raises(InvalidSetting, match=r"pip install 'prescore\[s3\]'"):
+        open_blobs(place, tmp_path, "https://store.example.org")
