@@ -47,6 +47,32 @@ def test_a_device_that_is_none_is_refused_by_the_variables_name(monkeypatch, dev
     )  # fmt: skip
 
 
+def test_where_clients_reach_the_store_is_an_address_alone(monkeypatch):
+    monkeypatch.setenv("PRESCORE_BLOB_PUBLIC_URL", "https://s3.example.org:9000/")
+    assert settings.load().blob_public_url == "https://s3.example.org:9000"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3.example.org",
+        "ftp://s3.example.org",
+        "https://",
+        "https://s3.example.org/bucket",
+        "https://s3.example.org?x=1",
+        "https://user:hidden@s3.example.org",
+        "https://s3.example.org\n",
+    ],
+)
+def test_a_store_that_clients_cannot_be_told_of_is_refused_without_its_password(monkeypatch, url):
+    monkeypatch.setenv("PRESCORE_BLOB_PUBLIC_URL", url)
+    with pytest.raises(
+        InvalidSetting, match=r"PRESCORE_BLOB_PUBLIC_URL: .*expected a URL"
+    ) as error:
+        settings.load()
+    assert "hidden" not in str(error.value)
+
+
 @pytest.mark.parametrize("level", ["INFO", "loud", "10"])
 def test_a_log_level_that_is_none_is_refused_by_the_variables_name(monkeypatch, level):
     monkeypatch.setenv("PRESCORE_LOG_LEVEL", level)
