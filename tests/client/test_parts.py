@@ -4,6 +4,7 @@ begun again, and where the store cannot be reached.
 
 import asyncio
 import itertools
+from contextlib import contextmanager
 from threading import Lock
 
 import httpx
@@ -220,15 +221,52 @@ def _part(part):
 def test_a_redirect_of_the_store_is_not_followed(service, store, file, monkeypatch):
     asked = []
 
-    def redirect(self, url, **_):
+    @contextmanager
+    def redirect(self, method, url, **_):
         asked.append(url)
-        return httpx.Response(307, headers={"Location": "http://127.0.0.1:1/"})
+        yield httpx.Response(307, headers={"Location": "http://127.0.0.1:1/"}, content=iter([b""]))
 
-    monkeypatch.setattr(parts.httpx.Client, "put", redirect)
+    monkeypatch.setattr(parts.httpx.Client, "stream", redirect)
     with prescore.Client(service.url) as client:
         client.upload_checkpoint(file)
     assert all(url.startswith(store.url) for url in asked)
     assert _stored(service, file)
+
+
+def test_an_answer_of_the_store_without_end_is_not_read_to_its_end(service, file, monkeypatch):
+    read = []
+
+    def endless():
+        while True:
+            read.append(bytes(1 << 16))
+            yield read[-1]
+
+    @contextmanager
+    def answer(self, method, url, **_):
+        yield httpx.Response(500, content=endless())
+
+    monkeypatch.setattr(parts.httpx.Client, "stream", answer)
+    with prescore.Client(service.url) as client:
+        client.upload_checkpoint(file)
+    assert _stored(service, file)
+    assert sum(map(len, read)) < 100 << 20
+
+
+def test_parts_that_are_asked_for_without_end_have_one(service, store, file, monkeypatch):
+    first = [staging.Part(1, 0, PART)]
+    told = staging.missing
+
+    def same(*given):
+        told(*given)
+        return first
+
+    monkeypatch.setattr(staging, "missing", same)
+    with (
+        prescore.Client(service.url) as client,
+        pytest.raises(prescore.ServiceError, match="again and again"),
+    ):
+        client.upload_checkpoint(file)
+    assert store.seen.count(b"PUT /") <= 3 * file.stat().st_size / PART + 1
 
 
 def test_a_file_that_becomes_shorter_is_told(service, file, monkeypatch):

@@ -19,6 +19,7 @@ from service.contract.errors import (
     RequestRefused,
     StoreUnavailable,
     Unavailable,
+    UploadComplete,
 )
 from service.http import problems
 from service.http.dependencies import Running
@@ -85,6 +86,8 @@ async def _finished(service: Running, upload: Unfinished, caller: str, nobody: E
     if not upload.is_in_the_store:
         await asyncio.to_thread(_put_back, service, upload)
     async with service.turns.taken(service, upload) as turn:
+        if upload.is_in_the_store and turn.upload.has_ended:  # by another process
+            raise UploadComplete("the upload has ended meanwhile; see what it became")
         try:
             if turn.upload.is_in_the_store:
                 await _fetch(service, turn)

@@ -45,7 +45,8 @@ def missing(parts: Parts, upload: Unfinished, length: int) -> list[Part]:
         if found:
             return found
         store.assemble(upload.id, begun)
-    if store.size(upload.id) != length:
+    # Another request may have completed it meanwhile: what is stored is there no more.
+    if store.size(upload.id) != length and not rows.find(parts.records, upload.id).complete:
         raise _lost(parts, upload.id)
     return []
 

@@ -2,10 +2,13 @@
 of them what it makes of a PUT.
 """
 
+import asyncio
 import itertools
 import os
 import time
 from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event
 
 import httpx
 import pytest
@@ -14,9 +17,12 @@ import sqlalchemy as sa
 import outside
 from fleet import bundle, checkpoint, digest, until
 from service.contract.asking import Scope
-from service.contract.errors import StoreUnavailable
+from service.contract.errors import StoreUnavailable, UploadComplete
 from service.contract.quotas import Allowed, Quotas
+from service.http.resumable import finishing
 from service.stored.unfinished import expiry, rows, staging
+from service.stored.unfinished.endings import Endings
+from service.stored.unfinished.turns import Turns
 from service.works.keyring import keys
 from service.works.tables import uploads
 
@@ -232,6 +238,38 @@ def test_it_goes_on_after_a_crash_between_the_object_and_its_row(service, client
         before = os.fstat(copy.fileno()).st_mtime_ns
         assert _became(client, place)["location"]
         assert os.fstat(copy.fileno()).st_mtime_ns == before
+
+
+def test_who_asks_while_another_request_completes_it_is_told_so(service, client, data, monkeypatch):
+    """As a client that repeats a request whose answer was lost: the file is stored, and is no more
+    where it was sent, before the store is asked for it.
+    """
+    place = _begin(client, data)
+    _put(data, _ask(client, place)["parts"])
+    size = type(service.parts.blobs.staging).size
+
+    def later(self, name):
+        monkeypatch.setattr(type(self), "size", size)
+        assert _ask(client, place)["complete"]
+        assert _became(client, place)["location"]
+        return size(self, name)
+
+    monkeypatch.setattr(type(service.parts.blobs.staging), "size", later)
+    assert _ask(client, place)["complete"]
+    assert _became(client, place)["location"]
+
+
+def test_two_processes_that_store_one_upload_store_it_once(service, client, data):
+    """The second one had read the row before the first one was ready."""
+    place = _begin(client, data)
+    _put(data, _ask(client, place)["parts"])
+    before = rows.find(service.records, place.split("/")[-1])
+    assert _ask(client, place)["complete"]
+    assert _became(client, place)["location"]
+    other = replace(service.parts, turns=Turns(), endings=Endings())
+    with pytest.raises(UploadComplete):
+        asyncio.run(finishing._finished(other, before, "somebody", Event()))
+    assert _became(client, place)["problem"] is None
 
 
 def test_a_store_that_falls_silent_loses_nothing(service, client, data, monkeypatch):

@@ -14,7 +14,7 @@ import httpx
 from prescore import plain_text
 from prescore.errors import PrescoreClientError, Refused, Unreachable
 from prescore.files.reading import Body
-from prescore.http import answers, retries
+from prescore.http import answers, bounds, retries
 from prescore.http.addresses import CONNECT_SECONDS, READ_SECONDS, Address, is_here, is_private, tls
 from prescore.http.steps import Do, Request, Sleep, Steps
 from prescore.models.stored import Part, Parts
@@ -23,6 +23,7 @@ AT_ONCE = 3
 _STORE_SECONDS = 120.0  # the service puts the parts together before it answers
 _NOT_OFFERED = (404, 405, 409)  # by an older service; by this one
 _TRIES = 3  # in which no part is taken, before the service gets the file
+_AGAIN = 3  # times as many bytes as the file has are sent at most
 _REFUSED = 410  # the upload tells why
 
 Report = Callable[[int, int], None]
@@ -49,6 +50,8 @@ def sent(address: Address, place: str, body: Body, report: Report) -> Steps[bool
         finally:
             sending.stop()
         way.came(sending.taken)
+        if way.sent > _AGAIN * body.size:
+            raise answers.not_prescore(address.url, "the same parts are asked for again and again")
         if failed is not None:
             if way.is_closed(sending):
                 reason = plain_text.line(str(failed).partition("\n")[0])
@@ -79,10 +82,13 @@ class _Way:
         self._patience = address.patience
         self._backoff = retries.Backoff(self._patience)
         self._has_led_there = False
+        self.sent = 0
         self._left = _TRIES
 
-    def came(self, parts: int) -> None:
-        if parts:
+    def came(self, size: int) -> None:
+        """So many bytes were taken."""
+        self.sent += size
+        if size:
             self._has_led_there = True
             self._backoff = retries.Backoff(self._patience)
 
@@ -123,7 +129,7 @@ class _Sending:
         self._lock = Lock()
         self._stopped = Event()
         self._failed = Event()
-        self.taken = 0  # parts
+        self.taken = 0  # bytes of whole parts
         self.is_away = False
 
     def stop(self) -> None:
@@ -153,7 +159,8 @@ class _Sending:
         place = httpx.URL(part.url).host
         try:
             size = {"Content-Length": str(part.bytes)}
-            answer = http.put(part.url, content=self._bytes(part), headers=size)
+            with http.stream("PUT", part.url, content=self._bytes(part), headers=size) as answer:
+                _end_of(answer)
         except _Stopped:
             return None
         except (httpx.HTTPError, OSError) as error:
@@ -164,7 +171,7 @@ class _Sending:
             self._failed.set()
             return Unreachable(place, f"the object store answered {answer.status_code}")
         with self._lock:
-            self.taken += 1
+            self.taken += part.bytes
         return None
 
     def _bytes(self, part: Part) -> Iterator[bytes]:
@@ -183,6 +190,15 @@ class _Sending:
         with self._lock:
             self._done += more
             self._report(self._done, self._body.size)
+
+
+def _end_of(answer: httpx.Response) -> None:
+    """Read a short answer to its end, so that the connection can be used again."""
+    left = bounds.ERROR_BYTES
+    for chunk in answer.iter_raw():
+        left -= len(chunk)
+        if left < 0:
+            return
 
 
 class _Stopped(Exception):
