@@ -218,6 +218,7 @@ class EvaluationKept(_Kept):
     postgen: list[str] = []
     gates: list[str] = []
     trust: list[str] = []
+    if_no_baseline: Literal["pass", "fail", "undecided"] = "undecided"
     until: Literal["done", "verdict"] = "done"
     subset: bool = False
     precision: str = "fp32"

@@ -22,7 +22,7 @@ from service.contract.plan.planning import Plan
 from service.contract.plan.prices import Sizes
 from service.contract.plan.works import ENDED, Work
 from service.stored.datasets import Pinned
-from service.works import endings, history, intake, verdicts
+from service.works import early_verdicts, endings, history, intake
 from service.works.history import settle
 from service.works.kept import audit, summaries
 from service.works.parts import Parts
@@ -167,7 +167,7 @@ def insert(connection: Connection, records: Records, run: Run, caller: str = LOC
         own = {"run_id": run.id, "name": name, "value": value, "created_at": now}
         connection.execute(labels.insert().values(**own))
     settle(connection, run.id)
-    verdicts.end_if_decided(connection, run.id)
+    early_verdicts.end_if_decided(connection, run.id)
 
 
 def _of_others(connection: Connection, keys: Collection[str]) -> set[str]:

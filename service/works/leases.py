@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.plan import works
-from service.works import graph, history, verdicts
+from service.works import early_verdicts, graph, history
 from service.works.kept import drawn, summaries
 from service.works.quotas import usage
 from service.works.records import Records
@@ -151,7 +151,7 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
             connection.execute(work_rows.update().where(own).values(**kept))
             graph.release_dependents(connection, lease.key)
             graph.forget_needs(connection, lease.key)
-            verdicts.update_runs(connection, [lease.key])
+            early_verdicts.update_runs(connection, [lease.key])
         return accepted
 
 
@@ -263,7 +263,7 @@ def make_unavailable(records: Records, lease: Lease, reason: Mapping[str, Any]) 
         )
         if accepted:
             touched = graph.end_dependents(connection, lease.key, "unavailable", reason, reason)
-            verdicts.update_runs(connection, [lease.key, *touched])
+            early_verdicts.update_runs(connection, [lease.key, *touched])
         return accepted
 
 

@@ -246,7 +246,8 @@ untold = sa.Table(
 # `version` counts the run's events and the changes of its labels and note; the dataset's version is
 # `dataset_version`, and `dataset_captions` its `captions`, by which runs on the same captions are
 # found. `caller` is the address that submitted it. At the end, `snapshot` has the works as they
-# were, and `event_log` the events: both packed.
+# were, and `event_log` the events: both packed. `may_be_baseline`: an evaluation that succeeded,
+# and whose gates passed or that has none; only such a one is found by a label or as the best.
 runs = sa.Table(
     "runs",
     metadata,
@@ -270,6 +271,7 @@ runs = sa.Table(
     sa.Column("event_log", sa.LargeBinary),
     sa.Column("caller", sa.String(100), nullable=False, server_default=""),
     sa.Column("note", sa.Text),
+    sa.Column("may_be_baseline", sa.Boolean, nullable=False, server_default=sa.false()),
     # Lists, in their order: all of a kind, of a dataset, of a split, with a status.
     sa.Index("ix_runs_kind", "team", "kind", "created_at", "id"),
     sa.Index("ix_runs_dataset", "team", "kind", "dataset_name", "created_at", "id"),

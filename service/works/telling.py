@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from service.works import history, verdicts
+from service.works import early_verdicts, history
 from service.works.records import Records
 from service.works.tables import runs, untold
 
@@ -35,5 +35,5 @@ def _tell_some(records: Records) -> int:
         running = runs.c.id.in_(identities), runs.c.finished_at.is_(None)
         for identity in connection.execute(sa.select(runs.c.id).where(*running)).scalars().all():
             history.tell(connection, identity, names[identity])
-            verdicts.end_if_decided(connection, identity)
+            early_verdicts.end_if_decided(connection, identity)
         return len(identities)

@@ -1,13 +1,7 @@
-"""Verdicts on an evaluation's gates, from its works and the baselines in its request.
-
-With `until: verdict`, an evaluation ends with its verdict, and unfinished works are canceled.
-"""
+"""Verdicts on an evaluation's gates, from its works and the baselines in its request."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+from collections.abc import Mapping, Sequence
 
 from service.contract import results
 from service.contract.api.evaluations import GateOut, GateScore
@@ -16,6 +10,7 @@ from service.contract.gates import gates
 from service.contract.gates.gates import (
     Baseline,
     Compared,
+    Decision,
     Evidence,
     Gate,
     Measured,
@@ -23,39 +18,11 @@ from service.contract.gates.gates import (
     Verdict,
 )
 from service.contract.metrics import catalogue
-from service.contract.plan.works import TERMINAL
+from service.contract.plan.works import TERMINAL, RunStatus
 from service.contract.results import EvaluationKept, Past, Row
-from service.works import graph, history, scores
-from service.works.kept import summaries
-from service.works.tables import runs
-from service.works.teams import owned
+from service.works import scores
 
 NOT_FINITE = "its value is infinite or undefined"
-
-
-def update_runs(connection: Connection, keys: Iterable[str]) -> None:
-    """Update the runs of works that have ended; a run with `until: verdict` may end now."""
-    for identity in history.update_runs(connection, keys):
-        end_if_decided(connection, identity)
-
-
-@owned.for_all_teams
-def end_if_decided(connection: Connection, identity: str) -> None:
-    """End a run with `until: verdict` if every gate is decided and no work has failed."""
-    kept = connection.execute(
-        sa.select(runs.c.request).where(runs.c.id == identity, runs.c.finished_at.is_(None))
-    ).scalar()
-    if kept is None:
-        return
-    request = EvaluationKept.model_validate_json(kept)
-    if request.until != "verdict":
-        return
-    rows = history.work_statuses(connection, identity)
-    summaries.fill(connection, rows)
-    _, verdict = of(rows, request)
-    if verdict is not None and all(row["status"] != "failed" for row in rows):
-        history.end_run(connection, identity, "succeeded")
-        graph.cancel_works(connection, identity)
 
 
 def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[GateOut], Verdict | None]:
@@ -67,20 +34,38 @@ def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[GateOut], Ver
     found = scores.brought(rows, {catalogue.metric(name).name for name in names})
     expected = scores.expected(rows)
     known = _evidence(rows, request, names, found, expected)
-    decided = [gates.decide(gate, known) for gate in asked]
     shown = {**expected, **found}
-    out = [
-        GateOut(
-            gate=gate.text,
-            verdict=verdict,
-            detail=detail,
-            no_baseline=verdict == "not_comparable" and _is_first(gate, request),
-            baseline_failed=_is_against_failed(gate, request),
-            scores=_scores(gate, known, shown),
+    out = []
+    for gate in asked:
+        decision = gates.decide(gate, known)
+        has_none = decision[0] == "not_comparable" and _is_first(gate, request)
+        verdict, detail = _without_baseline(decision, request) if has_none else decision
+        out.append(
+            GateOut(
+                gate=gate.text,
+                verdict=verdict,
+                detail=detail,
+                no_baseline=has_none,
+                baseline_failed=_is_against_failed(gate, request),
+                scores=_scores(gate, known, shown),
+            )
         )
-        for gate, (verdict, detail) in zip(asked, decided, strict=True)
-    ]
-    return out, gates.overall(verdict for verdict, _ in decided)
+    return out, gates.overall(gate.verdict for gate in out)
+
+
+def may_be_baseline(status: RunStatus, rows: Sequence[Row], request: EvaluationKept) -> bool:
+    """Whether a search for a baseline, by label or for the best, may find an evaluation that ended
+    like this: it succeeded, and its gates passed or it has none.
+    """
+    return status == "succeeded" and (not request.gates or of(rows, request)[1] == "passed")
+
+
+def _without_baseline(decision: Decision, request: EvaluationKept) -> Decision:
+    """The decision on a gate that has no baseline yet, as the request says."""
+    if request.if_no_baseline == "undecided":
+        return decision
+    verdict: Verdict = "passed" if request.if_no_baseline == "pass" else "failed"
+    return verdict, f"{decision[1]}; counted as {verdict}"
 
 
 def _is_first(gate: Gate, request: EvaluationKept) -> bool:

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 FIELDS = {
     *("checkpoint", "captions", "dataset", "pregen", "postgen", "tokenizer", "decoding", "subset"),
     *("precision", "tokens", "columns"),
-    *("gates", "baseline", "until", "trust", "labels", "deadline"),
+    *("gates", "baseline", "if_no_baseline", "until", "trust", "labels", "deadline"),
 }
 
 

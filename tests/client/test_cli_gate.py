@@ -111,30 +111,16 @@ def test_it_exits_by_the_verdict(service, gate, end, code):
         assert gate().exit_code == code
 
 
-@pytest.mark.parametrize(
-    ("choice", "code", "verdict"),
-    [
-        (None, 3, "not_comparable"),
-        ("undecided", 3, "not_comparable"),
-        ("pass", 0, "passed"),
-        ("fail", 1, "failed"),
-    ],
-)
-def test_a_first_run_has_no_baseline(service, gate, tmp_path, choice, code, verdict):
-    first = _decided("not_comparable", "no baseline yet")
-    first["gates"][0]["no_baseline"] = True
-    told = tmp_path / "gates.json"
-    with _ending(service, **first):
-        found = gate("--json-out", told, *(() if choice is None else ("--if-no-baseline", choice)))
-    assert found.exit_code == code
-    written = json.loads(told.read_text())
-    assert (written["verdict"], written["gates"][0]["verdict"]) == (verdict, verdict)
-    assert "no baseline yet" in found.output
-    assert ("counted as" in found.output) == (code != 3)
+@pytest.mark.parametrize("choice", [None, "undecided", "pass", "fail"])
+def test_the_verdict_of_a_first_run_is_asked_of_the_service(service, gate, choice):
+    with _ending(service, **_decided("passed")):
+        gate(*(() if choice is None else ("--if-no-baseline", choice)))
+    (request,) = _requests(service)
+    assert request.get("if_no_baseline") == choice
 
 
 def test_a_first_run_that_passes_is_told_with_its_label(service, gate):
-    first = _decided("not_comparable", "no baseline yet")
+    first = _decided("passed", "no baseline yet; counted as passed")
     first["gates"][0]["no_baseline"] = True
     with _ending(service, **first):
         found = gate("--baseline", "branch=main", "--if-no-baseline", "pass")
@@ -170,13 +156,6 @@ def test_a_first_run_without_a_verdict_is_told_how_it_passes(service, gate):
         found = gate("--baseline", "branch=main")
     assert "runs that are to be the baseline need --label branch=main" in found.stderr
     assert "a first run passes with --if-no-baseline pass" in found.stderr
-
-
-def test_a_first_run_that_fails_another_gate_fails(service, gate):
-    first = _decided("not_comparable", "no baseline yet")["gates"][0] | {"no_baseline": True}
-    two = [first, *_decided("failed")["gates"]]
-    with _ending(service, **_decided("failed", gates=two)):
-        assert gate("--gate", "meteor > 0", "--if-no-baseline", "pass").exit_code == 1
 
 
 def test_a_baseline_that_cannot_be_compared_is_no_first_run(service, gate):

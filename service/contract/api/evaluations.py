@@ -97,14 +97,16 @@ class GateOut(BaseModel):
     verdict: Verdict | None
     detail: str | None
     no_baseline: bool = Field(
-        description="Whether it is `not_comparable` because nothing has been scored yet that could "
-        "be its baseline, as on a first run; false where another version of the dataset has "
-        "one, where a run with its label has not ended, and where the label is nearly one of the "
-        "split's runs and the evaluation does not have it itself."
+        description="Whether nothing has been scored yet that could be its baseline, as on a first "
+        "run: the gate is then `not_comparable`, unless `if_no_baseline` says otherwise. A run "
+        "found by a label or as the best has succeeded, and its gates have passed or it has none. "
+        "False where another version of the dataset has a baseline, where a run with the label has "
+        "not ended, and where the label is nearly one of the split's runs and the evaluation does "
+        "not have it itself."
     )
     baseline_failed: bool = Field(
-        description="Whether the evaluation that is its baseline failed its own gates: it is held "
-        "against that one all the same."
+        description="Whether the evaluation that is its baseline failed its own gates, which is "
+        "possible where `baseline` is its id."
     )
     scores: dict[str, GateScore]
 

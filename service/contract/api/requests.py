@@ -190,6 +190,12 @@ class EvaluationIn(Strict):
         examples=[["cider_d >= baseline - 0.01", "no_significant_drop(bleu_4, meteor)"]],
     )
     baseline: Baseline | None = None
+    if_no_baseline: Literal["pass", "fail", "undecided"] = Field(
+        default="undecided",
+        exclude_if=unless("undecided"),
+        description="The verdict of a gate that has no baseline yet (`no_baseline`), as on the "
+        "first run of a branch: `passed`, `failed`, or by default `not_comparable`.",
+    )
     until: Literal["done", "verdict"] = Field(
         default="done",
         description="`verdict`: the evaluation may end as soon as every gate is decided.",

@@ -113,9 +113,10 @@ class _Search:
     def _none_found(self) -> str:
         wanted, dataset = self.sought.text, self.sought.dataset
         return (
-            f"no evaluation of {dataset} has this score"
+            f"no evaluation of {dataset} that passed its gates has this score"
             if wanted == _BEST
-            else f"no evaluation of {dataset} with the label {quoted(wanted)} has succeeded"
+            else f"no evaluation of {dataset} with the label {quoted(wanted)} has succeeded and "
+            "passed its gates"
         )
 
     def _near(self) -> str:
@@ -163,8 +164,8 @@ class _Search:
         )
 
     def _with_label(self, query: sa.Select[Any], on: sa.ColumnElement[bool]) -> sa.Select[Any]:
-        """The succeeded evaluations with the label, the latest first."""
-        return self._labelled(query, on).where(runs.c.status == "succeeded")
+        """The evaluations with the label that may be baselines, the latest first."""
+        return self._labelled(query, on).where(runs.c.may_be_baseline)
 
     def _labelled(self, query: sa.Select[Any], on: sa.ColumnElement[bool]) -> sa.Select[Any]:
         """The evaluations with the label, the latest first."""
@@ -215,7 +216,7 @@ class _Search:
     def _of_board(
         self, board: int, flag: sa.Column[bool], order: sa.ColumnElement[Any], limit: int
     ) -> Iterator[Row[Any]]:
-        """Scores of succeeded evaluations in an order, up to a limit of those with the flag and of
+        """Scores of possible baselines in an order, up to a limit of those with the flag and of
         those without: an index has the order of either.
         """
         for flagged in (True, False):
@@ -226,7 +227,7 @@ class _Search:
                     score_rows.c.board_id == board,
                     flag.is_(flagged),
                     score_rows.c.value.is_not(None),
-                    runs.c.status == "succeeded",
+                    runs.c.may_be_baseline,
                 )
                 .order_by(order)
             )

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
 from service.contract.results import EvaluationKept, Row
-from service.works import scores
+from service.works import scores, verdicts
 from service.works.kept import drawn
 from service.works.tables import boards, runs, score_rows
 
@@ -25,12 +25,17 @@ _RUN = ("id", "kind", "request", *_SPLIT, "checkpoint", "status", "created_at")
 
 
 def enter(connection: Connection, identity: str, rows: Sequence[Row]) -> frozenset[str]:
-    """Enter the scores that an ended evaluation shows; returns their metrics' full names."""
+    """Enter the scores that an ended evaluation shows, and note whether it may be a baseline;
+    returns the full names of its metrics.
+    """
     own = sa.select(*(runs.c[name] for name in _RUN)).where(runs.c.id == identity)
     run = connection.execute(own).one()
     if run.kind != _SCORED:
         return frozenset()
     request = EvaluationKept.model_validate_json(run.request)
+    if verdicts.may_be_baseline(run.status, rows, request):
+        found = runs.update().where(runs.c.id == identity)
+        connection.execute(found.values(may_be_baseline=True))
     shown = scores.shown(rows, request)
     known = {} if request.subset else drawn.named(connection, [row["key"] for row in rows])
     enter_shown(connection, run, shown, is_partial=request.subset, draws=known)

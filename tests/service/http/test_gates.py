@@ -75,11 +75,12 @@ def test_all_wrong_gates_are_told_at_once(service):
 
 def test_the_baseline_is_the_latest_of_its_label_when_it_was_submitted(service):
     gate = "cider_d >= baseline - 0.01"
-    first = _evaluated(service, BAD, gate, baseline="branch=main", labels={"branch": "main"})
-    assert first["verdict"] == "not_comparable"
+    main = {"baseline": "branch=main", "labels": {"branch": "main"}}
+    first = _evaluated(service, BAD, gate, **main, if_no_baseline="pass")
+    assert (first["status"], first["verdict"]) == ("succeeded", "passed")
     assert "branch=main" in first["gates"][0]["detail"]
-    assert first["status"] == "succeeded"
-    better = _evaluated(service, GOOD, gate, baseline="branch=main", labels={"branch": "main"})
+    assert first["gates"][0]["detail"].endswith("; counted as passed")
+    better = _evaluated(service, GOOD, gate, **main)
     assert better["verdict"] == "passed"
     assert better["gates"][0]["scores"]["cider_d"]["evaluation"] == first["id"]
     worse = _evaluated(service, BAD, gate, baseline="branch=main")
@@ -89,6 +90,7 @@ def test_the_baseline_is_the_latest_of_its_label_when_it_was_submitted(service):
         assert client.get(f"/v1/evaluations/{better['id']}").json() == better
     by_id = _evaluated(service, BAD, gate, baseline=first["id"])
     assert by_id["verdict"] == "passed"
+    assert by_id["gates"][0]["baseline_failed"] is False
     best = _evaluated(service, BAD, gate, baseline="best")
     assert best["gates"][0]["scores"]["cider_d"]["baseline"] == pytest.approx(
         better["scores"]["cider_d"]["value"]
@@ -103,7 +105,8 @@ def test_a_mistyped_baseline_is_no_first_run_unless_the_run_has_that_label(servi
     (found,) = mistyped["gates"]
     assert (found["verdict"], found["no_baseline"]) == ("not_comparable", False)
     assert "; did you mean line=weekly? " in found["detail"]
-    first = _evaluated(service, BAD, gate, baseline="line=wekly", labels={"line": "wekly"})
+    own = {"baseline": "line=wekly", "labels": {"line": "wekly"}}
+    first = _evaluated(service, BAD, gate, **own, if_no_baseline="pass")
     assert first["gates"][0]["no_baseline"]
     assert _evaluated(service, BAD, gate, baseline="line=wekly")["verdict"] == "passed"
 
@@ -288,14 +291,77 @@ def test_without_gates_there_is_no_verdict(service):
 
 
 @pytest.mark.parametrize("failed", [True, False])
-def test_a_baseline_that_failed_its_own_gates_is_told_so(service, failed):
-    marked = {"labels": {"branch": f"tried-{failed}"}}
+def test_a_baseline_that_is_named_and_failed_its_own_gates_is_told_so(service, failed):
     limit = "bleu_1 <= 0.0001" if failed else "bleu_1 >= 0"
-    first = _evaluated(service, GOOD, limit, **marked)
+    first = _evaluated(service, GOOD, limit)
     assert first["verdict"] == ("failed" if failed else "passed")
-    again = _evaluated(service, GOOD, "bleu_1 >= baseline", baseline=f"branch=tried-{failed}")
+    again = _evaluated(service, GOOD, "bleu_1 >= baseline", baseline=first["id"])
     assert first["id"] in again["gates"][0]["detail"]
     assert ("which failed its own gates" in again["gates"][0]["detail"]) == failed
     assert (again["verdict"], again["gates"][0]["baseline_failed"]) == ("passed", failed)
-    free = _evaluated(service, GOOD, "bleu_1 >= 0", baseline=f"branch=tried-{failed}")
+    free = _evaluated(service, GOOD, "bleu_1 >= 0", baseline=first["id"])
     assert free["gates"][0]["baseline_failed"] is False
+
+
+def _baseline_of(evaluation):
+    return evaluation["gates"][0]["scores"]["bleu_1"]["evaluation"]
+
+
+@pytest.mark.parametrize(
+    ("gates", "more", "verdict"),
+    [
+        (["bleu_1 >= 0"], {}, "passed"),
+        ([], {}, None),
+        (["bleu_1 <= 0.0001"], {}, "failed"),
+        (["bleu_1 >= 0", "spice >= 0"], {}, "undecided"),
+        (["bleu_1 >= baseline"], {"baseline": "none=yet"}, "not_comparable"),
+        (["bleu_1 >= baseline"], {"baseline": "none=yet", "if_no_baseline": "pass"}, "passed"),
+        (["bleu_1 >= baseline"], {"baseline": "none=yet", "if_no_baseline": "fail"}, "failed"),
+    ],
+)
+def test_only_a_run_whose_gates_passed_or_that_has_none_is_found_as_a_baseline(
+    service, gates, more, verdict
+):
+    """By its label, and as the best, although it is both the latest and the best."""
+    labels = {"tried": f"{gates} {more}"[:100]}
+    baseline = f"tried={labels['tried']}"
+    given = {"dataset": "fresh/test"}
+    before = _evaluated(service, BAD, labels=labels, **given)
+    tried = _evaluated(service, GOOD, *gates, labels=labels, **given, **more)
+    assert (tried["status"], tried["verdict"]) == ("succeeded", verdict)
+    found = before if verdict not in (None, "passed") else tried
+    after = _evaluated(service, BAD, "bleu_1 >= baseline", baseline=baseline, **given)
+    assert _baseline_of(after) == found["id"]
+
+
+def test_the_best_is_the_best_of_those_whose_gates_passed(service):
+    given = {"dataset": "best/test"}
+    with service.client() as client:
+        data = bundle_of(IMAGES)
+        assert client.put("/v1/datasets/best", content=data).status_code == 201
+    worse = _evaluated(service, BAD, "bleu_1 >= 0", **given)
+    better = _evaluated(service, GOOD, "bleu_1 <= 0.0001", **given)
+    assert (worse["verdict"], better["verdict"]) == ("passed", "failed")
+    after = _evaluated(service, BAD, "bleu_1 >= baseline", baseline="best", **given)
+    assert (after["verdict"], _baseline_of(after)) == ("passed", worse["id"])
+
+
+def test_however_many_tries_failed_the_baseline_before_them_is_found(service):
+    """A search that looked at the latest twenty would find none, and let the next try pass."""
+    main = {"baseline": "branch=long", "labels": {"branch": "long"}, "if_no_baseline": "pass"}
+    gate = "bleu_1 >= baseline - 0.01"
+    first = _evaluated(service, GOOD, gate, **main)
+    tries = [_evaluated(service, BAD, gate, **main) for _ in range(22)]
+    assert {one["verdict"] for one in tries} == {"failed"}
+    assert {_baseline_of(one) for one in tries} == {first["id"]}
+
+
+def test_a_canceled_run_is_no_baseline(service):
+    own = {"labels": {"branch": "stopped"}}
+    before = _evaluated(service, BAD, **own)
+    with service.client() as client, service.held():
+        request = _request(GOOD[::-1], "meteor > 0", **own)
+        identity = client.post("/v1/evaluations", json=request).json()["id"]
+        client.post(f"/v1/evaluations/{identity}/cancel")
+    after = _evaluated(service, GOOD, "bleu_1 >= baseline", baseline="branch=stopped")
+    assert _baseline_of(after) == before["id"]

@@ -11,7 +11,7 @@ from service.contract.plan import estimates
 from service.contract.plan.planning import Plan, plan_checkpoint
 from service.contract.plan.postgen import Wanted
 from service.contract.results import EvaluationKept
-from service.works import endings, history, intake, leases, verdicts
+from service.works import early_verdicts, endings, history, intake, leases, verdicts
 from service.works.kept import summaries
 from service.works.records import Records
 from service.works.tables import (
@@ -73,7 +73,7 @@ def _insert(records, plan, identity="ev_1", until="verdict", gates=("cider_d >= 
                 )
             )
         history.settle(connection, identity)
-        verdicts.end_if_decided(connection, identity)
+        early_verdicts.end_if_decided(connection, identity)
 
 
 def _do(records, work, summary=None):

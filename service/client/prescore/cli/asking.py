@@ -33,6 +33,7 @@ def fields(
         "idf": scoring.idf,
         "gates": gates or None,
         "baseline": judging.baseline,
+        "if_no_baseline": judging.if_no_baseline,
         "trust": judging.trust or None,
         "until": judging.until,
         "labels": console.labels(run.label or ()) or None,

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,19 +24,7 @@ from prescore.http import job_tokens
 from prescore.models import Evaluation
 from prescore.models.keys import JobKey
 
-
-class IfNoBaseline(StrEnum):
-    PASS = "pass"  # noqa: S105  no password
-    FAIL = "fail"
-    UNDECIDED = "undecided"
-
-
 _UNAUTHORIZED = 401
-_VERDICTS = {
-    IfNoBaseline.PASS: "passed",
-    IfNoBaseline.FAIL: "failed",
-    IfNoBaseline.UNDECIDED: "undecided",
-}
 
 
 @options.spread
@@ -53,12 +40,6 @@ def gate(
     judging: options.Judging,
     scoring: options.Scoring,
     run: options.Run,
-    if_no_baseline: Annotated[
-        IfNoBaseline,
-        typer.Option(
-            help="What a gate is that has no baseline yet, as on the first run of a branch."
-        ),
-    ] = IfNoBaseline.UNDECIDED,
     timeout: Annotated[
         float | None,
         typer.Option(min=0, help="Seconds to wait; then the run goes on in the service."),
@@ -92,8 +73,9 @@ def gate(
         prescore gate --columns model.columns.safetensors --captions results.json
             --dataset coco/val --gate 'perplexity <= 15.5' --gate 'cider_d >= 0.9'
 
-    The first run of a branch has no baseline: --if-no-baseline pass lets it pass. A run
-    that is to be the baseline and has not ended is no such case: exit 3, try again later.
+    The first run of a branch has no baseline: --if-no-baseline pass lets it pass. By a
+    label or as the best, only runs whose gates passed, or that have none, are found. If
+    the run that is to be the baseline has not ended: exit 3, try again later.
 
     In GitHub, GitLab and Jenkins, branch and commit become labels. Without PRESCORE_KEY,
     a job of GitHub (permissions: id-token: write) or GitLab (PRESCORE_ID_TOKEN) gets a
@@ -129,7 +111,7 @@ def gate(
             with console.suggesting(client, Meant(dataset, (), gate)):
                 evaluation = _submitted(client, request, _key(once_for, around, request))
             followed = _followed(client, evaluation.id, timeout, connection, job)
-            outcome = Outcome.of(followed, _VERDICTS[if_no_baseline])
+            outcome = Outcome.of(followed)
     except PrescoreClientError as error:
         outcome = Outcome.without(gate, error)
     _advise(outcome, judging.baseline, run.label or ())

@@ -13,7 +13,7 @@ from prescore import exit_codes, plain_text
 from prescore.client import DEFAULT_URL, PATIENCE_SECONDS
 from prescore.errors import InvalidArgument
 from prescore.files import writing
-from prescore.models import Idf, Precision, Tokenizer, Units, Until
+from prescore.models import Idf, IfNoBaseline, Precision, Tokenizer, Units, Until
 
 
 def file_to_write(help: str, *flags: str, metavar: str | None = "F") -> Any:  # noqa: A002
@@ -177,6 +177,13 @@ class Judging:
     baseline: Annotated[
         str | None,
         typer.Option(help="What `baseline` in gates means: NAME=VALUE (a label), ev_... or best."),
+    ] = None
+    if_no_baseline: Annotated[
+        IfNoBaseline | None,
+        typer.Option(
+            help="The verdict of a gate that has no baseline yet, as on the first run of a branch. "
+            "Default: undecided."
+        ),
     ] = None
     trust: Annotated[
         list[str] | None,

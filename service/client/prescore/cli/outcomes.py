@@ -21,9 +21,7 @@ class Outcome:
     evaluation: Evaluation | None = None
 
     @classmethod
-    def of(cls, evaluation: Evaluation, first: str = "undecided") -> Self:
-        """`first`: the verdict of a gate that has no baseline yet."""
-        evaluation = _with_first(evaluation, first)
+    def of(cls, evaluation: Evaluation) -> Self:
         return cls(_code(evaluation), evaluation.gates, _problem(evaluation), evaluation)
 
     @classmethod
@@ -40,20 +38,6 @@ class Outcome:
 
 def is_decided(evaluation: Evaluation) -> bool:
     return evaluation.verdict in DECISIVE
-
-
-def _with_first(evaluation: Evaluation, first: str) -> Evaluation:
-    if not any(gate.no_baseline for gate in evaluation.gates):
-        return evaluation
-    gates = tuple(_counted(gate, first) if gate.no_baseline else gate for gate in evaluation.gates)
-    verdict = _agreed(gates) or evaluation.verdict
-    return evaluation.model_copy(update={"gates": gates, "verdict": verdict})
-
-
-def _counted(gate: Gate, first: str) -> Gate:
-    counted = "" if first == "undecided" else f"counted as {first}"
-    detail = "; ".join(filter(None, (gate.detail, counted)))
-    return gate.model_copy(update={"verdict": first if counted else gate.verdict, "detail": detail})
 
 
 def _agreed(gates: Iterable[Gate]) -> str | None:

@@ -235,7 +235,7 @@ def failed_baselines(gates: Iterable[Gate]) -> list[str]:
         if score.evaluation
     ]
     return [
-        quoted(f"warning: the baseline {evaluation} failed its own gates: label what is merged")
+        quoted(f"warning: the baseline {evaluation} failed its own gates")
         for evaluation in dict.fromkeys(against)
     ]
 

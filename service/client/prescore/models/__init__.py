@@ -18,6 +18,7 @@ from prescore.models.boards import (
 )
 from prescore.models.choices import (
     Idf,
+    IfNoBaseline,
     Precision,
     Tokenizer,
     Units,
@@ -122,6 +123,7 @@ __all__ = [
     "GateScore",
     "Id",
     "Idf",
+    "IfNoBaseline",
     "Key",
     "Label",
     "LabelValue",

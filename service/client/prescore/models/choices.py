@@ -38,6 +38,12 @@ class WebhookFormat(StrEnum):
     SLACK = "slack"
 
 
+class IfNoBaseline(StrEnum):
+    PASS = "pass"  # noqa: S105  no password
+    FAIL = "fail"
+    UNDECIDED = "undecided"
+
+
 class Until(StrEnum):
     """When an evaluation with gates ends: with its last work, or when all gates are decided."""
 

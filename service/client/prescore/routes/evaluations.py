@@ -27,6 +27,7 @@ class Asked(TypedDict, total=False):
     bertscore: Mapping[str, Any] | None
     gates: Sequence[str] | None
     baseline: str | None
+    if_no_baseline: str | None
     until: str | None
     trust: Sequence[str] | None
     deadline: int | None

@@ -190,7 +190,7 @@ def test_few_places_look_across_teams() -> None:
     """Each of them was thought about: of what it finds, nothing leaves it but a flag."""
     assert _calls("for_all_teams") == {
         "works/history.py": 2,  # tells all runs of a work that it has changed
-        "works/verdicts.py": 1,
+        "works/early_verdicts.py": 1,
         "works/endings.py": 1,  # cancels works that no run needs, of any team
         "works/kept/removal.py": 1,
         "runs/life/uploads.py": 1,  # who else has sent a file

@@ -74,7 +74,8 @@ def list_(
 
 
 def _row(one: Evaluation, metrics: Sequence[str]) -> tuple[str, ...]:
-    facts = one.id, one.status, text.on(one), text.moment(one.created_at), one.verdict or ""
+    verdict = text.verdict(one.verdict or "", one.gates)
+    facts = one.id, one.status, text.on(one), text.moment(one.created_at), verdict
     scores = (one.scores.get(name) for name in metrics)
     shown = ["" if score is None else text.number(score.value) for score in scores]
     return *facts, *shown, text.labels(one.labels)
