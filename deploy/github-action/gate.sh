@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs `prescore gate` with the action's inputs as options; each line of an input is one argument.
+# Runs `prescore gate` of the client that install.sh has installed, with the action's inputs as
+# options; each line of an input is one argument.
 set -eu
 
 words() { # the lines of $2, each with $1 in front
@@ -21,4 +22,4 @@ options=$(words --gate= "$GATES" && words "" "$ARGUMENTS")
 IFS='
 '
 set -f
-exec "${PRESCORE:-prescore}" gate "$@" $options
+exec "$CLIENT/bin/python" -I "$CLIENT/bin/prescore" gate "$@" $options

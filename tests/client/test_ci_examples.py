@@ -19,7 +19,7 @@ ACTION = yaml.safe_load((ACTION_FOLDER / "action.yml").read_text(encoding="utf-8
 GITLAB = yaml.safe_load((DEPLOY / "gitlab" / "prescore-gate.yml").read_text(encoding="utf-8"))
 PASSED = [{"gate": "cider_d >= 0.4", "verdict": "passed", "detail": "0.41 >= 0.4"}]
 HOSTILE = "perplexity < $(touch owned) `touch owned`;'\" *"
-BIN = Path(sys.executable).parent
+CLIENT = Path(sys.prefix)
 
 
 @pytest.fixture
@@ -29,8 +29,9 @@ def job(service, shapes, client, checkpoint, tmp_path):
 
     def run(*words, **variables):
         environment = {
-            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            "PATH": os.environ["PATH"],
+            "CLIENT": str(CLIENT),
+            "client": str(CLIENT),  # of GitLab's job
             "PRESCORE_URL": service.url,
             "TARGET": digest,
             "DATASET": "shapes/test",
@@ -142,10 +143,81 @@ def test_the_actions_outputs_are_those_that_a_gate_writes(tmp_path):
 def test_the_action_installs_a_client_of_its_own(tmp_path):
     environment = {**os.environ, "RUNNER_TEMP": str(tmp_path), "GITHUB_OUTPUT": str(tmp_path / "o")}
     subprocess.run(["sh", ACTION_FOLDER / "install.sh"], env=environment, check=True)
-    program = (tmp_path / "o").read_text().strip().removeprefix("prescore=")
-    result = subprocess.run([program, "gate", "--help"], capture_output=True, check=False)
-    assert result.returncode == 0
-    assert Path(program).is_relative_to(tmp_path)
+    folder = Path((tmp_path / "o").read_text().strip().removeprefix("client="))
+    command = [folder / "bin" / "prescore", "gate", "--help"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert folder.is_relative_to(tmp_path)
+
+
+STANDARD = ("venv", "pip", "ensurepip", "typing", "json", "sitecustomize", "usercustomize")
+OURS = ("prescore", "prescore_command", "httpx", "pydantic", "typer", "rich")
+
+
+@pytest.fixture
+def hostile_workspace(tmp_path):
+    """A checkout whose modules leave a mark where they are imported; `PYTHONPATH` names it too."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    mark = f"open({str(tmp_path / 'owned')!r}, 'a').write(__name__ + chr(10))\n"
+    for name in (*STANDARD, *OURS):
+        (folder / f"{name}.py").write_text(mark)
+    (tmp_path / "temporary").mkdir()
+    return folder
+
+
+def _run_in(folder, *words, **variables):
+    rest = {"RUNNER_TEMP": str(folder.parent / "temporary"), "TMPDIR": str(folder.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(folder), **rest, **variables}
+    ended = subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    owned = folder.parent / "owned"
+    assert not owned.exists(), owned.read_text()
+    return ended
+
+
+NO_SERVICE = {"PRESCORE_URL": "http://127.0.0.1:9", "PRESCORE_KEY": "psk_a_b"}
+GATE = {"TARGET": f"sha256:{'5' * 64}", "DATASET": "shapes/test", "GATES": "cider_d > 0"}
+ASKED = {"BASELINE": "", "IF_NO_BASELINE": "pass", "ARGUMENTS": "--patience\n0", "JUNIT": "g.xml"}
+
+
+def test_the_gate_imports_nothing_of_the_workspace(hostile_workspace):
+    given = {**NO_SERVICE, **GATE, **ASKED, "CLIENT": str(CLIENT)}
+    ended = _run_in(hostile_workspace, "sh", ACTION_FOLDER / "gate.sh", **given)
+    assert ended.returncode == 4, ended.stderr
+
+
+@pytest.mark.slow
+def test_an_installation_imports_nothing_of_the_workspace(hostile_workspace):
+    output = hostile_workspace.parent / "output"
+    script = ACTION_FOLDER / "install.sh"
+    ended = _run_in(hostile_workspace, "sh", script, GITHUB_OUTPUT=str(output))
+    assert ended.returncode == 0, ended.stderr
+    client = Path(output.read_text().strip().removeprefix("client="))
+    assert client.parent == hostile_workspace.parent / "temporary"
+    given = {**NO_SERVICE, **GATE, **ASKED, "CLIENT": str(client)}
+    ended = _run_in(hostile_workspace, "sh", ACTION_FOLDER / "gate.sh", **given)
+    assert ended.returncode == 4, ended.stderr
+
+
+@pytest.mark.slow
+def test_the_gitlab_job_imports_nothing_of_the_workspace(hostile_workspace):
+    (gate,) = GITLAB.values()
+    source = str(DEPLOY.parent / "service" / "client")
+    given = {**NO_SERVICE, **gate["variables"], **GATE, "PRESCORE_CLIENT": source}
+    script = "\n".join(gate["script"])
+    ended = _run_in(hostile_workspace, "sh", "-ec", script, **{**given, **ASKED})
+    assert ended.returncode == 4, ended.stderr
+
+
+def test_every_python_of_a_job_is_isolated():
+    (gate,) = GITLAB.values()
+    scripts = [path.read_text("utf-8") for path in ACTION_FOLDER.glob("*.sh")]
+    for script in [*scripts, "\n".join(gate["script"])]:
+        lines = [line for line in script.splitlines() if not line.lstrip().startswith("#")]
+        called = re.findall(r"(?:python3?|bin/python)\"? (\S+)", "\n".join(lines))
+        assert called
+        assert set(called) == {"-I"}
 
 
 def _gitlab_example():
@@ -162,7 +234,7 @@ def test_the_gitlab_example_gives_what_the_actions_example_does():
     read = set(re.findall(r"\$\{?([A-Z_]+)", (ACTION_FOLDER / "gate.sh").read_text("utf-8")))
     (gate,) = GITLAB.values()
     known = {*gate["variables"], *given}
-    assert read - {"IFS", "PRESCORE", "JUNIT"} <= known
+    assert read - {"IFS", "CLIENT", "JUNIT"} <= known
 
 
 @pytest.mark.long
