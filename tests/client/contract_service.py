@@ -83,7 +83,7 @@ class ContractService:
     def seen(self, method, path=""):
         return [one for one in list(self.requests) if one[0] == method and path in one[1]]
 
-    def wait_until(self, condition, seconds=10):
+    def wait_until(self, condition, seconds=120):
         """The server's own clock tick: every request notifies."""
         with self.changed:
             assert self.changed.wait_for(condition, seconds)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import signal
+import threading
 import time
 from types import MappingProxyType
 
@@ -85,6 +86,24 @@ def test_a_child_that_is_killed_is_replaced_and_its_work_done_again(fleet):
         assert _outcomes(fleet, identity, "captions")[0] == "worker_lost"
         _cancel(client, identity)
         assert until_ended(client, identity, 40)["status"] == "canceled"
+
+
+@pytest.mark.slow  # 11 s; the rule alone: tests/workers/runtime/test_runner.py
+def test_a_record_that_cannot_be_written_for_11_seconds_ends_no_attempt(fleet):
+    """T22: a writer waits 10 s at most, and a lease ends after 12."""
+    with fleet.client() as client:
+        identity = _long(client)
+        _until_running(client, identity)
+        child = fleet.find("workers.runtime.child", "inference")
+        with fleet.records.transaction() as connection:
+            if fleet.records.is_file:
+                threading.Event().wait(11)
+            else:
+                connection.execute(sa.text("SELECT pg_sleep(11)"))
+        until(lambda: _work(client, identity, "captions")["progress"], 20, "progress")
+        assert child.is_running()
+        assert set(_outcomes(fleet, identity, "captions")) <= {"done", None}
+        _cancel(client, identity)
 
 
 @pytest.mark.slow  # four children import torch; the rule alone: tests/service/works/test_records.py

@@ -2,7 +2,8 @@
 
 The lease is extended every second. The child is ended when the lease is lost (the work was
 canceled, or the lease expired and another worker has it), at the deadline, and above the memory
-limit. A worker that is asked to stop hands its work back.
+limit. Where the record cannot be written, it is tried again until the lease has ended; nothing is
+ended before. A worker that is asked to stop hands its work back.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import structlog
+from sqlalchemy.exc import DBAPIError
 
 from service.contract.errors import (
     BlobUnreadable,
@@ -158,7 +160,9 @@ class Runner:
                 self._refused(lease, answer["error"])
                 return
             digest = watch.until_done(lambda: self._workplace.store(result))
-            kept = leases.finish(self._records, lease, digest, answer["summary"])
+            kept = watch.until_written(
+                lambda: leases.finish(self._records, lease, digest, answer["summary"])
+            )
             self.tell("done" if kept else "refused: too late")
             if kept:
                 self._workplace.store_again(digest, result)
@@ -254,6 +258,7 @@ class _LeaseWatch:
         self._child = child
         self._progress = Progress(0, 0)
         self._beaten = time.monotonic()
+        self._extend()
 
     def until_done(self, call: Callable[[], T]) -> T:
         """Run `call` in a thread, so that a slow disk or network does not delay the lease."""
@@ -272,10 +277,44 @@ class _LeaseWatch:
                 return message.content
             self._look()
 
+    def until_written(self, write: Callable[[], bool]) -> bool:
+        """Write how the attempt ended; while the record cannot be written, until the lease ends."""
+        while True:
+            try:
+                return write()
+            except DBAPIError as error:
+                self._raise_if_over(error)
+                time.sleep(POLL_SECONDS)
+
+    def _extend(self) -> None:
+        self._lease_until = time.monotonic() + leases.LEASE_SECONDS
+
+    def _raise_if_over(self, error: DBAPIError) -> None:
+        """Raise an error of the record if the lease has ended meanwhile; else log it."""
+        left = self._lease_until - time.monotonic()
+        if left <= 0:
+            raise error
+        log.warning(
+            "the record cannot be written; trying again",
+            kind=self._lease.kind,
+            key=self._lease.key,
+            lease_seconds=round(left, 1),
+            error=type(error).__name__,
+        )
+
+    def _is_ours(self) -> bool:
+        try:
+            ours = self._runner.still_ours(self._lease, self._progress)
+        except DBAPIError as error:
+            self._raise_if_over(error)
+            return True
+        self._extend()
+        return ours
+
     def _look(self) -> None:
         if time.monotonic() - self._beaten > BEAT_SECONDS:
             self._beaten = time.monotonic()
-            if not self._runner.still_ours(self._lease, self._progress):
+            if not self._is_ours():
                 log.info("no longer ours", kind=self._lease.kind, key=self._lease.key)
                 self._runner.kill()
                 self._runner.tell("given up")
