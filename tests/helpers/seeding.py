@@ -67,6 +67,51 @@ def fill(records: Records, many: int, start: int = 0) -> None:
             connection.execute(sa.text("ANALYZE"))
 
 
+# How a copy differs, by table and column; other columns are equal. {n}: its number, from 1001.
+# {at}: the place of the number in 64 hex digits.
+_ID, _LATER = "{column} || CAST({at} * 10000 + {n} AS TEXT)", "{column} + 1000 * {n}"
+_KEY = "substr({column}, 1, {at} - 1) || CAST({n} AS TEXT) || substr({column}, {at} + 4)"
+_DIGEST = "substr({column}, 1, {at} + 6) || CAST({n} AS TEXT) || substr({column}, {at} + 11)"
+_COPIED: Mapping[sa.Table, Mapping[str, str]] = {
+    runs: {"id": _ID, "checkpoint": _DIGEST, "created_at": _LATER, "finished_at": _LATER},
+    work_rows: {"key": _KEY, "created_at": _LATER},
+    run_works: {"run_id": _ID, "work_key": _KEY},
+    labels: {"run_id": _ID, "created_at": _LATER},
+    checkpoints: {"digest": _DIGEST, "created_at": _LATER},
+    score_rows: {
+        "run_id": _ID,
+        "value": "{column} + 0.000001 * {n}",
+        "place": "{column} + 0.000001 * {n}",
+        "same": "{column} + {n}",
+        "created_at": _LATER,
+    },
+}
+
+
+def multiply(records: Records, times: int, at: int) -> None:
+    """Copy all ended evaluations with their works and scores, by the database alone, until there
+    are `times` as many. Long summaries and files are shared. `at`: another place for each call,
+    from 1 to 61, in keys and digests.
+    """
+    first, last = "SELECT 1001", 999 + times
+    numbers = f"{first} UNION ALL SELECT n + 1 FROM numbers WHERE n < {last}"  # noqa: S608
+    with records.transaction() as connection:
+        for table, changes in _COPIED.items():
+            columns = ", ".join(f'"{column.name}"' for column in table.c)
+            copied = ", ".join(
+                changes.get(column.name, "{column}").format(
+                    column=f't."{column.name}"', n="n", at=at
+                )
+                for column in table.c
+            )
+            rows = f"SELECT {copied} FROM {table.name} AS t, numbers"  # noqa: S608
+            source = f"WITH RECURSIVE numbers(n) AS ({numbers}) {rows}"
+            connection.execute(sa.text(f"INSERT INTO {table.name} ({columns}) {source}"))
+        connection.execute(boards.boards.update().values(listed=boards.boards.c.listed * times))
+        if records.engine.dialect.name == "postgresql":
+            connection.execute(sa.text("ANALYZE"))
+
+
 def _templates(records: Records, copies: int) -> Iterator[_Template]:
     """The first ones that were submitted; copies come later."""
     with records.reading() as connection:

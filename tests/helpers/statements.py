@@ -1,6 +1,7 @@
-"""What a request asks of the record: its statements, how much work they are, and by which indexes.
+"""Statements that a request executes: how much work they are, and by which indexes.
 
-Work is counted on SQLite, in instructions of its machine: the same number on every computer.
+Work is counted in instructions of SQLite's machine, or in rows that PostgreSQL reads: the same
+number on every computer.
 """
 
 from collections.abc import Iterator
@@ -43,6 +44,41 @@ def watched(engine: sa.Engine) -> Iterator[list[Statement]]:
         sa.event.remove(engine, "before_cursor_execute", before)
         for connection in seen:
             connection.set_progress_handler(None, 0)
+
+
+@contextmanager
+def explained(engine: sa.Engine) -> Iterator[list[Statement]]:
+    """The queries that connections of this engine execute inside, on PostgreSQL; `steps` are the
+    rows that their plans' nodes read.
+    """
+    found: list[Statement] = []
+
+    def before(_: Any, cursor: Any, text: str, values: Any, __: Any, many: bool) -> None:
+        if many or text.split(maxsplit=1)[0] not in ("SELECT", "WITH"):
+            return
+        with cursor.connection.cursor() as own:
+            own.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}", values)
+            ((plan,),) = own.fetchall()
+        nodes = [*_nodes(plan[0]["Plan"])]
+        lines = tuple(f"{node['Node Type']} {node.get('Relation Name', '')}" for node in nodes)
+        found.append(Statement(text, lines, sum(map(_rows_read, nodes))))
+
+    sa.event.listen(engine, "before_cursor_execute", before)
+    try:
+        yield found
+    finally:
+        sa.event.remove(engine, "before_cursor_execute", before)
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from _nodes(part)
+
+
+def _rows_read(node: dict[str, Any]) -> int:
+    rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+    return round(rows * node["Actual Loops"])
 
 
 def _count(statement: Statement) -> int:
