@@ -2,7 +2,7 @@
 # Everything a change needs: format, lint, types, import contracts, tests. Makes its own
 # virtual environment (.venv) from the project's files; needs python3.11 and python3.11-venv.
 #
-#   sh tests/run.sh            what CI runs, five minutes on two cores
+#   sh tests/run.sh            what CI runs, nine minutes on two quiet cores
 #   sh tests/run.sh --quick    a minute: without tests that start processes, or compute for long, and
 #                              without parity with published scores
 #   sh tests/run.sh --all      the slow tests too, with packages that only they need

@@ -4,14 +4,17 @@ import os
 import resource
 import signal
 import tempfile
+import time
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 SECONDS = 1.0  # of the processor; no input of the corpus has more than some hundred thousand bytes
 MEMORY = 256 << 20  # address space beyond what the process has: 64 MB, and room for fragments
+PATIENCE = 10.0  # seconds for other threads to close what they have open
 TRACED = 64 << 20  # bytes of Python's own objects, counted for kept inputs alone, since it is slow
 _IN_MEMORY = next((at for at in ("/dev/shm",) if Path(at).is_dir()), None)  # noqa: S108  quick
 
@@ -23,10 +26,11 @@ class TooLong(Exception):
 @contextmanager
 def bounded() -> Iterator[None]:
     """TooLong or MemoryError inside, where an input takes more; AssertionError for open files."""
-    opened = _open_files()
+    before = _open_files()
     with _timed(), _with_memory():
         yield
-    assert _open_files() == opened, "files were left open"
+    left = _left_open(before)
+    assert not left, f"files were left open: {', '.join(left)}"
 
 
 @contextmanager
@@ -79,5 +83,20 @@ def _with_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def _open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208  a Path for each takes ten times as long
+def _left_open(before: Counter[str]) -> list[str]:
+    """The files that are open now and were not before. Other threads of this process open files for
+    a moment, so it is looked again for a while.
+    """
+    until = time.monotonic() + PATIENCE
+    while (left := _open_files() - before) and time.monotonic() < until:
+        time.sleep(0.05)
+    return sorted(left)
+
+
+def _open_files() -> Counter[str]:
+    """The paths of open files; sockets and pipes belong to what else the process does."""
+    found: Counter[str] = Counter()
+    for number in os.listdir("/proc/self/fd"):  # noqa: PTH208  a Path takes ten times as long
+        with suppress(OSError):  # closed meanwhile
+            found[os.readlink(f"/proc/self/fd/{number}")] += 1  # noqa: PTH115  as above
+    return Counter({path: many for path, many in found.items() if path.startswith("/")})

@@ -126,12 +126,13 @@ class Harness:
         with bounded():
             self.check(data)
 
-    def keep(self) -> Path:
-        """Write the input that failed, for good."""
+    def keep(self, folder: Path) -> str:
+        """Write the input that failed into a folder; returns how it is tried again."""
         name = hashlib.sha256(self.failed).hexdigest()[:12]
-        path = CORPUS / self.folder / f"{CRASH}{name}"
+        path = folder / f"{CRASH}{name}"
         path.write_bytes(self.failed)
-        return path
+        corpus = (CORPUS / self.folder).relative_to(CORPUS.parents[2])
+        return f"the input is {path}; to try it each time: cp {path} {corpus}/"
 
 
 def place_of(error: BaseException) -> str:

@@ -30,18 +30,18 @@ def test_a_kept_input_is_read_or_refused_within_bounds(name, file):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_made_up_is_read_or_refused_within_bounds(name):
+def test_what_is_made_up_is_read_or_refused_within_bounds(name, tmp_path):
     harness = HARNESSES[name]
     try:
         settings(COMMON, max_examples=harness.examples)(given(harness.made())(harness.held))()
     except Exception as error:
-        error.add_note(f"The input is {harness.keep()}")
+        error.add_note(harness.keep(tmp_path))
         raise
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_made_up_for_long_is_read_or_refused_within_bounds(name):
+def test_what_is_made_up_for_long_is_read_or_refused_within_bounds(name, tmp_path):
     harness = HARNESSES[name]
     # Few changes make an input, so it is not made smaller: that may take minutes.
     many = settings(COMMON, max_examples=ROUND, derandomize=False, phases=[Phase.generate])
@@ -53,11 +53,11 @@ def test_what_is_made_up_for_long_is_read_or_refused_within_bounds(name):
             tried()
         except Exception as error:  # noqa: BLE001  whatever it is, it is told at the end
             harness.known.add(place_of(error))
-            found.append(f"{place_of(error)}: {error!s:.300}\n{harness.keep()}")
+            found.append(f"{place_of(error)}: {error!s:.300}\n{harness.keep(tmp_path)}")
             print(found[-1], flush=True)
     print(f"{name}: {rounds} rounds of {ROUND} inputs in {SECONDS:.0f} s")
     harness.known.clear()
     assert not found, (
-        "inputs that fail are kept; `sh tests/run.sh -k kept_input` tries all of them again:\n"
+        "inputs that fail; `sh tests/run.sh -k kept_input` tries those of the corpus again:\n"
         + "\n".join(found)
     )

@@ -71,10 +71,14 @@ class Derived:
 
     def _begun(self, place: str, make: Make) -> "Future[Path]":
         with self._lock:
-            made = self._making.get(place)
-            if made is not None:
+            making = self._making.get(place)
+            if making is not None:
+                return making
+            made: Future[Path] = Future()
+            if (self._folder / place).exists():  # it was made since somebody looked
+                made.set_result(self._folder / place)
                 return made
-            made = self._making[place] = Future()
+            self._making[place] = made
         path = self._new()
 
         def end(making: "Future[Any]") -> None:

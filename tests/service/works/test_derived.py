@@ -53,6 +53,17 @@ def test_all_who_ask_meanwhile_get_the_same_one(files):
     assert len(asked) == 1
 
 
+def test_a_file_that_is_made_between_two_looks_is_not_made_again(files, monkeypatch):
+    made = files.get(PLACE, _done)
+    with monkeypatch.context() as patch:
+        patch.setattr(derived.os, "utime", _missing)  # the first look was before it was made
+        assert files.get(PLACE, lambda _: pytest.fail("made again")) == made
+
+
+def _missing(path):
+    raise FileNotFoundError(path)
+
+
 def test_who_would_wait_long_is_told_to_come_back_and_it_is_made_all_the_same(files, monkeypatch):
     monkeypatch.setattr(derived, "_WAIT_SECONDS", 0.01)
     making = Future()
