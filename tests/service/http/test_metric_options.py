@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 import commanding
 from fleet import bundle, checkpoint, until_ended
+from prescore.cli import nearly
+from service.contract.metrics import catalogue
 
 WRONG = "cidr_d"
 NAMING = {"metrics", "metric", "pregen", "postgen", "features", "sort", "gate", "trust"}
@@ -57,7 +59,7 @@ ASKED = {
     ("submit", "gate"): ["submit", "said.json", "--dataset", "tiny/test", "--gate", f"{WRONG} > 0"],
 }
 for _name in ("submit", "gate"):
-    for _option in ("pregen", "postgen", "trust"):
+    for _option in ("metrics", "pregen", "postgen", "trust"):
         ASKED[_name, _option] = [
             *(_name, "said.json", "--dataset", "tiny/test"),
             *("--gate", "bleu_1 > 0", f"--{_option}", WRONG),
@@ -152,8 +154,42 @@ def test_files_are_compared_after_they_are_submitted(prescore):
     assert one.count("prescore submit") == 1
 
 
+def test_the_commands_know_the_names_that_stand_for_several_metrics():
+    assert set(nearly.GROUPS) == set(catalogue.GROUPS)
+
+
+@pytest.mark.parametrize("command", ["submit", "gate"])
+def test_only_the_named_metrics_are_computed(prescore, command):
+    asked = (command, "model.safetensors", "--dataset", "tiny/test", "--tokenizer", "none")
+    more = ("--gate", "bleu_1 >= 0", "--beam", "1", "--json")
+    wait = ("--wait",) * (command == "submit")
+    told = prescore(*asked, *more, *wait, "--metrics", "rouge_l,perplexity", "--metric", "bleu")
+    assert told.exit_code == 0, told.output
+    bleu = {f"bleu_{n}" for n in range(1, 5)}
+    assert {*json.loads(told.stdout)["scores"]} == {"perplexity", "rouge_l", *bleu}
+    told = prescore(*asked, *more, *wait, "--metrics", "rouge_l")
+    assert {*json.loads(told.stdout)["scores"]} == {"rouge_l", "bleu_1"}  # the gate's too
+
+
+@pytest.mark.parametrize("command", ["submit", "gate"])
 @pytest.mark.parametrize(
-    "command", [("score",), ("judge",), ("lab", "study"), ("leaderboard",), ("compare",)]
+    ("given", "said"),
+    [
+        (["--metrics", "bleu", "--postgen", "rouge_l"], "without --pregen and --postgen"),
+        (["--metrics", "bleu", "--pregen", "none"], "without --pregen and --postgen"),
+        (["--metrics", "all"], "--metrics: expected names of metrics, found 'all'"),
+    ],
+)
+def test_metrics_are_named_in_one_way(prescore, command, given, said):
+    asked = (command, "said.json", "--dataset", "tiny/test", "--gate", "bleu_1 > 0")
+    told = prescore(*asked, *given)
+    assert told.exit_code == 2
+    assert said in told.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("score",), ("judge",), ("lab", "study"), ("leaderboard",), ("compare",), ("submit",)],
 )
 def test_help_shows_one_spelling(prescore, command):
     shown = prescore(*command, "--help").stdout

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from prescore.cli import console, targets, text
+from prescore.cli import console, nearly, targets, text
 from prescore.cli.options import Brought, Judging, Run, Scoring
 from prescore.client import Client
 from prescore.errors import InvalidArgument
@@ -22,6 +22,14 @@ def fields(
     dataset: str, gates: Sequence[str] | None, scoring: Scoring, judging: Judging, run: Run
 ) -> dict[str, Any]:
     """The request's fields, except the checkpoint or captions; None: the service's default."""
+    if scoring.metrics and (scoring.pregen or scoring.postgen):
+        raise typer.BadParameter("--metrics: expected it without --pregen and --postgen")
+    for name in console.names(scoring.metrics) or ():
+        if name in ("all", "none"):
+            raise typer.BadParameter(
+                f"--metrics: expected names of metrics, found {name!r}; "
+                "--pregen takes all or none, --postgen takes none"
+            )
     return {
         "dataset": dataset,
         "pregen": _names(scoring.pregen),
@@ -39,6 +47,15 @@ def fields(
         "labels": console.labels(run.label or ()) or None,
         "deadline": run.deadline,
     }
+
+
+def named_metrics(client: Client, scoring: Scoring) -> dict[str, list[str]]:
+    """The fields `pregen` and `postgen` of the names in --metrics; empty without that option."""
+    names = console.names(scoring.metrics)
+    if names is None:
+        return {}
+    pregen, postgen = nearly.split_metrics(client, names)
+    return {"pregen": pregen, "postgen": postgen}
 
 
 def plain(dataset: str, run: Run) -> dict[str, Any]:

@@ -101,6 +101,7 @@ def gate(
         run = _labelled(run, given, around.labels | (job.labels if job else {}))
         fields = asking.fields(dataset, gate, scoring, judging, run)
         with console.opened(connection, job.key if job else None) as client:
+            fields |= asking.named_metrics(client, scoring)
             fields["dataset"] = asking.whole(client, dataset)
             scored = (
                 asking.source(client, target, brought.units)

@@ -15,6 +15,7 @@ MOST_DATASETS = 1000
 MOST_RUNS = 200
 SHOWN = 10  # datasets, or splits of one
 OTHER_NAMES = ("perplexity",)  # that the list of metrics does not tell
+GROUPS = ("bleu", "chair", "variety")  # each stands for several metrics
 _MANY = ("all", "none")  # in the place of metrics
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -43,6 +44,21 @@ def check_metrics(client: Client, wanted: Sequence[str]) -> None:
     if named := [name for name in wanted if "@" not in name]:  # a model's name has its digest
         known = [*(metric.name for metric in client.metrics()), *OTHER_NAMES]
         check_known("metric", named, known)
+
+
+def split_metrics(client: Client, wanted: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The pre-gen and the post-gen ones of these names. Raises for a metric that the service does
+    not know.
+    """
+    found = client.metrics()
+    pregen = [*OTHER_NAMES, *(metric.name for metric in found if metric.family == "pregen")]
+    named = [name for name in wanted if "@" not in name]  # a model's name has its digest
+    known = [metric.name for metric in found if metric.name not in pregen]
+    check_known("metric", named, [*GROUPS, *known, *pregen])
+    return (
+        [name for name in wanted if name in pregen],
+        [name for name in wanted if name not in pregen],
+    )
 
 
 def labels(client: Client, dataset: str, wanted: Mapping[str, str]) -> list[str]:
@@ -84,9 +100,8 @@ def _of_metrics(client: Client, meant: Meant) -> Iterator[str]:
     if not asked:
         return
     known = [metric.name for metric in client.metrics()]
-    groups = {name.rpartition("_")[0] for name in known if name[-1:].isdecimal()}  # such as bleu
     for name in dict.fromkeys(asked):
-        if name not in known and name not in groups and name not in _MANY:
+        if name not in known and name not in GROUPS and name not in _MANY:
             yield from _told(name, known)
 
 

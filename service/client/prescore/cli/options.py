@@ -128,6 +128,13 @@ class Brought:
 class Scoring:
     """Which scores are computed, and how."""
 
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="These metrics and no others, pre-gen or post-gen: names separated by commas; "
+            "without --pregen and --postgen."
+        ),
+    ] = None
     pregen: Annotated[
         list[str] | None,
         typer.Option(help="all, none, or names separated by commas. Default: all."),

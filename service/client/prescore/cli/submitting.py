@@ -59,7 +59,7 @@ def submit(
         prescore submit best.safetensors --dataset flickr8k/test --wait
         prescore submit best.safetensors --dataset flickr8k@v1/test --postgen none
         prescore submit best.safetensors --dataset coco/val --precision bf16
-        prescore submit results.json --dataset coco/val --postgen cider_d,spice
+        prescore submit results.json --dataset coco/val --metrics cider_d,spice
         prescore submit --columns model.columns.safetensors --dataset coco/val
         prescore submit --captions results.json --dataset coco/val
         prescore submit runs/*.safetensors --dataset coco/val --step-from-name
@@ -91,6 +91,7 @@ def submit(
     with console.connected(connection, meant) as client:
         found = targets.expanded(target) if target else [brought.columns or str(brought.captions)]
         targets.check(found if target else ())
+        fields |= asking.named_metrics(client, scoring)
         if bundle is not None:
             with console.upload_shown(bundle.name) as progress:
                 client.add_dataset(name, bundle, progress)
