@@ -86,6 +86,29 @@ def test_a_refusal_exits_2(service, prescore, bundle):
     assert "line 3, references: expected a list" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("shapes/test", "write shapes"),
+        ("my shapes", "write my-shapes"),
+        ("shapes@v2", "write shapes"),
+        ("../shapes\x1b[2J", "found '../shapes\\x1b[2J'"),
+        ("s" * 101, f"write {'s' * 100}"),
+        ("/", "found '/'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["add", "images", "fetch"])
+def test_a_wrong_name_is_told_before_anything_is_sent(
+    service, prescore, bundle, command, name, write
+):
+    more = ("--digest", f"sha256:{'0' * 64}") if command == "fetch" else ()
+    result = prescore(command, name, bundle, *more)
+    assert result.exit_code == 2
+    assert "expected a dataset's name" in result.stderr
+    assert write in result.stderr
+    assert service.requests == []
+
+
 def _tar_of(folder):
     from prescore.files import bundles
 

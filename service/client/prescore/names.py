@@ -1,5 +1,6 @@
-"""Near names: for a name that is not known, those that were probably meant."""
+"""Names: near ones, for a name that is not known, and names that a new dataset may have."""
 
+import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
@@ -11,6 +12,7 @@ LEAST_ALIKE = 0.6
 LONGEST = 200  # characters of a name; the search takes the square of it
 COMPARED = 2000  # names
 SHOWN = 40
+_DATASET = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"  # as the service takes it
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
@@ -40,3 +42,16 @@ def check_known(what: str, given: Collection[str], known: Collection[str]) -> No
         if name not in known:
             expected = hint(name, known) or _expected(known)
             raise InvalidArgument(f"unknown {what} {plain_text.quoted(name)!s:.100}: {expected}")
+
+
+def check_dataset(name: str) -> None:
+    """Raise for a name that no dataset can have, with a near name that one can have."""
+    if re.fullmatch(_DATASET, name):
+        return
+    alone = re.sub("[^A-Za-z0-9._-]+", "-", re.split("[/@]", name)[0])
+    near_name = re.search(_DATASET, alone)
+    raise InvalidArgument(
+        "expected a dataset's name of at most 100 letters, digits, '.', '_' and '-', without "
+        f"split, version and blanks; found {name!r:.120}"
+        + (f": write {near_name[0]}" if near_name else "")
+    )

@@ -8,6 +8,7 @@ from prescore.http import answers, paging, retries
 from prescore.http.addresses import Address
 from prescore.http.steps import Request, Send, Steps, segment
 from prescore.models import Dataset, Webhook, WebhookSecret
+from prescore.names import check_dataset
 from prescore.routes import asking
 
 PLACE = "/v1/webhooks"
@@ -37,6 +38,7 @@ def rotated(address: Address, id_: str) -> Steps[WebhookSecret]:
 
 def fetched(address: Address, name: str, url: str, digest: str) -> Steps[Dataset]:
     """Held open while the service fetches; a repetition finds what an earlier one has stored."""
+    check_dataset(name)
     body = json.dumps({"url": url, "digest": digest}).encode()
     place = f"/v1/datasets/{segment(name)}/fetch"
     request = Request("POST", place, headers=asking.JSON, body=body, hold=_FETCH_SECONDS)

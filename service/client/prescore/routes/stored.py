@@ -14,6 +14,7 @@ from prescore.http.addresses import Address
 from prescore.http.steps import Do, Request, Send, Steps, segment
 from prescore.http.uploads import Progress
 from prescore.models import Dataset
+from prescore.names import check_dataset
 from prescore.routes import asking
 
 OLDER_VERSIONS = 20  # that are asked for besides the latest
@@ -39,6 +40,7 @@ def added_dataset(
     address: Address, name: str, bundle: Path, progress: Progress | None
 ) -> Steps[Dataset]:
     """The version with the bundle's content; it is sent if the service has no such version."""
+    check_dataset(name)
     files = (yield Do(lambda: bundles.files_in(bundle))) if bundle.is_dir() else None
     body: Body = yield Do(lambda: bundles.body(bundle))
     return (yield from _added(address, name, _Bundle(body, files), progress))
@@ -48,6 +50,7 @@ def added_pictures(
     address: Address, name: str, folder: Path, progress: Progress | None
 ) -> Steps[Dataset]:
     """The version with the latest one's captions and the pictures in a folder."""
+    check_dataset(name)
     with tempfile.TemporaryDirectory(prefix="prescore-") as here:
         captions = Path(here) / bundles.CAPTIONS
         yield from fetched_captions(address, name, captions)
@@ -108,7 +111,7 @@ def _version(address: Address, name: str, wanted: "_Bundle") -> Steps[Dataset | 
         try:
             found = yield from asking.gotten(address, Dataset, dataset(reference))
         except Refused as error:
-            if error.status in (404, 422):  # a name that is not allowed is told by the upload
+            if error.status == 404:
                 return None
             raise
         if (yield from wanted.is_in(found)):
