@@ -7,17 +7,12 @@ import typer
 
 from service.contract import settings
 from service.contract.settings import Settings
-from workers.cli.console import AsJson, above, errors, progress, say, show, show_json
+from workers.cli.console import AsJson, Home, above, errors, progress, say, show, show_json
 
 assets = typer.Typer(
     help="List, add and download the files that some metrics, and pictures, need.",
     no_args_is_help=True,
 )
-
-Home = Annotated[
-    Path | None,
-    typer.Option(help="The folder of all data, as for `prescore serve`. Default: PRESCORE_HOME."),
-]
 
 
 @assets.command("list")
@@ -73,7 +68,7 @@ def add(
         chosen = settings.load().at(home)
         for name, found in bring.add(what, path, Places.of(chosen), layer).items():
             show(f"{name}: {found.path} ({found.bytes:,} bytes, SHA-256 {found.sha256})")
-        _say_home(chosen)
+        _say_home(home, chosen)
 
 
 @assets.command()
@@ -96,10 +91,10 @@ def fetch(home: Home = None) -> None:
                 lambda done, total: bar.update(task, completed=done, total=total),
             )
             above(bar, f"{asset.name}: {found.path}")
-    _say_home(chosen)
+    _say_home(home, chosen)
 
 
-def _say_home(chosen: Settings) -> None:
-    """Where it is now, and for which services: only those of this home find it."""
-    home = chosen.home.absolute()
-    say(f"added to the home {home}: services of another one need it too, by --home")
+def _say_home(given: Path | None, chosen: Settings) -> None:
+    """Where it is now; without --home, that only the services of this home find it."""
+    more = "" if given else ": services of another one need it too, by --home"
+    say(f"added to the home {chosen.home.absolute()}{more}")

@@ -97,6 +97,10 @@ KeyFile = Annotated[
     Path | None,
     typer.Option("--key-file", help="A file with the service's key, instead of PRESCORE_KEY."),
 ]
+Home = Annotated[
+    Path | None,
+    typer.Option(help="The folder of all data, as for `prescore serve`. Default: PRESCORE_HOME."),
+]
 USUAL = ",".join(families.usual())
 NAMES = "Names, separated by commas or given one by one"
 Metrics = Annotated[

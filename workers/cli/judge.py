@@ -22,6 +22,7 @@ from service.contract.wording import counted
 from workers.cli.console import (
     USUAL,
     AsJson,
+    Home,
     JsonOut,
     KeyFile,
     Metrics,
@@ -82,6 +83,7 @@ def judge(
         Path | None,
         typer.Option("--captions", help="A system's captions of the report's images."),
     ] = None,
+    home: Home = None,
     url: Url = None,
     key_file: KeyFile = None,
 ) -> None:
@@ -126,7 +128,7 @@ def judge(
     if not (asked := names(*metrics or [USUAL])):
         raise typer.BadParameter("expected names of metrics separated by commas, or all")
     asked += [against] if against else []
-    with errors(), closing(Toolbox.of(settings.load())) as toolbox:
+    with errors(), closing(Toolbox.of(settings.load().at(home))) as toolbox:
         asked, models = with_models(asked, assets.models(toolbox.places))
         against = asked[-1] if against else None
         wanted = scoring.metrics(asked)

@@ -17,6 +17,7 @@ from workers.cli.console import (
     NAMES,
     USUAL,
     AsJson,
+    Home,
     KeyFile,
     TableOut,
     Url,
@@ -76,6 +77,7 @@ def probe(
     ] = "bleu_4",
     as_json: AsJson = False,
     csv_out: TableOut = None,
+    home: Home = None,
     url: Url = None,
     key_file: KeyFile = None,
 ) -> None:
@@ -102,7 +104,7 @@ def probe(
     from workers.offline import probes as work
 
     with errors(), progresses() as told:
-        chosen = settings.load()
+        chosen = settings.load().at(home)
         source = sources.find(dataset, Places.of(chosen), url, key_file)
         given = None
         if outputs is not None:

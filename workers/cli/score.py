@@ -21,6 +21,7 @@ from service.contract.wording import counted
 from workers.cli.console import (
     USUAL,
     AsJson,
+    Home,
     JsonOut,
     KeyFile,
     Metrics,
@@ -76,6 +77,7 @@ def score(
         Path | None,
         file_to_write("Write every caption with its own scores to a CSV file.", "--csv"),
     ] = None,
+    home: Home = None,
     url: Url = None,
     key_file: KeyFile = None,
 ) -> None:
@@ -98,16 +100,19 @@ def score(
     from workers.offline import outputs as work
 
     with errors(), progresses() as told:
-        chosen = settings.load()
+        chosen = settings.load().at(home)
         given = [(one["image"], one["caption"]) for one in captions.read(outputs)]
         source = sources.find(dataset, Places.of(chosen), url, key_file)
         wanted = names(*metrics or [USUAL])
         absent: Mapping[str, str] = {}
         if "all" in wanted:
+            of_models = [name for name in wanted if "@" in name]
             shown = catalogue.POSTGEN.keys() - set(wanted)
             aside = {name: why for name, why in families.aside().items() if name in shown}
             absent = aside | assets.lacking(catalogue.POSTGEN, Places.of(chosen))
-            wanted = [name for name in catalogue.POSTGEN if name not in absent]
+            wanted = [name for name in catalogue.POSTGEN if name not in absent] + of_models
+            named = {families.kind_of(name) for name in of_models}
+            absent = {name: why for name, why in absent.items() if name not in named}
         asked = work.Asked(wanted, tokenizer, subset, idf.value)
         with closing(Toolbox.of(chosen)) as toolbox:
             found = work.score(given, source, asked, toolbox, told)
@@ -117,7 +122,7 @@ def score(
         if csv_out is not None:
             _write_csv(csv_out, found)
     say_reasons("left out", absent)
-    _show(document, source, found, as_json=as_json)
+    _show(document, source, found, as_json=as_json, is_written=as_json or json_out is not None)
     if found.missing:
         raise typer.Exit(_INCOMPLETE)
 
@@ -136,13 +141,16 @@ def _document(source: Source, found: "Scored", absent: "Mapping[str, str]") -> d
     }
 
 
-def _show(document: object, source: Source, found: "Scored", *, as_json: bool) -> None:
+def _show(
+    document: object, source: Source, found: "Scored", *, as_json: bool, is_written: bool
+) -> None:
     told = warned.rows((one.code, one.detail, one.image) for one in found.warnings)
     for code, image, detail in told[:_SHOWN]:
         where = f" {image}:" if image else ""
         say(f"warning: {code}:{where} {detail}")
     if len(told) > _SHOWN:
-        say(f"warning: {len(told) - _SHOWN} more, see --json")
+        where = "" if is_written else ", see --json"
+        say(f"warning: {len(told) - _SHOWN} more{where}")
     say_missing(found.missing)
     if as_json:
         show_json(document)

@@ -125,14 +125,14 @@ def german(tmp_path_factory):
     return {"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8", "LOCPATH": str(folder)}
 
 
-def _invoke(home, folder, monkeypatch, *arguments):
+def _invoke(home, folder, monkeypatch, *arguments, file="out puts.json"):
     """The same command in this process."""
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PRESCORE_HOME", str(home))
     monkeypatch.setenv("PRESCORE_URL", "http://127.0.0.1:1")
     app = typer.Typer()
     app.command()(score)
-    return CliRunner().invoke(app, ["out puts.json", *arguments], catch_exceptions=False)
+    return CliRunner().invoke(app, [file, *arguments], catch_exceptions=False)
 
 
 def _installed():
@@ -245,6 +245,7 @@ def test_that_a_metric_says_the_same_of_all_captions_is_told_here_and_by_a_servi
 def test_all_are_those_whose_files_are_here(home, folder, monkeypatch):
     asked = ("--dataset", "tiny.tar", "--tokenizer", "none", "--metrics", "all")
     some = ("rouge_l", "spice", "spider", "chair_i", "nneval", "words_used")
+    assert len(catalogue.METRICS) > len(some)  # made of the whole table, before it is cut
     monkeypatch.setattr(catalogue, "POSTGEN", {name: catalogue.POSTGEN[name] for name in some})
     done = _invoke(home, folder, monkeypatch, *asked, "--json-out", "all.json")
     assert done.exit_code == 0, done.stderr
@@ -261,9 +262,40 @@ def test_all_are_those_whose_files_are_here(home, folder, monkeypatch):
     assert {name: each["code"] for name, each in document["missing"].items()} == dict.fromkeys(
         ("spice", "spider", "chair_i", "nneval"), "unavailable"
     )
+    named = _invoke(home, folder, monkeypatch, *asked[:-1], f"all,nneval@{'0' * 12}")
+    assert "left out: nneval" not in named.stderr
+    assert "there is no model of nneval@000000000000 here" in named.stderr
     both = _invoke(home, folder, monkeypatch, *asked[:-1], "all,nneval")
     assert "left out: nneval" not in both.stderr
     assert "nneval was trained with the tokenizer 'ptb'" in both.stderr.replace("@0d07c27d6364", "")
+
+
+def test_a_home_is_named_as_for_the_commands_that_add_files_to_it(
+    home, folder, tmp_path, monkeypatch
+):
+    asked = ("--dataset", "tiny.tar", "--tokenizer", "none", "--metrics", "wmd")
+    advised = _invoke(tmp_path, folder, monkeypatch, *asked)
+    assert advised.exit_code == 3
+    assert "with the same `--home`" in advised.stderr
+    done = _invoke(tmp_path, folder, monkeypatch, *asked, "--home", str(home))
+    assert done.exit_code == 0, done.stderr
+    assert "--home" not in done.stderr
+    assert not (tmp_path / "assets").exists()
+
+
+def test_json_is_not_advised_where_it_was_asked_for(home, folder, monkeypatch):
+    monkeypatch.setattr("workers.cli.score._SHOWN", 0)
+    asked = ("--dataset", "tiny.tar", "--tokenizer", "none", "--metrics", "rouge_l", "--subset")
+    (folder / "empty.json").write_text(json.dumps([{**GIVEN[0], "caption": ""}]))
+    told = [
+        _invoke(home, folder, monkeypatch, *asked, *more, file="empty.json").stderr
+        for more in ((), ("--json",), ("--json-out", "more.json"))
+    ]
+    assert [re.findall("warning: .* more(.*)", each) for each in told] == [
+        [", see --json"],
+        [""],
+        [""],
+    ]
 
 
 def test_shards_of_a_work_are_told_once(home, tmp_path, monkeypatch):
