@@ -278,6 +278,22 @@ def test_many_warnings_of_one_kind_are_one_line(service, prescore):
     ]
 
 
+def test_warnings_of_one_code_are_one_line_whatever_their_details_say(service, prescore):
+    long = [
+        {"code": "long_caption", "image": f"{at}.jpg", "detail": f"{at} words"}
+        for at in range(81, 103)
+    ]
+    _start(service, warnings=long)
+    shown = prescore("status", "ev_1").stdout.splitlines()
+    assert shown[-1].split(maxsplit=1) == [
+        "long_caption",
+        "22 images, such as '81.jpg': 81 words",
+    ]
+    assert shown[-2] == "warnings"
+    told = json.loads(prescore("status", "ev_1", "--json").stdout)["warnings"]
+    assert len(told) == 22
+
+
 def test_a_run_on_a_part_of_the_split_says_so(service, prescore):
     _start(service, warnings=[{"code": "subset", "image": None, "detail": "59 of 60 images"}])
     shown = prescore("status", "ev_1").stdout

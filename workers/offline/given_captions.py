@@ -42,8 +42,8 @@ def facts(path: Path, source: Source | None, *, subset: bool) -> dict[str, Any]:
 
 def _told(warnings: Iterable[Mapping[str, Any]]) -> list[str]:
     """A line for each kind of warning, with the first image that it is of."""
-    kinds = warned.by_kind((one["code"], one["detail"], one["image"]) for one in warnings)
-    lines = [f"{code}: {detail}{warned.where(of)}" for (code, detail), of in kinds.items()]
+    rows = warned.rows((one["code"], one["detail"], one["image"]) for one in warnings)
+    lines = [": ".join(filter(None, row)) for row in rows]
     more = [f"and {len(lines) - _SHOWN} kinds more"] if len(lines) > _SHOWN else []
     return [*lines[:_SHOWN], *more]
 

@@ -1,32 +1,27 @@
-"""Warnings on captions, of which many say the same: each kind once, with its images."""
+"""Warnings on captions: one row for all images that have the same code."""
 
 from collections.abc import Iterable, Sequence
 
 from prescore.counts import counted
 
 
-def by_kind(
-    warnings: Iterable[tuple[str, str, str | None]],
-) -> dict[tuple[str, str], list[str | None]]:
-    """The images of each (code, detail), from (code, detail, image)."""
-    kinds: dict[tuple[str, str], list[str | None]] = {}
-    for code, detail, image in warnings:
-        kinds.setdefault((code, detail), []).append(image)
-    return kinds
-
-
-def where(images: Sequence[str | None]) -> str:
-    """How many images a warning is of and the first; empty where it is of none."""
-    if images[0] is None:
-        return ""
-    return f" ({counted(len(images), 'image')}, the first is {images[0]!r:.100})"
-
-
 def rows(warnings: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, str, str]]:
-    """Code, image and detail of each kind; where several images have it, the detail says so."""
-    return [
-        (code, images[0] or "", detail)
-        if len(images) == 1
-        else (code, "", f"{detail}{where(images)}")
-        for (code, detail), images in by_kind(warnings).items()
-    ]
+    """Code, image and detail of each kind, from (code, detail, image). Warnings of images are of
+    one kind if they have the same code; the detail then counts the images and names the first.
+    """
+    kinds: dict[tuple[str, str | None], list[tuple[str, str]]] = {}
+    for code, detail, image in warnings:
+        kinds.setdefault((code, detail if image is None else None), []).append(
+            (detail, image or "")
+        )
+    return [_row(code, found) for (code, _), found in kinds.items()]
+
+
+def _row(code: str, found: Sequence[tuple[str, str]]) -> tuple[str, str, str]:
+    detail, image = found[0]
+    if len(found) == 1 or not image:
+        return code, image, detail
+    images = counted(len(found), "image")
+    if len(dict(found)) == 1:
+        return code, "", f"{detail} ({images}, the first is {image!r:.100})"
+    return code, "", f"{images}, such as {image!r:.100}: {detail}"

@@ -251,6 +251,9 @@ def test_captions_have_their_warnings_without_a_dataset_too(checked):
         "long_caption",
     ]
     assert warnings[1] == "empty_caption: it scores 0 (2 images, the first is '1')"
+    long = json.dumps([{"image": str(at), "caption": "a " * at} for at in range(81, 103)])
+    *_, told = json.loads(checked("long.json", "--json", a=long).stdout)["warnings"]
+    assert told.startswith("long_caption: 22 images, such as '81': 81 words")
     same = json.dumps([{"image": str(at), "caption": "a dog"} for at in range(20)])
     (few,) = json.loads(checked("few.json", "--json", a=same).stdout)["warnings"]
     assert few.startswith("few_distinct_captions: 1 different caption for 20 images")
