@@ -92,6 +92,17 @@ def counted(number: int, one: str) -> str:
     return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
+def too_many_runs(owner: str, limit: str, count: int, most: float) -> str:
+    """`You have 1 unfinished run; your limit is 1. Wait until it ends, or cancel it.`, of the owner
+    "You have" and the limit "your".
+    """
+    more = int(count - most) + 1
+    which = "it" if count == 1 else "one" if more == 1 else str(more)
+    ended = f"{which} end" if which.isdecimal() else f"{which} ends"
+    has = f"{owner} {counted(count, 'unfinished run')}; {limit} limit is {most:.0f}"
+    return f"{has}. Wait until {ended}, or cancel {which}."
+
+
 def _unknown_field(name: str, known: Collection[str]) -> str:
     called = [field for field in _CALLED.get(name, ()) if field in known]
     question = near.question(name, known) or near.asked(called)

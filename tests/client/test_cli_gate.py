@@ -215,7 +215,16 @@ def test_other_refusals_are_usage_too(service, gate, status):
     assert gate().exit_code == 2
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503])
+@pytest.mark.parametrize(("status", "code"), [(429, ""), (429, "limit_reached"), (503, "busy")])
+def test_a_service_that_refuses_for_now_exits_3(service, gate, status, code):
+    body = {"title": "Refused", "code": code, "detail": "You have 1 unfinished run"}
+    service.fault("POST", "evaluations", status=status, body=body, times=10**6)
+    result = gate("--patience", 0.05)
+    assert result.exit_code == 3
+    assert result.stderr.splitlines()[-1] == "refused for now: try again later"
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
 def test_a_service_that_does_not_work_exits_4(service, gate, status):
     service.fault("POST", "evaluations", status=status, times=10**6)
     assert gate("--patience", 0.05).exit_code == 4

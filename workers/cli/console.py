@@ -150,7 +150,7 @@ def say_missing(missing: Mapping[str, PrescoreError]) -> None:
 
 def _code(error: PrescoreError) -> int:
     if isinstance(error.__cause__, ServiceError):  # what is to be read is a service's
-        return exit_codes.UNREACHABLE
+        return exit_codes.of(error.__cause__)
     return exit_codes.REFUSED if isinstance(error, RequestRefused) else exit_codes.FAILED
 
 

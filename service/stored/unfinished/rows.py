@@ -18,6 +18,7 @@ from service.contract import limits
 from service.contract.api.data import UploadOut
 from service.contract.api.texts import rfc3339
 from service.contract.errors import NotFound, RequestRefused, TooLarge, TooManyUploads
+from service.contract.wording import counted
 from service.works.records import Records
 from service.works.tables import uploads
 from service.works.teams.owned import owner
@@ -104,8 +105,9 @@ def _check_room(connection: Connection, length: int) -> None:
     count, size = connection.execute(query.where(*_OPEN)).one()
     if count >= limits.UNFINISHED or size + length > limits.UNFINISHED_BYTES:
         raise TooManyUploads(
-            f"{count} uploads of {size} bytes are unfinished, at most {limits.UNFINISHED} of "
-            f"{limits.UNFINISHED_BYTES} bytes may be: finish or delete some (GET /v1/uploads)"
+            f"Your team has {counted(count, 'unfinished upload')} of {size} bytes; its limit is "
+            f"{limits.UNFINISHED} of {limits.UNFINISHED_BYTES} bytes. Finish or delete some "
+            "(GET /v1/uploads)."
         )
 
 

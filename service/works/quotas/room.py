@@ -7,6 +7,7 @@ from typing import Literal
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from service.contract import wording
 from service.contract.errors import LimitReached
 from service.contract.quotas import Quotas
 from service.works.quotas import usage
@@ -25,8 +26,7 @@ def check_submission(records: Records, quotas: Quotas) -> None:
     with records.reading() as connection:
         if quotas.runs is not None and (unfinished := _unfinished(connection)) >= quotas.runs:
             raise LimitReached(
-                f"{unfinished:,} runs of your team are unfinished, expected fewer than "
-                f"{quotas.runs:,.0f}: wait until some end, or cancel some",
+                wording.too_many_runs("Your team has", "its", unfinished, quotas.runs),
                 retry_after=_SOON,
             )
         _check_day(connection, quotas.device_seconds, "device_seconds", "seconds of computing")

@@ -5,7 +5,9 @@ import time
 
 import sqlalchemy as sa
 
+from service.contract import wording
 from service.contract.errors import QueueFull
+from service.contract.wording import counted
 from service.works.records import Records
 from service.works.tables import runs
 
@@ -21,9 +23,10 @@ def check(records: Records, most: int, caller: str) -> None:
     own, total = _unfinished(records, caller)
     places = max(1, (most - (total - own)) // 2)
     if total >= most:
-        raise _full(records, f"{total:,} runs are unfinished, expected fewer than {most:,}", 1)
+        has = f"The service has {counted(total, 'unfinished run')}; its limit is {most}"
+        raise _full(records, f"{has}. Wait until one ends.", 1)
     if own >= places:
-        detail = f"{own:,} runs that you submitted are unfinished, expected fewer than {places:,}"
+        detail = wording.too_many_runs("You have", "your", own, places)
         raise _full(records, detail, own - places + 1)
 
 
@@ -42,5 +45,6 @@ def _full(records: Records, detail: str, ahead: int) -> QueueFull:
     with records.reading() as connection:
         ended = connection.execute(query).scalar_one()
     seconds = min(_LATEST, max(1.0, ahead * _LOOKED_BACK / max(ended, 1)))
-    pace = f"within the last minute {ended:,} have ended; try again in {math.ceil(seconds)} s"
-    return QueueFull(f"{detail}: {pace}", retry_after=math.ceil(seconds))
+    have = f"{counted(ended, 'run')} {'has' if ended == 1 else 'have'} ended"
+    pace = f"Within the last minute {have}; try again in {math.ceil(seconds)} s."
+    return QueueFull(f"{detail} {pace}", retry_after=math.ceil(seconds))

@@ -104,3 +104,15 @@ def test_messages_of_one_have_no_plural(tmp_path):
     assert missing[0][1].startswith("1 of 1 image has no caption, the first is 'a'")
     source = sources.Source("shapes/", tmp_path, "test", "sha256:0")
     assert str(source) == "shapes/test"
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "said"),
+    [
+        (1, 1, "You have 1 unfinished run; your limit is 1. Wait until it ends, or cancel it."),
+        (3, 3, "You have 3 unfinished runs; your limit is 3. Wait until one ends, or cancel one."),
+        (4, 3, "You have 4 unfinished runs; your limit is 3. Wait until 2 end, or cancel 2."),
+    ],
+)
+def test_too_many_runs_are_told_in_the_right_number(count, most, said):
+    assert wording.too_many_runs("You have", "your", count, most) == said

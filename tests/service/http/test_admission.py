@@ -1,6 +1,7 @@
 """T10: how many runs may be unfinished, of all and of one address; what is refused, what not."""
 
 import asyncio
+import json
 import socket
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -8,7 +9,9 @@ from types import SimpleNamespace
 import httpx
 import pytest
 import sqlalchemy as sa
+from typer.testing import CliRunner
 
+import commanding
 from fleet import CERTIFICATES, bundle, until_ended
 from service.http.app import create_app
 from service.http.dependencies import address_of
@@ -48,7 +51,8 @@ def test_one_address_has_half_of_what_others_leave_and_everything_accepted_is_do
             refused = mine.pop()
             assert refused.json()["code"] == "queue_full"
             assert refused.json()["detail"].startswith(
-                "3 runs that you submitted are unfinished, expected fewer than 3: within the last "
+                "You have 3 unfinished runs; your limit is 3. Wait until one ends, or cancel one. "
+                "Within the last minute "
             )
             assert 1 <= int(refused.headers["Retry-After"]) <= 20
             theirs = [_submit(other, f"v{number}") for number in range(2)]
@@ -70,7 +74,9 @@ def test_all_addresses_together_have_so_many(service):
                 answer = _submit(client, f"u{number}")
                 codes.append(answer.status_code)
         assert codes == [202] * 6 + [503]
-        assert answer.json()["detail"].startswith("6 runs are unfinished, expected fewer than 6")
+        assert answer.json()["detail"].startswith(
+            "The service has 6 unfinished runs; its limit is 6. Wait until one ends. "
+        )
 
 
 def test_it_is_refused_before_its_body_is_there(service):
@@ -83,6 +89,27 @@ def test_it_is_refused_before_its_body_is_there(service):
         with socket.create_connection(("127.0.0.1", service.port), timeout=5) as connection:
             connection.sendall(head.encode())
             assert connection.recv(100).startswith(b"HTTP/1.1 503")
+
+
+def test_a_command_that_is_refused_for_now_exits_3(tmp_path):
+    """The service answered: this is not `no answer from the service`."""
+    said = tmp_path / "said.json"
+    said.write_text(json.dumps([{"image": f"{place}.jpg", "caption": "a"} for place in range(3)]))
+    with service_here(tmp_path / "home", most_runs=2) as service, service.client() as client:
+        client.put("/v1/datasets/three", content=bundle(3))
+        with service.held():
+            assert _submit(client, "w1").status_code == 202
+            asked = ("--dataset", "three/test", "--url", service.url, "--patience", "0")
+            for more in (["submit"], ["gate", "--gate", "bleu_1 > 0"]):
+                command = [*more, str(said), *asked]
+                told = CliRunner().invoke(commanding.prescore(), command)
+                assert told.exit_code == 3, told.output
+                first, *_, last = told.stderr.splitlines()
+                assert first.startswith(
+                    "503 Service Unavailable: You have 1 unfinished run; your limit is 1. "
+                    "Wait until it ends, or cancel it. Within the last minute 0 runs have "
+                )
+                assert last == "refused for now: try again later"
 
 
 @pytest.mark.parametrize(

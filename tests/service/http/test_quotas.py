@@ -69,7 +69,10 @@ def test_unfinished_runs_of_a_team_are_limited(limited):
             asked = [{**ASKED, "postgen": [f"bleu_{n}"]} for n in (1, 2, 3)]
             begun = [red.post("/v1/evaluations", json=each) for each in asked]
             assert [answer.status_code for answer in begun] == [202, 202, 429]
-            assert "2 runs of your team are unfinished" in _refused(begun[2], 60)
+            assert _refused(begun[2], 60) == (
+                "Your team has 2 unfinished runs; its limit is 2. Wait until one ends, or "
+                "cancel one."
+            )
             assert blue.post("/v1/evaluations", json=asked[2]).status_code == 202
             assert _me(red, "runs")["used"] == 2
         assert red.post("/v1/evaluations", json=asked[2]).status_code == 202

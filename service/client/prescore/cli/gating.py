@@ -88,7 +88,8 @@ def gate(
 
     Exit 0: every gate passed. 1: a gate failed. 2: usage, or refused.
     3: undecided, not comparable, a metric unavailable; or the run failed, was
-    canceled or has not ended in time. 4: no answer from the service. 130: Ctrl-C.
+    canceled or has not ended in time; or refused for now, as while too many runs are
+    unfinished. 4: no answer from the service. 130: Ctrl-C.
     """
     asking.check_one([target] if target else (), brought)
     around = ci_environment.find(os.environ)

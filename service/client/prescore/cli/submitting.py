@@ -74,9 +74,9 @@ def submit(
     for a checkpoint. Without --label, a run has its file's name as a label,
     file=best.safetensors: `list` and `leaderboard` show it.
 
-    Exit 0: submitted, or succeeded. 2: usage, or refused. 3: with --wait, the run
-    failed, was canceled, gave no score or has not ended in time. 4: no answer from the
-    service.
+    Exit 0: submitted, or succeeded. 2: usage, or refused. 3: refused for now, as while
+    too many runs are unfinished; with --wait, the run failed, was canceled, gave no
+    score or has not ended in time. 4: no answer from the service.
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout goes with --wait")

@@ -4,6 +4,7 @@ fields, commands in place of requests over HTTP.
 
 import re
 
+from prescore import exit_codes
 from prescore.errors import Answered, PrescoreClientError
 
 _ADVICE = (  # what the service advises programs, and what a command's user can do
@@ -29,7 +30,8 @@ _ARGUMENTS = {"captions", "checkpoint", "dataset", "evaluation", "evaluations", 
 def told(error: PrescoreClientError) -> str:
     """An error's lines, with what was probably meant."""
     text = error.told(place) if isinstance(error, Answered) else str(error)
-    text = "\n".join([text, *getattr(error, "__notes__", ())])
+    later = ["refused for now: try again later"] if exit_codes.is_for_now(error) else []
+    text = "\n".join([text, *getattr(error, "__notes__", ()), *later])
     for pattern, advice in _ADVICE:
         text = re.sub(pattern, lambda _, advice=advice: advice, text)  # type: ignore[misc]
     return _FIELD.sub(lambda found: f"add `--{found[1].replace('_', '-')}`", text)
